@@ -69,3 +69,19 @@ def test_the_board_shows_a_certificate_that_soon_will_expire(
     with api_on(sqlite_url, valkey, core_factory, **files) as api:
         assert "expires in 2 days" in board(api)
         assert check(api, "D-TLS-CERT")["state"] == "WARN"
+
+
+def test_a_broker_without_a_memory_limit_or_with_little_left_is_told(api: Api) -> None:
+    server = api.broker.redis
+    before = server.config_get("maxmemory")["maxmemory"]
+    try:
+        server.config_set("maxmemory", 0)
+        unlimited = check(api, "D-BROKER")
+        server.config_set("maxmemory", int(server.info("memory")["used_memory"] * 1.1))
+        full = check(api, "D-BROKER")
+    finally:
+        server.config_set("maxmemory", before)
+
+    assert (unlimited["state"], "no memory limit (maxmemory)" in unlimited["found"]) == ("OK", True)
+    assert (full["state"], "accepts no messages when full" in full["found"]) == ("WARN", True)
+    assert "FLEET_BROKER_MEMORY_MB" in full["fix"]

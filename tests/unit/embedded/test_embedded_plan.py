@@ -206,3 +206,21 @@ def test_the_broker_binds_each_address_once(data: DataDir, options: dict[str, st
     config = Path(parts.broker(plan_of(data, **options), data).command[1])
 
     assert f"bind {addresses}" in config.read_text().splitlines()
+
+
+def test_the_memory_of_the_broker_can_be_limited(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLEET_BROKER_MEMORY_MB", "96")
+
+    config = Path(parts.broker(plan_of(data), data).command[1])
+
+    assert "maxmemory 96mb" in config.read_text().splitlines()
+
+
+@pytest.mark.parametrize("given", ["63", "-1", "1 GB", "٩٦"])
+def test_a_wrong_limit_of_the_brokers_memory_is_refused(
+    data: DataDir, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("FLEET_BROKER_MEMORY_MB", given)
+
+    with pytest.raises(Invalid, match="at least 64"):
+        parts.broker(plan_of(data), data)
