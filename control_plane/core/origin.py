@@ -22,7 +22,7 @@ class RequestOrigin:
     refused_with: str = ""
     """The error's code, once the request was refused."""
     refusal_recorded: bool = False
-    """It is in the audit log, or counted there."""
+    """It is in the audit log, or counted there, or needs no record."""
 
 
 _ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("origin", default=None)

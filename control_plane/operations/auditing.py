@@ -12,7 +12,7 @@ from dataclasses import replace
 from control_plane.core import Core
 from control_plane.core.origin import current_origin
 from control_plane.db.audit_chain import AuditEntry, Outcome, append, is_recording, recording
-from shared.errors import FleetError, Refused
+from shared.errors import FleetError, Forbidden, Refused
 from shared.terminal import logs
 
 log = logs.get(__name__)
@@ -20,10 +20,11 @@ UNEXPECTED = "E-UNEXPECTED"
 
 
 @contextmanager
-def audited(core: Core, entry: AuditEntry) -> Iterator[None]:
+def audited(core: Core, entry: AuditEntry, *, reads: bool = False) -> Iterator[None]:
     """Record the block: its change, its refusal, or its failure after or instead of a change.
 
-    Part of another operation, it belongs to the record of that one.
+    Part of another operation, it belongs to the record of that one. `reads`: it changes nothing, so only a refusal is
+    recorded; a name that does not exist would fill the log otherwise.
     """
     if is_recording():
         yield
@@ -32,7 +33,10 @@ def audited(core: Core, entry: AuditEntry) -> Iterator[None]:
         with recording(entry):
             yield
     except Exception as error:
-        record_error(core, entry, error)
+        if not reads or isinstance(error, Forbidden):
+            record_error(core, entry, error)
+        else:
+            current_origin().refusal_recorded = True
         raise
 
 

@@ -74,7 +74,8 @@ def performs(
     def guard(run: Callable[Concatenate[Core, Caller, P], R]) -> Callable[Concatenate[Core, Caller, P], R]:
         @wraps(run)
         def guarded(core: Core, caller: Caller, /, *values: P.args, **named: P.kwargs) -> R:
-            with audited(core, entry_of(core, caller, operation.name, _target(operation, values))):
+            entry = entry_of(core, caller, operation.name, _target(operation, values))
+            with audited(core, entry, reads=operation.method == "GET"):
                 permit(operation, caller)
                 return run(core, caller, *_with_full_ids(core, caller, operation, values), **named)
 

@@ -20,6 +20,7 @@ from control_plane.documents.orders import SubmitRequest
 from control_plane.operations import projects
 from control_plane.operations.access import tokens
 from control_plane.operations.audit.reading import list_records
+from control_plane.operations.drones.managing import show_drone
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
 from shared.errors import Forbidden, NotFound
@@ -63,6 +64,8 @@ def test_a_refusal_is_recorded_with_its_code(core: Core, admin: Caller) -> None:
 
 def test_reading_is_not_recorded(core: Core, admin: Caller) -> None:
     tokens.list_api_tokens(core, admin)
+    with pytest.raises(NotFound):
+        show_drone(core, admin, "nobody")
     assert list_records(core, admin, everywhere=True) == []
 
 
@@ -105,7 +108,7 @@ def test_the_filters_narrow_the_list_and_pages_continue_it(core: Core, admin: Ca
         tokens.create_api_token(core, admin, ApiTokenRequest(role="viewer", name=name))
         later(core, minutes=1)
     with pytest.raises(NotFound):
-        projects.show(core, admin, "nothing")
+        projects.remove(core, admin, "nothing")
     first = list_records(core, admin, action="create_api_token", limit=2)
     rest = list_records(core, admin, action="create_api_token", before=first[-1].seq)
     assert [each.seq for each in (*first, *rest)] == [3, 2, 1]
