@@ -109,7 +109,7 @@ def _full(error: DBAPIError, shown_url: str) -> FleetFault:
         f"the disk of the database {shown_url} is full",
         code="E-DB-FULL",
         why=_first_line(error),
-        next="free disk space there",
+        next="free disk space there; old audit records can be deleted even now: fleet audit prune --help",
     )
 
 

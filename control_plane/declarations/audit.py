@@ -116,6 +116,16 @@ class AuditVerificationDocument(Document):
     """The newest record with a signature at or after it; 0 if there is none."""
 
 
+class PruneRequest(Request):
+    before: Annotated[AwareDatetime, About("before", "Delete the records before this time.", metavar="TIME")]
+
+
+class PrunedDocument(Document):
+    records: Annotated[int, About("deleted", unit="records")]
+    anchor: Annotated[int | None, About("anchor")]
+    """The last deleted record, whose signed hash stays."""
+
+
 LIST = Operation(
     name="list_audit_records",
     role="admin",
@@ -199,4 +209,24 @@ EXPORT = Operation(
     summary="Export the audit log as JSON Lines",
     tool=NoDoor("a model has no use for a file with all records"),
     command=ByHand("audit export", "it writes a file, and moves it into place once it is complete"),
+)
+PRUNE = Operation(
+    name="prune_audit_log",
+    role="admin",
+    everywhere=True,
+    in_organization=False,
+    route="POST /audit/prune",
+    errors=(403,),
+    run="audit.keeping:prune",
+    request=PruneRequest,
+    answer=PrunedDocument,
+    summary="Delete the oldest records of the audit log",
+    more="A signed anchor stays, from which the rest verifies. Records of the last 24 hours cannot be deleted.",
+    tool=NoDoor("removal is left to people"),
+    command=Command(
+        "audit prune",
+        "Delete the oldest records, for example because the disk is full. Export them first if you need them.",
+        "fleet audit prune --before 2026-01-01T00:00:00Z",
+        confirm="Delete all audit records before {before}?",
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from sqlalchemy import delete, func, select, update
 from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditHead, AuditKey, AuditRecord, AuditSeal
 from control_plane.db.audit_chain import AuditEntry, append, hash_of_row
-from control_plane.operations.audit.keeping import prune_expired, seal_head
+from control_plane.declarations.audit import PruneRequest
+from control_plane.operations.audit import keeping
+from control_plane.operations.audit.keeping import prune, prune_expired, seal_head
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.audit.verifying import show_head, verify
 from shared.errors import Forbidden, Invalid, NotFound
@@ -188,3 +191,28 @@ def test_only_admins_of_all_organizations_verify(core: Core, admin: Caller) -> N
             call(core, replace(admin, everywhere=False))
     with pytest.raises(Invalid, match="its number and its hash"):
         verify(core, admin, seq=1)
+
+
+def test_an_admin_prunes_what_is_older_than_a_day_and_is_named_in_the_record(core: Core, admin: Caller) -> None:
+    act(core, 5)
+    later(core, days=2)
+    act(core)
+    with pytest.raises(Invalid, match="last 24 hours"):
+        prune(core, admin, PruneRequest(before=core.clock.now()))
+    pruned = prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1)))
+    assert (pruned.records, pruned.anchor) == (5, 5)
+    record = list_records(core, admin, everywhere=True)[0]
+    assert (record.actor, record.action, record.target) == ("system", "prune_audit_log", "1-5")
+    assert found(core, admin) == ("", None)
+    assert prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1))).records == 0
+
+
+def test_a_log_larger_than_a_batch_is_pruned_to_the_end(
+    core: Core, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_AT_ONCE", 3)
+    act(core, 8)
+    later(core, days=2)
+    prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1)))
+    assert [each.seq for each in list_records(core, admin, everywhere=True)] == [9]
+    assert found(core, admin) == ("", None)

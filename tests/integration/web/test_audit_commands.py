@@ -94,3 +94,11 @@ def test_an_export_can_be_limited_and_needs_an_admin(busy: Api) -> None:
     refused = invoke("fleet", "audit", "export", env=environment)
     assert (refused.returncode, refused.stdout) == (6, "")
     assert fleet(busy, "export", "--until", "tomorrow").returncode == 2
+
+
+def test_pruning_asks_first_and_refuses_the_last_day(busy: Api) -> None:
+    assert fleet(busy, "prune", "--before", "2999-01-01T00:00:00Z").returncode != 0
+    refused = fleet(busy, "prune", "--before", "2999-01-01T00:00:00Z", "--yes")
+    assert (refused.returncode, "last 24 hours" in refused.stderr) == (2, True)
+    pruned = fleet(busy, "prune", "--before", "2001-01-01T00:00:00Z", "--yes", "--json")
+    assert json.loads(pruned.stdout) == {"records": 0, "anchor": None}
