@@ -1,8 +1,9 @@
-"""`fleet keys`: the master key of the control plane on this machine, and the keys of drones."""
+"""`fleet keys`: the master key of the control plane on this machine, keys of drones, the password of the broker."""
 
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,28 +14,32 @@ import typer
 
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
-from control_plane.cli.connection import client
+from control_plane.cli.connection import client, server_file
 from control_plane.cli.local_settings import DataDirOption, data_directory, settings_of
-from shared.errors import Invalid, Precondition
+from shared.errors import Conflict, FleetFault, Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, say
 
 if TYPE_CHECKING:
     from control_plane.core import Core
     from control_plane.core.settings import FleetSettings
+    from control_plane.embedded.data_dir import DataDir
     from control_plane.services.master_key_rotation import Rotation
 
 PANEL = "Setup"
+BROKER_SECONDS = 90.0
+"""Within this time, `fleet up` restarts its server and Flower."""
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("keys", "List and rotate the master key, and rotate the keys of drones.")
+    commands = group("keys", "List and rotate the master key; rotate keys of drones and the password of the broker.")
     commands.command("ls", epilog=examples("fleet keys ls", "fleet keys ls --json"))(ls)
     rotation = group("rotate", "Replace keys while the fleet works.")
     rotation.command("master", epilog=examples("fleet keys rotate master"))(rotate_master)
     rotation.command("drone", epilog=examples("fleet keys rotate drone oka", "fleet keys rotate drone --all"))(
         rotate_drone
     )
+    rotation.command("broker", epilog=examples("fleet keys rotate broker"))(rotate_broker)
     commands.add_typer(rotation)
     app.add_typer(commands, rich_help_panel=PANEL)
 
@@ -111,6 +116,55 @@ def rotate_drone(
         say(_revoked(drone) if force else _replaced(drone))
 
 
+def rotate_broker(data_dir: DataDirOption = None) -> None:
+    """Replace the password with which the `fleet up` on this machine uses its broker.
+
+    Its server and Flower restart for a few seconds; drones and orders continue.
+    """
+    from control_plane.embedded.broker_password import with_new_password
+
+    data = data_directory(data_dir)
+    if not data.broker.exists():
+        raise _no_fleet(data)
+    pid, known = data.holder(), data.remembered()
+    if pid is None:
+        data.remember(with_new_password(data))
+        say("The broker has a new password from the next start on: fleet up")
+        return
+    local = server_file()
+    if str(local.get("pid")) != str(pid) or not local.get("replaces_broker_password"):
+        raise Conflict(
+            f"the `fleet up` in {data.root} cannot replace the password while it runs",
+            code="E-KEYS-RUNNING",
+            why="it is of an earlier version, or was started with another FLEET_HOME",
+            next="fleet stop && fleet keys rotate broker && fleet up",
+        )
+    os.kill(pid, signal.SIGUSR1)
+    _wait_until_refused(f"redis://control:{known.broker_password}@127.0.0.1:{known.broker_port}/0")
+    say("The broker has a new password, and the old one is refused.")
+
+
+def _wait_until_refused(broker_url: str) -> None:
+    import redis
+
+    deadline = time.monotonic() + BROKER_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            with redis.Redis.from_url(broker_url) as broker:
+                broker.ping()
+        except redis.AuthenticationError:
+            return
+        except redis.ConnectionError:
+            pass  # closed together with those that used the old password
+        time.sleep(0.2)
+    raise FleetFault(
+        f"the old password is still valid after {BROKER_SECONDS:.0f} s",
+        code="E-KEYS-TIMEOUT",
+        why="server and Flower are still restarting, or could not restart",
+        next="fleet logs",
+    )
+
+
 def _replaced(drone: dict[str, Any]) -> str:
     if drone["running"]:
         return f"Drone {drone['name']} replaces its keys when its current runs have ended ({drone['running']})."
@@ -164,10 +218,14 @@ def _settings(data_dir: Path | None) -> FleetSettings:
         return read_settings()
     data = data_directory(data_dir)
     if not data.master_key.exists():
-        raise Precondition(
-            f"there is no control plane in {data.root}",
-            code="E-KEYS-FLEET",
-            why="this command needs the database and the master key, so it runs where the control plane runs",
-            next="fleet keys ls --data-dir DIRECTORY    or set the variables of fleet serve: FLEET_DATABASE_URL, …",
-        )
+        raise _no_fleet(data)
     return settings_of(data, os.environ)
+
+
+def _no_fleet(data: DataDir) -> Precondition:
+    return Precondition(
+        f"there is no control plane in {data.root}",
+        code="E-KEYS-FLEET",
+        why="this command needs the data of the control plane, so it runs where the control plane runs",
+        next="repeat with --data-dir DIRECTORY, or with the variables of fleet serve: FLEET_DATABASE_URL, …",
+    )

@@ -33,23 +33,22 @@ def encrypting_server(certificate: Path, key: Path) -> Path | None:
 class BrokerCertificate:
     """Hands the broker its certificate again when its files change."""
 
-    def __init__(self, broker_url: str, ca_file: str, certificate: Path, key: Path) -> None:
-        self._broker_url = broker_url
+    def __init__(self, ca_file: str, certificate: Path, key: Path) -> None:
         self._ca_file = ca_file
         self._settings = ("tls-cert-file", str(certificate), "tls-key-file", str(key))
         self._files = ChangedFiles(certificate, key)
         self._due = False
 
-    def renew(self) -> None:
+    def renew(self, broker_url: str) -> None:
         """Have changed files loaded; the server keeps its previous certificate while it cannot use them."""
         import redis
 
         self._due = self._files.changed() or self._due
         if not self._due:
             return
-        options = {**redis_tls(self._broker_url, self._ca_file), "ssl_include_verify_flags": [_NO_CHECK_TIME]}
+        options = {**redis_tls(broker_url, self._ca_file), "ssl_include_verify_flags": [_NO_CHECK_TIME]}
         try:
-            with redis.Redis.from_url(self._broker_url, socket_timeout=2, **options) as server:
+            with redis.Redis.from_url(broker_url, socket_timeout=2, **options) as server:
                 # Both at once: one alone would not fit the other. The same names make the server read them again.
                 server.config_set(*self._settings)
         except redis.ResponseError as error:

@@ -14,9 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+import redis
+
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.embedded import banner, parts
+from control_plane.embedded.broker_password import replace_password
 from control_plane.embedded.broker_tls import BrokerCertificate
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
@@ -48,6 +51,7 @@ class EmbeddedFleet:
         self.stop_requests = 0
         self._stop = threading.Event()
         self._broker_certificate: BrokerCertificate | None = None
+        self._replace_password = threading.Event()
         self._unrotated: set[Path] = set()
 
     def run(self) -> int:
@@ -58,11 +62,12 @@ class EmbeddedFleet:
             say(f"WARNING: {open_to_others}")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
+        signal.signal(signal.SIGUSR1, lambda *_: self._replace_password.set())
         plan: Plan | None = None
         try:
             plan = make_plan(self.options, self.data)
             self.start(plan)
-            self.watch()
+            self.watch(plan)
         except Stopping:
             pass
         finally:
@@ -78,8 +83,7 @@ class EmbeddedFleet:
         say(f"Starting a fleet in {self.data.root}")
         self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
         if plan.broker_program and self.options.tls_files:
-            files = self.options.tls_files
-            self._broker_certificate = BrokerCertificate(plan.broker_url, self.options.ca_file, *files)
+            self._broker_certificate = BrokerCertificate(self.options.ca_file, *self.options.tls_files)
         token = self._prepare(plan)
         client = FleetClient(plan.local_url, token, ca_file=plan.options.ca_file)
         self._start(parts.server(plan, self.data), lambda: _healthy(client))
@@ -189,6 +193,7 @@ class EmbeddedFleet:
             "data_dir": str(self.data.root),
             "pid": os.getpid(),
             "broker_url": plan.local_broker_url,
+            "replaces_broker_password": True,
         }
         if plan.options.tls_ca:
             document["ca_file"] = plan.options.ca_file
@@ -201,12 +206,14 @@ class EmbeddedFleet:
 
     # --- running and stopping ---------------------------------------------------------
 
-    def watch(self) -> None:
+    def watch(self, plan: Plan) -> None:
         """Restart dead parts and report it, and rotate their logs, until a signal arrives."""
         reported: set[str] = set()
         while not self._stop.wait(LOOK_EVERY):
             if self._broker_certificate:
-                self._broker_certificate.renew()
+                self._broker_certificate.renew(plan.broker_url)
+            if self._replace_password.is_set():
+                plan = self._with_new_password(plan)
             for child in self.children:
                 self._rotate_log(child)
                 if (code := child.died()) is None:
@@ -216,6 +223,29 @@ class EmbeddedFleet:
                     reported.add(child.name)
                 if child.restart_when_due():
                     reported.discard(child.name)
+
+    def _with_new_password(self, plan: Plan) -> Plan:
+        """Replace the broker's password, on request of `fleet keys rotate broker`."""
+        self._replace_password.clear()
+        try:
+            return replace_password(plan, self.data, self._restart_control_plane)
+        except (FleetError, redis.RedisError) as error:
+            # What is running continues: until it is replaced completely, the old password is valid.
+            say(f"the broker's password was not replaced: {error}; repeat: fleet keys rotate broker")
+            return plan
+
+    def _restart_control_plane(self, plan: Plan) -> None:
+        """Restart server and Flower with the values of this plan; drones continue meanwhile."""
+        token = self.data.admin_token.read_text().strip()
+        client = FleetClient(plan.local_url, token, ca_file=plan.options.ca_file)
+        made = {"server": parts.server(plan, self.data), "flower": parts.flower(plan, self.data)}
+        for child in self.children:
+            if child.name in made:
+                child.environment = made[child.name].environment
+                child.stop()
+                child.start()
+            if child.name == "server":
+                self._wait(child, lambda: _healthy(client))
 
     def _rotate_log(self, child: Child) -> None:
         """A log that cannot be rotated, on a full disk for example, must not end the fleet; it is reported once."""

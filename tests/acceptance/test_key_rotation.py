@@ -79,6 +79,21 @@ def test_orders_continue_while_a_drone_replaces_its_keys(fleet: WholeFleet) -> N
     assert fleet.ended(fleet.submit("Note it, script:note")["id"])["status"] == "succeeded"
 
 
+def test_orders_continue_while_the_password_of_the_broker_is_replaced(fleet: WholeFleet) -> None:
+    running, queued = running_and_queued(fleet)
+    known = json.loads((fleet.data / "up.json").read_text())
+    old = f"redis://control:{known['broker_password']}@127.0.0.1:{known['broker_port']}/0"
+
+    done = fleet.fleet("keys", "rotate", "broker")
+
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis.from_url(old).ping()
+    later = fleet.submit("Note it, script:note")["id"]
+    assert [fleet.ended(each)["status"] for each in (running, queued, later)] == ["succeeded"] * 3
+    assert len(fleet.order(running)["runs"]) == 1
+
+
 def test_a_drone_whose_keys_were_revoked_stops_and_registers_again_with_another_key(
     start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -46,7 +46,7 @@ OTHER_COMMANDS = {
     ),
     "open": "it opens a page with a login link",
     **dict.fromkeys(("db status", "db upgrade"), "it works on the database itself, also while no server runs"),
-    **dict.fromkeys(("keys ls", "keys rotate master"), "it works on the master key's file, which no server gives away"),
+    **dict.fromkeys(("keys ls", "keys rotate master", "keys rotate broker"), "no server gives these keys away"),
     **dict.fromkeys(("help", "completion", "install-skill"), "it explains the commands of this machine"),
     **dict.fromkeys(("session mode", "session rename"), "it is a shorter form of session edit"),
     "comment": "it is a shorter form of task comment",
