@@ -457,6 +457,8 @@ class Beat(Wire):
     """Why the policy of its owner allows no new order now, with the line that says so; '' if it allows them."""
     policy_age_s: float | None = None
     """Seconds since that policy changed: older refusals may be asked again. None from an older drone."""
+    stream_full: bool = False
+    """Its stream holds as much as it may: it keeps its events until the control plane has read what is there."""
     leaving: bool = False
     """It drains because its process was asked to stop, which it does when the current runs have ended."""
     stopping: bool = False

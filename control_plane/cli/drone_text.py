@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.terminal.command_line import print_table
+from shared.terminal.command_line import print_table, put
 from shared.terminal.output import printable
 
 Doc = dict[str, Any]
 
 
 def print_drones(drones: list[Doc]) -> None:
-    """Print the drones as a table."""
+    """Print the drones as a table, and what is to be noted about them below it."""
     columns = ("DRONE", "STATUS", "RUNNING", "QUEUED", "LABELS", "SANDBOX", "VERSION", "LAST SEEN")
     rows = [
         (
@@ -27,6 +27,9 @@ def print_drones(drones: list[Doc]) -> None:
         for drone in drones
     ]
     print_table(columns, rows, empty="no drones yet; create a join token: fleet token add")
+    for drone in drones:
+        if drone.get("note"):
+            put(printable(f"{drone['name']}: {drone['note']}") + "\n")
 
 
 def drone_text(drone: Doc) -> str:

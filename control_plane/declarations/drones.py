@@ -38,7 +38,7 @@ class DroneDocument(Document):
     """It was asked to replace its keys, and still uses the old ones."""
     last_seen_at: datetime | None
     note: str = ""
-    """A note for people: it runs on a different machine than the one it was registered on."""
+    """A note for people, for example that it runs on a different machine than the one it was registered on."""
     doing: list[dict[str, Any]] = Field(default_factory=list)
     """What each of its runs is doing, as of the last heartbeat."""
 

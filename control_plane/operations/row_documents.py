@@ -89,6 +89,8 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
 def _note(drone: Drone, status: DroneStatus) -> str:
     if status is DroneStatus.DRAINING and (drone.beat or {}).get("leaving"):
         return "stops after its current run"
+    if status is not DroneStatus.OFFLINE and (drone.beat or {}).get("stream_full"):
+        return "its reports are paused until the control plane has read the earlier ones"
     machine = (drone.beat or {}).get("machine_id", drone.machine_id)
     return "" if machine == drone.machine_id else "runs on a different machine than the one it was registered on"
 

@@ -85,6 +85,8 @@ class Reporter:
         self._busy = False
         self._stopping = False
         self._reachable = True
+        self.stream_full = False
+        """Whether sending is paused, because the control plane does not read what was sent."""
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
     def start(self) -> None:
@@ -203,6 +205,7 @@ class Reporter:
                 source.sent(lines)
 
     def _now_reachable(self, error: RedisError | None) -> None:
+        self.stream_full = isinstance(error, StreamFull)
         if self._reachable != (error is None):
             self._reachable = error is None
             if error is None:

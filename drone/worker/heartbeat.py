@@ -44,6 +44,7 @@ class Standing:
     full: str = ""
     withheld: str = ""
     policy_age_s: float | None = None
+    stream_full: bool = False
 
 
 class Heartbeat:
@@ -186,6 +187,7 @@ class Heartbeat:
             full=standing.full,
             withheld=standing.withheld,
             policy_age_s=standing.policy_age_s,
+            stream_full=standing.stream_full,
             stopping=stopping,
             runs=tuple(run.beat() for run in self._runs.all()),
             done=self._inbox.done(),

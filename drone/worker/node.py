@@ -215,6 +215,7 @@ class Node:
             full=self.slots.lacking(),
             withheld=self.slots.withheld(),
             policy_age_s=self._policy.age_s,
+            stream_full=self.reporter.stream_full,
         )
 
     def _job(self, directory: RunDirectory, order: WorkOrder) -> Job:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from control_plane.cli.drone_text import print_drones
 from control_plane.db.orders import Dispatch
 from control_plane.operations.drones import managing
 from shared import names
@@ -320,6 +321,17 @@ def test_a_drone_that_runs_on_another_machine_than_it_was_registered_on_is_noted
             == "runs on a different machine than the one it was registered on"
         )
     )
+
+
+def test_a_drone_whose_reports_are_paused_is_noted(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
+    oka = plane.drone("oka")
+    plane.collector()
+    oka.beat(stream_full=True)
+    wait_until(lambda: "reports are paused" in managing.show_drone(plane.core, plane.admin, "oka").note)
+
+    print_drones([drone.model_dump(mode="json") for drone in managing.list_drones(plane.core, plane.admin)])
+
+    assert "oka: its reports are paused until the control plane has read" in capsys.readouterr().out
 
 
 def boot_of(fleet: ControlPlaneStandIn, drone: DroneUnderTest) -> str:

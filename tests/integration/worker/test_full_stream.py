@@ -45,6 +45,7 @@ def test_a_full_stream_pauses_the_sender_and_nothing_is_lost(
         reporter.send_unsent()
     reporter.start()
     wait_until(lambda: "sending events is paused" in caplog.text)
+    assert reporter.stream_full
     assert control.xlen(key) < EVENTS
     assert control.memory_usage(key, samples=0) < 2 * MAX_BYTES
     seen: list[int] = []
@@ -56,6 +57,7 @@ def test_a_full_stream_pauses_the_sender_and_nothing_is_lost(
         return len(seen) >= EVENTS
 
     wait_until(collect, seconds=60)
+    wait_until(lambda: not reporter.stream_full)
     reporter.stop()
     redis.close()
     assert seen == list(range(1, EVENTS + 1))

@@ -36,6 +36,18 @@ def test_the_local_fleet_is_shown_without_settings_in_the_environment(home: Path
     assert password == known.flower_password
 
 
+def test_the_broker_of_the_local_fleet_is_reached_over_tls(home: Path) -> None:
+    data = DataDir(home / "data")
+    data.remember(replace(data.remembered(), broker_password="secret"))
+    running = {"data_dir": str(data.root), "broker_url": "rediss://192.0.2.7:6400/0", "ca_file": "/etc/ca.pem"}
+    (home / "server.json").write_text(json.dumps(running))
+
+    settings, _ = _fleet_to_watch({})
+
+    assert settings.broker_url == "rediss://control:secret@192.0.2.7:6400/0"
+    assert settings.ca_file == Path("/etc/ca.pem")
+
+
 def test_the_environment_names_the_fleet_that_is_shown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named = {
         "FLEET_DATABASE_URL": "sqlite:////d",
