@@ -68,7 +68,7 @@ def note_order(db: Session, core: Core, order: Order, action: str) -> None:
 def _actor(caller: Caller) -> dict[str, Any]:
     if caller.login_session_id is not None:
         name = caller.user if caller.user_id is not None else f"login session {caller.login_session_id}"
-        return {"actor_kind": "session", "actor": name, "actor_id": caller.token_id or ""}
+        return {"actor_kind": "session", "actor": name, "actor_id": caller.token_id or caller.user_id or ""}
     if caller.token_id is not None:
         return {"actor_kind": "token", "actor": caller.user, "actor_id": caller.token_id}
     return {"actor_kind": "control plane", "actor": caller.user}

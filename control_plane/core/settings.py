@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -53,6 +54,22 @@ class FleetSettings(BaseSettings):
 
     trusted_proxies: str = ""
     """Addresses or networks, separated by commas. Only of these is it believed for whom they forward a request."""
+
+    oidc_issuer: str | None = None
+    """The OpenID Connect provider that people log in with: its issuer, exactly as its metadata names it."""
+    oidc_client_id: str | None = None
+    oidc_client_secret: str | None = Field(None, repr=False)
+    """None: a public client, protected by PKCE alone."""
+    oidc_organization: str = "default"
+    """The organization of the sessions; its users were added with `fleet user add`."""
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _is_protected(cls, issuer: str | None) -> str | None:
+        parts = urlsplit(issuer or "https://none")
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+            raise ValueError("it must begin with https://, except on loopback")
+        return issuer
 
     @field_validator("trusted_proxies")
     @classmethod

@@ -54,8 +54,12 @@ class WebSession(Owned, Row):
     __tablename__ = "web_sessions"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     token_id: Mapped[str | None] = mapped_column(Id)
-    """The API token that it comes from, with which it ends; a row of an earlier version has none and is not accepted.
+    """The API token that it comes from, with which it ends.
     No foreign key: the token may belong to another organization, which may be removed.
+    """
+    user_id: Mapped[str | None] = mapped_column(Id)
+    """The user who logged in with the identity provider, without an API token. A row with neither is of an earlier
+    version, and not accepted.
     """
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     role: Mapped[str] = mapped_column(String(16))

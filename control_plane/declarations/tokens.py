@@ -98,8 +98,8 @@ class LoginSessionDocument(Document):
     """A logged-in browser."""
 
     id: Annotated[str, About("id")]
-    token_id: Annotated[str, About("token")]
-    """The API token that it was started with, and ends with."""
+    token_id: Annotated[str | None, About("token")]
+    """The API token that it was started with, and ends with; null: the identity provider."""
     token_name: Annotated[str, About("name")]
     user_id: str | None
     """The user that the token belongs to."""

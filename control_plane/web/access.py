@@ -30,6 +30,9 @@ OPEN = frozenset(
         ("GET", "/openapi.json"),
         ("GET", "/login"),
         ("POST", "/login"),
+        ("GET", "/login/openid"),
+        ("GET", "/login/openid/callback"),
+        ("POST", "/login/openid"),
         ("GET", "/favicon.ico"),
     }
 )
@@ -110,12 +113,12 @@ def is_open(method: str, path: str) -> bool:
     )
 
 
-def cookie_name(core: Core, scope: Scope) -> str:
-    """The session cookie. Browsers share cookies between all ports of a host: the port keeps two fleets apart.
+def cookie_name(core: Core, scope: Scope, what: str = "session") -> str:
+    """The session cookie, or that of a log-in. The port keeps two fleets apart: cookies belong to all ports of a host.
 
     Over TLS, its prefix makes browsers refuse one that another server of the host or of the domain sets.
     """
-    name = f"fleet_session_{core.settings.port}"
+    name = f"fleet_{what}_{core.settings.port}"
     return f"__Host-{name}" if is_https(core, scope) else name
 
 
@@ -126,8 +129,13 @@ def is_https(core: Core, scope: Scope) -> bool:
 
 def session_secret(core: Core, scope: Scope) -> str | None:
     """The secret in the session cookie, if there is one."""
+    return cookie_of(scope, cookie_name(core, scope))
+
+
+def cookie_of(scope: Scope, name: str) -> str | None:
+    """The value of this cookie, if there is one."""
     try:
-        cookie = SimpleCookie(Headers(scope=scope).get("cookie", "")).get(cookie_name(core, scope))
+        cookie = SimpleCookie(Headers(scope=scope).get("cookie", "")).get(name)
     except CookieError:
         return None
     return cookie.value if cookie else None

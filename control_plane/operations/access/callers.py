@@ -12,7 +12,7 @@ from control_plane.db.access import ApiToken, LoginLink, WebSession
 from control_plane.db.installation import Organization
 from control_plane.db.users import Member, User
 from control_plane.operations.access.roles import lowest
-from shared.errors import Unauthenticated
+from shared.errors import Forbidden, Unauthenticated
 
 
 def caller_of(db: Session, token: ApiToken, grant: ApiToken | LoginLink | WebSession) -> Caller:
@@ -36,6 +36,39 @@ def caller_of(db: Session, token: ApiToken, grant: ApiToken | LoginLink | WebSes
         user_id=token.user_id,
         login_session_id=grant.id if isinstance(grant, WebSession) else None,
     )
+
+
+def caller_of_user(db: Session, session: WebSession) -> Caller:
+    """The caller of a session that was started with the identity provider. Raises Unauthenticated as above."""
+    organization = db.get_one(Organization, session.organization_id)
+    joined = select(User.name, Member.role).join(Member, Member.user_id == User.id)
+    own = User.id == session.user_id, Member.organization_id == session.organization_id
+    found = db.execute(joined.where(*own)).first()
+    if found is None:
+        raise Unauthenticated("you are logged out", code="E-SESSION", why="the user was removed", next="log in again")
+    role = cast("Role", found[1])
+    return Caller(
+        organization.id,
+        organization.name,
+        role,
+        user=found[0],
+        user_id=session.user_id,
+        login_session_id=session.id,
+    )
+
+
+def require_token(caller: Caller) -> None:
+    """Check that an API token is behind the call, or the control plane itself.
+
+    What is created in a session of the identity provider would outlive it. Raises Forbidden.
+    """
+    if caller.token_id is None and caller.login_session_id is not None:
+        raise Forbidden(
+            "tokens and login links cannot be created in a session of the identity provider",
+            code="E-OPENID-SESSION",
+            why="they would stay valid when the provider removes the user",
+            next="use an API token: fleet api-token add, or fleet login-link",
+        )
 
 
 def _member(db: Session, token: ApiToken) -> tuple[str, Role] | None:

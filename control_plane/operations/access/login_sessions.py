@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, false, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
@@ -44,8 +44,7 @@ def end_login_session(core: Core, caller: Caller, login_session_id: str) -> Logi
                 next="fleet login-session ls",
             )
         ended = _document(db, caller, row)
-        own = row.token_id == caller.token_id or (ended.user_id is not None and ended.user_id == caller.user_id)
-        if row.everywhere and not own:
+        if row.everywhere and not _is_own(caller, ended):
             require_everywhere(caller)
         db.delete(row)
         return ended
@@ -53,17 +52,26 @@ def end_login_session(core: Core, caller: Caller, login_session_id: str) -> Logi
 
 def _visible(caller: Caller, now: datetime) -> Select[WebSession]:
     """The valid sessions of the caller's own token and person, and for an admin those in the organization."""
-    visible = WebSession.token_id == caller.token_id
+    visible: ColumnElement[bool] = false()
+    if caller.token_id is not None:
+        visible |= WebSession.token_id == caller.token_id
     if caller.user_id is not None:
+        visible |= WebSession.user_id == caller.user_id
         visible |= WebSession.token_id.in_(select(ApiToken.id).where(ApiToken.user_id == caller.user_id))
     if may(caller, "admin"):
         visible |= WebSession.organization_id == caller.organization_id
     return select(WebSession).where(session_is_valid(now), visible)
 
 
+def _is_own(caller: Caller, session: LoginSessionDocument) -> bool:
+    by_token = session.token_id is not None and session.token_id == caller.token_id
+    return by_token or (session.user_id is not None and session.user_id == caller.user_id)
+
+
 def _document(db: Session, caller: Caller, row: WebSession) -> LoginSessionDocument:
-    token = db.get_one(ApiToken, row.token_id)
+    token = db.get_one(ApiToken, row.token_id) if row.token_id is not None else None
+    user_id = row.user_id if token is None else token.user_id
     current = row.id == caller.login_session_id
-    user = db.get(User, token.user_id) if token.user_id is not None else None
+    user = db.get(User, user_id) if user_id is not None else None
     named = {"user_id": user.id, "user": user.name} if user else {"user_id": None, "user": None}
-    return document_of(LoginSessionDocument, row, token_name=token.name, current=current, **named)
+    return document_of(LoginSessionDocument, row, token_name=token.name if token else "", current=current, **named)

@@ -13,7 +13,8 @@ from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
 from control_plane.db.access import ApiToken, LoginLink, WebSession
 from control_plane.db.audit_chain import note
-from control_plane.operations.access.callers import caller_of
+from control_plane.db.users import Member, User
+from control_plane.operations.access.callers import caller_of, caller_of_user, require_token
 from control_plane.operations.access.validity import is_valid
 from control_plane.validation.issued_secrets import LOGIN_PREFIX, SESSION_PREFIX, hashed, new_secret
 from shared.errors import Forbidden, Unauthenticated
@@ -38,7 +39,8 @@ class Browser:
 
 
 def create_login_link(core: Core, caller: Caller) -> str:
-    """A secret that logs in one browser as the caller, once, within 15 minutes."""
+    """A secret that logs in one browser as the caller, once, within 15 minutes. Raises Forbidden without a token."""
+    require_token(caller)
     secret, now = new_secret(LOGIN_PREFIX), core.clock.now()
     with core.database.write() as db:
         db.execute(delete(LoginLink).where(LoginLink.expires_at <= now))
@@ -83,6 +85,28 @@ def start_session(core: Core, caller: Caller, browser: Browser = Browser()) -> s
     with core.database.write() as db:
         note(db, entry_of(core, caller, LOG_IN))
         return _start(db, core, caller, browser)
+
+
+def start_session_of_user(
+    db: Session, core: Core, member: Member, browser: Browser, lasts: timedelta
+) -> tuple[str, WebSession]:
+    """A new browser session, and its secret, for a member of an organization, without an API token."""
+    secret, now = new_secret(SESSION_PREFIX), core.clock.now()
+    row = WebSession(
+        id=new_id(),
+        organization_id=member.organization_id,
+        user_id=member.user_id,
+        secret_hash=hashed(secret),
+        role=member.role,
+        everywhere=False,
+        created_at=now,
+        last_used_at=now,
+        browser_key_hash=_key_hash(browser),
+        address=_short(browser.address),
+        expires_at=now + lasts,
+    )
+    db.add(row)
+    return secret, row
 
 
 def authenticate_session(core: Core, secret: str, address: str = "") -> Caller:
@@ -134,8 +158,15 @@ def end_logins_of(db: Session, token_ids: Collection[str]) -> tuple[int, int]:
 
 
 def session_is_valid(now: datetime) -> ColumnElement[bool]:
-    """The condition that a session and its API token are valid, for a query."""
-    return (WebSession.expires_at > now) & _of_valid_token(WebSession, now)
+    """The condition that a session and its API token, or its user, are valid, for a query."""
+    return (WebSession.expires_at > now) & (_of_valid_token(WebSession, now) | _of_member())
+
+
+def _of_member() -> ColumnElement[bool]:
+    """Whether it is a session of a member of its organization who is not disabled."""
+    member = select(Member.user_id).join(User, User.id == Member.user_id)
+    own = Member.user_id == WebSession.user_id, Member.organization_id == WebSession.organization_id
+    return member.where(*own, User.disabled_at.is_(None)).correlate(WebSession).exists()
 
 
 def _of_valid_token(table: type[LoginLink | WebSession], now: datetime) -> ColumnElement[bool]:
@@ -158,7 +189,7 @@ def _start(db: Session, core: Core, caller: Caller, browser: Browser) -> str:
             everywhere=caller.everywhere,
             created_at=now,
             last_used_at=now,
-            browser_key_hash=hashed(browser.key) if len(browser.key) >= LEAST_KEY else None,
+            browser_key_hash=_key_hash(browser),
             address=_short(browser.address),
             expires_at=min(now + SESSION_LASTS, token_ends or now + SESSION_LASTS),
         )
@@ -166,9 +197,15 @@ def _start(db: Session, core: Core, caller: Caller, browser: Browser) -> str:
     return secret
 
 
+def _key_hash(browser: Browser) -> str | None:
+    return hashed(browser.key) if len(browser.key) >= LEAST_KEY else None
+
+
 def _short(address: str) -> str:
     return address[: WebSession.ADDRESS_LENGTH]
 
 
 def _caller(db: Session, row: LoginLink | WebSession) -> Caller:
+    if row.token_id is None and isinstance(row, WebSession):
+        return caller_of_user(db, row)
     return caller_of(db, db.get_one(ApiToken, row.token_id), row)

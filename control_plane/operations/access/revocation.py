@@ -12,6 +12,7 @@ from control_plane.core import Caller
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.drones import Drone
 from control_plane.declarations.tokens import RevocationDocument
+from control_plane.operations.access.callers import require_token
 from control_plane.operations.access.logins import end_logins_of
 from control_plane.operations.access.validity import is_valid, require_valid
 from shared.errors import Conflict
@@ -49,10 +50,13 @@ def revoke_with_derived(db: Session, caller: Caller, token_ids: Collection[str],
 
 
 def require_maker(db: Session, caller: Caller, now: datetime) -> None:
-    """Check within the transaction that creates a token that the caller's own is still valid. Raises Unauthenticated.
+    """Check within the transaction that creates a token that the caller's own is still valid.
+
+    Raises Unauthenticated, and Forbidden in a session without an API token.
 
     The lock makes a revocation at the same moment wait, and then find the new token.
     """
+    require_token(caller)
     if caller.token_id is not None:
         row = db.get(ApiToken, caller.token_id, with_for_update={"read": True}, populate_existing=True)
         require_valid(db, row, now)

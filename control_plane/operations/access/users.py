@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.access import ApiToken
+from control_plane.db.access import ApiToken, WebSession
 from control_plane.db.installation import Organization
 from control_plane.db.users import Member, User
 from control_plane.declarations import users as declared
@@ -43,7 +43,7 @@ def add(core: Core, caller: Caller, request: UserRequest) -> UserDocument:
             user = db.scalar(select(User).where(User.email == email))
             known = user is not None
             if user is None:
-                user = User(id=new_id(), email=email, name=name, created_at=now, disabled_at=None)
+                user = User(id=new_id(), email=email, name=name, created_at=now)
                 db.add(user)
                 db.flush()
             member = Member(organization_id=caller.organization_id, user_id=user.id, role=role, created_at=now)
@@ -128,6 +128,9 @@ def _remove(db: Session, core: Core, caller: Caller, named: str) -> UserDocument
     removed = _document(db, user, member, now)
     own = ApiToken.user_id == user.id, ApiToken.organization_id == caller.organization_id
     ended = revoke_with_derived(db, caller, db.scalars(select(ApiToken.id).where(*own)).all(), now)
+    db.execute(
+        delete(WebSession).where(WebSession.user_id == user.id, WebSession.organization_id == member.organization_id)
+    )
     db.delete(member)
     db.flush()
     _require_admins(db, administered & {caller.organization_id}, now)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from control_plane.web.pages import board, login, order, sessions
+from control_plane.web.pages import board, login, openid, order, sessions
 
 
 def page_routes() -> list[BaseRoute]:
     """All pages, and what their forms send to."""
-    return [route for page in (login, board, order, sessions) for route in page.router.routes]
+    return [route for page in (login, openid, board, order, sessions) for route in page.router.routes]

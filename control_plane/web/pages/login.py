@@ -21,13 +21,13 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/login")
 def login_page(
-    token: Annotated[str, Query(max_length=200)] = "", next: Annotated[str, Query(max_length=1000)] = "/"
+    core: CoreDep, token: Annotated[str, Query(max_length=200)] = "", next: Annotated[str, Query(max_length=1000)] = "/"
 ) -> Response:
     """The form. This GET does not use a one-use token in the address: programs that preview links would burn it.
 
     The page sends it automatically, by a POST; without scripts, a button does so.
     """
-    return _form(link=token, next_page=next)
+    return login_form(core, link=token, next_page=next)
 
 
 @router.post("/login", dependencies=[Depends(throttled("log-in"))])
@@ -45,8 +45,13 @@ def login(  # noqa: PLR0913, PLR0917 - one per field of the form
         secret = _session(core, browser, token.strip(), link.strip())
     except Refused as error:
         problem = problem_of(request.scope, error)
-        return _form(link="", next_page=next, problem=problem.model_dump(), status=problem.status)
-    response = RedirectResponse(local_page(next), 303)
+        return login_form(core, next_page=next, problem=problem.model_dump(), status=problem.status)
+    return session_response(core, request, secret, next)
+
+
+def session_response(core: Core, request: Request, secret: str, next_page: str) -> Response:
+    """Go to a page of ours with the cookie of a new session."""
+    response = RedirectResponse(local_page(next_page), 303)
     response.set_cookie(
         cookie_name(core, request.scope),
         secret,
@@ -83,6 +88,8 @@ def _session(core: Core, browser: Browser, token: str, link: str) -> str:
     return tokens.start_session(core, tokens.authenticate(core, token), browser)
 
 
-def _form(*, link: str, next_page: str, problem: dict[str, object] | None = None, status: int = 200) -> Response:
-    context = {"link": link, "next": local_page(next_page), "problem": problem, "caller": None}
-    return page("login.html", context, status)
+def login_form(core: Core, *, next_page: str = "/", status: int = 200, **given: object) -> Response:
+    """The form, with a login link or an identity provider's answer to send, or with the reason of a refusal."""
+    nothing = {"link": "", "openid": None, "problem": None, "caller": None}
+    shown = {"next": local_page(next_page), "provider": core.settings.oidc_issuer}
+    return page("login.html", {**nothing, **shown, **given}, status)

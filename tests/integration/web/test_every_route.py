@@ -15,6 +15,9 @@ OPEN = {
     ("GET", "/openapi.json"),
     ("GET", "/login"),
     ("POST", "/login"),
+    ("GET", "/login/openid"),
+    ("GET", "/login/openid/callback"),
+    ("POST", "/login/openid"),
 }
 """Besides hooks, which answer 401 to what is not signed."""
 ABOVE_VIEWER = [operation for operation in every_operation() if operation.role != "viewer"]

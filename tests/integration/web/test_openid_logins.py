@@ -1,0 +1,264 @@
+"""Log-in with an identity provider: a real one in a process of its own, and one that lies in every part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from joserfc.jwk import OctKey, RSAKey
+
+from control_plane.declarations import tokens, users
+from control_plane.declarations.users import UserEdit, UserRequest
+from tests.support.broker import BrokerServer
+from tests.support.database import CoreFactory
+from tests.support.fleet import BROWSER_KEY, KEY_HEADER, Api, api_on
+from tests.support.openid_providers import CLIENT, LyingProvider, MockProvider, lying_provider, mock_provider
+
+KIM = "kim@example.org"
+SECRET = "s" * 32
+
+
+@dataclass
+class Door:
+    """A fleet whose people log in with a provider; Kim is a viewer."""
+
+    api: Api
+    browser: httpx.Client
+
+    def begin(self, next: str = "/") -> httpx.Response:
+        return self.browser.get("/login/openid", params={"next": next})
+
+    def finish(self, code: str, state: str) -> httpx.Response:
+        form = {"code": code, "state": state, "browser_key": BROWSER_KEY}
+        return self.browser.post("/login/openid", data=form)
+
+    def log_in(self) -> httpx.Response:
+        """With a provider that accepts every code."""
+        return self.finish("any", query(self.begin().headers["location"])["state"])
+
+    @property
+    def is_logged_in(self) -> bool:
+        return self.browser.get("/api/v1/whoami").status_code == 200
+
+
+def query(url: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+
+
+def door_of(issuer: str, url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Door]:
+    settings = {"oidc_issuer": issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
+    with api_on(url, valkey, core_factory, **settings) as api, api.http(None, **{KEY_HEADER: BROWSER_KEY}) as browser:
+        api.client.call(users.ADD, UserRequest(email=KIM, name="Kim Lee", role="viewer"))
+        yield Door(api, browser)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[MockProvider]:
+    with mock_provider() as running:
+        running.add("kim-1", email=KIM, email_verified=True, name="Kim")
+        yield running
+
+
+@pytest.fixture
+def liar() -> Iterator[LyingProvider]:
+    with lying_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def door(provider: MockProvider, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Door]:
+    yield from door_of(provider.issuer, sqlite_url, valkey, core_factory)
+
+
+@pytest.fixture
+def lied_to(liar: LyingProvider, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Door]:
+    yield from door_of(liar.issuer, sqlite_url, valkey, core_factory)
+
+
+def code_of(answer: httpx.Response) -> str:
+    """The error code on a page."""
+    return next((word for word in answer.text.replace("<", " ").replace(">", " ").split() if word.startswith("E-")), "")
+
+
+# --- a real provider ----------------------------------------------------------------------------
+
+
+def test_a_user_logs_in_with_the_provider_and_acts_in_their_own_name(door: Door, provider: MockProvider) -> None:
+    assert "/login/openid?next=/sessions" in door.browser.get("/login?next=/sessions").text
+    back = provider.approve(door.begin("/sessions").headers["location"], "kim-1")
+    page = door.browser.get(back)
+    assert 'name="code"' in page.text
+    done = door.finish(**{name: query(back)[name] for name in ("code", "state")})
+    assert (done.status_code, done.headers["location"]) == (303, "/sessions")
+    assert door.browser.get("/api/v1/whoami").json() == {"organization": "default", "user": "Kim Lee", "role": "viewer"}
+    listed = door.api.client.call(tokens.LIST_LOGIN_SESSIONS)
+    assert [(each["user"], each["token_id"]) for each in listed] == [("Kim Lee", None)]
+
+
+def test_a_person_of_the_provider_who_is_no_user_is_told_what_to_ask_for(door: Door, provider: MockProvider) -> None:
+    provider.add("eve", email="eve@example.org", email_verified=True)
+    back = query(provider.approve(door.begin().headers["location"], "eve"))
+    answer = door.finish(back["code"], back["state"])
+    assert (answer.status_code, code_of(answer), door.is_logged_in) == (403, "E-OPENID-USER", False)
+    assert "fleet user add eve@example.org" in answer.text
+
+
+def test_a_code_works_once_and_only_in_the_browser_that_began(door: Door, provider: MockProvider) -> None:
+    back = query(provider.approve(door.begin().headers["location"], "kim-1"))
+    with door.api.http(None) as other:
+        stolen = other.post("/login/openid", data={"code": back["code"], "state": back["state"]})
+    assert (stolen.status_code, code_of(stolen)) == (422, "E-OPENID-STATE")
+    wrong = door.finish(back["code"], "other")
+    assert (wrong.status_code, code_of(wrong)) == (422, "E-OPENID-STATE")
+    assert door.finish(back["code"], back["state"]).status_code == 303
+    again = door.finish(back["code"], back["state"])
+    assert (again.status_code, code_of(again)) == (422, "E-OPENID-STATE")
+
+
+def test_a_provider_that_is_down_is_named_and_tokens_still_log_in(
+    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    with mock_provider() as gone:
+        pass
+    for door in door_of(gone.issuer, sqlite_url, valkey, core_factory):
+        answer = door.begin()
+        assert (answer.status_code, code_of(answer)) == (503, "E-OPENID-DOWN")
+        assert gone.issuer in answer.text
+        with door.api.browser() as browser:
+            assert browser.get("/api/v1/whoami").status_code == 200
+
+
+def test_without_a_provider_in_the_settings_the_page_names_none(api: Api) -> None:
+    with api.http(None) as browser:
+        assert "/login/openid" not in browser.get("/login").text
+        assert code_of(browser.get("/login/openid")) == "E-OPENID-OFF"
+
+
+def test_a_person_whom_the_provider_turned_away_is_told_its_reason(door: Door) -> None:
+    answer = door.browser.get("/login/openid/callback", params={"error": "access_denied", "state": "x"})
+    assert (answer.status_code, code_of(answer), "access_denied" in answer.text) == (403, "E-OPENID-ANSWER", True)
+
+
+# --- what a provider may get wrong ----------------------------------------------------------------
+
+
+def test_what_is_sent_binds_the_code_to_this_log_in(lied_to: Door, liar: LyingProvider) -> None:
+    sent = query(lied_to.begin().headers["location"])
+    assert (sent["code_challenge_method"], sent["response_type"], sent["scope"]) == (
+        "S256",
+        "code",
+        "openid email profile",
+    )
+    liar.claims = {"nonce": sent["nonce"]}
+    assert lied_to.finish("any", sent["state"]).status_code == 303
+    assert "code_verifier=" in liar.asked[-1]
+
+
+LIES = {
+    "another issuer": {"iss": "https://evil.example"},
+    "another audience": {"aud": "other"},
+    "an audience of several": {"aud": [CLIENT, "other"]},
+    "another nonce": {"nonce": "other"},
+    "no nonce": {"nonce": None},
+    "expired": {"exp": int(time.time()) - 3600},
+    "no expiry": {"exp": None},
+    "of the future": {"iat": int(time.time()) + 3600},
+    "no subject": {"sub": None},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_an_id_token_with_a_wrong_claim_is_refused(lied_to: Door, liar: LyingProvider, lie: str) -> None:
+    sent = query(lied_to.begin().headers["location"])
+    liar.claims = {"nonce": sent["nonce"], **LIES[lie]}
+    answer = lied_to.finish("any", sent["state"])
+    assert (answer.status_code, code_of(answer), lied_to.is_logged_in) == (401, "E-OPENID-ANSWER", False)
+
+
+@pytest.mark.parametrize("forgery", ["other key", "none", "shared secret", "garbage", "no token"])
+def test_an_id_token_that_the_providers_key_did_not_sign_is_refused(
+    lied_to: Door, liar: LyingProvider, forgery: str
+) -> None:
+    sent = query(lied_to.begin().headers["location"])
+    liar.claims = {"nonce": sent["nonce"]}
+    if forgery == "other key":
+        liar.signing_key = RSAKey.generate_key(2048, parameters={"kid": "1"})
+    elif forgery == "shared secret":
+        liar.header, liar.signing_key = {"alg": "HS256", "kid": "1"}, OctKey.import_key(SECRET)  # type: ignore[assignment]
+    else:
+        liar.id_token = {"none": "eyJhbGciOiJub25lIn0.e30.", "garbage": "a.b.c", "no token": " "}[forgery]
+    answer = lied_to.finish("any", sent["state"])
+    assert (answer.status_code, code_of(answer), lied_to.is_logged_in) == (401, "E-OPENID-ANSWER", False)
+
+
+@pytest.mark.parametrize("claims", [{"email": None}, {"email_verified": False}, {"email_verified": "true"}])
+def test_an_address_that_the_provider_does_not_confirm_is_refused(
+    lied_to: Door, liar: LyingProvider, claims: dict[str, object]
+) -> None:
+    sent = query(lied_to.begin().headers["location"])
+    liar.claims = {"nonce": sent["nonce"], **claims}
+    assert code_of(lied_to.finish("any", sent["state"])) == "E-OPENID-EMAIL"
+
+
+def test_a_provider_that_names_another_issuer_is_refused_before_anybody_is_sent_there(
+    lied_to: Door, liar: LyingProvider
+) -> None:
+    liar.metadata = {"issuer": "https://evil.example"}
+    answer = lied_to.begin()
+    assert (answer.status_code, code_of(answer)) == (401, "E-OPENID-ISSUER")
+
+
+def test_an_address_that_now_belongs_to_another_person_does_not_lead_to_the_account(
+    lied_to: Door, liar: LyingProvider
+) -> None:
+    for subject, expected in (("kim-1", 303), ("kim-2", 403)):
+        sent = query(lied_to.begin().headers["location"])
+        liar.claims = {"nonce": sent["nonce"], "sub": subject}
+        assert lied_to.finish("any", sent["state"]).status_code == expected
+
+
+# --- the session ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kims(lied_to: Door, liar: LyingProvider) -> Door:
+    """Kim is an admin, and logged in."""
+    lied_to.api.client.call(users.EDIT, UserEdit(role="admin"), user=KIM)
+    sent = query(lied_to.begin().headers["location"])
+    liar.claims = {"nonce": sent["nonce"]}
+    assert lied_to.finish("any", sent["state"]).status_code == 303
+    return lied_to
+
+
+def test_a_session_of_the_provider_creates_nothing_that_would_outlive_it(kims: Door) -> None:
+    for path, body in (("api-tokens", {"role": "viewer"}), ("join-tokens", {}), ("login-links", {})):
+        answer = kims.browser.post(f"/api/v1/{path}", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (403, "E-OPENID-SESSION")
+
+
+def test_it_has_the_role_that_its_user_has_now_and_ends_with_them(kims: Door) -> None:
+    client = kims.api.client
+    client.call(users.EDIT, UserEdit(role="viewer"), user=KIM)
+    assert kims.browser.get("/api/v1/whoami").json()["role"] == "viewer"
+    client.call(users.EDIT, UserEdit(disabled=True), user=KIM)
+    assert not kims.is_logged_in
+    client.call(users.EDIT, UserEdit(disabled=False), user=KIM)
+    assert kims.is_logged_in
+    client.call(users.REMOVE, user=KIM)
+    assert not kims.is_logged_in
+    client.call(users.ADD, UserRequest(email=KIM, name="Kim", role="admin"))
+    assert not kims.is_logged_in
+
+
+def test_it_lasts_an_hour(kims: Door) -> None:
+    listed = kims.api.client.call(tokens.LIST_LOGIN_SESSIONS)
+    assert [each["expires_at"] > each["created_at"] for each in listed] == [True]
+
+    (session,) = listed
+    lasts = datetime.fromisoformat(session["expires_at"]) - datetime.fromisoformat(session["created_at"])
+    assert lasts.total_seconds() == 3600
