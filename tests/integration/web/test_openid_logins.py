@@ -14,10 +14,13 @@ from joserfc.jwk import OctKey, RSAKey
 
 from control_plane.declarations import tokens, users
 from control_plane.declarations.users import UserEdit, UserRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.access.users import add
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import BROWSER_KEY, KEY_HEADER, Api, api_on
 from tests.support.openid_providers import CLIENT, LyingProvider, MockProvider, lying_provider, mock_provider
+from tests.support.organizations import add_organization
 
 KIM = "kim@example.org"
 SECRET = "s" * 32
@@ -243,6 +246,9 @@ def test_a_session_of_the_provider_creates_nothing_that_would_outlive_it(kims: D
 
 def test_it_has_the_role_that_its_user_has_now_and_ends_with_them(kims: Door) -> None:
     client = kims.api.client
+    # A member elsewhere keeps the user's id, so the session could become valid again with a new membership.
+    elsewhere = add_organization(kims.api.core, system_caller(kims.api.core), "other")
+    add(kims.api.core, elsewhere, UserRequest(email=KIM, name="Kim Lee", role="viewer"))
     client.call(users.EDIT, UserEdit(role="viewer"), user=KIM)
     assert kims.browser.get("/api/v1/whoami").json()["role"] == "viewer"
     client.call(users.EDIT, UserEdit(disabled=True), user=KIM)
