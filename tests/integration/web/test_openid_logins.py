@@ -268,3 +268,16 @@ def test_it_lasts_an_hour(kims: Door) -> None:
     (session,) = listed
     lasts = datetime.fromisoformat(session["expires_at"]) - datetime.fromisoformat(session["created_at"])
     assert lasts.total_seconds() == 3600
+
+
+def test_a_user_who_is_no_admin_sees_and_ends_only_sessions_of_their_own(lied_to: Door, liar: LyingProvider) -> None:
+    lied_to.api.client.call(users.ADD, UserRequest(email="jo@example.org", name="Jo", role="viewer"))
+    for email, subject in (("jo@example.org", "jo"), (KIM, "kim")):
+        sent = query(lied_to.begin().headers["location"])
+        liar.claims = {"nonce": sent["nonce"], "email": email, "sub": subject}
+        assert lied_to.finish("any", sent["state"]).status_code == 303
+    every = {each["user"]: each["id"] for each in lied_to.api.client.call(tokens.LIST_LOGIN_SESSIONS)}
+    assert set(every) == {"Jo", "Kim Lee"}
+    own = lied_to.browser.get("/api/v1/login-sessions").json()
+    assert [each["id"] for each in own] == [every["Kim Lee"]]
+    assert lied_to.browser.delete(f"/api/v1/login-sessions/{every['Jo']}").status_code == 404
