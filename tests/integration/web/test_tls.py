@@ -140,7 +140,7 @@ def test_a_replacement_that_cannot_be_used_leaves_the_previous_certificate_in_us
     pair = authority.issue("fleet", "127.0.0.1")
     api = serve(pair)
 
-    pair.key.write_bytes(authority.issue("other", "127.0.0.1").key.read_bytes())
+    pair.certificate.write_bytes(authority.issue("other", "127.0.0.1").certificate.read_bytes())
 
     wait_until(lambda: "the changed certificate cannot be used" in api.log.read_text(), seconds=20)
     assert answers(api, authority)
