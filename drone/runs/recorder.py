@@ -48,7 +48,7 @@ class JournalRecorder:
             if kind not in self._streams:
                 # Thinking ends where text begins: the held-back end of the one is sent before the other.
                 self._end_streams()
-            stream = self._streams.setdefault(kind, self._redactor.stream())
+            stream = self._streams.setdefault(kind, self._redactor.stream(of_json=kind == "tool_call"))
             if shown := stream.feed(text):
                 self._send(kind, shown)
             else:

@@ -12,7 +12,8 @@ from typing import Any
 
 import ahocorasick
 
-from shared.redaction.pieces import GapMap, squeezed, stripped
+from shared.redaction.json_text import JsonText, Unescaped
+from shared.redaction.pieces import GapMap, has_line_numbers, squeezed, stripped, without_line_numbers
 from shared.redaction.shapes import LONGEST_SHAPE, shaped, tokens
 from shared.redaction.spans import MARK, Span, joined, replaced
 from shared.redaction.spellings import is_distinct, spellings
@@ -25,6 +26,10 @@ _SPREAD = 8
 _PACKED = "H4sI"
 """How the bytes of gzip begin in base64."""
 _PACKED_TEXT = re.compile(rf"{_PACKED}[A-Za-z0-9+/_\-]{{8,}}")
+_PACKED_AT_END = re.compile(rf"{_PACKED}[A-Za-z0-9+/_\-\s]*\Z")
+_HELD_PACKED = 4096
+_ESCAPES_AT_MOST = 2
+"""How often a text in JSON may have been written into JSON again."""
 _UNPACKED_BYTES = 1_000_000
 _PACKED_AT_MOST = 32
 _WORD_AT_END = re.compile(r"\S*\Z")
@@ -34,19 +39,21 @@ class Redactor:
     """Finds the given secrets, each in all its spellings and in pieces, and all well-known token shapes."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = {stripped(form) for secret in secrets for form in spellings(secret)} - {""}
         self._forms: dict[str, set[str]] = {}
         """Every form by its text without white space: one pass of the automaton finds forms whole and in pieces."""
-        for form in forms:
-            self._forms.setdefault(squeezed(form), set()).add(form)
-        self._forms.pop("", None)
+        self._in_pieces: set[str] = set()
+        for secret in secrets:
+            for form in map(stripped, spellings(secret)):
+                if key := squeezed(form):
+                    self._forms.setdefault(key, set()).add(form)
+                    self._in_pieces.update([key] if is_distinct(key, secret) else [])
         self._automaton = ahocorasick.Automaton()
         for key in self._forms:
             self._automaton.add_word(key, key)
         if self._forms:
             self._automaton.make_automaton()
         self._first = frozenset(key[0] for key in self._forms)
-        self._longest = max(map(len, forms), default=0)
+        self._longest = max((len(form) for forms in self._forms.values() for form in forms), default=0)
 
     def text(self, text: str) -> str:
         """Return the text with each secret replaced by `[redacted]`."""
@@ -70,9 +77,9 @@ class Redactor:
             return [self.value(item) for item in value]
         return value
 
-    def stream(self) -> StreamRedactor:
-        """Return a redactor for a text that arrives in pieces."""
-        return StreamRedactor(self)
+    def stream(self, *, of_json: bool = False) -> StreamRedactor:
+        """Return a redactor for a text that arrives in pieces; one in JSON comes out without its escapes."""
+        return StreamRedactor(self, JsonText() if of_json else None)
 
     def spans(self, text: str) -> list[Span]:
         """Return the positions of secrets: sorted, overlapping ones joined."""
@@ -80,24 +87,33 @@ class Redactor:
 
     def open_from(self, text: str) -> int:
         """Return the position from which `text` may be the beginning of a secret that is not yet complete."""
-        return min(self._hold_for_known(text), _hold_for_shapes(text))
+        return min(self._hold_for_known(text), _hold_for_shapes(text), _hold_for_packed(text))
 
-    def _known(self, text: str) -> Iterator[Span]:
+    def _known(self, text: str, escapes: int = _ESCAPES_AT_MOST) -> Iterator[Span]:
         if not self._forms:
             return
-        whole, places = squeezed(text), None
+        whole = squeezed(text)
+        yield from self._forms_in(text, whole)
+        if has_line_numbers(text):
+            yield from self._forms_in(text, without_line_numbers(text), numbered=True)
+        if _PACKED in whole:
+            yield from self._packed(text, whole)
+        if escapes and "\\" in text:
+            plain = Unescaped(text)
+            yield from ((plain.place(start), plain.place(end)) for start, end in self._known(plain.text, escapes - 1))
+
+    def _forms_in(self, text: str, whole: str, *, numbered: bool = False) -> Iterator[Span]:
+        places = None
         for end, key in self._automaton.iter(whole):
-            places = places or GapMap(text)
+            places = places or GapMap(text, numbered=numbered)
             span = places.place(end - len(key) + 1), places.place(end) + 1
             if self._is_form(text, span, key):
                 yield span
-        if _PACKED in whole:
-            yield from self._packed(text, whole)
 
     def _is_form(self, text: str, span: Span, key: str) -> bool:
         """Whether a secret is there in one piece, or in pieces that are too unlikely to be there by chance."""
         start, end = span
-        if is_distinct(key) and end - start <= _SPREAD * len(key):
+        if key in self._in_pieces and end - start <= _SPREAD * len(key):
             return True
         return text[start:end] in self._forms[key]
 
@@ -117,6 +133,12 @@ class Redactor:
                 if self._automaton.longest_prefix(beginning) == len(beginning):
                     return start + GapMap(tail).place(position)
         return len(text)
+
+
+def _hold_for_packed(text: str) -> int:
+    """Gzip is recognized as a whole only: it is held back from its beginning, if that is not too far away."""
+    found = _PACKED_AT_END.search(text, max(0, len(text) - _HELD_PACKED))
+    return found.start() if found else len(text)
 
 
 def _hold_for_shapes(text: str) -> int:

@@ -27,9 +27,12 @@ def spellings(secret: str) -> set[str]:
     return forms | _in_base64(_bytes(secret))
 
 
-def is_distinct(form: str) -> bool:
-    """Whether a form may also be recognized in pieces: a word of letters alone may be there by chance."""
-    return len(form) >= _LONG and not form.isalpha() and len(set(form)) > _LONG // 2
+def is_distinct(form: str, secret: str) -> bool:
+    """Whether a form of a secret may also be recognized in pieces.
+
+    If the secret is a word of letters, its pieces may be there by chance; if it is none, a form of letters encodes it.
+    """
+    return len(form) >= _LONG and not (form.isalpha() and secret.isalpha()) and len(set(form)) > _LONG // 2
 
 
 def _bytes(secret: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from shared.redaction.json_text import JsonText
 from shared.redaction.spans import Span, joined, replaced
 
 
@@ -20,8 +21,10 @@ class StreamRedactor:
     At most a word (1,024 characters) or the length of the longest known secret is held back, whichever is more.
     """
 
-    def __init__(self, redactor: Finder) -> None:
+    def __init__(self, redactor: Finder, decoder: JsonText | None = None) -> None:
+        """`decoder`: for a text in JSON, which is released without its escapes: secrets are not seen behind them."""
         self._redactor = redactor
+        self._decoder = decoder
         self._pending = ""
         self._before = ""
         """The last released character: whether a token can begin depends on the character before it."""
@@ -30,11 +33,11 @@ class StreamRedactor:
 
     def feed(self, text: str) -> str:
         """Add a piece, and return the text that can be released."""
-        return self._release(text, at_end=False)
+        return self._release(self._decoder.feed(text) if self._decoder else text, at_end=False)
 
     def flush(self) -> str:
         """Return all held-back text, because the text has ended."""
-        return self._release("", at_end=True)
+        return self._release(self._decoder.flush() if self._decoder else "", at_end=True)
 
     def _release(self, text: str, *, at_end: bool) -> str:
         known = self._before + self._pending + text

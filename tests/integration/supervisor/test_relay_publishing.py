@@ -130,7 +130,7 @@ def test_an_order_whose_secret_does_not_open_says_so_and_lets_others_pass(plane:
     well = plane.submit()
     waits = plane.facts(broken).waits
     assert isinstance(waits, CannotBeSent)
-    assert "a secret in the database" in waits.detail
+    assert "a stored secret" in waits.detail
     assert Relay(plane.core).publish_all() == 2
     assert {drone.take().order_id, drone.take().order_id} == {broken, well}
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import base64
-import gzip
-import html
 import json
-import shlex
 import sysconfig
-import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.redaction import MARK, Redactor
+from tests.support.spellings import BYTES_AS_TEXT, SPELLINGS
 
 SECRETS = [
     "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8t",
@@ -27,62 +23,6 @@ SECRETS = [
     "pässwörd-ключ-42!",
     "0123456789abcdef0123456789abcdef",
 ]
-
-
-def utf16(encoding: str) -> Callable[[str], str]:
-    return lambda secret: secret.encode(encoding).decode("utf-8", "replace")
-
-
-def units(text: str) -> list[int]:
-    """As JavaScript counts characters."""
-    raw = text.encode("utf-16-be")
-    return [int.from_bytes(raw[at : at + 2]) for at in range(0, len(raw), 2)]
-
-
-def between(separator: str) -> Callable[[str], str]:
-    return separator.join
-
-
-def wrapped(text: str, width: int = 16) -> str:
-    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False))
-
-
-SPELLINGS: dict[str, Callable[[str], str]] = {
-    "plain": str,
-    "base64 at 0": lambda s: base64.b64encode(s.encode()).decode(),
-    "base64 at 1": lambda s: base64.b64encode(b"x" + s.encode() + b"yz").decode(),
-    "base64 at 2": lambda s: base64.b64encode(b"xy" + s.encode() + b"z").decode(),
-    "base64url": lambda s: base64.urlsafe_b64encode(s.encode()).decode(),
-    "base64 in lines": lambda s: wrapped(base64.b64encode(s.encode()).decode()),
-    "base32": lambda s: base64.b32encode(s.encode()).decode(),
-    "base32 at 3": lambda s: base64.b32encode(b"abc" + s.encode() + b"d").decode(),
-    "hex": lambda s: s.encode().hex(),
-    "HEX": lambda s: s.encode().hex().upper(),
-    "hex of xxd": lambda s: s.encode().hex(" ", 2),
-    "hex with colons": lambda s: s.encode().hex(":"),
-    "\\x": lambda s: "".join(f"\\x{c:02x}" for c in s.encode()),
-    "url": lambda s: quote(s, safe=""),
-    "percent all": lambda s: "".join(f"%{c:02X}" for c in s.encode()),
-    "percent all, small": lambda s: "".join(f"%{c:02x}" for c in s.encode()),
-    "json": lambda s: json.dumps(s)[1:-1],
-    "\\u": lambda s: "".join(f"\\u{c:04x}" for c in units(s)),
-    "\\U": lambda s: "".join(f"\\u{c:04X}" for c in units(s)),
-    "xml": html.escape,
-    "&#n;": lambda s: "".join(f"&#{ord(c)};" for c in s),
-    "&#xn;": lambda s: "".join(f"&#x{ord(c):x};" for c in s),
-    "shell": shlex.quote,
-    "utf-16-le": utf16("utf-16-le"),
-    "utf-16-be": utf16("utf-16-be"),
-    "reversed": lambda s: s[::-1],
-    "spaced": between(" "),
-    "a line for each": between("\n"),
-    "zero-width": between("\u200b"),
-    "in two lines": lambda s: f"{s[:11]}\n    {s[11:]}",
-    "gzip": lambda s: base64.b64encode(gzip.compress(f"KEY={s}\n".encode())).decode(),
-    "gzip in lines": lambda s: wrapped(base64.b64encode(gzip.compress(f"KEY={s}\n".encode())).decode(), 40),
-}
-BYTES_AS_TEXT = {"utf-16-le", "utf-16-be"}
-"""Spellings that text can only have for ASCII."""
 
 
 def streamed(text: str) -> str:
@@ -165,3 +105,49 @@ def test_fifty_secrets_cost_little_more_than_reading_the_text() -> None:
     # Joining the words is one pass over the text, too; four times as long was measured, and the rest is slack.
     yardstick = min(seconds(lambda: "".join(code.split())) for _ in range(3))
     assert min(seconds(lambda: redactor.text(code)) for _ in range(3)) < 20 * yardstick
+
+
+@pytest.mark.parametrize("number", ["     1\t{}\n     2\t{}", "7:{}\n8:{}"])
+def test_line_numbers_between_the_pieces_of_a_secret_do_not_hide_it(number: str) -> None:
+    secret = SECRETS[0]
+    shown = Redactor([secret]).text(f"\n{number.format(secret[:14], secret[14:])}\n")
+    assert MARK in shown
+    assert secret[14:] not in shown
+
+
+def test_a_secret_behind_the_escapes_of_json_in_an_argument_is_found() -> None:
+    secret = SECRETS[0]
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in secret)
+    arguments = json.dumps({"text": [f"{secret[:14]}\n{secret[14:]}", "other"]})
+
+    assert Redactor([secret]).value({"arguments": arguments}) == {"arguments": f'{{"text": ["{MARK}", "other"]}}'}
+    assert MARK in Redactor([secret]).value(f'{{"text": "{escaped}"}}')
+    assert Redactor([secret]).value('{"a":  "x\\n"}') == '{"a":  "x\\n"}'
+
+
+def test_gzip_that_arrives_in_pieces_is_held_back_until_it_can_be_read() -> None:
+    secret = SECRETS[0]
+    packed = SPELLINGS["gzip"](secret)
+    stream = Redactor([secret]).stream()
+    shown = "".join([*(stream.feed(packed[at : at + 5]) for at in range(0, len(packed), 5)), stream.flush()])
+    assert shown.count(MARK) == 1
+    assert packed[8:40] not in shown
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_a_secret_in_a_call_that_arrives_in_pieces_is_found_behind_its_escapes(size: int) -> None:
+    secret = SECRETS[0]
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in secret)
+    for text in (f'{{"a": "x\\n{escaped}\\n"}}', json.dumps({"a": f"{secret[:14]}\n{secret[14:]}"})):
+        stream = Redactor([secret]).stream(of_json=True)
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        shown = "".join([*map(stream.feed, pieces), stream.flush()])
+        assert MARK in shown
+        assert secret[14:] not in shown
+        assert "\\u" not in shown
+
+
+def test_a_text_in_json_comes_out_as_it_is_read() -> None:
+    stream = Redactor().stream(of_json=True)
+    shown = stream.feed('run {"a": "tab\\t\\"q\\" \\ud83d') + stream.feed("\\ude00 \\")
+    assert shown + stream.flush() == 'run {"a": "tab\t"q" \U0001f600 \\'

@@ -1,0 +1,71 @@
+"""The escapes of JSON, behind which secrets are not seen: decoded in a text, and in one that arrives in pieces."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
+_OPEN = re.compile(r"(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|u[0-9a-fA-F]{0,3})?\Z")
+"""What may follow a backslash at the end of a piece, so that the next one decides what they stand for."""
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+class Unescaped:
+    """A text without its escapes, as a reader of the JSON sees it."""
+
+    def __init__(self, escaped: str) -> None:
+        parts, end = list[str](), 0
+        self._after: list[int] = []
+        """For each escape, the index of the first character after it in `text`."""
+        self._removed = [0]
+        length = 0
+        for found in _ESCAPE.finditer(escaped):
+            letter = _decoded(found)
+            parts += escaped[end : found.start()], letter
+            length += found.start() - end + len(letter)
+            end = found.end()
+            self._after.append(length)
+            self._removed.append(end - length)
+        self.text = "".join([*parts, escaped[end:]])
+
+    def place(self, index: int) -> int:
+        """Where the character with this index of `text` begins in the escaped text."""
+        return index + self._removed[bisect_right(self._after, index)]
+
+
+class JsonText:
+    """A text in JSON as a reader sees it, in which secrets are found; what is no escape stays as it is."""
+
+    def __init__(self) -> None:
+        self._open = ""
+
+    def feed(self, piece: str) -> str:
+        """Add a piece, and return the text that is decided."""
+        text = self._open + piece
+        end = _open_from(text)
+        self._open = text[end:]
+        return _ESCAPE.sub(_decoded, text[:end])
+
+    def flush(self) -> str:
+        """Return an escape that was not completed."""
+        rest, self._open = self._open, ""
+        return rest
+
+
+def _open_from(text: str) -> int:
+    position = 0
+    while (position := text.find("\\", position)) >= 0:
+        if _OPEN.match(text, position + 1):
+            return position
+        found = _ESCAPE.match(text, position)
+        position = found.end() if found else position + 1
+    return len(text)
+
+
+def _decoded(found: re.Match[str]) -> str:
+    letters = found.group()[1:]
+    if not letters.startswith("u"):
+        return _LETTERS.get(letters, letters)
+    units = bytes.fromhex(letters.replace("\\u", "").replace("u", ""))
+    return units.decode("utf-16-be", "replace")
