@@ -37,6 +37,10 @@ class RecordedShell:
         return self.sandbox.user
 
     @property
+    def python(self) -> str:
+        return self.sandbox.python
+
+    @property
     def tally(self) -> Tally:
         return self.sandbox.tally
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from drone.sandbox import account
 from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.command import Watch, run_line
-from drone.sandbox.environment import clean_environment, search_path
+from drone.sandbox.environment import clean_environment, own_python, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
 from drone.sandbox.network import Network
 from drone.sandbox.own_variables import carried
@@ -53,6 +53,7 @@ class Bubblewrap:
     read_only: tuple[Path, ...] = ()
     tally: Tally = field(default_factory=Tally)
     kind: str = "bwrap"
+    python: str = field(default_factory=own_python)
     warning: str = ""
 
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Bubblewrap:

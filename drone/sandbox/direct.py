@@ -13,7 +13,7 @@ from pathlib import Path
 from drone.sandbox import keeper
 from drone.sandbox.account import is_root
 from drone.sandbox.command import Watch, run_line
-from drone.sandbox.environment import clean_environment, search_path
+from drone.sandbox.environment import clean_environment, own_python, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
@@ -42,6 +42,7 @@ class Direct:
     scratch: Path | None = None
     tally: Tally = field(default_factory=Tally)
     kind: str = "none"
+    python: str = field(default_factory=own_python)
     warning: str = field(default_factory=warning_of)
 
     @property

@@ -46,6 +46,13 @@ def clean_environment(*, home: str, tmp: str, path: str, mark: str, source: Mapp
     }
 
 
+def own_python() -> str:
+    """The interpreter that runs the drone, without its venv: bubblewrap exposes it."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    program = Path(sys.base_prefix, "bin", name)
+    return str(program) if program.exists() else name
+
+
 def search_path(visible: Sequence[Path] | None, source: Mapping[str, str]) -> str:
     """The search path for programs: the visible part of the drone's own PATH, without the drone's own venv.
 

@@ -85,6 +85,11 @@ class Sandbox(Protocol):
         ...
 
     @property
+    def python(self) -> str:
+        """A Python of at least version 3.11, for scripts of our own that use only its library."""
+        ...
+
+    @property
     def tally(self) -> Tally: ...
 
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Self:

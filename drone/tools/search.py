@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,7 +78,7 @@ class Search:
             "seconds": self.seconds,
         }
         result = self.sandbox.run(
-            [*_script(), json.dumps(request)],
+            [self.sandbox.python, *_script(), json.dumps(request)],
             workspace=self.workspace,
             timeout=self.seconds + _LAST_WORD,
             check=self.check,
@@ -97,8 +96,5 @@ _NOTHING = {"names": "", "ignore_case": False, "context": 0, "newest_first": Fal
 
 @cache
 def _script() -> list[str]:
-    """The drone's interpreter, which every sandbox exposes, and the script's text, because its file is hidden there."""
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    program = Path(sys.base_prefix, "bin", name)
-    text = Path(tree.__file__).read_text(encoding="utf-8")
-    return [str(program) if program.exists() else name, "-I", "-S", "-c", text]
+    """Arguments for Python: the script's text, because its file is hidden in a sandbox."""
+    return ["-I", "-S", "-c", Path(tree.__file__).read_text(encoding="utf-8")]

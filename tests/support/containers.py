@@ -94,6 +94,8 @@ def _fill(image: tarfile.TarFile) -> None:
         link = tarfile.TarInfo(name)
         link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
         image.addfile(link)
+    if (encoding := Path("/usr/lib/locale/C.utf8")).exists():
+        image.add(encoding)
     library, modules = _python()
     programs = [shutil.which(name, path="/usr/bin:/usr/sbin:/bin:/sbin") for name in PROGRAMS.split()]
     for path in sorted(_with_libraries([SYSTEM_PYTHON, *filter(None, programs), *modules]) - set(modules)):

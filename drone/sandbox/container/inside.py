@@ -1,6 +1,6 @@
 """The first process of a container: starts its commands, and kills whatever one of them leaves behind.
 
-Runs with the image's Python (`python3 -I -S DIRECTORY HELLO PORT`), so it needs nothing but version 3.9. It is handed
+Runs with the image's Python (`python3 -I -S DIRECTORY HELLO PORT`), so it uses only the standard library. It is handed
 the socket on which the drone's clients ask for commands; that socket has no path in the container. When the drone ends,
 however it ends, its connection closes and the container with it.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,4 +106,31 @@ def _mounts(mounts: Mounts, ours: Path, environ: Mapping[str, str]) -> Iterator[
     for target, source in {**read_only, **writable}.items():
         if ":" in f"{source}{target}":
             raise fault(f"the engine cannot mount a path with a colon: {source}", "rename that directory")
+        _make_mount_point(source, target, {Path(HOME): home, Path("/tmp"): tmp})  # noqa: S108
         yield from ("--volume", f"{source}:{target}{':ro' if target in read_only else ''}")
+
+
+def _make_mount_point(source: Path, target: Path, scratch: Mapping[Path, Path]) -> None:
+    """Make the place of a mount within the session's home or /tmp. The engine would make it too, as another user's."""
+    for outer, directory in scratch.items():
+        if target != outer and target.is_relative_to(outer) and source.is_dir():
+            try:
+                _make_directories(directory, target.relative_to(outer).parts)
+            except OSError as error:
+                raise fault(
+                    f"{target} cannot be mounted: {error.strerror}", "remove the session on that drone"
+                ) from error
+
+
+def _make_directories(top: Path, names: tuple[str, ...]) -> None:
+    """Commands write in `top`: a link that they made leads nowhere."""
+    at = os.open(top, os.O_DIRECTORY)
+    try:
+        for name in names:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=at)
+            inner = os.open(name, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+            os.close(at)
+            at = inner
+    finally:
+        os.close(at)

@@ -126,7 +126,7 @@ class RunningContainer:
             shell, listeners, _, _ = socket.recv_fds(drone, 16, 1)
             socket.send_fds(drone, [b"."], [requests.fileno()])
         except OSError as error:
-            raise fault(f"its first process did not answer: {error}; the image needs python3, 3.9 or newer") from error
+            raise fault(f"its first process did not answer: {error}; the image needs python3, 3.11 or newer") from error
         pid, _, _ = struct.unpack("iII", drone.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         self.process = psutil.Process(pid)
         self.shell = shell.decode()

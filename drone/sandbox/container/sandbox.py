@@ -89,6 +89,8 @@ class ContainerSandbox:
     read_only: tuple[Path, ...] = ()
     tally: Tally = field(default_factory=Tally)
     kind: str = "docker"
+    python: str = "python3"
+    """The image's."""
     warning: str = ""
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -126,6 +127,22 @@ def test_a_command_that_outlives_its_call_can_be_ended_alone(session: Sandbox, w
 @pytest.mark.parametrize("path", ["/proc/1/environ", "/proc/1/fd/", "/proc/1/mem", "/proc/$PPID/environ"])
 def test_a_command_cannot_look_into_what_starts_it(path: str, session: Sandbox, workspace: Path) -> None:
     assert "Permission denied" in shell(session, workspace, f"cat {path}* 2>&1 >/dev/null").output
+
+
+def test_a_link_that_a_command_left_does_not_lead_the_next_container_elsewhere(tmp_path: Path) -> None:
+    # A workspace in /tmp needs a place in the session's own /tmp, which commands can write.
+    scratch, outside = tmp_path / "scratch", tmp_path / "outside"
+    outside.mkdir()
+    (scratch / "tmp").mkdir(parents=True)
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        (scratch / "tmp" / Path(top).name).symlink_to(outside)
+        (Path(top) / "work").mkdir()
+
+        with pytest.raises(FleetFault) as fault:
+            shell(sandbox_of("docker").for_session(scratch=scratch), Path(top) / "work", "true")
+
+    assert "cannot be mounted" in fault.value.why
+    assert list(outside.iterdir()) == []
 
 
 # The engine and the image

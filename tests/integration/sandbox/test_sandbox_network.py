@@ -1,4 +1,4 @@
-"""What commands in bubblewrap can reach, and through what."""
+"""What commands in a sandbox can reach, and through what."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 import pytest
 
-from drone.sandbox import CommandResult, choose
+from drone.sandbox import CommandResult, Sandbox, choose
 from drone.sandbox.network import AccessKind, NetworkAccess
 from drone.sandbox.opened import close_all
-from tests.support.sandboxes import sandbox_of
+from tests.support.sandboxes import shell
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
 
@@ -52,19 +53,25 @@ def server() -> Iterator[Server]:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
-    sandbox_of("bwrap")
-    yield
-    close_all()
+class Run(Protocol):
+    def __call__(
+        self, command: str, workspace: Path, kind: AccessKind = "public", *hosts: str, **environ: str
+    ) -> CommandResult: ...
 
 
-def run(command: str, workspace: Path, kind: AccessKind = "public", *hosts: str, **environ: str) -> CommandResult:
-    sandbox = choose("bwrap", {**os.environ, **environ}, NetworkAccess(kind, hosts, chosen=True), trial=False)
-    return sandbox.run(command, workspace=workspace, timeout=30)
+@pytest.fixture
+def run(walled: Sandbox) -> Run:
+    """Runs a command in each sandbox, with this access."""
+
+    def run(command: str, workspace: Path, kind: AccessKind = "public", *hosts: str, **environ: str) -> CommandResult:
+        access = NetworkAccess(kind, hosts, chosen=True)
+        sandbox = choose(walled.kind, {**os.environ, **environ}, access, trial=False)
+        return sandbox.run(command, workspace=workspace, timeout=30)
+
+    return run
 
 
-def test_the_machines_own_ports_are_out_of_reach(server: Server, tmp_path: Path) -> None:
+def test_the_machines_own_ports_are_out_of_reach(run: Run, server: Server, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{server.port}"
     direct = run(f"curl -sS --noproxy '*' {url}; echo > /dev/tcp/127.0.0.1/{server.port}", tmp_path)
     through = run(f"curl -sS --noproxy '' {url}; curl -sS -p --noproxy '' {url}", tmp_path)
@@ -75,12 +82,12 @@ def test_the_machines_own_ports_are_out_of_reach(server: Server, tmp_path: Path)
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.1", "http://[::ffff:7f00:1]/"])
-def test_addresses_inside_the_network_are_refused_with_the_reason(url: str, tmp_path: Path) -> None:
+def test_addresses_inside_the_network_are_refused_with_the_reason(run: Run, url: str, tmp_path: Path) -> None:
     result = run(f"curl -sS --noproxy '' {url}", tmp_path)
     assert ["is inside this network" in each for each in result.refused] == [True]
 
 
-def test_abstract_sockets_and_other_protocols_do_not_lead_out(tmp_path: Path) -> None:
+def test_abstract_sockets_and_other_protocols_do_not_lead_out(run: Run, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as abstract:
         abstract.bind("\0dronefleet-test-wall")
         abstract.listen()
@@ -92,7 +99,7 @@ def test_abstract_sockets_and_other_protocols_do_not_lead_out(tmp_path: Path) ->
 
 @pytest.mark.parametrize("option", ["", "-p"])
 def test_a_host_of_the_owners_list_is_reached_by_request_and_by_tunnel(
-    option: str, server: Server, tmp_path: Path
+    run: Run, option: str, server: Server, tmp_path: Path
 ) -> None:
     line = f"curl -sS {option} --noproxy '' http://127.0.0.1:{server.port}/path?x=1"
     assert run(line, tmp_path, "hosts", f"127.0.0.1:{server.port}").output == "hello\n"
@@ -100,14 +107,14 @@ def test_a_host_of_the_owners_list_is_reached_by_request_and_by_tunnel(
     assert b"Proxy-" not in server.requests[0]
 
 
-def test_two_hosts_through_one_connection_are_two_requests(server: Server, tmp_path: Path) -> None:
+def test_two_hosts_through_one_connection_are_two_requests(run: Run, server: Server, tmp_path: Path) -> None:
     urls = f"http://127.0.0.1:{server.port}/one http://127.0.0.2:{server.port}/two"
     result = run(f"curl -sS --noproxy '' {urls}", tmp_path, "hosts", f"127.0.0.1:{server.port}")
     assert [request.split()[1] for request in server.requests] == [b"/one"]
     assert result.refused == (f"127.0.0.2:{server.port} is not among the hosts that the drone's owner allows",)
 
 
-def test_a_commands_own_server_can_be_reached(tmp_path: Path) -> None:
+def test_a_commands_own_server_can_be_reached(run: Run, tmp_path: Path) -> None:
     (tmp_path / "page").write_text("mine\n")
     serve = "python3 -m http.server 8765 >/dev/null 2>&1 &"
     assert (
@@ -129,13 +136,13 @@ def test_a_commands_own_server_can_be_reached(tmp_path: Path) -> None:
         "A" * 70000,
     ],
 )
-def test_a_request_that_is_none_for_a_proxy_is_refused(request_: str, tmp_path: Path) -> None:
+def test_a_request_that_is_none_for_a_proxy_is_refused(run: Run, request_: str, tmp_path: Path) -> None:
     (tmp_path / "request").write_bytes(request_.encode().decode("unicode_escape").encode("latin-1") + b"\r\n\r\n")
     asked = "exec 3<>/dev/tcp/127.0.0.1/3128; cat request >&3; head -1 <&3"
     assert run(asked, tmp_path).output.startswith("HTTP/1.1 403 Forbidden")
 
 
-def test_the_owners_proxy_is_used_and_its_password_stays_outside(server: Server, tmp_path: Path) -> None:
+def test_the_owners_proxy_is_used_and_its_password_stays_outside(run: Run, server: Server, tmp_path: Path) -> None:
     proxy = f"http://me:pa55word@127.0.0.1:{server.port}"
     result = run("env; curl -sS https://93.184.216.34/", tmp_path, https_proxy=proxy)
     assert "pa55word" not in result.output
@@ -143,9 +150,9 @@ def test_the_owners_proxy_is_used_and_its_password_stays_outside(server: Server,
     assert b"Proxy-Authorization: Basic bWU6cGE1NXdvcmQ=" in server.requests[0]
 
 
-def test_nothing_is_left_of_a_network_that_was_closed(tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_network_that_was_closed(bwrap: Sandbox, tmp_path: Path) -> None:
     before = set(psutil.Process().children())
-    run("true", tmp_path)
+    shell(bwrap, tmp_path, "true")
     (holder,) = set(psutil.Process().children()) - before
     close_all()
     assert not holder.is_running()

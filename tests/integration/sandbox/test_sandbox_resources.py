@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.sandbox import CommandResult, choose
+from drone.sandbox import CommandResult, Sandbox, choose
 from drone.sandbox.account import is_root
 from drone.sandbox.bubblewrap import Bubblewrap
 from drone.sandbox.opened import close_all
@@ -24,23 +24,22 @@ from drone.tools.arguments import ShellArguments
 from drone.tools.shell import Shell
 from tests.support import needs, wait_until
 from tests.support.disks import MEGABYTES, Disk
-from tests.support.sandboxes import as_nobody, sandbox_of
+from tests.support.sandboxes import as_nobody, shell
 
 pytestmark = pytest.mark.usefixtures("networks_closed")
 MB = 1024 * 1024
 Run = Callable[[str, ResourceLimits], CommandResult]
 
 
-@pytest.fixture(params=["bwrap", "none"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+@pytest.fixture
+def run(sandbox: Sandbox, tmp_path: Path) -> Run:
     """Runs one line in a session of each sandbox, with these limits."""
-    sandbox_of(request.param)
     workspace = tmp_path / "work"
     workspace.mkdir()
 
     def run(line: str, limits: ResourceLimits) -> CommandResult:
-        sandbox = choose(request.param, os.environ, limits=limits).for_session(scratch=tmp_path / "scratch")
-        return sandbox.run(line, workspace=workspace, timeout=60)
+        limited = choose(sandbox.kind, os.environ, limits=limits, trial=False)
+        return limited.for_session(scratch=tmp_path / "scratch").run(line, workspace=workspace, timeout=60)
 
     return run
 
@@ -103,9 +102,9 @@ def test_a_command_that_fills_the_disk_is_ended_and_what_removes_files_is_not(ru
     assert removing.output == "removed\n"
 
 
-def test_the_group_of_a_run_is_gone_after_it(run: Run) -> None:
+def test_the_group_of_a_run_is_gone_after_it(bwrap: Sandbox, tmp_path: Path) -> None:
     needs_cgroup("memory")
-    run("true", ResourceLimits())
+    shell(bwrap, tmp_path, "true")
     made = groups()
 
     close_all()
