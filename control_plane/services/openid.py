@@ -16,6 +16,7 @@ from joserfc.jwk import KeySet
 from control_plane.core.settings import FleetSettings
 from shared.clock import Clock
 from shared.errors import Precondition, Unauthenticated, Unreachable
+from shared.loopback import is_loopback
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 """Signatures with a key pair: with a shared secret, everyone who knows it could sign, and `none` is no signature."""
@@ -63,7 +64,7 @@ class OpenIdProvider:
     def login_url(self, attempt: Attempt) -> str:
         """Where the browser goes. Raises Unreachable, and Unauthenticated for a provider with another issuer."""
         with self._client() as client:
-            endpoint = _text(self._metadata(client), "authorization_endpoint")
+            endpoint = _endpoint(self._metadata(client), "authorization_endpoint")
             url, _ = client.create_authorization_url(
                 endpoint, state=attempt.state, nonce=attempt.nonce, code_verifier=attempt.verifier
             )
@@ -75,13 +76,13 @@ class OpenIdProvider:
             metadata = self._metadata(client)
             try:
                 answer = client.fetch_token(
-                    _text(metadata, "token_endpoint"), code=code, code_verifier=attempt.verifier
+                    _endpoint(metadata, "token_endpoint"), code=code, code_verifier=attempt.verifier
                 )
             except AuthlibBaseError as error:
                 raise _refused(f"it did not accept the code: {error.error}") from error
             except httpx2.HTTPError as error:
                 raise _unreachable(self._issuer, error) from error
-            keys = self._get(client, _text(metadata, "jwks_uri"))
+            keys = self._get(client, _endpoint(metadata, "jwks_uri"))
         return self._verified(str(answer.get("id_token", "")), keys, attempt.nonce)
 
     def _verified(self, id_token: str, keys: Mapping[str, Any], nonce: str) -> ProviderIdentity:
@@ -152,10 +153,12 @@ class OpenIdProvider:
         )
 
 
-def _text(metadata: Mapping[str, Any], name: str) -> str:
+def _endpoint(metadata: Mapping[str, Any], name: str) -> str:
     found = metadata.get(name)
     if not isinstance(found, str):
         raise _refused(f"its metadata lacks {name}")
+    if not found.startswith("https://") and not is_loopback(found):
+        raise _refused(f"its {name} does not begin with https://")
     return found
 
 

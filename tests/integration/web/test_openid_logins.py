@@ -216,6 +216,16 @@ def test_a_provider_that_names_another_issuer_is_refused_before_anybody_is_sent_
     assert (answer.status_code, code_of(answer)) == (401, "E-OPENID-ISSUER")
 
 
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri"])
+def test_a_provider_that_names_an_unprotected_address_is_refused(lied_to: Door, liar: LyingProvider, name: str) -> None:
+    sent = query(lied_to.begin().headers["location"])
+    liar.metadata = {name: "http://provider.example/x"}
+    if name == "authorization_endpoint":
+        assert code_of(lied_to.begin()) == "E-OPENID-ANSWER"
+    else:
+        assert code_of(lied_to.finish("any", sent["state"])) == "E-OPENID-ANSWER"
+
+
 def test_an_address_that_now_belongs_to_another_person_does_not_lead_to_the_account(
     lied_to: Door, liar: LyingProvider
 ) -> None:
