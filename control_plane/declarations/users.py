@@ -67,7 +67,7 @@ ADD = Operation(
     request=UserRequest,
     answer=UserDocument,
     summary="Add a user to the organization",
-    more="A person who is a user in another organization keeps their name there and here.",
+    more="Users of another organization keep the name that they have there.",
     tool=FOR_PEOPLE,
     command=Command(
         "user add",

@@ -85,7 +85,7 @@ def issue_next_keys(core: Core, identity: AuthenticatedDrone, request: NewKeyReq
         drone = db.scalar(select(Drone).where(Drone.id == identity.drone_id).with_for_update())
         if drone is None or drone.rotation_asked_at is None:
             raise Conflict(
-                "nobody asked this drone to replace its keys",
+                "this drone was not asked to replace its keys",
                 code="E-KEYS-UNASKED",
                 next=f"fleet keys rotate drone {identity.name}",
             )
