@@ -17,6 +17,7 @@ from control_plane.cli.completion import listed
 from control_plane.cli.connection import client, server_file
 from control_plane.cli.local_settings import DataDirOption, data_directory, settings_of
 from shared.errors import Conflict, FleetFault, Invalid, Precondition
+from shared.sockets import redis_tls
 from shared.terminal.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def rotate_drone(
         say(_revoked(drone) if force else _replaced(drone))
 
 
-def rotate_broker(data_dir: DataDirOption = None) -> None:
+def rotate_broker(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> None:
     """Replace the password with which the `fleet up` on this machine uses its broker.
 
     Its server and Flower restart for a few seconds; drones and orders continue.
@@ -126,10 +127,10 @@ def rotate_broker(data_dir: DataDirOption = None) -> None:
     data = data_directory(data_dir)
     if not data.broker.exists():
         raise _no_fleet(data)
-    pid, known = data.holder(), data.remembered()
+    pid = data.holder()
     if pid is None:
         data.remember(with_new_password(data))
-        say("The broker has a new password from the next start on: fleet up")
+        _tell_broker("The broker has a new password from the next start on: fleet up", False, as_json=as_json)
         return
     local = server_file()
     if str(local.get("pid")) != str(pid) or not local.get("replaces_broker_password"):
@@ -139,18 +140,26 @@ def rotate_broker(data_dir: DataDirOption = None) -> None:
             why="it is of an earlier version, or was started with another FLEET_HOME",
             next="fleet stop && fleet keys rotate broker && fleet up",
         )
+    old = settings_of(data, os.environ)
     os.kill(pid, signal.SIGUSR1)
-    _wait_until_refused(f"redis://control:{known.broker_password}@127.0.0.1:{known.broker_port}/0")
-    say("The broker has a new password, and the old one is refused.")
+    _wait_until_refused(old.broker_url, str(old.ca_file or ""))
+    _tell_broker("The broker has a new password, and the old one is refused.", True, as_json=as_json)
 
 
-def _wait_until_refused(broker_url: str) -> None:
+def _tell_broker(text: str, in_use: bool, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"in_use": in_use})
+    else:
+        say(text)
+
+
+def _wait_until_refused(broker_url: str, ca_file: str) -> None:
     import redis
 
     deadline = time.monotonic() + BROKER_SECONDS
     while time.monotonic() < deadline:
         try:
-            with redis.Redis.from_url(broker_url) as broker:
+            with redis.Redis.from_url(broker_url, **redis_tls(broker_url, ca_file)) as broker:
                 broker.ping()
         except redis.AuthenticationError:
             return

@@ -11,7 +11,7 @@ from io import StringIO
 from typing import Any, Literal, get_args, get_origin
 
 import httpx
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel
 
 from control_plane.cli.main import app as fleet
 from control_plane.cli.options import flag_of, is_switch
@@ -101,7 +101,8 @@ def _value(annotation: Any) -> Any:
         return get_args(kind)[0]
     if get_origin(kind) is list:
         return [_value(get_args(kind)[0])]
-    return {int: 1, float: 1.0, bool: True, dict: {}}.get(get_origin(kind) or kind, "x")
+    plain = {int: 1, float: 1.0, bool: True, dict: {}, AwareDatetime: "2026-01-01T00:00:00Z"}
+    return plain.get(get_origin(kind) or kind, "x")
 
 
 # --- through each door -----------------------------------------------------------------------
