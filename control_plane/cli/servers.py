@@ -69,7 +69,7 @@ def up(
     ] = False,
 ) -> int:
     """Start a complete fleet on this machine: broker, database, API, pages, Flower and drones."""
-    from control_plane.embedded.plan import UpOptions
+    from control_plane.embedded.options import UpOptions
     from control_plane.embedded.up import up as run
 
     given: dict[str, Any] = {

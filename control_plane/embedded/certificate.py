@@ -10,7 +10,7 @@ from shared.errors import Invalid
 from shared.tls import client_context, failed_handshake
 
 if TYPE_CHECKING:
-    from control_plane.embedded.plan import UpOptions
+    from control_plane.embedded.options import UpOptions
 
 TRUST = "fleet up --tls-ca FILE        with the certificate of its authority"
 

@@ -26,7 +26,8 @@ from control_plane.embedded.data_dir import DataDir, write_private
 from control_plane.embedded.demo import seeding
 from control_plane.embedded.drones import register_missing, registered_ids
 from control_plane.embedded.logs import rotate
-from control_plane.embedded.plan import LOOPBACK, Plan, UpOptions, make_plan
+from control_plane.embedded.options import UpOptions
+from control_plane.embedded.plan import LOOPBACK, Plan, make_plan
 from shared.errors import Conflict, FleetError
 from shared.terminal.output import put, say
 from shared.terminal.private_files import PRIVATE_UMASK

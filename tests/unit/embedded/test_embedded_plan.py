@@ -12,7 +12,8 @@ import pytest
 from control_plane.embedded import banner, parts
 from control_plane.embedded.banner import SetUp
 from control_plane.embedded.data_dir import DataDir
-from control_plane.embedded.plan import Plan, UpOptions, make_plan
+from control_plane.embedded.options import UpOptions
+from control_plane.embedded.plan import Plan, make_plan
 from shared.errors import Conflict, Invalid, Unreachable
 from tests.support.certificates import Authority
 
