@@ -20,26 +20,41 @@ ABILITIES = ("resume", "teams", "no-scripts", "rotation")
 neither scripts in Redis nor the right to write what drones share there."""
 
 
+MAX_COUNT = 2**31 - 1
+"""The largest integer that both databases store in a column."""
+MAX_DOLLARS = 1e9
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Dollars = Annotated[float, Field(ge=0, le=MAX_DOLLARS)]
+Slots = Annotated[int, Field(ge=1, le=64)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+_WITHOUT_NUL = r"^[^\x00]*$"
+"""PostgreSQL stores no NUL."""
+BootId = Annotated[str, Field(max_length=64, pattern=_WITHOUT_NUL)]
+MachineId = Annotated[str, Field(max_length=128, pattern=_WITHOUT_NUL)]
+Version = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
+SandboxKind = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
+
+
 class Usage(Wire):
     """Tokens and money of one model call. `cost_usd` None: the price is unknown, which is never the same as 0."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    thinking_tokens: int = 0
-    cached_tokens: int = 0
-    cost_usd: float | None = None
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    thinking_tokens: Count = 0
+    cached_tokens: Count = 0
+    cost_usd: Dollars | None = None
 
 
 class Stats(Wire):
     """Totals of a run."""
 
-    tool_calls: int = 0
-    input_tokens: int = 0
-    thinking_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = 0.0
+    tool_calls: Count = 0
+    input_tokens: Count = 0
+    thinking_tokens: Count = 0
+    output_tokens: Count = 0
+    cost_usd: Dollars | None = 0.0
     """None once any call had an unknown price."""
-    duration_ms: int = 0
+    duration_ms: Count = 0
 
 
 class Spent(Wire):
@@ -398,7 +413,7 @@ class Event(Wire):
     run_id: str
     order_id: str
     generation: int
-    seq: int = Field(ge=1)
+    seq: int = Field(ge=1, le=MAX_COUNT)
     at: datetime
     """The drone's clock; the control plane also stores its own time."""
     body: Body
@@ -428,13 +443,13 @@ class RunBeat(Wire):
     doing: str = ""
     since: datetime | None = None
     progress_at: datetime | None = None
-    doing_seconds: float = 0.0
+    doing_seconds: Seconds = 0.0
     """Duration of this activity when the beat was sent: clocks may differ, durations do not."""
-    quiet_seconds: float = 0.0
+    quiet_seconds: Seconds = 0.0
     """Time without any progress: no event, no text, no output."""
     waits_for: Literal["", "person", "provider"] = ""
     """The silence is expected: the run waits for a person, or for a delay that the provider requested."""
-    last_seq: int = 0
+    last_seq: Count = 0
     ended: bool = False
     """The run stays in the beat until the control plane has confirmed the last seq."""
 
@@ -443,12 +458,12 @@ class Beat(Wire):
     """Sent every 5 s."""
 
     drone_id: str
-    machine_id: str
-    boot_id: str
+    machine_id: MachineId
+    boot_id: BootId
     sent_at: datetime
-    version: str
-    sandbox: str
-    concurrency: int
+    version: Version
+    sandbox: SandboxKind
+    concurrency: Slots
     warm: bool = False
     draining: bool = False
     full: str = ""
@@ -474,12 +489,12 @@ class Hello(Wire):
     """Sent on start through the stream: every run on disk, so that runs that are not alive are known to be lost."""
 
     drone_id: str
-    machine_id: str
-    boot_id: str
+    machine_id: MachineId
+    boot_id: BootId
     at: datetime
-    version: str
-    sandbox: str
-    concurrency: int
+    version: Version
+    sandbox: SandboxKind
+    concurrency: Slots
     labels: dict[str, str] = Field(default_factory=dict)
     runs: tuple[RunBeat, ...] = ()
     abilities: tuple[str, ...] = ()

@@ -6,6 +6,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Wire(BaseModel):
-    """A value that crosses the wire. Fields are only ever added, each with a default."""
+    """A value that crosses the wire. Fields are only ever added, each with a default.
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    Numbers are finite: JSON has no NaN, and one in a database would be in every sum.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)

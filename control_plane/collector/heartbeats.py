@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -20,11 +20,15 @@ from control_plane.drones.inbox import acted_on, forget, notify_drone, pending
 from control_plane.drones.load import Load, status_of
 from control_plane.drones.reports import InvalidReport, RefusalLog, open_report, sender_of
 from shared.control import Confirm, Resend
+from shared.errors import FleetFault, Precondition
 from shared.events import Beat, RunBeat
 from shared.states import RunStatus
 
 _STALE = 3.0
 """Seconds after which a beat that could not be written no longer counts as a sign of life."""
+
+_NOT_THE_BEAT = (FleetFault, Precondition)
+"""The database is unavailable, or a key is missing here: no beat is at fault."""
 
 
 @dataclass
@@ -54,8 +58,25 @@ class Beats:
         sealed = {drone: text for drone, text in self._listener.beats(_STALE).items() if drone in owned}
         if not sealed:
             return
-        beats = self._opened(sealed)
-        written = self._core.database.transact(lambda db: self._write(db, beats))
+        for written in self._store(self._opened(sealed)):
+            self._finish(written)
+
+    def _store(self, beats: Mapping[str, Beat]) -> Iterator[_Written]:
+        """Write all beats in one transaction; if that fails, each in its own, so that one silences no other drone."""
+        try:
+            yield self._core.database.transact(lambda db: self._write(db, beats))
+        except _NOT_THE_BEAT:
+            raise
+        except Exception as error:  # noqa: BLE001 - untrusted content: one beat must not keep the others out
+            if len(beats) > 1:
+                for drone_id, beat in beats.items():
+                    yield from self._store({drone_id: beat})
+                return
+            for drone_id in beats:
+                self._refusals.note("a heartbeat could not be stored", drone_id, error)
+
+    def _finish(self, written: _Written) -> None:
+        """Do what belongs to stored beats outside the database."""
         for gone in written.revoke:
             # Their keys were revoked when the runs were given up. But if the broker was emptied since, a drone that was
             # frozen all the time finds no revoked key.

@@ -10,6 +10,9 @@ from redis.client import PubSub
 from control_plane.core import Core
 from shared import names
 
+MAX_MESSAGE = 1024 * 1024
+"""Characters. A larger message is dropped: sealed events have at most 256 kB, a beat with 1,000 runs about 400 kB."""
+
 
 class Listener:
     """One subscription, in its own thread. A missed message costs only a short delay: the sweep checks every stream."""
@@ -59,6 +62,9 @@ class Listener:
 
     def _note(self, channel: str, text: str) -> None:
         drone_id = names.drone_of(channel)
+        if len(text) > MAX_MESSAGE:
+            # Checked before anything else: reading it would delay the beats of all other drones.
+            return
         if channel == names.beat_channel(drone_id):
             # The control plane's own beats have no content.
             if text:
@@ -80,6 +86,6 @@ def _is_event(text: str) -> bool:
     """Whether a live message is a copy of a stream entry; text deltas, which are the majority, are not."""
     try:
         message = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(message, dict) and message.get("t") != "delta"

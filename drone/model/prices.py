@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drone.model.litellm_import import litellm
-from shared.events import Usage
+from shared.events import MAX_COUNT, MAX_DOLLARS, Usage
 
 
 def listed(model: str) -> dict[str, Any]:
@@ -23,12 +23,17 @@ def usage_of(usage: Any, model: str) -> Usage:
     answered = getattr(usage.completion_tokens_details, "reasoning_tokens", None)
     asked = getattr(usage.prompt_tokens_details, "cached_tokens", None)
     return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        thinking_tokens=answered or 0,
-        cached_tokens=asked or 0,
+        input_tokens=_tokens(usage.prompt_tokens),
+        output_tokens=_tokens(usage.completion_tokens),
+        thinking_tokens=_tokens(answered),
+        cached_tokens=_tokens(asked),
         cost_usd=_price(usage, model),
     )
+
+
+def _tokens(number: int | None) -> int:
+    """What the endpoint counted. One that answers with nonsense must not end the run."""
+    return min(max(number or 0, 0), MAX_COUNT)
 
 
 def _price(usage: Any, model: str) -> float | None:
@@ -38,4 +43,4 @@ def _price(usage: Any, model: str) -> float | None:
         asked, answered = module.cost_per_token(model=model, usage_object=usage)
     except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
         return None
-    return float(asked + answered)
+    return min(max(float(asked + answered), 0.0), MAX_DOLLARS)

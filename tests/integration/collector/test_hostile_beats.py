@@ -1,0 +1,93 @@
+"""Heartbeats and live messages of one drone that no database can store, or that are meant to keep the reader busy.
+
+They silence the drone that sent them, and no other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from control_plane.collector.listener import MAX_MESSAGE
+from control_plane.db.drones import Drone
+from shared import names
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import DroneStandIn
+
+HOSTILE: list[dict[str, Any]] = [
+    {"concurrency": 2**70},
+    {"concurrency": 0},
+    {"concurrency": 65},
+    {"policy_age_s": math.nan},
+    {"policy_age_s": -math.inf},
+    {"boot_id": "b" * 65},
+    {"version": "v" * 33},
+    {"version": "0\0"},
+    {"sandbox": "s" * 33},
+    {"machine_id": "m" * 129},
+    {"full": "f" * MAX_MESSAGE},
+]
+HOSTILE_RUNS: list[dict[str, Any]] = [
+    {"doing_seconds": 1e300},
+    {"doing_seconds": math.nan},
+    {"quiet_seconds": -math.inf},
+    {"last_seq": 2**70},
+]
+
+
+def boot_of(plane: Plane, drone: DroneStandIn) -> str | None:
+    boot: str | None = plane.rows(Drone, Drone.id == drone.id)[0].boot_id
+    return boot
+
+
+def stays_heard(plane: Plane, oka: DroneStandIn, mila: DroneStandIn, **fields: Any) -> None:
+    """Wait until a beat of `oka` is stored, that came with the hostile one of `mila`, which is not."""
+    oka.boot = names.new_id()
+
+    def both() -> bool:
+        mila.forge_beat(**{"boot_id": "hostile", **fields})
+        oka.beat()
+        return boot_of(plane, oka) == oka.boot
+
+    wait_until(both)
+    assert boot_of(plane, mila) is None
+
+
+@pytest.mark.parametrize("fields", HOSTILE, ids=lambda fields: str(fields)[:30])
+def test_a_beat_that_cannot_be_stored_keeps_no_other_out(any_plane: Plane, fields: dict[str, Any]) -> None:
+    oka, mila = any_plane.drone("oka"), any_plane.drone("mila")
+    any_plane.collector()
+    with capture_logs() as logged:
+        stays_heard(any_plane, oka, mila, **fields)
+    if "full" not in fields:
+        assert [line["drone"] for line in logged if "heartbeat" in line["event"]] == [mila.id]
+
+
+@pytest.mark.parametrize("fields", HOSTILE_RUNS, ids=str)
+def test_a_run_in_a_beat_that_cannot_be_stored_keeps_no_other_out(plane: Plane, fields: dict[str, Any]) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    plane.collector(), plane.supervisor()
+    plane.submit(drone="mila")
+    order = wait_until(mila.take)
+    mila.claim(order)
+    mila.report(order, mila.started())
+    wait_until(lambda: plane.status(order.order_id) == "running")
+    run = {**mila.run_beat(order).model_dump(mode="json"), **fields}
+    stays_heard(plane, oka, mila, runs=[run])
+    assert plane.order(order.order_id).status == "running"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{" * 1000, "x", "0" * 2 * MAX_MESSAGE, '{"t": []}'], ids=len)
+def test_a_live_message_that_cannot_be_read_does_not_delay_the_beats_of_others(plane: Plane, text: str) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    plane.collector()
+    with capture_logs() as logged:
+        for _ in range(10):
+            mila.redis.publish(names.live_channel(mila.id), text)
+        oka.boot = names.new_id()
+        wait_until(lambda: oka.beat() or boot_of(plane, oka) == oka.boot)
+    assert [line for line in logged if line["event"] == "a loop failed"] == []
