@@ -32,6 +32,8 @@ class WorkstationDrone:
     name: str
     environment: Mapping[str, str]
     log: Path
+    join_token: str
+    """With which it registered."""
     process: subprocess.Popen[bytes] | None = None
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -198,7 +200,7 @@ class WholeFleet:
         inherited = {name: value for name, value in self.environment.items() if name not in self.code}
         environment = {**inherited, **version, "HOME": str(directory), "DRONE_HOME": str(directory / "drone")}
         directory.mkdir(parents=True, exist_ok=True)
-        drone = WorkstationDrone(name, environment, self.root / f"drone-{name}.log")
+        drone = WorkstationDrone(name, environment, self.root / f"drone-{name}.log", token)
         done = drone.run("register", "--url", self.url, "--token", token, "--name", name, *options)
         assert done.returncode == 0, done.stderr
         self.workstations.append(drone)

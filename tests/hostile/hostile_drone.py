@@ -1,0 +1,307 @@
+"""A drone whose credentials are in the hands of an attacker, in a fleet of real processes, and what it may try.
+
+A try acts with these credentials alone and ends with who refused it. It also says where an operator finds it; the
+fleet is asked whether it is there.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import redis
+from sqlalchemy import func, select
+
+from control_plane.client.fleet import FleetClient
+from control_plane.db.drones import RawEvent
+from control_plane.db.engine import Database
+from control_plane.declarations import audit, drones, orders
+from control_plane.declarations.audit import AuditFilter
+from drone.installation.home import DroneHome
+from shared import names
+from shared.envelope import Binding
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.stand_in import DroneStandIn
+from tests.support.whole_fleet import WorkstationDrone
+
+Doc = dict[str, Any]
+ACL_LOG = 2000
+"""Entries that the broker's ACL LOG holds here, so that each try can be found in it."""
+
+
+class GotThrough(AssertionError):
+    """A try had an effect, or an answer."""
+
+
+@dataclass(frozen=True)
+class Try:
+    """One thing that a hostile drone does."""
+
+    what: str
+    act: Callable[[HostileDrone], str]
+    """Returns who refused it and why. Raises GotThrough."""
+    recorded: str
+    """A key of `RECORDS`."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A line of the table: the try, what refused it, and where that is recorded."""
+
+    what: str
+    by: str
+    where: str
+
+
+@dataclass
+class Victims:
+    """What belongs to others: their ids, for the tries to name."""
+
+    oka: str
+    """A drone of the same organization."""
+    oka_order: str
+    """Runs on it, and waits for approval."""
+    oka_run: str
+    oka_waiting: str
+    """Waits in its queue."""
+    mila: str
+    """A drone of another organization."""
+    mila_order: str
+    """Has ended there."""
+    mila_run: str
+    mila_patch: str
+    """The name of its patch."""
+    join_token: str = ""
+    """With which the hostile drone joined; used up."""
+
+
+@dataclass
+class HostileDrone:
+    """The credentials of a registered drone, used by hand; it beats until it is closed."""
+
+    played: DroneStandIn
+    api_token: str
+    broker_url: str
+    url: str
+    victims: Victims
+    control: redis.Redis
+    """The control plane's own connection, to see what is recorded."""
+    database: Database
+    client: FleetClient
+    log: Callable[[], str]
+    """What the control plane has logged."""
+    order: WorkOrder | None = None
+    """An order that it was given, and has begun."""
+    table: list[Refusal] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _beats: threading.Thread = field(init=False)
+
+    @classmethod
+    def of(cls, drone: WorkstationDrone, **rest: Any) -> HostileDrone:
+        """With what a registration left in the drone's home."""
+        home = DroneHome(Path(drone.environment["DRONE_HOME"]))
+        config, credentials = home.config(), home.credentials()
+        connection = redis.Redis.from_url(credentials.broker_url, decode_responses=True, encoding_errors="replace")
+        played = DroneStandIn(
+            config.drone_id, drone.name, connection, home.private_key(), config.control_plane_key, concurrency=2
+        )
+        return cls(played, credentials.api_token, credentials.broker_url, config.server_url, **rest)
+
+    @property
+    def id(self) -> str:
+        return self.played.id
+
+    @contextmanager
+    def online(self) -> Iterator[None]:
+        """Beat every second, as far as the broker lets it, until the end or until `leave`."""
+
+        def beat() -> None:
+            while not self._stop.wait(1.0):
+                with suppress(redis.RedisError):
+                    self.played.beat(*([self.played.run_beat(self.order)] if self.order else []))
+
+        self.played.beat()
+        self._beats = threading.Thread(target=beat, name="hostile beats", daemon=True)
+        self._beats.start()
+        try:
+            yield
+        finally:
+            self.leave()
+            self.played.close()
+            self.control.close()
+            self.database.dispose()
+            self.client.close()
+
+    def leave(self) -> None:
+        """Stop beating, so that the honest program can start with the same credentials."""
+        self._stop.set()
+        self._beats.join(10)
+        self.played.redis.delete(names.lease_key(self.id))
+
+    def begin(self, order_id: str) -> None:
+        """Take this order from the queue, claim it and report its start."""
+        self.order = wait_until(self.played.take, seconds=30)
+        assert self.order is not None
+        assert self.order.order_id == order_id
+        assert self.played.claim(self.order)
+        self.played.report(self.order, self.played.started())
+        self.wait_status(order_id, "running")
+
+    def finish(self) -> None:
+        """Report that the order it was given succeeded, which no try may have prevented."""
+        assert self.order is not None
+        self.played.report(self.order, self.played.ended())
+        self.wait_status(self.order.order_id, "succeeded")
+
+    def wait_status(self, order_id: str, status: str) -> None:
+        wait_until(lambda: self.client.call(orders.SHOW, order_id=order_id)["status"] == status, seconds=60)
+
+    def attempt(self, tries: Iterable[Try]) -> None:
+        """Make each try; it must be refused and recorded, and change nothing of the others."""
+        for each in tries:
+            before = self.others()
+            place = RECORDS[each.recorded](self)
+            by = each.act(self)
+            after = self.others()
+            assert after == before, f"{each.what} changed something of another drone"
+            where = place()
+            assert where, f"{each.what} was refused by {by} and is not recorded ({each.recorded})"
+            self.table.append(Refusal(each.what, by, where))
+
+    def others(self) -> list[Any]:
+        """What the fleet knows of the drones, orders and runs of the others, but for what time alone changes."""
+        known = self.victims
+        shown = {each["name"]: each for each in self.client.call(drones.LIST)}
+        facts = [shown[name][key] for name in ("oka",) for key in ("status", "version", "concurrency", "labels")]
+        for order_id in (known.oka_order, known.oka_waiting):
+            order = self.client.call(orders.SHOW, order_id=order_id)
+            facts.append([order["status"], order["attempt"], order["stats"]["cost_usd"], len(order["steps"])])
+        keys = [names.lease_key(known.oka), names.run_key(known.oka, known.oka_run)]
+        return [*facts, self.control.llen(names.queue(known.oka)), self.control.mget(keys)[1]]
+
+    # --- reports ---------------------------------------------------------------------------
+
+    def seal(self, said: Any, **binding: Any) -> str:
+        """Anything, sealed with the drone's key; bound to itself unless `binding` says otherwise."""
+        text = said if isinstance(said, str) else json.dumps(said)
+        return self.played.seal(text, Binding(**{"direction": "event", "drone": self.id, **binding}))
+
+    def event(self, body: Doc, **fields: Any) -> Doc:
+        """The next event of the run that it was given, with these fields in place of the right ones."""
+        assert self.order is not None
+        return {
+            "run_id": self.order.run_id,
+            "order_id": self.order.order_id,
+            "generation": self.order.generation,
+            "seq": len(self.played.journals[self.order.run_id]) + 1,
+            "at": "2026-01-01T00:00:00Z",
+            "body": body,
+            **fields,
+        }
+
+    def refused_report(self, kind: str, sealed: str, why: str) -> str:
+        """Put an entry into the stream, and return why it was not processed."""
+        return self.refused_entry({"t": kind, "e": sealed}, why)
+
+    def refused_entry(self, fields: Any, why: str) -> str:
+        before = self.refused_reports()
+        self.played.redis.xadd(names.events_stream(self.id), fields)
+        self.played.redis.publish(names.live_channel(self.id), '{"t": "event"}')
+        wait_until(lambda: self.refused_reports() > before, seconds=30)
+        error = self.last_refusal()
+        if why not in error:
+            raise GotThrough(f"refused for another reason than {why!r}: {error}")
+        return f"collector: {error[:70]}"
+
+    def ignored_report(self, kind: str, sealed: str, by: str) -> str:
+        """Put an entry into the stream that is processed without any effect."""
+        self.played.put(kind, sealed)
+        wait_until(lambda: not self.control.xlen(names.events_stream(self.id)), seconds=30)
+        return by
+
+    def refused_reports(self) -> int:
+        of_drone = select(func.count()).select_from(RawEvent).where(RawEvent.drone_id == self.id)
+        with self.database.read() as db:
+            return db.scalar(of_drone) or 0
+
+    def last_refusal(self) -> str:
+        newest = select(RawEvent.error).where(RawEvent.drone_id == self.id).order_by(RawEvent.id.desc()).limit(1)
+        with self.database.read() as db:
+            return str(db.scalar(newest))
+
+    # --- HTTP ------------------------------------------------------------------------------
+
+    def http(self) -> httpx.Client:
+        bearer = {"Authorization": f"Bearer {self.api_token}"}
+        return httpx.Client(base_url=self.url, headers=bearer, trust_env=False, timeout=30)
+
+    # --- where it is recorded ----------------------------------------------------------------
+
+    def acl_log(self) -> int:
+        """How often the broker has refused something to this drone, or a log-in under any name."""
+        log: list[dict[str, Any]] = self.control.acl_log(ACL_LOG)
+        return sum(int(each["count"]) for each in log if each["username"] == self.id or each["reason"] == "auth")
+
+    def audited(self) -> int:
+        """The number of the newest refusal of this drone in the audit log."""
+        found = self.client.call(audit.LIST, AuditFilter(actor=self.id, outcome="refused", limit=1))
+        return int(found[0]["seq"]) if found else 0
+
+
+# Each notes how things are before the try; what it returns looks again after the try, and names the place.
+
+
+def _in_acl_log(drone: HostileDrone) -> Callable[[], str]:
+    before = drone.acl_log()
+
+    def place() -> str:
+        return "broker: ACL LOG" if drone.acl_log() > before else ""
+
+    return place
+
+
+def _in_audit_log(drone: HostileDrone) -> Callable[[], str]:
+    before = drone.audited()
+
+    def place() -> str:
+        return "audit log, as the drone" if drone.audited() > before else ""
+
+    return place
+
+
+def _among_refused_reports(drone: HostileDrone) -> Callable[[], str]:
+    before = drone.refused_reports()
+
+    def place() -> str:
+        return "refused reports" if drone.refused_reports() > before else ""
+
+    return place
+
+
+def _in_process_log(drone: HostileDrone) -> Callable[[], str]:
+    def place() -> str:
+        wait_until(lambda: any(drone.id in line for line in drone.log().splitlines() if "heartbeat" in line))
+        return "collector's log, once in 10 minutes"
+
+    return place
+
+
+def _nowhere(_: HostileDrone) -> Callable[[], str]:
+    return lambda: "-"
+
+
+RECORDS: dict[str, Callable[[HostileDrone], Callable[[], str]]] = {
+    "acl": _in_acl_log,
+    "audit": _in_audit_log,
+    "raw": _among_refused_reports,
+    "log": _in_process_log,
+    "": _nowhere,
+}
+"""Places where a try is recorded. Nowhere: what has no effect and may also happen without bad intent."""

@@ -1,0 +1,142 @@
+"""A drone turns against its fleet with all credentials that it has: nothing gets through, and the fleet works on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redis
+
+from control_plane.client.fleet import FleetClient
+from control_plane.db.engine import Database, sqlite_url_of
+from control_plane.declarations import orders, providers
+from control_plane.declarations.orders import OrderFilter
+from control_plane.declarations.providers import ProviderRequest
+from drone.installation.home import DroneHome
+from drone.model.scripted.server import ScriptedServer
+from tests.acceptance.scripts import SCRIPTS
+from tests.hostile import broker_tries
+from tests.hostile.hostile_drone import ACL_LOG, Doc, HostileDrone, Victims
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = [pytest.mark.hostile, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedServer]:
+    with ScriptedServer(SCRIPTS) as server:
+        yield server
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[WholeFleet]:
+    """`fleet up` with Valkey and SQLite, without a drone of its own."""
+    fleet = WholeFleet(tmp_path / "fleet", drones=0)
+    fleet.start()
+    yield fleet
+    fleet.close()
+
+
+@pytest.fixture
+def workers(fleet: WholeFleet, model: ScriptedServer, tmp_path: Path) -> dict[str, str]:
+    """Two honest drones, of two organizations that have a project each; their ids."""
+    remote = f"file://{calc_project(tmp_path / 'calc.git')}"
+    fleet.add_work(model.url, remote)
+    fleet.json("organization", "add", "payments", "--description", "Not for drones of others")
+    with fleet.client("payments") as payments:
+        payments.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url))
+    fleet.json("project", "add", "demo", "--git-url", remote, "--provider", "scripted", "--org", "payments")
+    for drone in (fleet.workstation("oka"), fleet.workstation("mila", token_options=("--org", "payments"))):
+        drone.start()
+    return {name: DroneHome(fleet.root / f"workstation {name}" / "drone").config().drone_id for name in ("oka", "mila")}
+
+
+@pytest.fixture
+def crow(fleet: WholeFleet, workers: dict[str, str]) -> Iterator[HostileDrone]:
+    """The hostile drone, in the middle of an order, while the others work."""
+    joined = fleet.workstation("crow")
+    client = fleet.client()
+    victims = prepare(fleet, client, workers)
+    known = json.loads((fleet.data / "up.json").read_text())
+    control = redis.Redis.from_url(
+        f"redis://control:{known['broker_password']}@127.0.0.1:{known['broker_port']}/0", decode_responses=True
+    )
+    control.config_set("acllog-max-len", ACL_LOG)
+    made = HostileDrone.of(
+        joined,
+        victims=replace(victims, join_token=joined.join_token),
+        control=control,
+        database=Database(sqlite_url_of(fleet.data / "fleet.db")),
+        client=client,
+        log=lambda: fleet.log.read_text() + "".join(path.read_text() for path in fleet.data.glob("logs/*.log")),
+    )
+    with made.online():
+        made.begin(fleet.submit("Note it, script:note", "--drone", "crow")["id"])
+        yield made
+
+
+def prepare(fleet: WholeFleet, client: FleetClient, workers: dict[str, str]) -> Victims:
+    """Give the others work: an order that waits for approval, one behind it, and one that has ended."""
+    fleet.online("oka", seconds=60)
+    asks = fleet.submit("Remove it, script:risky", "--approve", "risky", "--drone", "oka")["id"]
+    waits = fleet.submit("Note it, script:note", "--drone", "oka")["id"]
+    with fleet.client("payments") as payments:
+        done = ended(payments, payments.submit({"prompt": "Note it, script:note", "project": "demo"})["id"])
+    asking = wait_until(
+        lambda: (order := client.call(orders.SHOW, order_id=asks))["status"] == "awaiting_approval" and order,
+        seconds=90,
+        every=0.3,
+    )
+    patch = next(step["patch_sha256"] for step in done["steps"] if step["kind"] == "delivered")
+    return Victims(
+        **workers,
+        oka_order=asks,
+        oka_run=asking["runs"][0]["id"],
+        oka_waiting=waits,
+        mila_order=done["id"],
+        mila_run=done["runs"][0]["id"],
+        mila_patch=patch,
+    )
+
+
+def ended(client: FleetClient, order_id: str) -> Doc:
+    """The order's document once it has ended."""
+    ends = {"succeeded", "failed", "canceled"}
+    return wait_until(
+        lambda: (order := client.call(orders.SHOW, order_id=order_id))["status"] in ends and order,
+        seconds=120,
+        every=0.3,
+    )
+
+
+def test_a_hostile_drone_gets_nothing_and_the_fleet_works_on(fleet: WholeFleet, crow: HostileDrone) -> None:
+    crow.attempt(broker_tries.tries())
+    print_table(crow)
+    assert len(crow.table) >= 60
+    works_on(fleet, crow)
+
+
+def works_on(fleet: WholeFleet, crow: HostileDrone) -> None:
+    """The orders from before end as they would have, and each drone does another one: nothing ran twice."""
+    crow.finish()
+    crow.leave()
+    assert fleet.fleet("approve", crow.victims.oka_order).returncode == 0
+    fleet.workstations[-1].start()
+    later = [fleet.submit("Note it, script:note", "--drone", name)["id"] for name in ("oka", "crow")]
+    with fleet.client("payments") as payments:
+        last = ended(payments, payments.submit({"prompt": "Note it, script:note", "project": "demo"})["id"])
+    done = [fleet.ended(each) for each in (crow.victims.oka_order, crow.victims.oka_waiting, *later)]
+    assert [order["status"] for order in (*done, last)] == ["succeeded"] * 5
+    assert [(len(order["runs"]), order["attempt"]) for order in (*done, last)] == [(1, 1)] * 5
+    listed = crow.client.call(orders.LIST, OrderFilter(limit=1000))
+    assert len(listed) == 5
+
+
+def print_table(crow: HostileDrone) -> None:
+    for row in crow.table:
+        print(f"| {row.what} | {row.by} | {row.where} |")  # noqa: T201 - for `pytest -s`
