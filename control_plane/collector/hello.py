@@ -12,13 +12,20 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
+from control_plane.drones.reports import InvalidReport
 from control_plane.orders.lost import Loss, lose
+from control_plane.validation.checks import check_labels
+from shared.errors import Invalid
 from shared.events import Hello
 from shared.reasons import RunLoss
 
 
 def note(core: Core, drone: Drone, said: Hello) -> None:
-    """Record the drone's new start."""
+    """Record the drone's new start. Raises InvalidReport for labels that a registration would refuse."""
+    try:
+        check_labels(said.labels)
+    except Invalid as error:
+        raise InvalidReport(error.what) from error
     now = core.clock.now()
     drone.boot_id = said.boot_id
     drone.version = said.version

@@ -24,5 +24,5 @@ def newer_event(text: str) -> Event | None:
             return None
         why = f"the drone is newer than this control plane: unknown event kind {str(kind)[:40]!r}"
         return Event.model_validate({**said, "body": GapStep(missing=1, why=why).model_dump()})
-    except (ValueError, TypeError, KeyError, ValidationError):
+    except (ValueError, TypeError, KeyError, RecursionError, ValidationError):
         return None

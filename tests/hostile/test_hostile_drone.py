@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 import redis
+from sqlalchemy import select
 
 from control_plane.client.fleet import FleetClient
+from control_plane.db.audit import AuditRecord
 from control_plane.db.engine import Database, sqlite_url_of
 from control_plane.declarations import orders, providers
 from control_plane.declarations.orders import OrderFilter
@@ -18,8 +20,8 @@ from control_plane.declarations.providers import ProviderRequest
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import SCRIPTS
-from tests.hostile import broker_tries
-from tests.hostile.hostile_drone import ACL_LOG, Doc, HostileDrone, Victims
+from tests.hostile import broker_tries, http_tries, report_tries
+from tests.hostile.hostile_drone import ACL_LOG, UNKNOWN, Doc, HostileDrone, Victims
 from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
@@ -115,15 +117,23 @@ def ended(client: FleetClient, order_id: str) -> Doc:
 
 
 def test_a_hostile_drone_gets_nothing_and_the_fleet_works_on(fleet: WholeFleet, crow: HostileDrone) -> None:
-    crow.attempt(broker_tries.tries())
+    problems = crow.attempt(broker_tries.tries())
+    problems += crow.attempt(report_tries.tries())
+    problems += crow.attempt(http_tries.tries())
+    crow.finish()
+    problems += crow.attempt([*report_tries.after_the_end(), *http_tries.after_the_end()])
     print_table(crow)
-    assert len(crow.table) >= 60
+    assert "\n".join(problems) == ""
+    assert len(crow.table) > 150
     works_on(fleet, crow)
+    crow.client.close()
+    assert fleet.stop() == 0
+    answered = {row.by.split()[-1] for row in crow.table if row.where == UNKNOWN}
+    assert answered - codes_of_unknown_senders(crow) == set()
 
 
 def works_on(fleet: WholeFleet, crow: HostileDrone) -> None:
     """The orders from before end as they would have, and each drone does another one: nothing ran twice."""
-    crow.finish()
     crow.leave()
     assert fleet.fleet("approve", crow.victims.oka_order).returncode == 0
     fleet.workstations[-1].start()
@@ -140,3 +150,11 @@ def works_on(fleet: WholeFleet, crow: HostileDrone) -> None:
 def print_table(crow: HostileDrone) -> None:
     for row in crow.table:
         print(f"| {row.what} | {row.by} | {row.where} |")  # noqa: T201 - for `pytest -s`
+
+
+def codes_of_unknown_senders(crow: HostileDrone) -> set[str]:
+    """The codes of refusals whose sender was not known, all from this machine: no header changed that."""
+    with crow.database.read() as db:
+        found = db.scalars(select(AuditRecord).where(AuditRecord.actor_kind == "unknown")).all()
+    assert {record.address for record in found} == {"127.0.0.1"}
+    return {record.code for record in found}

@@ -32,7 +32,7 @@ class WorkstationDrone:
     name: str
     environment: Mapping[str, str]
     log: Path
-    join_token: str
+    join_token: str = ""
     """With which it registered."""
     process: subprocess.Popen[bytes] | None = None
 

@@ -10,9 +10,11 @@ import redis
 
 from control_plane.collector import intake
 from control_plane.collector.stream_entries import DroneStream, has_later_hello
-from control_plane.db.drones import RawEvent
+from control_plane.db.drones import Drone, RawEvent
 from control_plane.supervisor.cleaning import clean
 from shared import names
+from shared.envelope import Binding
+from shared.events import Hello
 from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.stand_in import DroneStandIn
@@ -82,3 +84,21 @@ def test_raw_entries_are_cut_and_limited_in_number_and_age(plane: Plane, monkeyp
             row.at -= timedelta(days=31)
     clean(plane.core)
     assert plane.rows(RawEvent) == []
+
+
+def test_an_event_that_is_nested_too_deep_is_refused_at_its_first_reading(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector()
+    drone.put("event", drone.seal("[" * 100_000, Binding(direction="event", drone=drone.id)))
+    raw = wait_until(lambda: plane.rows(RawEvent))
+    assert raw[0].error.startswith("not a valid event")
+
+
+def test_labels_that_a_registration_would_refuse_are_refused_in_a_hello(plane: Plane) -> None:
+    drone = plane.drone(labels={"gpu": "yes"})
+    plane.collector()
+    hello = Hello.model_validate({**drone._self(), "at": plane.core.clock.now(), "labels": {"\x1b]0;x\x07": "y"}})
+    drone.put("hello", drone.seal(hello.model_dump_json(), Binding(direction="hello", drone=drone.id)))
+    raw = wait_until(lambda: plane.rows(RawEvent))
+    assert "invalid label" in raw[0].error
+    assert plane.rows(Drone)[0].labels == {"gpu": "yes"}
