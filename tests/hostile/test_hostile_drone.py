@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,11 @@ from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import SCRIPTS
 from tests.hostile import broker_tries, http_tries, report_tries
 from tests.hostile.hostile_drone import ACL_LOG, UNKNOWN, Doc, HostileDrone, Victims
-from tests.support import wait_until
+from tests.support import free_port, wait_until, warm_processes
+from tests.support.broker import BrokerServer
 from tests.support.repositories import calc_project
-from tests.support.whole_fleet import WholeFleet
+from tests.support.warm_processes import FLEET
+from tests.support.whole_fleet import ExternalFleet, WholeFleet
 
 pytestmark = [pytest.mark.hostile, pytest.mark.timeout(600)]
 
@@ -35,13 +37,62 @@ def model() -> Iterator[ScriptedServer]:
         yield server
 
 
+@dataclass
+class Deployed:
+    """A fleet of real processes, and the ways to look behind it."""
+
+    fleet: WholeFleet
+    control_url: str
+    database_url: str
+    logs: Callable[[], Iterable[Path]]
+
+
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[WholeFleet]:
+def on_valkey(tmp_path: Path) -> Iterator[Deployed]:
     """`fleet up` with Valkey and SQLite, without a drone of its own."""
     fleet = WholeFleet(tmp_path / "fleet", drones=0)
     fleet.start()
-    yield fleet
+    known = json.loads((fleet.data / "up.json").read_text())
+    control_url = f"redis://control:{known['broker_password']}@127.0.0.1:{known['broker_port']}/0"
+    yield Deployed(fleet, control_url, sqlite_url_of(fleet.data / "fleet.db"), lambda: fleet.data.glob("logs/*.log"))
     fleet.close()
+
+
+@pytest.fixture
+def on_redis(tmp_path: Path, empty_postgres_url: str, redis_server: BrokerServer) -> Iterator[Deployed]:
+    """`fleet serve` with the distribution's Redis and PostgreSQL."""
+    port = free_port()
+    variables = {
+        "FLEET_DATABASE_URL": empty_postgres_url,
+        "FLEET_BROKER_URL": redis_server.url,
+        "FLEET_MASTER_KEY_FILE": str(tmp_path / "master.key"),
+        "FLEET_BLOB_DIR": str(tmp_path / "blobs"),
+        "FLEET_PORT": str(port),
+        "FLEET_URL": f"http://127.0.0.1:{port}",
+    }
+    fleet = ExternalFleet(tmp_path / "fleet", variables=variables)
+    fleet.root.mkdir()
+    assert fleet.fleet("db", "upgrade").returncode == 0
+    fleet.variables["FLEET_API_TOKEN"] = fleet.fleet("api-token", "create", "--bootstrap").stdout.strip()
+    with fleet.log.open("wb") as log:
+        fleet.process = warm_processes.popen(
+            [*FLEET, "serve", "--role", "all"], env=fleet.environment, stdout=log, stderr=log
+        )
+    wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60, every=0.5)
+    yield Deployed(fleet, redis_server.url, empty_postgres_url, lambda: [fleet.log])
+    fleet.close()
+
+
+@pytest.fixture(params=["on_valkey", pytest.param("on_redis", marks=pytest.mark.long)])
+def deployed(request: pytest.FixtureRequest) -> Deployed:
+    """A fleet on each kind of server."""
+    made: Deployed = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture
+def fleet(deployed: Deployed) -> WholeFleet:
+    return deployed.fleet
 
 
 @pytest.fixture
@@ -59,23 +110,21 @@ def workers(fleet: WholeFleet, model: ScriptedServer, tmp_path: Path) -> dict[st
 
 
 @pytest.fixture
-def crow(fleet: WholeFleet, workers: dict[str, str]) -> Iterator[HostileDrone]:
+def crow(deployed: Deployed, workers: dict[str, str]) -> Iterator[HostileDrone]:
     """The hostile drone, in the middle of an order, while the others work."""
+    fleet = deployed.fleet
     joined = fleet.workstation("crow")
     client = fleet.client()
     victims = prepare(fleet, client, workers)
-    known = json.loads((fleet.data / "up.json").read_text())
-    control = redis.Redis.from_url(
-        f"redis://control:{known['broker_password']}@127.0.0.1:{known['broker_port']}/0", decode_responses=True
-    )
+    control = redis.Redis.from_url(deployed.control_url, decode_responses=True)
     control.config_set("acllog-max-len", ACL_LOG)
     made = HostileDrone.of(
         joined,
         victims=replace(victims, join_token=joined.join_token),
         control=control,
-        database=Database(sqlite_url_of(fleet.data / "fleet.db")),
+        database=Database(deployed.database_url),
         client=client,
-        log=lambda: fleet.log.read_text() + "".join(path.read_text() for path in fleet.data.glob("logs/*.log")),
+        log=lambda: "".join(path.read_text() for path in deployed.logs()),
     )
     with made.online():
         made.begin(fleet.submit("Note it, script:note", "--drone", "crow")["id"])
