@@ -33,6 +33,9 @@ BootId = Annotated[str, Field(max_length=64, pattern=_WITHOUT_NUL)]
 MachineId = Annotated[str, Field(max_length=128, pattern=_WITHOUT_NUL)]
 Version = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
 SandboxKind = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Commit = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
+SomeCommit = Annotated[str, Field(pattern="^([0-9a-f]{40,64})?$")]
 
 
 class Usage(Wire):
@@ -102,7 +105,7 @@ class Prepared(Wire):
     """The workspace is ready."""
 
     kind: Literal["prepared"] = "prepared"
-    base_commit: str | None = None
+    base_commit: Commit | None = None
     """None in an empty repository."""
     default_branch: str | None = None
     workspace: str = ""
@@ -115,14 +118,14 @@ class Delivered(Wire):
     kind: Literal["delivered"] = "delivered"
     branch: str | None = None
     """None if nothing changed."""
-    base_commit: str | None = None
-    head_commit: str | None = None
+    base_commit: Commit | None = None
+    head_commit: Commit | None = None
     pushed: bool = False
     push_error: str | None = None
-    patch_sha256: str | None = None
-    patch_bytes: int = 0
-    bundle_sha256: str | None = None
-    files_changed: int = 0
+    patch_sha256: Sha256 | None = None
+    patch_bytes: Count = 0
+    bundle_sha256: Sha256 | None = None
+    files_changed: Count = 0
     late_ref: str | None = None
 
 
@@ -202,7 +205,7 @@ class ToolResultStep(Wire):
     duration_ms: int = 0
     output_bytes: int = 0
     """Size of the whole output; `output` is the part shown to the model."""
-    log_sha256: str | None = None
+    log_sha256: Sha256 | None = None
     """Blob with the full output, if it was longer than the part shown."""
 
 
@@ -311,13 +314,13 @@ class CheckpointStep(Wire):
     """A step of the loop is complete, and this is the workspace after it: a later run can resume here."""
 
     kind: Literal["checkpoint"] = "checkpoint"
-    commit: str = ""
+    commit: SomeCommit = ""
     """The commit whose tree is the workspace; empty while nothing differs from the base."""
-    head: str = ""
+    head: SomeCommit = ""
     """The agent's last commit; empty while that is the base."""
     changed: bool = True
     """Whether this step changed anything."""
-    bundle_sha256: str | None = None
+    bundle_sha256: Sha256 | None = None
     """Blob with the commit, from which other drones resume; None: there was nothing to store, or storing failed."""
     bundle_bytes: int = 0
     left_out: tuple[str, ...] = ()

@@ -14,9 +14,10 @@ from sqlalchemy.orm import Session
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.drones.unknown_events import newer_event
+from shared import names
 from shared.clock import Clock
 from shared.envelope import Binding, CannotOpen, Direction, Opened, check_ids, open_envelope
-from shared.events import Beat, Delta, Event, Hello
+from shared.events import Beat, Delivered, Delta, Event, Hello
 from shared.registration import NewKey
 from shared.terminal import logs
 
@@ -75,7 +76,17 @@ def open_report(kind: type[Report], envelope: str, sender: ReportSender, keys: M
         check_ids(report, opened.binding)
     except CannotOpen as error:
         raise InvalidReport(str(error)) from error
+    if isinstance(report, Event) and isinstance(report.body, Delivered):
+        _check_branches(report.order_id, report.body)
     return _of_own_runs(report, sender)
+
+
+def _check_branches(order_id: str, work: Delivered) -> None:
+    """Raise InvalidReport unless the work is on branches of its own order: people and later orders check them out."""
+    late = names.late_branch(order_id, 0).removesuffix("0")
+    is_late = work.late_ref is None or (work.late_ref.startswith(late) and work.late_ref.removeprefix(late).isdecimal())
+    if work.branch not in {None, names.branch(order_id)} or not is_late:
+        raise InvalidReport(f"the work is on a branch of another order: {(work.branch, work.late_ref)}"[:500])
 
 
 def _opened(envelope: str, expect: Binding, sender: ReportSender, keys: Mapping[str, bytes]) -> Opened:

@@ -78,7 +78,7 @@ def test_text_that_overtook_the_step_before_it_stays(person: Person, run: Played
 @pytest.mark.long
 def test_a_patch_is_shown_with_its_lines_coloured(person: Person, run: PlayedRun) -> None:
     name = person.api.store_blob(run, PATCH)
-    run.step(Delivered(branch="fleet/x", patch_sha256=name, patch_bytes=len(PATCH), files_changed=1))
+    run.step(Delivered(branch=f"fleet/{run.order_id}", patch_sha256=name, patch_bytes=len(PATCH), files_changed=1))
     run.ends()
     page = person.open(f"/orders/{run.order_id}")
     assert page.locator(".patch .add").all_inner_texts() == ["+new line"]

@@ -13,7 +13,8 @@ from typing import Any
 from control_plane.declarations import orders
 from shared import envelope, names
 from shared.envelope import Binding
-from shared.events import ResumedStep
+from shared.errors import NotFound
+from shared.events import Delivered, ResumedStep
 from tests.hostile.hostile_drone import Doc, GotThrough, HostileDrone, Try
 from tests.support import wait_until
 
@@ -23,6 +24,7 @@ ALTERED = "altered, or not from the expected sender"
 FOREIGN = "does not belong to this drone"
 OTHER_CONTENT = "its content has another"
 INVALID = "not a valid event"
+OTHER_BRANCH = "on a branch of another order"
 CHECKED = "collector: heartbeats are checked as reports are"
 
 SEALED: dict[str, tuple[Callable[[HostileDrone], tuple[Any, Doc]], str]] = {
@@ -45,6 +47,26 @@ SEALED: dict[str, tuple[Callable[[HostileDrone], tuple[Any, Doc]], str]] = {
     "pass a heartbeat for an event": (lambda it: (it.event(END), {"direction": "beat"}), "bound to another"),
     "pass an order for an event": (lambda it: (it.event(END), {"direction": "order"}), "bound to another"),
     "say a run that does not exist": (lambda it: _both(it, END, run_id="0" * 12), FOREIGN),
+    "deliver its work on main": (lambda it: _delivers(it, branch="main"), OTHER_BRANCH),
+    "deliver its work on the branch of another order": (
+        lambda it: _delivers(it, branch=f"fleet/{it.victims.oka_order}"),
+        OTHER_BRANCH,
+    ),
+    "deliver its work on a branch that git takes for an option": (
+        lambda it: _delivers(it, branch="--upload-pack=touch /tmp/x"),
+        OTHER_BRANCH,
+    ),
+    "keep late work on another branch": (lambda it: _delivers(it, late_ref="fleet-late/x/../../main"), OTHER_BRANCH),
+    "deliver a patch outside the directory": (
+        lambda it: _delivers(it, patch_sha256="../../../../etc/passwd"),
+        INVALID,
+    ),
+    "deliver a commit that is a refspec": (lambda it: _delivers(it, head_commit="+x:refs/heads/main"), INVALID),
+    "deliver a patch of -1 bytes": (lambda it: _delivers(it, patch_bytes=-1), INVALID),
+    "name an output outside the directory": (
+        lambda it: _both(it, {"kind": "tool_result", "call_id": "x", "output": "", "log_sha256": "../../master.key"}),
+        INVALID,
+    ),
     "number an event 0": (lambda it: _both(it, ANSWER, seq=0), INVALID),
     "number an event -1": (lambda it: _both(it, ANSWER, seq=-1), INVALID),
     "number an event 2^70": (lambda it: _both(it, ANSWER, seq=2**70), INVALID),
@@ -105,6 +127,7 @@ def tries() -> Iterator[Try]:
     yield Try("say hello with the runs of another drone", _hello_with_runs, "")
     yield Try("repeat a report", _repeated, "")
     yield Try("jump in the numbers of its events", _jump, "")
+    yield Try("deliver the patch of another organization as its own", _foreign_patch, "")
     yield Try("resume from a run of another drone", _resumed, "")
     for what, fields in BEATS.items():
         yield Try(what, partial(_beat, make=fields), "log")
@@ -132,6 +155,10 @@ def _both(it: HostileDrone, body: Doc, **fields: Any) -> tuple[Doc, Doc]:
     """An event with these fields, in an envelope that is bound to the same."""
     said = it.event(body, **fields)
     return said, {"order": said["order_id"], "run": said["run_id"], "generation": said["generation"]}
+
+
+def _delivers(it: HostileDrone, **fields: Any) -> tuple[Doc, Doc]:
+    return _both(it, {"kind": "delivered", **fields})
 
 
 def _of_oka(it: HostileDrone, body: Doc) -> tuple[Doc, Doc]:
@@ -299,6 +326,21 @@ def _resumed(it: HostileDrone) -> str:
     if it.victims.oka_run in json.dumps(run):
         raise GotThrough("it continues another's run")
     return "collector: claims about other orders are ignored"
+
+
+def _foreign_patch(it: HostileDrone) -> str:
+    """The report is about its own run; who asks for the patch gets no file that this run did not store."""
+    assert it.order is not None
+    order_id = it.order.order_id
+    it.played.report(it.order, Delivered(patch_sha256=it.victims.mila_patch, patch_bytes=1))
+    wait_until(lambda: _stored(it) == len(it.played.journals[_run(it)]), seconds=30)
+    shown = it.client.call(orders.SHOW, order_id=order_id)["patch"]
+    try:
+        raise GotThrough(f"the patch is {it.client.call(orders.PATCH, order_id=order_id)!r}, and shown as {shown!r}")
+    except NotFound as error:
+        if shown is not None:
+            raise GotThrough(f"the patch is shown: {shown!r}") from error
+        return f"API: {error.code} for whoever asks for it"
 
 
 def _run(it: HostileDrone) -> str:

@@ -34,6 +34,7 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.orders import progress
 from control_plane.operations.orders.submitting import check_request, submit_within
 from control_plane.operations.row_documents import OrderNames, run_document, step_document, word_document
+from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
 from control_plane.orders.waits import open_waits
 from control_plane.validation.checks import shown, unknown
@@ -97,8 +98,9 @@ def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
             "unheard": [word_document(word) for word in undelivered_steering(db, row[0])],
             "runs": _runs(db, order_id),
             "steps": _steps(db, row[0], 0, None),
+            "patch": _patch_text(db, core, row[0]),
         }
-    return OrderDocument(**dict(summary), **known, patch=_patch_text(core, row[0]))
+    return OrderDocument(**dict(summary), **known)
 
 
 @performs(declared.FOLLOW)
@@ -129,14 +131,14 @@ def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
     """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound if there is none."""
     with core.database.read() as db:
         order = _find(db, caller, order_id)[0]
-    if order.result_run_id is None:
-        raise NotFound(
-            f"order {order.id} has no patch{'' if order.ended_at else ' yet'}: it is {order.status}",
-            code="E-ORDER-PATCH",
-            why=order.reason,
-            next=f"fleet follow {order.id}" if not order.ended_at else f"fleet show {order.id}",
-        )
-    return core.blobs.read(order.patch_sha256) if order.patch_sha256 else b""
+        if order.result_run_id is not None:
+            return blob_of_run(db, core, order.result_run_id, order.patch_sha256) if order.patch_sha256 else b""
+    raise NotFound(
+        f"order {order.id} has no patch{'' if order.ended_at else ' yet'}: it is {order.status}",
+        code="E-ORDER-PATCH",
+        why=order.reason,
+        next=f"fleet follow {order.id}" if not order.ended_at else f"fleet show {order.id}",
+    )
 
 
 @performs(declared.LOG)
@@ -145,14 +147,14 @@ def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     with core.database.read() as db:
         _find(db, caller, order_id)
         step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
+        if step is not None and step.kind == "tool_result" and step.body.get("log_sha256"):
+            return blob_of_run(db, core, step.run_id, step.body["log_sha256"])
     if step is None or step.kind != "tool_result":
         raise NotFound(
             f"step {seq} of order {order_id} {'is not a tool result' if step else 'does not exist'}",
             code="E-ORDER-LOG",
             next=f"fleet show {order_id}    lists the steps with their numbers",
         )
-    if step.body.get("log_sha256"):
-        return core.blobs.read(step.body["log_sha256"])
     # A short output is stored in the step, without a separate file.
     return str(step.body.get("output", "")).encode("utf-8", "replace")
 
@@ -270,13 +272,13 @@ def _todo(db: Db, order: Order) -> list[dict[str, Any]]:
     return []
 
 
-def _patch_text(core: Core, order: Order) -> str | None:
+def _patch_text(db: Db, core: Core, order: Order) -> str | None:
     if order.result_run_id is None or order.patch_bytes > INLINE_PATCH:
         return None
     if order.patch_sha256 is None:
         return ""
     try:
-        return core.blobs.read(order.patch_sha256).decode("utf-8", "replace")
+        return blob_of_run(db, core, order.result_run_id, order.patch_sha256).decode("utf-8", "replace")
     except NotFound:
         # The file was lost with its disk. The rest is still worth showing; `fleet patch` reports the problem.
         return None

@@ -71,6 +71,13 @@ def get_blob(core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str)
     return path
 
 
+def blob_of_run(db: Session, core: Core, run_id: str, sha256: str) -> bytes:
+    """The content of a file that the run stored. Raises NotFound for any other, which its report may name, too."""
+    if db.get(Blob, (run_id, sha256)) is None:
+        raise NotFound(f"run {run_id} has no blob {sha256[:12]}", code="E-BLOB-404")
+    return core.blobs.read(sha256)
+
+
 def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[str, Any]:
     """Grant permission to push the order's branch for 60 s: `{"granted", "expires_in", "known"}`.
 

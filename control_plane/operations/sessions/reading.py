@@ -26,6 +26,7 @@ from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import stats_document
+from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
 from shared.errors import NotFound
 from shared.events import Stats
@@ -114,11 +115,9 @@ def bundle_of(core: Core, caller: Caller, session_id: str) -> bytes:
     """The session's last work as a git bundle, based on commits of the remote. Raises NotFound if there is none."""
     with core.database.read() as db:
         _, order = _head(db, caller, session_id)
-    if order.bundle_sha256 is None:
-        raise NotFound(
-            f"order {order.id} has no bundle", code="E-SESSION-HEAD", next=f"git fetch origin {order.branch}"
-        )
-    return core.blobs.read(order.bundle_sha256)
+        if order.bundle_sha256 is not None and order.result_run_id is not None:
+            return blob_of_run(db, core, order.result_run_id, order.bundle_sha256)
+    raise NotFound(f"order {order.id} has no bundle", code="E-SESSION-HEAD", next=f"git fetch origin {order.branch}")
 
 
 def _head(db: Db, caller: Caller, session_id: str) -> tuple[ChatSession, Order]:

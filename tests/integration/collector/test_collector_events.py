@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from control_plane.db.drones import RawEvent
@@ -230,8 +231,9 @@ def test_an_entry_that_fails_five_times_is_kept_raw_and_others_go_on(plane: Plan
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     bad, good = running(plane, drone), running(plane, drone)
-    # More tokens than any database has digits for: the event is well formed, but cannot be stored.
-    drone.report(bad, AssistantStep(text="x", usage=Usage(input_tokens=2**80)))
+    # The beginning of the year 1, a day ahead of UTC: the event is well formed, but its time cannot be stored.
+    early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23)))
+    drone.send(drone.journal(bad, AssistantStep(text="x")).model_copy(update={"at": early}))
     drone.report(good, PRICED)
     wait_until(lambda: plane.rows(RawEvent), seconds=30)
     wait_until(lambda: stored(plane, good) == [1, 2])
@@ -265,11 +267,12 @@ def test_what_the_run_left_behind_is_on_the_order(plane: Plane) -> None:
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
-    left = Delivered(branch="fleet/x", base_commit="b" * 40, head_commit="c" * 40, pushed=True, patch_bytes=7)
+    branch = f"fleet/{order.order_id}"
+    left = Delivered(branch=branch, base_commit="b" * 40, head_commit="c" * 40, pushed=True, patch_bytes=7)
     drone.report(order, Prepared(base_commit="b" * 40), left, drone.ended())
     wait_until(lambda: plane.status(order.order_id) == "succeeded")
     row = plane.rows(Order, Order.id == order.order_id)[0]
-    assert (row.branch, row.base_commit, row.head_commit, row.pushed) == ("fleet/x", "b" * 40, "c" * 40, True)
+    assert (row.branch, row.base_commit, row.head_commit, row.pushed) == (branch, "b" * 40, "c" * 40, True)
     assert row.result_run_id == order.run_id
 
 
@@ -328,7 +331,7 @@ def test_a_late_run_changes_nothing_but_its_cost_counts(plane: Plane) -> None:
     drone.do(current)
     wait_until(lambda: plane.status(late.order_id) == "succeeded")
     ref = f"fleet-late/{late.order_id}/1"
-    drone.report(late, PRICED, Delivered(branch="wrong", late_ref=ref), drone.ended(response="late"))
+    drone.report(late, PRICED, Delivered(branch=f"fleet/{late.order_id}", late_ref=ref), drone.ended(response="late"))
     wait_until(lambda: stream_is_empty(plane, drone))
     order = plane.order(late.order_id)
     assert (order.status, order.response, order.branch, order.late_refs) == ("succeeded", "done", None, [ref])

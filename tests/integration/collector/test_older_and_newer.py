@@ -114,12 +114,18 @@ def events_of(work: WorkOrder) -> Iterator[Doc]:
     middle = [stem for stem in stems if stem not in {*order, *last, "event.resumed"}]
     for seq, stem in enumerate([*order, *middle, *last], 1):
         event = example(stem, **ids_of(work), seq=seq)
-        yield {**event, "body": {**event["body"], **succeeded(stem)}}
+        yield {**event, "body": {**event["body"], **succeeded(stem), **on_own_branches(stem, work)}}
 
 
 def succeeded(stem: str) -> Doc:
     """What the run's own end has to say for the order to succeed; the example may tell of another end."""
     return {"status": "success", "give_back": False} if stem == "event.run_ended" else {}
+
+
+def on_own_branches(stem: str, work: WorkOrder) -> Doc:
+    """The branches of the delivery; the example names those of its own order."""
+    own = {"branch": names.branch(work.order_id), "late_ref": names.late_branch(work.order_id, 2)}
+    return own if stem == "event.delivered" else {}
 
 
 def test_a_drone_that_cannot_go_on_from_a_checkpoint_is_given_the_prompt_again(plane: Plane) -> None:

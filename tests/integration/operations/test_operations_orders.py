@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from control_plane.core import Caller, Core
-from control_plane.db.orders import Order
+from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
+from control_plane.operations.runs.blobs import put_blob
 from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.ending import Ending, finish
 from shared.blobs import digest
@@ -47,12 +49,20 @@ def set_order(core: Core, order_id: str, **values: Any) -> None:
             setattr(db.get_one(Order, order_id), name, value)
 
 
+def store(core: Core, run_id: str, content: bytes) -> None:
+    """Store a file of the run, as its drone does."""
+    with core.database.read() as db:
+        drone = db.get_one(Drone, db.get_one(Dispatch, run_id).drone_id)
+    identity = AuthenticatedDrone(drone.id, drone.organization_id, drone.name)
+    put_blob(core, identity, run_id, digest(content), io.BytesIO(content))
+
+
 def delivered(core: Core, order_id: str, patch: bytes) -> str:
     """A run of the order that left this patch; returns the run's id."""
     run_id = start_run(core, order_id)
     sha = digest(patch) if patch else None
     if sha:
-        core.blobs.store(sha, io.BytesIO(patch))
+        store(core, run_id, patch)
     set_order(core, order_id, result_run_id=run_id, patch_sha256=sha, patch_bytes=len(patch))
     return run_id
 
@@ -162,7 +172,7 @@ def test_a_patch_whose_file_was_lost_hides_nothing_else(core: Core, admin: Calle
 
 def test_the_log_of_a_tool_result_is_the_whole_output(core: Core, admin: Caller, order_id: str) -> None:
     run_id = start_run(core, order_id)
-    core.blobs.store(digest(PATCH), io.BytesIO(PATCH))
+    store(core, run_id, PATCH)
     add_step(core, order_id, run_id, 1, kind="tool_result", call_id="c", output="…", log_sha256=digest(PATCH))
     add_step(core, order_id, run_id, 2, kind="tool_result", call_id="d", output="all of it")
     assert reading.log_of(core, admin, order_id, 1) == PATCH

@@ -78,7 +78,7 @@ def test_a_bundle_comes_as_it_was_stored(api: Api) -> None:
     run: PlayedRun = drone.take(order)
     run.step(UserStep(text="first", source="prompt"))
     name = api.store_blob(run, b"a bundle")
-    run.step(Delivered(branch="fleet/x", head_commit="a" * 40, bundle_sha256=name))
+    run.step(Delivered(branch=f"fleet/{run.order_id}", head_commit="a" * 40, bundle_sha256=name))
     end_well(api, order["id"], name)
     assert api.client.session_bundle(order["session"]) == b"a bundle"
 

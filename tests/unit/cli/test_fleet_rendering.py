@@ -34,7 +34,7 @@ ORDER: dict[str, Any] = {
     "provider": "scripted",
     "prompt": "Fix it",
     "branch": "fleet/a1b2c3d4e5f6",
-    "head_commit": "c0ffee" * 6,
+    "head_commit": "c0ffee" * 7,
     "pushed": True,
     "push_error": None,
     "patch": "diff",
@@ -293,7 +293,7 @@ def test_an_outcome_says_what_the_verification_found(found: str | None, words: s
 
 
 def checkpoint(**fields: Any) -> dict[str, Any]:
-    known = {"commit": "c0ffee" * 6, "changed": True, "left_out": []}
+    known = {"commit": "c0ffee" * 7, "changed": True, "left_out": []}
     return {"seq": 1, "kind": "checkpoint", **known, **fields}
 
 

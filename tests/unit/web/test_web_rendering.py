@@ -180,8 +180,8 @@ def test_a_list_of_things_to_do_says_its_states_in_words_too() -> None:
 def test_what_was_undone_is_marked_and_an_unchanged_checkpoint_is_not_listed() -> None:
     html = rendered(
         step("assistant", text="lost", undone=True),
-        step("checkpoint", commit="c0ffee" * 6, changed=True, left_out=(".env: a secret",)),
-        step("checkpoint", commit="c0ffee" * 6, changed=False),
+        step("checkpoint", commit="c0ffee" * 7, changed=True, left_out=(".env: a secret",)),
+        step("checkpoint", commit="c0ffee" * 7, changed=False),
     )
     assert html.count('class="step assistant undone"') == 1
     assert html.count('class="step checkpoint unchanged"') == 1
