@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -70,6 +71,8 @@ class AuditedRequests:
         else:
             assert isinstance(identity, AuthenticatedDrone)
             entry = drone_entry(self._core, identity, ACTION, address)
+            if self._tally.has_many(replace(entry, outcome="refused", code=origin.refused_with)):
+                return
         record_refusal(self._core, entry, origin.refused_with)
 
 

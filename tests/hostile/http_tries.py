@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -12,6 +13,9 @@ from typing import Any
 
 import httpx
 
+from control_plane.declarations import audit
+from control_plane.declarations.audit import AuditFilter
+from control_plane.operations.audit.refusal_tally import SINGLY
 from shared import envelope
 from shared.blobs import digest
 from tests.hostile.hostile_drone import Doc, GotThrough, HostileDrone, Try
@@ -108,12 +112,26 @@ def tries() -> Iterator[Try]:
 
 
 def after_the_end() -> Iterator[Try]:
-    """Requests about a run that has ended."""
+    """Requests about a run that has ended, and more requests than the audit log has room for."""
     yield Try(
         "be allowed to push after the end",
         partial(_run, method="POST", path="/runs/{own_run}/push-grant", status=409),
         "audit",
     )
+    yield Try("flood the audit log with 300 refused requests", _flood, "audit")
+
+
+def _flood(it: HostileDrone) -> str:
+    """Requests in a number that must not end in as many records."""
+    with it.http() as http:
+        for number in range(300):
+            _refused(http.get(f"/api/v1/orders/{number}"), 403)
+    found = it.client.call(audit.LIST, AuditFilter(actor=it.id, outcome="refused", limit=1000))
+    by_minute = Counter(each["at"][:16] for each in found)
+    # The sum of a minute is one more for each code.
+    if max(by_minute.values()) > SINGLY + len({each["code"] for each in found}):
+        raise GotThrough(f"{by_minute} records")
+    return "API: 403 E-TOKEN-KIND"
 
 
 def _person(it: HostileDrone, line: str) -> str:

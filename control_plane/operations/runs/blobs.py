@@ -94,7 +94,9 @@ def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[st
             Order.generation == dispatch.generation,
             Order.status.in_(_MAY_PUSH),
         )
-        until = core.clock.now() + GRANT_LASTS
+        now = core.clock.now()
+        until = now + GRANT_LASTS
+        before = db.scalar(select(Order.grant_until).where(Order.id == dispatch.order_id))
         order = db.scalar(update(Order).where(*current).values(grant_until=until).returning(Order))
         if order is None:
             raise Conflict(
@@ -103,7 +105,9 @@ def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[st
                 next=f"fleet show {dispatch.order_id}",
             )
         known = order.head_commit if order.pushed else None
-        note_drone(db, core, identity, "grant_push", order.id)
+        if before is None or before < now:
+            # A drone may ask as often as it likes: what prolongs a grant is not recorded again.
+            note_drone(db, core, identity, "grant_push", order.id)
     return {"granted": True, "expires_in": int(GRANT_LASTS.total_seconds()), "known": known}
 
 

@@ -10,6 +10,7 @@ from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.orders import Order
 from control_plane.declarations.sessions import ForkRequest
 from control_plane.operations import sessions
+from control_plane.operations.audit.reading import list_records
 from control_plane.operations.drones import managing
 from control_plane.operations.runs import blobs
 from control_plane.orders.assignment import place_and_dispatch
@@ -19,7 +20,7 @@ from shared.errors import Conflict, Invalid, NotFound
 from shared.outcome import ExitStatus
 from shared.reasons import RunEnd
 from shared.states import OrderStatus
-from tests.support.made import make_drone, make_project, run_of, start_run, submit
+from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 
 CONTENT = b"a bundle"
 NAME = digest(CONTENT)
@@ -135,6 +136,16 @@ def test_the_current_run_may_push_for_a_minute(
     with core.database.read() as db:
         until = db.query(Order.grant_until).filter(Order.run_id == run_id).scalar()
     assert (until - core.clock.now()).total_seconds() == 60
+
+
+def test_leave_to_push_is_recorded_once_a_minute_however_often_a_drone_asks(
+    core: Core, admin: Caller, anna: AuthenticatedDrone, run_id: str
+) -> None:
+    for _ in range(20):
+        blobs.grant_push(core, anna, run_id)
+    later(core, seconds=61)
+    blobs.grant_push(core, anna, run_id)
+    assert len(list_records(core, admin, action="grant_push")) == 2
 
 
 def test_the_grant_tells_where_the_branch_was_last_pushed_to(

@@ -10,6 +10,7 @@ import pytest
 from control_plane.declarations import audit
 from control_plane.declarations.audit import AuditFilter
 from control_plane.declarations.projects import REMOVE
+from control_plane.operations.audit.refusal_tally import SINGLY
 from shared.errors import NotFound
 from tests.support.fleet import Api, Doc
 from tests.support.fleet_tools import WAYS, reached
@@ -107,6 +108,19 @@ def test_a_thousand_refusals_of_unknown_senders_fill_few_records(api: Api) -> No
         ("E-TOKEN-MISSING", "127.0.0.1", "unknown"),
         ("E-TOKEN-UNKNOWN", "127.0.0.1", "unknown"),
     }
+
+
+def test_a_thousand_refusals_of_a_drone_fill_a_hundred_records_and_a_sum_for_each_minute(api: Api) -> None:
+    drone = api.add_drone()
+    with api.http(drone.token) as hostile:
+        for each in range(1000):
+            hostile.get(f"/api/v1/orders/{each}")
+    api.app.state.tally.flush(api.core, everything=True)
+    written = records(api, actor=drone.id, outcome="refused", limit=1000)
+    minutes = {each["at"][:16] for each in written}
+    assert len(written) <= (SINGLY + 1) * len(minutes) < 1000
+    assert sum(each["count"] for each in written) == 1000
+    assert {each["code"] for each in written} == {"E-TOKEN-KIND"}
 
 
 def test_counts_are_written_when_the_server_stops(api: Api) -> None:
