@@ -6,8 +6,10 @@ library's connection errors.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -45,6 +47,17 @@ if now and now ~= ARGV[1] then return now end
 if now or ARGV[4] == '1' then redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3]) end
 return now or ''
 """
+_REFUSALS = 1000
+"""The most entries of the ACL LOG that are read; a server holds 128 unless it is configured otherwise."""
+
+
+@dataclass(frozen=True)
+class BrokerRefusal:
+    """What the server refused to a user: a command, a key or a channel; or a log-in under this name."""
+
+    user: str
+    what: str
+    is_login: bool
 
 
 class Broker:
@@ -138,6 +151,16 @@ class Broker:
         """The address without user and password."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port or 6379}"
+
+    def refusals(self) -> Counter[BrokerRefusal]:
+        """How often each refusal is in the server's ACL LOG. Raises Unreachable, FleetFault without the right to it."""
+        with self.reaching():
+            entries = cast("list[dict[str, Any]]", self.redis.acl_log(_REFUSALS))
+        found: Counter[BrokerRefusal] = Counter()
+        for entry in entries:
+            refusal = BrokerRefusal(str(entry["username"]), str(entry["object"]), entry["reason"] == "auth")
+            found[refusal] += int(entry["count"])
+        return found
 
     def subscribe(self, *channels: str, patterns: Iterable[str] = ()) -> PubSub:
         """A subscription with its own connection; the caller closes it."""

@@ -11,6 +11,7 @@ from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.drones import inbox
 from control_plane.operations.audit.keeping import prune_expired, seal_head
+from control_plane.supervisor.broker_refusals import BrokerRefusals
 from control_plane.supervisor.broker_users import ensure_users
 from control_plane.supervisor.cleaning import clean
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
@@ -36,6 +37,7 @@ class Supervisor:
         self._heartbeats = HeartbeatMonitor(core, holder, self._timings, self._rouse)
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
         self._sender = Sender(core)
+        self._refusals = BrokerRefusals(core)
         self._seldom: list[Loop] = []
         self._roused = self._plan()
 
@@ -67,6 +69,7 @@ class Supervisor:
         self._add("lost", lambda: take_back_lost_runs(self._core, self._heartbeats, self._timings), every=4 * often)
         self._seldom = [
             self._add("users", lambda: ensure_users(self._core), every=seldom),
+            self._add("refusals", self._refusals.record, every=seldom),
             self._add("inbox-missing", lambda: inbox.send_missing(self._core), every=seldom),
             self._add("teams", lambda: claim_everywhere(self._core), every=seldom),
         ]

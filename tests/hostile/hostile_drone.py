@@ -281,7 +281,7 @@ def _in_acl_log(drone: HostileDrone) -> Callable[[], str]:
     before = drone.acl_log()
 
     def place() -> str:
-        return "broker: ACL LOG" if drone.acl_log() > before else ""
+        return "broker: ACL LOG, summed in the audit log" if drone.acl_log() > before else ""
 
     return place
 

@@ -14,9 +14,11 @@ from sqlalchemy import select
 from control_plane.client.fleet import FleetClient
 from control_plane.db.audit import AuditRecord
 from control_plane.db.engine import Database, sqlite_url_of
-from control_plane.declarations import orders, providers
+from control_plane.declarations import audit, orders, providers
+from control_plane.declarations.audit import AuditFilter
 from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.providers import ProviderRequest
+from control_plane.supervisor.broker_refusals import ACTION
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import SCRIPTS
@@ -175,6 +177,8 @@ def test_a_hostile_drone_gets_nothing_and_the_fleet_works_on(fleet: WholeFleet, 
     assert "\n".join(problems) == ""
     assert len(crow.table) > 150
     works_on(fleet, crow)
+    # The broker's refusals are read every 30 s.
+    wait_until(lambda: crow.client.call(audit.LIST, AuditFilter(actor=crow.id, action=ACTION)), seconds=60)
     crow.client.close()
     assert fleet.stop() == 0
     answered = {row.by.split()[-1] for row in crow.table if row.where == UNKNOWN}
@@ -204,6 +208,8 @@ def print_table(crow: HostileDrone) -> None:
 def codes_of_unknown_senders(crow: HostileDrone) -> set[str]:
     """The codes of refusals whose sender was not known, all from this machine: no header changed that."""
     with crow.database.read() as db:
-        found = db.scalars(select(AuditRecord).where(AuditRecord.actor_kind == "unknown")).all()
+        found = db.scalars(
+            select(AuditRecord).where(AuditRecord.actor_kind == "unknown", AuditRecord.action != ACTION)
+        ).all()
     assert {record.address for record in found} == {"127.0.0.1"}
     return {record.code for record in found}
