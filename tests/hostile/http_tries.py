@@ -97,18 +97,18 @@ def tries() -> Iterator[Try]:
     yield Try("use its broker password as a token", _password, "unknown")
     yield Try("claim another network address", _forwarded, "unknown")
     yield Try("claim to be another drone by headers", _headers, "audit")
-    yield Try("join again under another name", partial(_join, name="crow-2", code="E-DRONE-KEY-TAKEN"), "unknown")
+    yield Try("join again under another name", partial(join, name="crow-2", code="E-DRONE-KEY-TAKEN"), "unknown")
     yield Try(
         "join again under another name, with another key",
-        partial(_join, name="crow-3", other_key=True, code="E-JOIN-USED"),
+        partial(join, name="crow-3", other_key=True, code="E-JOIN-USED"),
         "unknown",
     )
     yield Try(
-        "take the name of another drone", partial(_join, name="oka", other_key=True, code="E-DRONE-NAME"), "unknown"
+        "take the name of another drone", partial(join, name="oka", other_key=True, code="E-DRONE-NAME"), "unknown"
     )
-    yield Try("join as ../../x", partial(_join, name="../../x", code="E-NAME"), "unknown")
-    yield Try("join with 10^9 slots", partial(_join, name="crow", concurrency=10**9, code="E-REQUEST"), "unknown")
-    yield Try("guess a join token", partial(_join, name="x", secret="0" * 64, code="E-JOIN-UNKNOWN"), "unknown")
+    yield Try("join as ../../x", partial(join, name="../../x", code="E-NAME"), "unknown")
+    yield Try("join with 10^9 slots", partial(join, name="crow", concurrency=10**9, code="E-REQUEST"), "unknown")
+    yield Try("guess a join token", partial(join, name="x", secret="0" * 64, code="E-JOIN-UNKNOWN"), "unknown")
 
 
 def after_the_end() -> Iterator[Try]:
@@ -125,7 +125,7 @@ def _flood(it: HostileDrone) -> str:
     """Requests in a number that must not end in as many records."""
     with it.http() as http:
         for number in range(300):
-            _refused(http.get(f"/api/v1/orders/{number}"), 403)
+            refused(http.get(f"/api/v1/orders/{number}"), 403)
     found = it.client.call(audit.LIST, AuditFilter(actor=it.id, outcome="refused", limit=1000))
     by_minute = Counter(each["at"][:16] for each in found)
     # The sum of a minute is one more for each code.
@@ -138,7 +138,7 @@ def _person(it: HostileDrone, line: str) -> str:
     method, path = line.split()
     with it.http() as http:
         answer = http.request(method, path.format_map(vars(it.victims)), json={} if method == "POST" else None)
-    return _refused(answer, answer.status_code if answer.status_code in CLOSED else 403)
+    return refused(answer, answer.status_code if answer.status_code in CLOSED else 403)
 
 
 def _run(it: HostileDrone, method: str, path: str, status: int) -> str:
@@ -148,7 +148,7 @@ def _run(it: HostileDrone, method: str, path: str, status: int) -> str:
     if address.endswith("/keys"):
         content = {"json": {"envelope": "x"}}  # type: ignore[dict-item]
     with it.http() as http:
-        return _refused(http.request(method, f"/api/v1{address}", **content), status)  # type: ignore[arg-type]
+        return refused(http.request(method, f"/api/v1{address}", **content), status)  # type: ignore[arg-type]
 
 
 def _large(it: HostileDrone) -> str:
@@ -160,7 +160,7 @@ def _large(it: HostileDrone) -> str:
         connection.putheader("Content-Length", str(600 * 10**6))
         connection.endheaders(CONTENT)
         answer = connection.getresponse()
-        return _refused(httpx.Response(answer.status, content=answer.read()), 413)
+        return refused(httpx.Response(answer.status, content=answer.read()), 413)
 
 
 def _cookie(it: HostileDrone) -> str:
@@ -184,7 +184,7 @@ def _forwarded(it: HostileDrone) -> str:
 
 def _stranger(it: HostileDrone, headers: dict[str, str]) -> str:
     with httpx.Client(base_url=it.url, headers=headers, trust_env=False, timeout=30) as http:
-        return _refused(http.get("/api/v1/orders"), 401)
+        return refused(http.get("/api/v1/orders"), 401)
 
 
 def _page(it: HostileDrone) -> str:
@@ -198,10 +198,10 @@ def _page(it: HostileDrone) -> str:
 def _headers(it: HostileDrone) -> str:
     claims = {"X-Drone-Id": it.victims.oka, "X-User": "admin", "X-HTTP-Method-Override": "DELETE"}
     with it.http() as http:
-        return _refused(http.get("/api/v1/orders", headers=claims), 403)
+        return refused(http.get("/api/v1/orders", headers=claims), 403)
 
 
-def _join(it: HostileDrone, name: str, code: str, *, secret: str = "", other_key: bool = False, **said: Any) -> str:
+def join(it: HostileDrone, name: str, code: str, *, secret: str = "", other_key: bool = False, **said: Any) -> str:
     key = envelope.new_private_key() if other_key else it.played.private_key
     request: Doc = {
         "secret": secret or it.victims.join_token.split("_")[1],
@@ -217,7 +217,7 @@ def _join(it: HostileDrone, name: str, code: str, *, secret: str = "", other_key
     return f"API: {answer.status_code} {code}"
 
 
-def _refused(answer: httpx.Response, status: int) -> str:
+def refused(answer: httpx.Response, status: int) -> str:
     if answer.status_code != status:
         raise GotThrough(f"{answer.status_code}: {answer.text[:300]}")
     return f"API: {status} {json.loads(answer.text)['code']}"

@@ -25,6 +25,7 @@ FOREIGN = "does not belong to this drone"
 OTHER_CONTENT = "its content has another"
 INVALID = "not a valid event"
 OTHER_BRANCH = "on a branch of another order"
+KEPT = 1000
 CHECKED = "collector: heartbeats are checked as reports are"
 
 SEALED: dict[str, tuple[Callable[[HostileDrone], tuple[Any, Doc]], str]] = {
@@ -140,10 +141,11 @@ def tries() -> Iterator[Try]:
 
 
 def after_the_end() -> Iterator[Try]:
-    """What is said of a run that has ended."""
+    """What is said of a run that has ended, and more reports than are kept."""
     yield Try("go on after the end", partial(_late, body=ANSWER), "")
     yield Try("fail after it succeeded", partial(_late, body={**END, "status": "failed"}), "")
     yield Try("give back an order that succeeded", partial(_late, body={**END, "give_back": True}), "")
+    yield Try("write 3,000 entries of garbage at once", _flood_of_entries, "raw")
 
 
 def _own(it: HostileDrone) -> Doc:
@@ -287,6 +289,20 @@ def _flood_of_beats(it: HostileDrone) -> str:
         pipe.execute()
     it.wait_for_beat_of_oka()
     return "collector: only the latest is read"
+
+
+def _flood_of_entries(it: HostileDrone) -> str:
+    with it.played.redis.pipeline(transaction=False) as pipe:
+        for _ in range(3000):
+            pipe.xadd(names.events_stream(it.id), {"t": "garbage", "e": "x" * 100})
+        pipe.publish(names.live_channel(it.id), '{"t": "event"}')
+        pipe.execute()
+    it.wait_for_beat_of_oka()
+    # The held event of the run stays.
+    wait_until(lambda: it.control.xlen(names.events_stream(it.id)) <= 1, seconds=60)
+    if it.refused_reports() > KEPT:
+        raise GotThrough(f"{it.refused_reports()} reports are kept")
+    return "collector: at most 1,000 refused reports of a drone are kept"
 
 
 def _endless_messages(it: HostileDrone) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from control_plane.supervisor.broker_refusals import ACTION
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import SCRIPTS
-from tests.hostile import broker_tries, http_tries, report_tries
+from tests.hostile import broker_tries, http_tries, old_key_tries, report_tries
 from tests.hostile.hostile_drone import ACL_LOG, UNKNOWN, Doc, HostileDrone, Victims
 from tests.support import free_port, wait_until, warm_processes
 from tests.support.broker import BrokerServer
@@ -173,6 +174,7 @@ def test_a_hostile_drone_gets_nothing_and_the_fleet_works_on(fleet: WholeFleet, 
     problems += crow.attempt(http_tries.tries())
     crow.finish()
     problems += crow.attempt([*report_tries.after_the_end(), *http_tries.after_the_end()])
+    problems += with_revoked_keys(fleet, crow)
     print_table(crow)
     assert "\n".join(problems) == ""
     assert len(crow.table) > 150
@@ -185,11 +187,22 @@ def test_a_hostile_drone_gets_nothing_and_the_fleet_works_on(fleet: WholeFleet, 
     assert answered - codes_of_unknown_senders(crow) == set()
 
 
+def with_revoked_keys(fleet: WholeFleet, crow: HostileDrone) -> list[str]:
+    """The problems of a drone whose keys were revoked while it was connected."""
+    jay = fleet.workstation("jay")
+    kept = {name: getattr(crow, name) for name in ("control", "database", "client", "log", "table")}
+    thief = HostileDrone.of(jay, victims=replace(crow.victims, join_token=jay.join_token), **kept)
+    with closing(thief.played):
+        thief.played.redis.ping()
+        assert fleet.fleet("keys", "rotate", "drone", "jay", "--force", "--yes").returncode == 0
+        return thief.attempt(old_key_tries.tries())
+
+
 def works_on(fleet: WholeFleet, crow: HostileDrone) -> None:
     """The orders from before end as they would have, and each drone does another one: nothing ran twice."""
     crow.leave()
     assert fleet.fleet("approve", crow.victims.oka_order).returncode == 0
-    fleet.workstations[-1].start()
+    next(drone for drone in fleet.workstations if drone.name == "crow").start()
     later = [fleet.submit("Note it, script:note", "--drone", name)["id"] for name in ("oka", "crow")]
     with fleet.client("payments") as payments:
         last = ended(payments, payments.submit({"prompt": "Note it, script:note", "project": "demo"})["id"])
