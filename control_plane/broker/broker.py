@@ -31,6 +31,8 @@ TRUST = "FLEET_CA_FILE=FILE        with the certificate of its authority, for th
 WAKE = "fleet:wake"
 """Channel that wakes the supervisor's loops: something was written that one of them must act on."""
 RUN_KEY_SECONDS = 7 * 24 * 3600
+_RUN_KEY_BYTES = 128
+"""What the value of a run's key has at most."""
 _TIMEOUT = 5.0
 
 # These scripts, and `revoke` of a lost run, are the only writers of a run's key on this side. A claimed or revoked key
@@ -276,9 +278,16 @@ class Broker:
                 self.redis.acl_deluser(drone_id)
                 self._save_users()
             # The runs' keys stay for their 7 days: a revoked run must not be claimed, regardless of what happens to the
-            # name.
-            self.redis.delete(*_keys_of(drone_id))
+            # name. But a drone can write anything there, which would take up memory forever.
+            self.redis.delete(*_keys_of(drone_id), *self._oversized_run_keys(drone_id))
         self._granted.pop(drone_id, None)
+
+    def _oversized_run_keys(self, drone_id: str) -> list[str]:
+        keys = list(self.redis.scan_iter(match=names.run_key(drone_id, "*"), count=1000))
+        with self.redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.strlen(key)
+            return [key for key, size in zip(keys, pipe.execute(), strict=True) if size > _RUN_KEY_BYTES]
 
     @contextmanager
     def _managing_users(self) -> Iterator[None]:
