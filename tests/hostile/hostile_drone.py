@@ -261,6 +261,10 @@ class HostileDrone:
         bearer = {"Authorization": f"Bearer {self.api_token}"}
         return httpx.Client(base_url=self.url, headers=bearer, trust_env=False, timeout=30)
 
+    def beats_refused(self) -> bool:
+        """Whether the control plane has logged that it refused a heartbeat of this drone."""
+        return any(self.id in line for line in self.log().splitlines() if "heartbeat" in line)
+
     # --- where it is recorded ----------------------------------------------------------------
 
     def acl_log(self) -> int:
@@ -306,7 +310,7 @@ def _among_refused_reports(drone: HostileDrone) -> Callable[[], str]:
 
 def _in_process_log(drone: HostileDrone) -> Callable[[], str]:
     def place() -> str:
-        wait_until(lambda: any(drone.id in line for line in drone.log().splitlines() if "heartbeat" in line))
+        wait_until(drone.beats_refused)
         return "collector's log, once in 10 minutes"
 
     return place
