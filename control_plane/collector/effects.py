@@ -28,6 +28,7 @@ from control_plane.services import pull_requests
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
 from shared.events import (
+    MAX_COUNT,
     ApprovalStep,
     AssistantStep,
     ChildStep,
@@ -142,9 +143,9 @@ def _child(scene: Scene, body: ChildStep) -> None:
 
 
 def _charge(run: Run, usage: Usage) -> None:
-    run.input_tokens += usage.input_tokens
-    run.output_tokens += usage.output_tokens
-    run.thinking_tokens += usage.thinking_tokens
+    run.input_tokens = min(run.input_tokens + usage.input_tokens, MAX_COUNT)
+    run.output_tokens = min(run.output_tokens + usage.output_tokens, MAX_COUNT)
+    run.thinking_tokens = min(run.thinking_tokens + usage.thinking_tokens, MAX_COUNT)
     run.cost_usd = _sum(run.cost_usd, usage.cost_usd)
 
 

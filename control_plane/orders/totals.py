@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from control_plane.db.runs import Run
-from shared.events import Stats
+from shared.events import MAX_COUNT, MAX_DOLLARS, Stats
 
 _SUMS = (
     func.count(),
@@ -24,7 +24,7 @@ _SUMS = (
 
 
 def of_order(db: Session, order_id: str) -> Stats:
-    """Total usage of all runs of an order, including late ones."""
+    """Total usage of all runs of an order, including late ones. No sum exceeds what one run can report."""
     return of_orders(db, [order_id])[order_id]
 
 
@@ -39,11 +39,11 @@ def of_orders(db: Session, order_ids: Collection[str]) -> dict[str, Stats]:
 def _stats(*sums: Any) -> Stats:
     runs, prices, calls, given, thought, answered, cost, took = sums
     return Stats(
-        tool_calls=int(calls),
-        input_tokens=int(given),
-        thinking_tokens=int(thought),
-        output_tokens=int(answered),
+        tool_calls=min(int(calls), MAX_COUNT),
+        input_tokens=min(int(given), MAX_COUNT),
+        thinking_tokens=min(int(thought), MAX_COUNT),
+        output_tokens=min(int(answered), MAX_COUNT),
         # One unknown cost makes the total unknown: a partial sum is not the cost.
-        cost_usd=float(cost) if prices == runs else None,
-        duration_ms=int(took),
+        cost_usd=min(float(cost), MAX_DOLLARS) if prices == runs else None,
+        duration_ms=min(int(took), MAX_COUNT),
     )

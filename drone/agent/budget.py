@@ -9,7 +9,7 @@ from drone.agent.protocols import Controls
 from drone.agent.values import Ruling
 from shared.clock import Clock
 from shared.errors import LimitsExceeded
-from shared.events import Spent, Stats, Usage
+from shared.events import MAX_COUNT, Spent, Stats, Usage
 from shared.outcome import ExitStatus, Outcome
 from shared.work_order import Limits
 
@@ -91,7 +91,8 @@ class Budget:
         self._spent = self._spent.model_copy(update={"tool_calls": self._spent.tool_calls + 1})
 
     def stats(self) -> Stats:
-        return self._spent.model_copy(update={"duration_ms": round(self._elapsed() * 1000)})
+        """The totals so far; a run of more than 24 days reports the largest number that the control plane accepts."""
+        return self._spent.model_copy(update={"duration_ms": min(round(self._elapsed() * 1000), MAX_COUNT)})
 
     def spent(self) -> Spent:
         """What counts against the limits, including the earlier run."""

@@ -11,7 +11,7 @@ from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from shared import names
 from shared.envelope import Binding
-from shared.events import AssistantStep, Delivered, Phase, Prepared, Stats, ToolCallStep, Usage
+from shared.events import MAX_COUNT, MAX_DOLLARS, AssistantStep, Delivered, Phase, Prepared, Stats, ToolCallStep, Usage
 from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
 from tests.support import wait_until
@@ -252,6 +252,19 @@ def test_usage_adds_up_while_the_run_goes_on(plane: Plane) -> None:
     stats = plane.order(order.order_id).stats
     assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (20, 10, 4)
     assert (stats.tool_calls, stats.cost_usd) == (1, 0.5)
+
+
+def test_what_a_run_reports_to_have_used_never_exceeds_what_a_database_stores(any_plane: Plane) -> None:
+    drone = any_plane.drone()
+    any_plane.collector(), any_plane.supervisor()
+    order = running(any_plane, drone)
+    usage = Usage(input_tokens=MAX_COUNT, output_tokens=MAX_COUNT, thinking_tokens=MAX_COUNT, cost_usd=MAX_DOLLARS)
+    most = AssistantStep(text="x", usage=usage)
+    drone.report(order, most, most, drone.ended(stats=Stats(duration_ms=MAX_COUNT)))
+    wait_until(lambda: any_plane.status(order.order_id) == "succeeded")
+    stats = any_plane.order(order.order_id).stats
+    assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (MAX_COUNT,) * 3
+    assert (stats.duration_ms, stats.cost_usd) == (MAX_COUNT, MAX_DOLLARS)
 
 
 def test_an_unknown_price_makes_the_cost_unknown_not_zero(plane: Plane) -> None:

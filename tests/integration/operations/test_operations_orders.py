@@ -18,6 +18,7 @@ from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.ending import Ending, finish
 from shared.blobs import digest
 from shared.errors import Invalid, NotFound
+from shared.events import MAX_COUNT, MAX_DOLLARS
 from shared.outcome import ExitStatus
 from shared.reasons import RunEnd
 from shared.states import OrderStatus
@@ -100,6 +101,16 @@ def test_the_figures_of_an_order_are_the_sum_over_its_runs(core: Core, admin: Ca
     stats = reading.show_order(core, admin, order_id).stats
     assert (stats.tool_calls, stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (4, 200, 20, 10)
     assert (stats.cost_usd, stats.duration_ms, stats.duration_label) == (0.75, 72_000, "1 min 12 s")
+
+
+def test_the_figures_of_runs_that_reported_the_most_can_be_shown(core: Core, admin: Caller, order_id: str) -> None:
+    figures = dict.fromkeys(
+        ("tool_calls", "input_tokens", "output_tokens", "thinking_tokens", "duration_ms"), MAX_COUNT
+    )
+    start_run(core, order_id, cost_usd=MAX_DOLLARS, **figures)
+    send_again(core, admin, order_id, cost_usd=MAX_DOLLARS, **figures)
+    stats = reading.show_order(core, admin, order_id).stats
+    assert (stats.input_tokens, stats.duration_ms, stats.cost_usd) == (MAX_COUNT, MAX_COUNT, MAX_DOLLARS)
 
 
 def send_again(core: Core, admin: Caller, order_id: str, **figures: Any) -> None:
