@@ -57,6 +57,16 @@ def test_an_order_is_submitted_and_canceled_on_the_pages(person: Person) -> None
     assert person.api.client.call(orders.LIST)[0]["prompt"] == "Count the lines"
 
 
+def test_a_login_link_replaces_a_session_only_by_the_button(person: Person) -> None:
+    before = person.context.cookies()
+    page = person.open(person.api.client.call(tokens.CREATE_LOGIN_LINK)["url"].removeprefix(person.api.url))
+    person.sees("This browser is logged in already")
+    assert ("token=" in page.url, person.context.cookies()) == (True, before)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{person.api.url}/")
+    assert person.context.cookies() != before
+
+
 @pytest.mark.browser
 @pytest.mark.long
 def test_text_that_overtook_the_step_before_it_stays(person: Person, run: PlayedRun) -> None:
