@@ -1,0 +1,73 @@
+"""A hostile repository and a hostile model on a real drone: nothing gets out, and the fleet works on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hostile import call_tries, git_tries, wall_tries
+from tests.hostile.campaign import Campaign, bounded, campaign, doctor_rows, leaks, left_behind
+from tests.support.repositories import git
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = [pytest.mark.hostile, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[WholeFleet]:
+    made = WholeFleet(tmp_path / "fleet", drones=0)
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hostile(fleet: WholeFleet, tmp_path: Path) -> Iterator[Campaign]:
+    with campaign(fleet, tmp_path, "--sandbox", "bwrap") as made:
+        yield made
+
+
+def test_commands_and_calls_of_a_hostile_model_get_nothing(hostile: Campaign) -> None:
+    problems = hostile.order("walls", list(wall_tries.tries(hostile.decoys)))[1]
+    problems += hostile.order("calls", list(call_tries.tries(hostile.decoys)))[1]
+    assert_held(hostile, problems)
+    assert len(hostile.table) > 120
+
+
+@pytest.mark.long
+def test_a_hostile_repository_and_what_uses_up_the_machine_get_nothing(hostile: Campaign) -> None:
+    main = git(hostile.remotes / "traps.git", "rev-parse", "main")
+    rows, problems = doctor_rows(hostile.drone)
+    hostile.table += rows
+    order, got = hostile.order("git", list(git_tries.tries(hostile.decoys)))
+    bounded(hostile.drone)
+    problems += got + hostile.order("bombs", list(wall_tries.bombs(hostile.decoys)))[1]
+    assert_held(hostile, problems)
+    assert order["status"] == "succeeded", order["reason"]
+    assert git(hostile.remotes / "traps.git", "rev-parse", "main") == main
+    assert git(hostile.remotes / "foreign.git", "for-each-ref") == ""
+
+
+def assert_held(hostile: Campaign, problems: list[str]) -> None:
+    """Nothing got through, changed or leaked; the fleet does an honest order, and the drone leaves nothing behind."""
+    print_table(hostile)
+    assert "\n".join(problems) == ""
+    assert hostile.changed() == []
+    assert leaks(hostile) == {}
+    last = hostile.works_on()
+    assert (last["status"], len(last["runs"])) == ("succeeded", 1)
+    assert hostile.drone.stop() == 0
+    assert left_behind(hostile) == []
+
+
+def print_table(hostile: Campaign) -> None:
+    """For `pytest -s`, or into the file that HOSTILE_TABLE names."""
+    lines = [f"| {row.what} | {row.seen} | {row.where} |" for row in hostile.table]
+    if name := os.environ.get("HOSTILE_TABLE"):
+        with Path(name).open("a") as table:
+            table.write("\n".join(lines) + "\n")
+    for line in lines:
+        print(line)  # noqa: T201 - for `pytest -s`
