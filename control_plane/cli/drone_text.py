@@ -12,11 +12,12 @@ Doc = dict[str, Any]
 
 def print_drones(drones: list[Doc]) -> None:
     """Print the drones as a table, and what is to be noted about them below it."""
-    columns = ("DRONE", "STATUS", "RUNNING", "QUEUED", "LABELS", "SANDBOX", "VERSION", "LAST SEEN")
+    columns = ("DRONE", "STATUS", "OWNER", "RUNNING", "QUEUED", "LABELS", "SANDBOX", "VERSION", "LAST SEEN")
     rows = [
         (
             drone["name"],
             drone["status"],
+            drone["owner"],
             f"{drone['running']}/{drone['concurrency']}",
             drone["queued"],
             labels(drone["labels"]),
@@ -37,6 +38,7 @@ def drone_text(drone: Doc) -> str:
     lines = [
         f"drone     {drone['name']}  ({drone['id']})",
         f"status    {drone['status']}",
+        *([f"owner     {drone['owner']}"] if drone["owner"] else []),
         f"running   {drone['running']} of {drone['concurrency']}, {drone['queued']} queued",
         f"labels    {labels(drone['labels'])}",
         f"sandbox   {drone['sandbox']}",

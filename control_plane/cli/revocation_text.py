@@ -31,5 +31,5 @@ def _say_ended(ended: Doc) -> None:
     if ended["login_sessions"] or ended["login_links"]:
         say(f"logged out: {ended['login_sessions']} browsers; login links voided: {ended['login_links']}")
     if ended["drones"]:
-        say(f"drones that joined with such a join token stay: {', '.join(ended['drones'])}")
+        say(f"drones that stay: {', '.join(ended['drones'])}")
         say("  next  fleet drone rm NAME, for each one that you do not recognize")

@@ -15,6 +15,7 @@ def print_join_tokens(tokens: list[Doc]) -> str:
     rows = [
         (
             token["id"],
+            token["owner"],
             f"{token['used']}/{token['uses']}",
             labels(token["labels"]),
             ",".join("all" if name == "*" else name for name in token["serves"]) or "-",
@@ -23,7 +24,7 @@ def print_join_tokens(tokens: list[Doc]) -> str:
         )
         for token in tokens
     ]
-    columns = ("ID", "USED", "LABELS", "SERVES", "EXPIRES", "REVOKED")
+    columns = ("ID", "OWNER", "USED", "LABELS", "SERVES", "EXPIRES", "REVOKED")
     print_table(columns, rows, empty="no join tokens; create one: fleet token add")
     return ""
 

@@ -9,6 +9,7 @@ import typer
 
 from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.errors import Invalid
@@ -40,6 +41,15 @@ def create(
     serves_all: Annotated[
         bool, typer.Option("--serves-all", help="These drones work for all organizations, including future ones.")
     ] = False,
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            "--owner",
+            metavar="USER",
+            help="E-mail address of the user who owns these drones (default: you).",
+            autocompletion=listed("users:email"),
+        ),
+    ] = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
@@ -52,6 +62,7 @@ def create(
         "uses": uses,
         "labels": parse_labels(label or []),
         "serves": ["*"] if serves_all else serves or [],
+        "owner": owner,
     }
     request = checked(JoinTokenRequest, fields, form="fleet token add --help")
     print_answer(client(org).call(CREATE_JOIN, request), lambda token: str(token["token"]), as_json=as_json)

@@ -9,8 +9,8 @@ from shared.names import new_id
 from shared.work_order import Mode
 
 
-def new_session(core: Core, project: Project, mode: Mode) -> ChatSession:
-    """A session, not yet added. It has no name: a model or a person gives it one later."""
+def new_session(core: Core, project: Project, mode: Mode, user_id: str | None) -> ChatSession:
+    """A session of this user, not yet added. It has no name: a model or a person gives it one later."""
     return ChatSession(
         id=new_id(),
         organization_id=project.organization_id,
@@ -22,5 +22,6 @@ def new_session(core: Core, project: Project, mode: Mode) -> ChatSession:
         leaf_id=None,
         compact=None,
         forked_from_id=None,
+        user_id=user_id,
         created_at=core.clock.now(),
     )

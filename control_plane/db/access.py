@@ -86,6 +86,8 @@ class JoinToken(Owned, Row):
     used: Mapped[int] = mapped_column(default=0)
     made_by: Mapped[str | None] = mapped_column(Id)
     """As on an API token; it is revoked together with that one."""
+    user_id: Mapped[str | None] = mapped_column(Id)
+    """The user who owns it and the drones that join with it; None: no person. No foreign key, as on an API token."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]

@@ -48,6 +48,8 @@ class Drone(Owned, Row):
     """Its version runs scripts in Redis and writes bindings that all drones share, so its user may do both."""
     join_token_id: Mapped[str | None] = mapped_column(Id)
     """The join token with which it registered last; None: it registered with an earlier version."""
+    user_id: Mapped[str | None] = mapped_column(Id)
+    """The user who owns it, also once they were removed; None: no person."""
     registered_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
     draining: Mapped[bool] = mapped_column(default=False)

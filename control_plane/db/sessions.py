@@ -30,6 +30,8 @@ class ChatSession(Owned, Row):
     forked_from_id: Mapped[str | None] = mapped_column(Id)
     task_id: Mapped[str | None] = mapped_column(String(32))
     """The task whose workspace this is; its turns are its agents' runs, and people write comments instead."""
+    user_id: Mapped[str | None] = mapped_column(Id)
+    """The user who started it, also once they were removed; None: no person."""
     created_at: Mapped[datetime]
 
 

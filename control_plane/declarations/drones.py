@@ -18,6 +18,10 @@ class DroneDocument(Document):
     name: Annotated[str, NAME]
     organization: str | None
     """The organization that owns it; null for a caller whose organization it only serves."""
+    owner: str | None
+    """The e-mail address of the user who owns it, or `not a member`; null: no user, or it belongs to another
+    organization.
+    """
     serves: list[str]
     """The organizations that it serves besides its own, as far as the caller may see them; `*`: all."""
     status: str

@@ -60,6 +60,8 @@ class SessionSummary(Document):
     title: Annotated[str, About("title")]
     """The name; without one, the first line of the first prompt."""
     project: Annotated[str, About("project")]
+    owner: Annotated[str | None, About("owner")]
+    """The e-mail address of the user who started it, or `not a member`; null: no user, but a script or a service."""
     mode: Annotated[str, About("mode")]
     approve: str | None
     allow: list[str]

@@ -118,7 +118,7 @@ LIST = Operation(
         "session ls",
         "List sessions, most recent turn first.",
         "fleet session ls --project demo",
-        columns=("id", "title", "project", "mode", "turns", "last_activity_at", "running"),
+        columns=("id", "title", "project", "owner", "mode", "turns", "last_activity_at", "running"),
         empty="no sessions yet; fleet submit without --session starts one",
     ),
 )

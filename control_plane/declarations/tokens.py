@@ -16,6 +16,9 @@ SERVES = About("serves", "Other organizations that these drones also work for, b
 EXPIRES = About("expires", "Lifetime of the token.", unit="seconds")
 ROLE = About("role", "admin, operator or viewer.")
 NAME = About("name", "Name of the token, shown in the list, and on orders if it belongs to no user.")
+OWNER = About(
+    "owner", "E-mail address of the user who owns the drones that join with it.", absent="you", source="users:email"
+)
 USER = About(
     "user", "E-mail address of the user it belongs to.", absent="no user: it is for a script", source="users:email"
 )
@@ -27,6 +30,7 @@ class JoinTokenRequest(Request):
     uses: Annotated[int, USES] = Field(1, ge=1, le=10_000)
     labels: Annotated[dict[str, str], LABELS] = Field(default_factory=dict)
     serves: Annotated[list[str], SERVES] = Field(default_factory=list)
+    owner: Annotated[str | None, OWNER] = None
 
 
 class ApiTokenRequest(Request):
@@ -50,7 +54,7 @@ class RevocationDocument(Document):
     login_links: int
     """Unused ones."""
     drones: list[str]
-    """The names of drones that joined with one of its join tokens: they stay."""
+    """The names of drones that joined with one of its join tokens, or belong to the removed user: they stay."""
 
 
 class JoinTokenDocument(Document):
@@ -59,6 +63,8 @@ class JoinTokenDocument(Document):
     """Shown once, when it is created."""
     labels: dict[str, str]
     serves: list[str]
+    """Same as on its drones."""
+    owner: str | None
     """Same as on its drones."""
     uses: int
     used: int
@@ -129,6 +135,7 @@ CREATE_JOIN = Operation(
     role="admin",
     route="POST /join-tokens",
     status=201,
+    errors=(404,),
     run="access.tokens:create_join_token",
     request=JoinTokenRequest,
     answer=JoinTokenDocument,

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.db.users import Member, User
 from control_plane.validation.checks import unknown
+
+NOT_A_MEMBER = "not a member"
+"""In place of the address of an owner who was removed from the organization, or never belonged to it."""
+
+
+def member_emails(db: Session, organization_id: str) -> dict[str, str]:
+    """The ids of the organization's members with their addresses."""
+    joined = select(User.id, User.email).join(Member, Member.user_id == User.id)
+    return {found: email for found, email in db.execute(joined.where(Member.organization_id == organization_id))}
+
+
+def owner_text(user_id: str | None, emails: Mapping[str, str]) -> str | None:
+    """The owner as shown in an organization with these members; None: it belongs to no person."""
+    return emails.get(user_id, NOT_A_MEMBER) if user_id is not None else None
 
 
 def find_member(db: Session, organization_id: str, named: str) -> tuple[User, Member]:

@@ -24,6 +24,7 @@ from control_plane.documents.orders import (
 )
 from control_plane.drones.load import Load, status_of
 from control_plane.lookups.drones import EVERY
+from control_plane.lookups.users import owner_text
 from control_plane.operations.orders import progress
 from shared.durations import duration_label
 from shared.events import Stats
@@ -47,14 +48,23 @@ class OrderNames:
 class Eyes:
     """What a caller may see of a drone that serves several organizations."""
 
+    organization_id: str
+    """The caller's own."""
     organizations: Mapping[str, str]
     """ID to name, for the organizations that the caller may see."""
     runs: Container[str]
     """IDs of the current runs of the caller's organization."""
+    members: Mapping[str, str]
+    """ID to e-mail address, for the members of the caller's organization."""
 
-    def names(self, serves: Sequence[str]) -> list[str]:
-        """The names of the served organizations that the caller may see; the number of others is not revealed."""
-        return [name for each in serves if (name := EVERY if each == EVERY else self.organizations.get(each))]
+    def owner(self, drone: Drone) -> str | None:
+        """The drone's owner, if it belongs to the caller's organization."""
+        return owner_text(drone.user_id, self.members) if drone.organization_id == self.organization_id else None
+
+
+def served_names(serves: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """The names of the served organizations that the caller knows; the number of others is not revealed."""
+    return [name for each in serves if (name := EVERY if each == EVERY else known.get(each))]
 
 
 def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> DroneDocument:
@@ -66,7 +76,8 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
         id=drone.id,
         name=drone.name,
         organization=eyes.organizations.get(drone.organization_id),
-        serves=eyes.names(drone.serves),
+        owner=eyes.owner(drone),
+        serves=served_names(drone.serves, eyes.organizations),
         status=status_of(drone, load, now),
         labels=drone.labels,
         concurrency=drone.concurrency,

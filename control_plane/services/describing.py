@@ -95,6 +95,6 @@ def _only(projects: Sequence[Project]) -> Project | None:
 
 
 def _session(core: Core, project: Project, agent: Agent) -> Chat:
-    session = new_session(core, project, "plan")
+    session = new_session(core, project, "plan", None)
     session.name = f"description of {agent.name}"
     return session

@@ -67,7 +67,7 @@ def wording(db: Session, order: Order, *, title: str | None = None, draft: bool 
 def ask(db: Session, core: Core, order: Order, asked: OpenPullRequest, user: str) -> Order:
     """Create the service order that opens it, and record the request on the order."""
     project = db.get_one(Project, order.project_id)
-    chat = new_session(core, project, "build")
+    chat = new_session(core, project, "build", None)
     chat.name = f"pull request of order {order.id}"
     where = _with_the_logins(db, core, order)
     service = create_order(

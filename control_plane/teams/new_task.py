@@ -44,7 +44,7 @@ def create_within(db: Db, core: Core, caller: Caller, request: TaskRequest) -> T
         assignee = tasks.first_root_agent(db, organization.id)
     organization.last_task += 1
     task_id = f"{organization.acronym}-{organization.last_task:04d}"
-    chat = _workspace(core, project, request, task_id)
+    chat = _workspace(core, caller, project, request, task_id)
     task = _task(core, caller, request, chat)
     task.number, task.assignee_id = organization.last_task, assignee.id if assignee else None
     for row in (chat, task):
@@ -107,9 +107,9 @@ def _project(db: Db, organization: Organization, slug: str | None) -> Project:
     )
 
 
-def _workspace(core: Core, project: Project, request: TaskRequest, task_id: str) -> ChatSession:
+def _workspace(core: Core, caller: Caller, project: Project, request: TaskRequest, task_id: str) -> ChatSession:
     """The session in which all of the task's runs are turns, one after the other."""
-    chat = new_session(core, project, request.mode)
+    chat = new_session(core, project, request.mode, caller.user_id)
     chat.task_id = task_id
     chat.name = f"{task_id} {request.title.strip()}"[:MAX_SESSION_NAME]
     return chat

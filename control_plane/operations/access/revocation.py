@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, and_, func, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.drones import Drone
+from control_plane.db.users import Member
 from control_plane.declarations.tokens import RevocationDocument
 from control_plane.operations.access.callers import require_token
 from control_plane.operations.access.logins import end_logins_of
@@ -35,18 +36,34 @@ def revoke_with_derived(db: Session, caller: Caller, token_ids: Collection[str],
         )
     every = {*token_ids, *derived}
     join_tokens = select(JoinToken.id).where(JoinToken.made_by.in_(every))
-    ended = update(JoinToken).where(
-        JoinToken.id.in_(join_tokens), JoinToken.revoked_at.is_(None), JoinToken.expires_at > now
-    )
     drones = select(Drone.name).where(Drone.join_token_id.in_(join_tokens), Drone.removed_at.is_(None))
     sessions, links = end_logins_of(db, every)
     return RevocationDocument(
         api_tokens=derived,
-        join_tokens=sorted(db.scalars(ended.values(revoked_at=now).returning(JoinToken.id))),
+        join_tokens=_end_join_tokens(db, JoinToken.made_by.in_(every), now),
         login_sessions=sessions,
         login_links=links,
         drones=list(db.scalars(drones.order_by(Drone.name))),
     )
+
+
+def revoke_owned_join_tokens(
+    db: Session, ended: RevocationDocument, member: Member, now: datetime
+) -> RevocationDocument:
+    """Revoke the join tokens that admins created for this member, and add them and the member's drones to `ended`."""
+    own = JoinToken.user_id == member.user_id, JoinToken.organization_id == member.organization_id
+    revoked = _end_join_tokens(db, and_(*own), now)
+    theirs = Drone.user_id == member.user_id, Drone.organization_id == member.organization_id
+    drones = db.scalars(select(Drone.name).where(*theirs, Drone.removed_at.is_(None)))
+    return ended.model_copy(
+        update={"join_tokens": sorted([*ended.join_tokens, *revoked]), "drones": sorted({*ended.drones, *drones})}
+    )
+
+
+def _end_join_tokens(db: Session, which: ColumnElement[bool], now: datetime) -> list[str]:
+    """Revoke those of these that could still be used; returns their ids."""
+    usable = which, JoinToken.revoked_at.is_(None), JoinToken.expires_at > now
+    return sorted(db.scalars(update(JoinToken).where(*usable).values(revoked_at=now).returning(JoinToken.id)))
 
 
 def require_maker(db: Session, caller: Caller, now: datetime) -> None:

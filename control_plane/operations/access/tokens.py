@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from sqlalchemy import select, update
@@ -20,8 +21,8 @@ from control_plane.declarations.tokens import (
     JoinTokenRequest,
     LoginLinkDocument,
 )
-from control_plane.lookups.organizations import system_caller
-from control_plane.lookups.users import find_member
+from control_plane.lookups.organizations import locked_organization, system_caller
+from control_plane.lookups.users import find_member, member_emails, owner_text
 from control_plane.operations.access.callers import caller_of
 from control_plane.operations.access.logins import (
     authenticate_session,
@@ -36,7 +37,7 @@ from control_plane.operations.access.roles import parse_role, require_everywhere
 from control_plane.operations.access.validity import is_valid, require_valid
 from control_plane.operations.drones.visibility import names_known_to, served_ids
 from control_plane.operations.gateway import performs
-from control_plane.operations.row_documents import Eyes, document_of
+from control_plane.operations.row_documents import document_of, served_names
 from control_plane.validation.checks import check_labels, check_text, shown
 from control_plane.validation.issued_secrets import API_PREFIX, hashed, new_secret
 from shared.envelope import key_id
@@ -70,12 +71,13 @@ _NOTE_USE_EVERY = timedelta(minutes=1)
 
 @performs(declared.CREATE_JOIN)
 def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> JoinTokenDocument:
-    """Create a join token. Only this answer contains its text."""
+    """Create a join token. Only this answer contains its text. Raises NotFound for an owner who is no member."""
     labels = check_labels(request.labels)
     secret, now = new_secret(), core.clock.now()
     with core.database.write() as db:
         require_maker(db, caller, now)
         serves = served_ids(db, caller, request.serves)
+        owner = caller.user_id if request.owner is None else _locked_member(db, caller, request.owner).id
         row = JoinToken(
             id=new_id(),
             organization_id=caller.organization_id,
@@ -83,6 +85,7 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
             labels=labels,
             serves=serves,
             made_by=caller.token_id,
+            user_id=owner,
             uses=request.uses,
             used=0,
             created_at=now,
@@ -92,7 +95,13 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
         db.add(row)
         concerns(row.id)
         fingerprint = key_id(core.vault.box_keys(db).current_public_key())
-        return _join_token(db, caller, row, str(JoinTokenString(secret=secret, fingerprint=fingerprint)))
+        return _join_tokens(db, caller, [row], str(JoinTokenString(secret=secret, fingerprint=fingerprint)))[0]
+
+
+def _locked_member(db: Session, caller: Caller, named: str) -> User:
+    """The member. The lock makes a removal at the same moment wait, and then find what is created for them."""
+    locked_organization(db, caller.organization_id)
+    return find_member(db, caller.organization_id, named)[0]
 
 
 @performs(declared.LIST_JOIN)
@@ -100,9 +109,7 @@ def list_join_tokens(core: Core, caller: Caller) -> list[JoinTokenDocument]:
     """All join tokens, newest first, without their secrets."""
     own = select(JoinToken).where(JoinToken.organization_id == caller.organization_id)
     with core.database.read() as db:
-        eyes = Eyes(names_known_to(db, caller), ())
-        rows = db.scalars(own.order_by(JoinToken.created_at.desc(), JoinToken.id))
-        return [document_of(JoinTokenDocument, row, token=None, serves=eyes.names(row.serves)) for row in rows]
+        return _join_tokens(db, caller, db.scalars(own.order_by(JoinToken.created_at.desc(), JoinToken.id)))
 
 
 @performs(declared.REVOKE_JOIN)
@@ -113,12 +120,23 @@ def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDoc
         if row is None or row.organization_id != caller.organization_id:
             raise NotFound(f"join token {shown(token_id)} not found", code="E-JOIN-404", next="fleet token ls")
         row.revoked_at = row.revoked_at or core.clock.now()
-        return _join_token(db, caller, row)
+        return _join_tokens(db, caller, [row])[0]
 
 
-def _join_token(db: Session, caller: Caller, row: JoinToken, token: str | None = None) -> JoinTokenDocument:
-    serves = Eyes(names_known_to(db, caller), ()).names(row.serves)
-    return document_of(JoinTokenDocument, row, token=token, serves=serves)
+def _join_tokens(
+    db: Session, caller: Caller, rows: Iterable[JoinToken], token: str | None = None
+) -> list[JoinTokenDocument]:
+    known, emails = names_known_to(db, caller), member_emails(db, caller.organization_id)
+    return [
+        document_of(
+            JoinTokenDocument,
+            row,
+            token=token,
+            serves=served_names(row.serves, known),
+            owner=owner_text(row.user_id, emails),
+        )
+        for row in rows
+    ]
 
 
 # --- API tokens -------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from control_plane.declarations import users as declared
 from control_plane.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.lookups.organizations import locked_organization
 from control_plane.lookups.users import find_member
-from control_plane.operations.access.revocation import revoke_with_derived
+from control_plane.operations.access.revocation import revoke_owned_join_tokens, revoke_with_derived
 from control_plane.operations.access.roles import parse_role, require_everywhere
 from control_plane.operations.access.validity import is_valid
 from control_plane.operations.gateway import performs
@@ -115,8 +115,8 @@ def _edit(db: Session, core: Core, caller: Caller, named: str, changes: UserEdit
 def remove(core: Core, caller: Caller, user: str) -> UserDocument:
     """End the membership, and revoke the user's tokens of this organization with everything that was derived from them.
 
-    The last membership ends the user. Raises Conflict if the organization would be left without an admin, or the caller
-    without the token that the call was made with.
+    Drones of theirs stay. The last membership ends the user. Raises Conflict if the organization would be left without
+    an admin, or the caller without the token that the call was made with.
     """
     return core.database.transact(lambda db: _remove(db, core, caller, user))
 
@@ -128,6 +128,7 @@ def _remove(db: Session, core: Core, caller: Caller, named: str) -> UserDocument
     removed = _document(db, user, member, now)
     own = ApiToken.user_id == user.id, ApiToken.organization_id == caller.organization_id
     ended = revoke_with_derived(db, caller, db.scalars(select(ApiToken.id).where(*own)).all(), now)
+    ended = revoke_owned_join_tokens(db, ended, member, now)
     db.execute(
         delete(WebSession).where(WebSession.user_id == user.id, WebSession.organization_id == member.organization_id)
     )

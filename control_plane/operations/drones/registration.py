@@ -20,6 +20,7 @@ from control_plane.core.audit_entries import drone_entry, note_drone
 from control_plane.db.access import JoinToken
 from control_plane.db.audit_chain import recording
 from control_plane.db.drones import Drone, InboxMessage
+from control_plane.db.users import User
 from control_plane.drones.key_rotation import forget_next_keys
 from control_plane.validation.checks import check_labels, check_name, check_text, shown
 from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
@@ -134,6 +135,7 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
             why="it was mistyped or forged",
             next=_NEW_TOKEN,
         )
+    _require_owner(db, token)
     known = _known(db, token.organization_id, request)
     if known is None:
         _use(db, token, now)
@@ -150,6 +152,15 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
     identity = AuthenticatedDrone(known.id, known.organization_id, known.name)
     note_drone(db, core, identity, "register_drone", f"join token {token.id}")
     return known
+
+
+def _require_owner(db: Session, token: JoinToken) -> None:
+    """Raise Unauthenticated while the user who owns the token is disabled. A removed user's tokens are revoked."""
+    owner = db.get(User, token.user_id) if token.user_id is not None else None
+    if owner is not None and owner.disabled_at is not None:
+        raise Unauthenticated(
+            f"the owner of join token {token.id} is disabled", code="E-USER-DISABLED", next=_NEW_TOKEN
+        )
 
 
 def _give_keys(db: Session, drone: Drone, public_key: str, now: datetime) -> None:
@@ -216,7 +227,8 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     drone.labels = {**request.labels, **fixed}
     # As with labels, values from an earlier token are kept.
     drone.serves = list(dict.fromkeys([*(drone.serves or ()), *token.serves]))
-    drone.join_token_id = token.id
+    if drone.join_token_id != token.id:
+        drone.join_token_id, drone.user_id = token.id, token.user_id or drone.user_id
     drone.machine_id = request.machine_id
     drone.concurrency = request.concurrency
     drone.sandbox, drone.version, drone.host = request.sandbox, request.version, request.host

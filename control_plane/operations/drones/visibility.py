@@ -12,16 +12,18 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch
 from control_plane.lookups.drones import EVERY
 from control_plane.lookups.organizations import find_organization
+from control_plane.lookups.users import member_emails
 from control_plane.operations.access.roles import require_everywhere
 from control_plane.operations.row_documents import Eyes
 
 
 def eyes_of(db: Session, caller: Caller) -> Eyes:
-    """What the caller may see of drones, in at most two queries."""
+    """What the caller may see of drones, in at most three queries."""
     open_runs = select(Dispatch.id).where(
         Dispatch.organization_id == caller.organization_id, Dispatch.closed_at.is_(None)
     )
-    return Eyes(names_known_to(db, caller), set(db.scalars(open_runs)))
+    runs, members = set(db.scalars(open_runs)), member_emails(db, caller.organization_id)
+    return Eyes(caller.organization_id, names_known_to(db, caller), runs, members)
 
 
 def names_known_to(db: Session, caller: Caller) -> dict[str, str]:

@@ -150,7 +150,7 @@ def _session(db: Db, core: Core, caller: Caller, request: SubmitRequest, project
         session = find_session(db, caller.organization_id, full_session_id(db, caller, request.session), project)
         _refuse_task_session(session)
         return session
-    session = new_session(core, project, request.mode or "build")
+    session = new_session(core, project, request.mode or "build", caller.user_id)
     # The settings of a session's first order apply to the whole session; those of a later order to that order alone.
     session.approve, session.allow = request.approve, list(request.allow)
     return session

@@ -47,7 +47,8 @@ def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocume
     """Create a session without turns. Raises NotFound for the project, Invalid for name and patterns."""
     _check(request.name, request.allow)
     with core.database.write() as db:
-        chat = new_session(core, find_project(db, caller.organization_id, request.project), request.mode)
+        project = find_project(db, caller.organization_id, request.project)
+        chat = new_session(core, project, request.mode, caller.user_id)
         chat.name, chat.approve, chat.allow = request.name, request.approve, list(request.allow)
         db.add(chat)
         concerns(chat.id)
@@ -102,7 +103,7 @@ def fork(core: Core, caller: Caller, session_id: str, request: ForkRequest) -> S
         old = locked(db, session_of(db, caller.organization_id, session_id).id)
         refuse_while_busy(db, old)
         place = old.leaf_id if request.at is None else _id(find_place(db, old, request.at))
-        new = _fork_of(core, old, place, request.name)
+        new = _fork_of(core, caller, old, place, request.name)
         db.add(new)
         # The first entry of the fork: it marks where the tree of the fork begins, even after its leaf moves.
         write_entry(db, core, new, "leaf", parent_id=place, data={"forked_from": old.id, "to": place})
@@ -172,7 +173,7 @@ def _note(db: Db, core: Core, chat: ChatSession, kind: EntryKind, data: dict[str
     write_entry(db, core, chat, kind, parent_id=chat.leaf_id, data=data)
 
 
-def _fork_of(core: Core, old: ChatSession, place: str | None, name: str | None) -> ChatSession:
+def _fork_of(core: Core, caller: Caller, old: ChatSession, place: str | None, name: str | None) -> ChatSession:
     return ChatSession(
         id=new_id(),
         organization_id=old.organization_id,
@@ -184,6 +185,7 @@ def _fork_of(core: Core, old: ChatSession, place: str | None, name: str | None) 
         leaf_id=place,
         compact=None,
         forked_from_id=old.id,
+        user_id=caller.user_id,
         created_at=core.clock.now(),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from control_plane.declarations.session_documents import (
 )
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
+from control_plane.lookups.users import member_emails, owner_text
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import stats_document
 from control_plane.operations.runs.blobs import blob_of_run
@@ -66,7 +67,8 @@ def list_(
             wanted = wanted.where(ChatSession.project_id == find_project(db, caller.organization_id, project).id)
         rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))))]
         running = _running(db, [row.chat.id for row in rows])
-    return [_summary(row, running.get(row.chat.id)) for row in rows]
+        emails = member_emails(db, caller.organization_id)
+    return [_summary(row, running.get(row.chat.id), emails) for row in rows]
 
 
 @performs(declared.SHOW)
@@ -84,7 +86,7 @@ def session_document(db: Db, caller: Caller, chat: ChatSession) -> SessionDocume
     waiting = [order.id for order in unfinished(db, chat.id)]
     entries = tree_of(db, chat)
     turns = _turns(db, [*waiting, *(entry.order_id for entry in entries if entry.order_id)])
-    summary = _summary(row, waiting[0] if waiting else None)
+    summary = _summary(row, waiting[0] if waiting else None, member_emails(db, caller.organization_id))
     return SessionDocument(
         **dict(summary),
         entries=list(_entries(db, chat, entries, turns)),
@@ -182,7 +184,7 @@ def _running(db: Db, session_ids: Sequence[str]) -> dict[str, str]:
     return {session_id: order_id for session_id, order_id in db.execute(waiting.order_by(Order.number.desc()))}
 
 
-def _summary(row: _Row, running: str | None) -> SessionSummary:
+def _summary(row: _Row, running: str | None, emails: Mapping[str, str]) -> SessionSummary:
     chat = row.chat
     moments = (chat.created_at, row.began, row.ended)
     return SessionSummary(
@@ -190,6 +192,7 @@ def _summary(row: _Row, running: str | None) -> SessionSummary:
         name=chat.name,
         title=chat.name or title(row.prompt or ""),
         project=row.project,
+        owner=owner_text(chat.user_id, emails),
         mode=chat.mode,
         approve=chat.approve,
         allow=chat.allow,

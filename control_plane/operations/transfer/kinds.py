@@ -113,6 +113,7 @@ KINDS: tuple[Kind, ...] = (
         ChatSession,
         "created_at",
         "id",
+        without="user_id",
         refers={"project_id": "project", "leaf_id": "entry", "forked_from_id": "session", "task_id": TASK},
     ),
     _kind(

@@ -1,0 +1,191 @@
+"""Users own join tokens, drones and sessions: who becomes the owner, who sees it, and what stays when they leave."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from control_plane.broker.broker import Broker
+from control_plane.core import Caller, Core
+from control_plane.db.migrations.versions.r0013_owners import KNOWN_OWNERS, OWNED
+from control_plane.declarations.drones import DroneDocument
+from control_plane.declarations.sessions import ForkRequest, SessionRequest
+from control_plane.declarations.tasks import TaskRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.declarations.users import UserEdit, UserRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations import sessions, tasks
+from control_plane.operations.access import tokens, users
+from control_plane.operations.drones import managing, registration
+from shared.envelope import new_private_key, public_key
+from shared.errors import NotFound, Unauthenticated
+from shared.registration import JoinTokenString, RegistrationRequest
+from tests.support.clocks import HandClock
+from tests.support.database import CoreFactory
+from tests.support.made import make_drone, make_project, submit
+from tests.support.organizations import add_organization
+from tests.support.team_rows import add_agent
+
+KIM, JO = "kim@example.org", "jo@example.org"
+KEY = new_private_key()
+
+
+@pytest.fixture
+def core(core_factory: CoreFactory, sqlite_url: str, broker: Broker, clock: HandClock) -> Core:
+    """A Core with a real broker."""
+    return core_factory(sqlite_url, broker=broker, clock=clock)
+
+
+def user(core: Core, admin: Caller, email: str = KIM, role: str = "admin") -> Caller:
+    """A new user, by a token of theirs."""
+    users.add(core, admin, UserRequest(email=email, name=email, role=role))
+    token = tokens.create_api_token(core, admin, ApiTokenRequest(role=role, user=email)).token
+    return tokens.authenticate(core, str(token))
+
+
+def join(core: Core, caller: Caller, name: str = "anna", key: bytes = KEY, **fields: object) -> DroneDocument:
+    """Register a drone with a new join token of the caller."""
+    return register(core, caller, secret_of(core, caller, **fields), name, key)
+
+
+def secret_of(core: Core, caller: Caller, **fields: object) -> str:
+    made = JoinTokenString.parse(str(tokens.create_join_token(core, caller, JoinTokenRequest(**fields)).token))
+    assert made is not None
+    return made.secret
+
+
+def register(core: Core, caller: Caller, secret: str, name: str = "anna", key: bytes = KEY) -> DroneDocument:
+    public = base64.b64encode(public_key(key)).decode()
+    registration.register(core, RegistrationRequest(secret=secret, name=name, machine_id="m1", public_key=public))
+    return managing.show_drone(core, caller, name)
+
+
+# --- drones and join tokens -------------------------------------------------------------------------
+
+
+def test_a_drone_belongs_to_the_user_with_whose_join_token_it_registered(core: Core, admin: Caller) -> None:
+    kim = user(core, admin)
+    assert join(core, kim).owner == KIM
+    assert [each.owner for each in tokens.list_join_tokens(core, admin)] == [KIM]
+    assert join(core, admin, "script", new_private_key()).owner is None
+
+
+def test_an_admin_creates_a_join_token_for_another_user(core: Core, admin: Caller) -> None:
+    user(core, admin, role="operator")
+    assert join(core, admin, owner=KIM).owner == KIM
+    add_jo_elsewhere(core, admin)
+    with pytest.raises(NotFound) as refusal:
+        secret_of(core, admin, owner=JO)
+    assert refusal.value.code == "E-USER-404"
+
+
+def add_jo_elsewhere(core: Core, admin: Caller) -> None:
+    user(core, add_organization(core, admin, "other"), JO)
+
+
+def test_a_drone_that_registers_again_belongs_to_the_new_tokens_owner_if_it_has_one(core: Core, admin: Caller) -> None:
+    kim, jo = user(core, admin), user(core, admin, JO)
+    assert join(core, kim).owner == KIM
+    assert join(core, jo).owner == JO
+    assert join(core, admin).owner == JO
+
+
+def test_another_organization_that_a_drone_serves_does_not_see_its_owner(core: Core, admin: Caller) -> None:
+    kim, other = user(core, admin), add_organization(core, admin, "other")
+    make_drone(core, admin, "shared", user_id=kim.user_id, serves=[other.organization_id])
+    assert managing.show_drone(core, admin, "shared").owner == KIM
+    assert managing.show_drone(core, other, "shared").owner is None
+    assert managing.show_drone(core, replace(other, everywhere=False), "shared").owner is None
+
+
+def test_drones_of_a_removed_user_stay_and_their_join_tokens_do_not(core: Core, admin: Caller) -> None:
+    user(core, admin, role="operator")
+    join(core, admin, owner=KIM)
+    unused = secret_of(core, admin, owner=KIM)
+    ended = users.remove(core, admin, KIM).ended
+    assert ended is not None
+    assert (ended.drones, len(ended.join_tokens)) == (["anna"], 2)
+    assert managing.show_drone(core, admin, "anna").owner == "not a member"
+    assert managing.drain(core, admin, "anna").draining
+    with pytest.raises(Unauthenticated) as refusal:
+        register(core, admin, unused, "late", new_private_key())
+    assert refusal.value.code == "E-JOIN-REVOKED"
+
+
+def test_join_tokens_of_a_user_stay_valid_where_they_are_still_a_member(core: Core, admin: Caller) -> None:
+    other = add_organization(core, admin, "other")
+    for each in (admin, other):
+        users.add(core, each, UserRequest(email=KIM, name="Kim", role="operator"))
+    secret = secret_of(core, other, owner=KIM)
+    ended = users.remove(core, admin, KIM).ended
+    assert ended is not None
+    assert (ended.drones, ended.join_tokens) == ([], [])
+    assert register(core, other, secret).owner == KIM
+
+
+def test_a_join_token_of_a_disabled_user_admits_no_drone_until_they_are_enabled(core: Core, admin: Caller) -> None:
+    user(core, admin, role="operator")
+    secret = secret_of(core, admin, owner=KIM)
+    users.edit(core, admin, KIM, UserEdit(disabled=True))
+    with pytest.raises(Unauthenticated) as refusal:
+        register(core, admin, secret)
+    assert refusal.value.code == "E-USER-DISABLED"
+    users.edit(core, admin, KIM, UserEdit(disabled=False))
+    assert register(core, admin, secret).owner == KIM
+
+
+# --- sessions ---------------------------------------------------------------------------------------
+
+
+def test_a_session_belongs_to_the_user_who_started_it_and_a_fork_to_the_one_who_forked(
+    core: Core, admin: Caller
+) -> None:
+    kim, jo = user(core, admin), user(core, admin, JO)
+    make_project(core, admin)
+    begun = sessions.create(core, kim, SessionRequest(project="web"))
+    submitted = sessions.show(core, jo, submit(core, jo).session)
+    fork = sessions.fork(core, jo, begun.id, ForkRequest())
+    assert [each.owner for each in (begun, submitted, fork)] == [KIM, JO, JO]
+    assert sessions.create(core, admin, SessionRequest(project="web")).owner is None
+    users.remove(core, admin, KIM)
+    assert sessions.show(core, admin, begun.id).owner == "not a member"
+
+
+def test_a_tasks_session_belongs_to_the_user_who_created_the_task(core: Core, admin: Caller) -> None:
+    kim = user(core, admin)
+    make_project(core, admin)
+    add_agent(core, admin, "lead")
+    task = tasks.create(core, kim, TaskRequest(title="Refunds", project="web"))
+    (session,) = sessions.list_(core, admin, every=True)
+    assert (session.title, session.owner) == (f"{task.id} Refunds", KIM)
+
+
+# --- upgrades ---------------------------------------------------------------------------------------
+
+
+def test_what_an_earlier_version_wrote_gets_the_owner_that_is_known(
+    core_factory: CoreFactory, database_url: str, broker: Broker
+) -> None:
+    core = core_factory(database_url, broker=broker)
+    admin = system_caller(core)
+    kim, jo = user(core, admin), user(core, admin, JO)
+    make_project(core, admin)
+    join(core, kim)
+    join(core, admin, "script", new_private_key())
+    first = submit(core, kim)
+    submit(core, jo, session=first.session)
+    add_agent(core, admin, "lead")
+    task = tasks.create(core, jo, TaskRequest(title="Refunds", project="web"))
+    sessions.create(core, kim, SessionRequest(project="web", name="empty"))
+    with core.database.write() as db:
+        for table in OWNED:
+            db.execute(text(f"UPDATE {table} SET user_id = NULL"))
+        for statement in KNOWN_OWNERS:
+            db.execute(text(statement))
+    assert {each.name: each.owner for each in managing.list_drones(core, admin)} == {"anna": KIM, "script": None}
+    assert [each.owner for each in tokens.list_join_tokens(core, admin)].count(KIM) == 1
+    owners = {each.title: each.owner for each in sessions.list_(core, admin, every=True)}
+    assert owners == {"mend it": KIM, f"{task.id} Refunds": JO, "empty": None}
