@@ -54,6 +54,7 @@ def orders(
         int, typer.Option("--limit", min=1, max=1000, help="Maximum number of results, newest first.")
     ] = 50,
     every: Annotated[bool, typer.Option("--all", help="Include service orders of the control plane.")] = False,
+    mine: Annotated[bool, typer.Option("--mine", help="Only orders that you submitted.")] = False,
     watch: WatchFlag = False,
     as_json: JsonFlag = False,
     org: Org = None,
@@ -69,7 +70,7 @@ def orders(
     from control_plane.declarations.orders import LIST, OrderFilter
     from control_plane.validation.invalid_requests import checked
 
-    fields = {"status": status, "project": project, "drone": drone, "limit": limit, "all": every}
+    fields = {"status": status, "project": project, "drone": drone, "limit": limit, "all": every, "mine": mine}
     wanted, fleet = checked(OrderFilter, fields, form="fleet orders --help"), client(org)
     show = print_json if as_json else _print_orders
     watched(lambda: show(fleet.call(LIST, wanted)), watch=watch, as_json=as_json)

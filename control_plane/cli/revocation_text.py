@@ -12,16 +12,16 @@ Doc = dict[str, Any]
 def revoked_token(token: Doc) -> None:
     """Say that an API token was revoked, and what ended with it."""
     say(f"API token {token['id']} revoked")
-    _say_ended(token["ended"])
+    _say_ended(token["ended"], "fleet drone rm NAME, for each one that you do not recognize")
 
 
 def removed_user(user: Doc) -> None:
     """Say that a user was removed, and what ended with their tokens."""
     say(f"user {user['email']} removed; API tokens revoked: {user['tokens']}")
-    _say_ended(user["ended"])
+    _say_ended(user["ended"], "fleet drone edit NAME --owner USER    or: fleet drone rm NAME")
 
 
-def _say_ended(ended: Doc) -> None:
+def _say_ended(ended: Doc, next_for_drones: str) -> None:
     for one, many, ids in (
         ("API token created with it", "API tokens created with it", ended["api_tokens"]),
         ("join token", "join tokens", ended["join_tokens"]),
@@ -32,4 +32,4 @@ def _say_ended(ended: Doc) -> None:
         say(f"logged out: {ended['login_sessions']} browsers; login links voided: {ended['login_links']}")
     if ended["drones"]:
         say(f"drones that stay: {', '.join(ended['drones'])}")
-        say("  next  fleet drone rm NAME, for each one that you do not recognize")
+        say(f"  next  {next_for_drones}")

@@ -8,9 +8,23 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from control_plane.declarations.operation import READS, SETS, About, ByHand, Command, NoDoor, Operation, Tool
-from control_plane.documents.base import Document
+from control_plane.documents.base import Document, Request
 
 NAME = About("drone", "The drone's name.", source="drones:name")
+
+
+OWNER = About("owner", "E-mail address of the user who owns it.", source="users:email", metavar="USER", none="none")
+MINE = About("mine", "Only drones that you own.", flag="--mine")
+
+
+class DroneFilter(Request):
+    mine: Annotated[bool, MINE] = False
+
+
+class DroneEdit(Request):
+    """Only the given fields change."""
+
+    owner: Annotated[str | None, OWNER] = None
 
 
 class DroneDocument(Document):
@@ -56,6 +70,7 @@ LIST = Operation(
     role="viewer",
     route="GET /drones",
     run="drones.managing:list_drones",
+    request=DroneFilter,
     answer=list[DroneDocument],
     summary="List drones",
     tool=Tool(
@@ -80,15 +95,34 @@ SHOW = Operation(
     tool=NoDoor("list_drones returns every field"),
     command=Command("drone show", "Show a drone and what it is doing.", "fleet drone show NAME", text=TEXT),
 )
+EDIT = Operation(
+    name="edit_drone",
+    role="admin",
+    route="PATCH /drones/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="drones.managing:edit_drone",
+    request=DroneEdit,
+    answer=DroneDocument,
+    summary="Give a drone another owner",
+    tool=NoDoor("people decide who owns a machine"),
+    command=Command(
+        "drone edit",
+        "Give a drone another owner, for example when its user has left.",
+        "fleet drone edit NAME --owner kim@example.org",
+        text=TEXT,
+    ),
+)
 REMOVE = Operation(
     name="remove_drone",
-    role="admin",
+    role="operator",
     route="DELETE /drones/{name}",
     names=NAMES,
     errors=(404,),
     run="drones.managing:remove_drone",
     answer=DroneDocument,
     summary="Remove a drone; its credentials are revoked at once",
+    more="Operators can remove their own drones; all others require the role admin.",
     tool=NoDoor("removal is left to people"),
     command=Command(
         "drone rm",

@@ -43,6 +43,7 @@ class OrderFilter(Request):
     every: Annotated[bool, About("all", "Include service orders of the control plane.", flag="--all")] = Field(
         False, alias="all"
     )
+    mine: Annotated[bool, About("mine", "Only orders that you submitted.", flag="--mine")] = False
     limit: Annotated[int, About("limit", "Maximum number of results, newest first.")] = Field(100, ge=1, le=MAX_LISTED)
 
 

@@ -49,6 +49,7 @@ class SessionFilter(Request):
     every: Annotated[bool, About("all", "Include sessions of tasks and services.", flag="--all")] = Field(
         False, alias="all"
     )
+    mine: Annotated[bool, About("mine", "Only sessions that you started.", flag="--mine")] = False
 
 
 class SessionRequest(Request):

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from control_plane.core import Caller
 from control_plane.db.users import Member, User
 from control_plane.validation.checks import unknown
+from shared.errors import Invalid
 
 NOT_A_MEMBER = "not a member"
 """In place of the address of an owner who was removed from the organization, or never belonged to it."""
@@ -23,6 +25,17 @@ def member_emails(db: Session, organization_id: str) -> dict[str, str]:
 def owner_text(user_id: str | None, emails: Mapping[str, str]) -> str | None:
     """The owner as shown in an organization with these members; None: it belongs to no person."""
     return emails.get(user_id, NOT_A_MEMBER) if user_id is not None else None
+
+
+def require_user(caller: Caller) -> str:
+    """The id of the caller's user. Raises Invalid for a token that belongs to none, which has nothing of its own."""
+    if caller.user_id is None:
+        raise Invalid(
+            "your API token belongs to no user, so no drone, order or session is yours",
+            code="E-USER-NONE",
+            next="ask an admin for: fleet api-token add --user USER --role ROLE",
+        )
+    return caller.user_id
 
 
 def find_member(db: Session, organization_id: str, named: str) -> tuple[User, Member]:

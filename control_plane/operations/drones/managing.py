@@ -15,10 +15,12 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.declarations import drones as declared
-from control_plane.declarations.drones import DroneDocument
+from control_plane.declarations.drones import DroneDocument, DroneEdit
 from control_plane.drones.inbox import notify_drone, pending
 from control_plane.drones.load import Load
 from control_plane.lookups.drones import EVERY, find_drone, serving
+from control_plane.lookups.users import find_member, require_user
+from control_plane.operations.access.roles import require
 from control_plane.operations.drones.visibility import eyes_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import drone_document
@@ -38,10 +40,16 @@ _NONE = Load()
 
 
 @performs(declared.LIST)
-def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
-    """All living drones that serve the organization, by name, in a constant number of queries."""
+def list_drones(core: Core, caller: Caller, *, mine: bool = False) -> list[DroneDocument]:
+    """All living drones that serve the organization, by name, in a constant number of queries.
+
+    With `mine`, only the organization's own that belong to the caller's user. Raises Invalid for a token without one.
+    """
     with core.database.read() as db:
         rows = serving(db, caller.organization_id)
+        if mine:
+            own = caller.organization_id, require_user(caller)
+            rows = [drone for drone in rows if (drone.organization_id, drone.user_id) == own]
         return _documents(db, core, caller, sorted(rows, key=lambda drone: drone.name))
 
 
@@ -50,6 +58,17 @@ def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
     """One drone. Raises NotFound with similar names."""
     with core.database.read() as db:
         return _documents(db, core, caller, [find_drone(db, caller.organization_id, name)])[0]
+
+
+@performs(declared.EDIT)
+def edit_drone(core: Core, caller: Caller, name: str, changes: DroneEdit) -> DroneDocument:
+    """Give the drone to another member of the organization, or to no one. Raises NotFound."""
+    with core.database.write() as db:
+        drone = own_drone(db, caller, name)
+        if "owner" in changes.model_fields_set:
+            new = changes.owner
+            drone.user_id = find_member(db, caller.organization_id, new)[0].id if new is not None else None
+        return _documents(db, core, caller, [drone])[0]
 
 
 @performs(declared.DRAIN)
@@ -83,9 +102,14 @@ def _says_otherwise(db: Session, drone: Drone, on: bool) -> bool:
 
 @performs(declared.REMOVE)
 def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
-    """Remove the drone: its credentials are revoked, its orders requeued, its history kept."""
+    """Remove the drone: its credentials are revoked, its orders requeued, its history kept.
+
+    Raises Forbidden unless the caller is its owner or an admin.
+    """
     with core.database.read() as db:
         drone = own_drone(db, caller, name)
+        if caller.user_id is None or drone.user_id != caller.user_id:
+            require(caller, "admin")
     remove(core, caller.organization_id, drone.id)
     with core.database.read() as db:
         return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now(), eyes_of(db, caller))

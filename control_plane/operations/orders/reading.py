@@ -29,6 +29,7 @@ from control_plane.documents.orders import (
 )
 from control_plane.lookups.drones import serving
 from control_plane.lookups.projects import find_project
+from control_plane.lookups.users import require_user
 from control_plane.operations import row_documents
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders import progress
@@ -73,16 +74,19 @@ def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
     limit: int = 50,
     *,
     every: bool = False,
+    mine: bool = False,
 ) -> list[OrderSummary]:
     """Orders, newest first, in the same few queries for any number of orders.
 
     Orders that the control plane itself submitted for a service, for example the description of an agent, are included
-    only with `every`. Raises Invalid or NotFound for a wrong filter.
+    only with `every`. Raises Invalid or NotFound for a wrong filter, and Invalid for `mine` with a token of no user.
     """
     with core.database.read() as db:
         wanted = _filtered(db, caller, (status, project, drone))
         if not every:
             wanted = wanted.where(Order.purpose == "work")
+        if mine:
+            wanted = wanted.where(Order.user_id == require_user(caller))
         rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
         return _summaries(db, caller, rows, core.clock.now())
 

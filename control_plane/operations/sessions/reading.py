@@ -24,7 +24,7 @@ from control_plane.declarations.session_documents import (
 )
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
-from control_plane.lookups.users import member_emails, owner_text
+from control_plane.lookups.users import member_emails, owner_text, require_user
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import stats_document
 from control_plane.operations.runs.blobs import blob_of_run
@@ -52,17 +52,20 @@ class _Row(NamedTuple):
 
 
 @performs(declared.LIST)
-def list_(
-    core: Core, caller: Caller, project: str | None = None, limit: int = 50, *, every: bool = False
+def list_(  # noqa: PLR0913 - the filters are the interface
+    core: Core, caller: Caller, project: str | None = None, limit: int = 50, *, every: bool = False, mine: bool = False
 ) -> list[SessionSummary]:
     """Sessions, the one with the newest turn first. Raises NotFound for an unknown project.
 
-    Sessions of tasks and of service orders are included only with `every`.
+    Sessions of tasks and of service orders are included only with `every`. With `mine`, only those that the caller's
+    user started; raises Invalid for a token without one.
     """
     with core.database.read() as db:
         wanted = _sessions(caller)
         if not every:
             wanted = wanted.where(ChatSession.task_id.is_(None), ~_of_a_service())
+        if mine:
+            wanted = wanted.where(ChatSession.user_id == require_user(caller))
         if project is not None:
             wanted = wanted.where(ChatSession.project_id == find_project(db, caller.organization_id, project).id)
         rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))))]

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
 from control_plane.db.migrations.versions.r0013_owners import KNOWN_OWNERS, OWNED
-from control_plane.declarations.drones import DroneDocument
+from control_plane.declarations.drones import DroneDocument, DroneEdit
 from control_plane.declarations.sessions import ForkRequest, SessionRequest
 from control_plane.declarations.tasks import TaskRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
@@ -20,8 +20,9 @@ from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions, tasks
 from control_plane.operations.access import tokens, users
 from control_plane.operations.drones import managing, registration
+from control_plane.operations.orders import reading
 from shared.envelope import new_private_key, public_key
-from shared.errors import NotFound, Unauthenticated
+from shared.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from shared.registration import JoinTokenString, RegistrationRequest
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
@@ -137,6 +138,52 @@ def test_a_join_token_of_a_disabled_user_admits_no_drone_until_they_are_enabled(
     assert register(core, admin, secret).owner == KIM
 
 
+def test_an_operator_removes_drones_of_their_own_and_no_others(core: Core, admin: Caller) -> None:
+    kim = user(core, admin, role="operator")
+    make_drone(core, admin, "kims", user_id=kim.user_id)
+    make_drone(core, admin, "jos", user_id="another")
+    make_drone(core, admin, "nobodys")
+    for name in ("jos", "nobodys"):
+        with pytest.raises(Forbidden) as refusal:
+            managing.remove_drone(core, kim, name)
+        assert refusal.value.code == "E-ROLE"
+    with pytest.raises(Forbidden):
+        managing.remove_drone(core, replace(kim, user_id=None), "nobodys")
+    assert managing.remove_drone(core, kim, "kims").status == "removed"
+    assert managing.remove_drone(core, admin, "jos").status == "removed"
+
+
+def test_an_admin_gives_a_drone_to_another_user(core: Core, admin: Caller) -> None:
+    kim, jo = user(core, admin, role="operator"), user(core, admin, JO, role="operator")
+    make_drone(core, admin, "anna", user_id=kim.user_id)
+    assert managing.edit_drone(core, admin, "anna", DroneEdit(owner=JO)).owner == JO
+    assert managing.edit_drone(core, admin, "anna", DroneEdit()).owner == JO
+    assert [each.name for each in managing.list_drones(core, jo, mine=True)] == ["anna"]
+    assert managing.edit_drone(core, admin, "anna", DroneEdit(owner=None)).owner is None
+    with pytest.raises(NotFound):
+        managing.edit_drone(core, admin, "anna", DroneEdit(owner="who@example.org"))
+    with pytest.raises(Forbidden):
+        managing.edit_drone(core, kim, "anna", DroneEdit(owner=KIM))
+
+
+def test_a_drone_that_another_organization_only_uses_is_not_given_away_there(core: Core, admin: Caller) -> None:
+    other = add_organization(core, admin, "other")
+    kim = user(core, other)
+    make_drone(core, admin, "shared", user_id=kim.user_id, serves=[other.organization_id])
+    with pytest.raises(Forbidden) as refusal:
+        managing.edit_drone(core, other, "shared", DroneEdit(owner=KIM))
+    assert refusal.value.code == "E-DRONE-HOME"
+    assert managing.list_drones(core, kim, mine=True) == []
+
+
+def test_a_registration_that_is_repeated_does_not_undo_a_change_of_the_owner(core: Core, admin: Caller) -> None:
+    user(core, admin), user(core, admin, JO)
+    secret = secret_of(core, admin, owner=KIM)
+    register(core, admin, secret)
+    managing.edit_drone(core, admin, "anna", DroneEdit(owner=JO))
+    assert register(core, admin, secret).owner == JO
+
+
 # --- sessions ---------------------------------------------------------------------------------------
 
 
@@ -161,6 +208,30 @@ def test_a_tasks_session_belongs_to_the_user_who_created_the_task(core: Core, ad
     task = tasks.create(core, kim, TaskRequest(title="Refunds", project="web"))
     (session,) = sessions.list_(core, admin, every=True)
     assert (session.title, session.owner) == (f"{task.id} Refunds", KIM)
+
+
+# --- lists of one's own --------------------------------------------------------------------------------
+
+
+def test_a_user_lists_their_own_drones_orders_and_sessions(core: Core, admin: Caller) -> None:
+    kim, jo = user(core, admin), user(core, admin, JO)
+    make_project(core, admin)
+    for each in (kim, jo):
+        make_drone(core, admin, f"of-{each.user}", user_id=each.user_id)
+    order = submit(core, kim)
+    submit(core, jo, session=order.session)
+    submit(core, admin)
+    assert [each.name for each in managing.list_drones(core, kim, mine=True)] == [f"of-{KIM}"]
+    assert [each.id for each in reading.list_orders(core, kim, mine=True)] == [order.id]
+    assert [each.id for each in sessions.list_(core, kim, mine=True)] == [order.session]
+    assert sessions.list_(core, jo, mine=True) == []
+
+
+def test_a_script_has_nothing_of_its_own(core: Core, admin: Caller) -> None:
+    for list_own in (managing.list_drones, reading.list_orders, sessions.list_):
+        with pytest.raises(Invalid) as refusal:
+            list_own(core, admin, mine=True)
+        assert refusal.value.code == "E-USER-NONE"
 
 
 # --- upgrades ---------------------------------------------------------------------------------------
