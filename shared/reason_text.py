@@ -166,6 +166,8 @@ _STATES = {
     "removed": "was removed",
     "keys_revoked": "has no keys, because they were revoked (next: drone register)",
     "never_started": "was registered but never started (next: drone start)",
+    "over_quota": "filled more of the broker's memory than its quota and may not write there "
+    "(next: fleet help E-DRONE-QUOTA)",
     "leaving": "stops after its current run",
 }
 

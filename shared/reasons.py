@@ -38,6 +38,7 @@ class DroneState(Wire):
         "never_started",
         "offline",
         "unresponsive",
+        "over_quota",
         "disk_full",
         "withheld",
         "refuses",

@@ -32,6 +32,10 @@ class Timings:
     """A lease on a stream or on leadership expires after this time unless it is renewed."""
     users_every: float = 30.0
     """Between checks that every drone has its Redis user, and that its inbox in Redis is complete."""
+    quota_every: float = 2.0
+    """Between checks of how much of the broker's memory each drone holds."""
+    quota_pause: float = 60.0
+    """A drone that exceeded its quota gets its rights back after this time at the earliest."""
     tail_after: float = 10.0
     """How long an event that a beat names, but that is not stored, may still be on its way."""
     resend_every: float = 30.0

@@ -221,21 +221,25 @@ class Broker:
         place = f"{quote(user, safe='')}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
         return urlunsplit((parts.scheme, place, "/0", parts.query, ""))
 
-    def ensure_user(self, drone_id: str, *password_hashes: str, needs_scripts: bool = False) -> None:
+    def ensure_user(
+        self, drone_id: str, *password_hashes: str, needs_scripts: bool = False, may_write: bool = True
+    ) -> None:
         """Create or renew the drone's user, with exactly the rights of `broker_users`."""
         if self._shared_login:
             return
-        user = DroneUser(password_hashes, needs_scripts)
+        user = DroneUser(password_hashes, needs_scripts, may_write)
         with self._managing_users():
             self._set_user(drone_id, user)
             self._save_users()
         self._granted[drone_id] = user
 
-    def renew_user(self, drone_id: str, password_hash: str, *, needs_scripts: bool = False) -> None:
+    def renew_user(
+        self, drone_id: str, password_hash: str, *, needs_scripts: bool = False, may_write: bool = True
+    ) -> None:
         """As `ensure_user`, and close its connections: those that used another password cannot come back."""
         if self._shared_login:
             return
-        self.ensure_user(drone_id, password_hash, needs_scripts=needs_scripts)
+        self.ensure_user(drone_id, password_hash, needs_scripts=needs_scripts, may_write=may_write)
         with self.reaching():
             self.redis.client_kill_filter(user=drone_id)
 

@@ -44,6 +44,8 @@ class DroneUser:
     """SHA-256 of each valid password in hexadecimal: two while the drone's keys are being replaced."""
     needs_scripts: bool = False
     """The drone is of the version that claims by a script and writes bindings: it keeps the rights of that version."""
+    may_write: bool = True
+    """False while its keys hold more of the broker's memory than its quota: it reads, beats, and keeps its lease."""
 
 
 def rules(drone_id: str, user: DroneUser, *, knows_setinfo: bool) -> list[str]:
@@ -54,6 +56,9 @@ def rules(drone_id: str, user: DroneUser, *, knows_setinfo: bool) -> list[str]:
     """
     setinfo = ["+client|setinfo"] if knows_setinfo else []
     who = ["reset", "on", *(f"#{each}" for each in user.password_hashes)]
+    if not user.may_write:
+        channels = [f"&{names.control_channel(drone_id)}"]
+        return [*who, *channels, *_COMMANDS, *setinfo, *_reading_selectors(drone_id)]
     if user.needs_scripts:
         return [*who, *_previous_version(drone_id), *setinfo, *_selectors_of_previous_version(drone_id)]
     channels = ["&/0.celery.pidbox", f"&{names.control_channel(drone_id)}"]
@@ -74,6 +79,22 @@ def _selectors(drone_id: str) -> list[str]:
         f"(+smembers {bindings})",
         f"(+lpush %W~{_REPLY_QUEUES})",
         f"(+publish {' '.join(f'&{channel}' for channel in published)})",
+    ]
+
+
+def _reading_selectors(drone_id: str) -> list[str]:
+    """What a drone beyond its quota still does: nothing of it takes more memory than two small keys."""
+    queue = names.queue(drone_id)
+    bindings = " ".join(f"%R~{key}" for exchange in SHARED_EXCHANGES for key in binding_keys(exchange))
+    return [
+        f"(+get +watch %R~{names.run_key(drone_id, '*')})",
+        f"(+get +set +del ~{names.lease_key(drone_id)} ~{names.boot_key(drone_id)})",
+        f"(+memory|usage %R~{names.events_stream(drone_id)})",
+        f"(+hgetall %R~{names.inbox_key(drone_id)})",
+        f"(+llen +brpop +rpop ~{queue} ~{queue}{_UP_TO_PRIORITIES})",
+        f"(+llen %R~{drone_id}@*.celery.pidbox*)",
+        f"(+smembers {bindings})",
+        f"(+publish &{names.live_channel(drone_id)} &{names.beat_channel(drone_id)} &/0.celeryev*)",
     ]
 
 

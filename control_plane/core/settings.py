@@ -42,6 +42,8 @@ class FleetSettings(BaseSettings):
     """Authorities that the broker's certificate may come from, besides the machine's."""
     shared_broker_login: str | None = Field(None, repr=False)
     """`USER:PASSWORD` of all drones, for a broker on which no users can be created; weaker than users of their own."""
+    drone_broker_mb: int = Field(128, ge=96)
+    """What one drone's keys may hold of the broker's memory, in MiB. Honest drones pause at 64."""
     flower_url: str | None = None
     allow_file_urls: bool | None = None
     """Whether a project's git URL may be `file://`; None: only while `host` is a loopback address."""

@@ -46,6 +46,8 @@ class Drone(Owned, Row):
     """Set while it has no keys, because they were revoked and it has not registered again."""
     needs_broker_scripts: Mapped[bool] = mapped_column(default=True)
     """Its version runs scripts in Redis and writes bindings that all drones share, so its user may do both."""
+    over_quota_at: Mapped[datetime | None]
+    """Since when it may not write to Redis, because its keys hold more memory than its quota; None: it may."""
     join_token_id: Mapped[str | None] = mapped_column(Id)
     """The join token with which it registered last; None: it registered with an earlier version."""
     user_id: Mapped[str | None] = mapped_column(Id)

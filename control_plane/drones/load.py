@@ -51,7 +51,9 @@ def status_of(drone: Drone, load: Load, now: datetime) -> DroneStatus:
         last_seen_at=drone.last_seen_at,
         stopped=drone.stopped_at is not None,
         removed=drone.removed_at is not None,
-        draining=drone.draining or any((drone.beat or {}).get(said) for said in ("draining", "full", "withheld")),
+        draining=drone.draining
+        or drone.over_quota_at is not None
+        or any((drone.beat or {}).get(said) for said in ("draining", "full", "withheld")),
         running=load.running,
         concurrency=drone.concurrency,
     )
@@ -87,6 +89,8 @@ def _silent(
 
 def _draining(drone: Drone) -> DroneState:
     beat = drone.beat or {}
+    if drone.over_quota_at is not None:
+        return DroneState(drone=drone.name, code="over_quota")
     if full := beat.get("full"):
         return DroneState(drone=drone.name, code="disk_full", detail=str(full))
     if withheld := beat.get("withheld"):

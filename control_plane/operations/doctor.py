@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Select, func, select, text
 
+from control_plane.broker.drone_memory import measure
 from control_plane.core import Caller, Core
 from control_plane.db.drones import RawEvent
 from control_plane.db.projects import Project, Provider
 from control_plane.db.upgrade import pending_migrations
 from control_plane.declarations import server as declared
 from control_plane.declarations.server import Identity
+from control_plane.drones.quota import quota_bytes
 from control_plane.lookups.drones import serving
 from control_plane.operations.gateway import performs
 from control_plane.operations.weaknesses import broker_encryption, broker_users, certificate
@@ -48,6 +50,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
     looks: Sequence[tuple[str, str, Callable[[Core], Check]]] = (
         ("D-DATABASE", "database", _database),
         ("D-BROKER", "broker", _broker),
+        ("D-DRONE-QUOTA", "drones' memory in the broker", partial(_drone_quota, organization_id=organization_id)),
         ("D-BROKER-TLS", "broker's TLS", broker_encryption),
         ("D-BROKER-USERS", "broker's users", broker_users),
         ("D-TLS-CERT", "certificate", certificate),
@@ -92,6 +95,21 @@ def _broker(core: Core) -> Check:
         fix = "redis-cli config set maxmemory SIZE; with fleet up: FLEET_BROKER_MEMORY_MB=SIZE fleet up"
         return Check("D-BROKER", WARN, "broker", f"{found}; it accepts no messages when full", fix=fix)
     return Check("D-BROKER", OK, "broker", found)
+
+
+def _drone_quota(core: Core, organization_id: str) -> Check:
+    what = "drones' memory in the broker"
+    if core.settings.drones_login is not None:
+        return Check("D-DRONE-QUOTA", OK, what, "not limited: all drones share one login")
+    quota = quota_bytes(core, core.broker.memory()[1])
+    with core.database.read() as db:
+        stopped = [drone for drone in serving(db, organization_id) if drone.over_quota_at is not None]
+    if not stopped:
+        return Check("D-DRONE-QUOTA", OK, what, f"no drone exceeds its quota of {quota >> 20} MB")
+    held = measure(core.broker)
+    sizes = ", ".join(f"{drone.name} ({held[drone.id].size >> 20} MB)" for drone in stopped)
+    found = f"beyond the quota of {quota >> 20} MB, without the right to write: {sizes}"
+    return Check("D-DRONE-QUOTA", WARN, what, found, fix="look at these machines; fleet help E-DRONE-QUOTA")
 
 
 def _broker_persistence(core: Core) -> Check:

@@ -98,6 +98,8 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
 
 
 def _note(drone: Drone, status: DroneStatus) -> str:
+    if drone.over_quota_at is not None:
+        return "it filled more of the broker's memory than its quota and may not write there (E-DRONE-QUOTA)"
     if status is DroneStatus.DRAINING and (drone.beat or {}).get("leaving"):
         return "stops after its current run"
     if status is not DroneStatus.OFFLINE and (drone.beat or {}).get("stream_full"):

@@ -11,6 +11,7 @@ from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.drones import inbox
 from control_plane.operations.audit.keeping import prune_expired, seal_head
+from control_plane.supervisor.broker_quota import BrokerQuota
 from control_plane.supervisor.broker_refusals import BrokerRefusals
 from control_plane.supervisor.broker_users import ensure_users
 from control_plane.supervisor.cleaning import clean
@@ -38,6 +39,7 @@ class Supervisor:
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
         self._sender = Sender(core)
         self._refusals = BrokerRefusals(core)
+        self._quota = BrokerQuota(core, self._timings)
         self._seldom: list[Loop] = []
         self._roused = self._plan()
 
@@ -73,6 +75,7 @@ class Supervisor:
             self._add("inbox-missing", lambda: inbox.send_missing(self._core), every=seldom),
             self._add("teams", lambda: claim_everywhere(self._core), every=seldom),
         ]
+        self._add("quota", self._quota.enforce, every=self._timings.quota_every)
         self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
         self._add("audit pruning", lambda: prune_expired(self._core), every=self._timings.clean_every)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from drone.reporting import journal
 from drone.reporting.journal import JournalLine
@@ -212,6 +212,10 @@ class Reporter:
                 log.info("sending the recorded events again")
             elif isinstance(error, StreamFull):
                 log.warning("sending events is paused (%s); they are kept in the journal, and runs continue", error)
+            elif isinstance(error, NoPermissionError):
+                log.warning(
+                    "the broker accepts no events of this drone now; they are kept in the journal (E-DRONE-QUOTA)"
+                )
             else:
                 why = why_unreachable(self._stream.redis, error)
                 log.warning("the broker does not answer (%s); events are kept in the journal", why)

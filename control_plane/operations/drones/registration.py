@@ -58,7 +58,13 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
     except IntegrityError as error:
         # Another drone took the name between the check and the insert.
         raise _name_taken(request.name) from error
-    core.broker.ensure_user(drone.id, drone.broker_password_hash, needs_scripts=drone.needs_broker_scripts)
+    # A drone beyond its quota does not regain its rights by registering again.
+    core.broker.ensure_user(
+        drone.id,
+        drone.broker_password_hash,
+        needs_scripts=drone.needs_broker_scripts,
+        may_write=drone.over_quota_at is None,
+    )
     credentials = Credentials(
         broker_url=core.broker.drone_url(drone.id, secrets.broker_password), api_token=secrets.bearer
     )

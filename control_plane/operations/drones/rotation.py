@@ -95,7 +95,7 @@ def issue_next_keys(core: Core, identity: AuthenticatedDrone, request: NewKeyReq
         drone.next_token_hash, drone.next_broker_password_hash = hashed(bearer), hashed(password)
         note_drone(db, core, identity, "issue_next_keys")
         user, sender = user_of(drone), core.vault.box_keys(db).current_private_key()
-    core.broker.ensure_user(drone.id, *user.password_hashes, needs_scripts=user.needs_scripts)
+    core.broker.ensure_user(drone.id, *user.password_hashes, needs_scripts=user.needs_scripts, may_write=user.may_write)
     credentials = Credentials(broker_url=core.broker.drone_url(drone.id, password), api_token=bearer)
     binding = Binding(direction="credentials", drone=drone.id)
     body, now = credentials.model_dump_json(), core.clock.now()

@@ -28,6 +28,7 @@ def drone(**fields: Any) -> Drone:
         ({"beat": {"draining": True}}, {"code": "draining"}),
         ({"beat": {"draining": True, "leaving": True}}, {"code": "leaving"}),
         ({"beat": {"full": "1 GB left"}}, {"code": "disk_full", "detail": "1 GB left"}),
+        ({"over_quota_at": NOW}, {"code": "over_quota"}),
         ({"last_seen_at": NOW - AGO[0]}, {"code": "unresponsive", "since": NOW - AGO[0]}),
         ({"last_seen_at": NOW - AGO[1]}, {"code": "offline", "since": NOW - AGO[1]}),
         ({"stopped_at": NOW - AGO[2]}, {"code": "offline", "since": NOW - AGO[2], "today": False}),

@@ -1,0 +1,140 @@
+"""A drone's quota in the broker's memory: beyond it, that drone loses writing, and only that drone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+import redis
+
+from control_plane.broker.broker import Broker
+from control_plane.broker.drone_memory import measure
+from control_plane.db.drones import Drone
+from control_plane.operations.audit.reading import list_records
+from control_plane.operations.doctor import server_checks
+from control_plane.operations.drones.managing import show_drone
+from shared import names
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane, plane_on
+from tests.support.database import CoreFactory
+from tests.support.stand_in import DroneStandIn
+
+ROOM = 64 * 1024 * 1024
+"""Of which one drone may hold two fifths."""
+MB = 1024 * 1024
+
+
+@pytest.fixture
+def small_plane(core_factory: CoreFactory, sqlite_url: str, broker_server: BrokerServer) -> Iterator[Plane]:
+    """A control plane on each kind of server, with little memory."""
+    before = broker_server.redis.config_get("maxmemory")["maxmemory"]
+    broker_server.redis.config_set("maxmemory", ROOM)
+    yield from plane_on(core_factory(sqlite_url, broker=Broker(broker_server.url)))
+    broker_server.redis.config_set("maxmemory", before)
+
+
+def fill(drone: DroneStandIn, megabytes: int) -> None:
+    """Write runs that do not exist, in values of 1 MB, until the broker or the fleet refuses."""
+    with suppress(redis.exceptions.OutOfMemoryError, redis.exceptions.NoPermissionError):
+        for _ in range(megabytes):
+            drone.redis.set(names.run_key(drone.id, names.new_id()), "x" * MB)
+
+
+def fill_stream(drone: DroneStandIn, megabytes: int) -> None:
+    for _ in range(megabytes * 10):
+        drone.redis.xadd(names.events_stream(drone.id), {"t": "event", "e": "x" * (MB // 10)})
+
+
+def may_write(drone: DroneStandIn) -> bool:
+    try:
+        with suppress(redis.exceptions.OutOfMemoryError):
+            drone.redis.set(names.run_key(drone.id, "0" * 12), "x")
+    except redis.exceptions.NoPermissionError:
+        return False
+    return True
+
+
+def stopped(plane: Plane, drone: DroneStandIn) -> bool:
+    return plane.rows(Drone, Drone.id == drone.id)[0].over_quota_at is not None
+
+
+def held_mb(plane: Plane, drone: DroneStandIn) -> int:
+    return measure(plane.core.broker)[drone.id].size // MB
+
+
+def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(small_plane: Plane) -> None:
+    oka, mila = small_plane.drone("oka"), small_plane.drone("mila")
+    fill(mila, 2 * ROOM // MB)
+    small_plane.supervisor(quota_pause=3600)
+    wait_until(lambda: not may_write(mila), seconds=30)
+
+    wait_until(lambda: held_mb(small_plane, mila) == 0, seconds=30)
+    order = small_plane.submit()
+    wait_until(lambda: oka.queued() == 1, seconds=30)
+    assert may_write(oka)
+    assert show_drone(small_plane.core, small_plane.admin, "mila").note.endswith("(E-DRONE-QUOTA)")
+    assert small_plane.order(order).drone == "oka"
+    records = list(list_records(small_plane.core, small_plane.admin, action="exceed_quota"))
+    assert [record.actor for record in records] == ["mila"]
+    checks = {each.code: each for each in server_checks(small_plane.core, small_plane.admin.organization_id)}
+    assert "mila (0 MB)" in checks["D-DRONE-QUOTA"].found
+
+
+def test_a_stopped_drone_beats_keeps_its_lease_and_reads_what_it_is_told(small_plane: Plane) -> None:
+    mila = small_plane.drone("mila")
+    fill(mila, 30)
+    small_plane.supervisor(quota_pause=3600)
+    wait_until(lambda: not may_write(mila), seconds=30)
+
+    mila.beat()
+    assert mila.inbox() == []
+    assert small_plane.core.broker.lease(mila.id)
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        fill_stream(mila, 1)
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        mila.redis.lpush(names.queue(mila.id), "x")
+
+
+def test_reports_beyond_the_quota_are_kept_and_read_and_then_the_drone_continues(small_plane: Plane) -> None:
+    mila = small_plane.drone("mila")
+    small_plane.supervisor()
+    fill_stream(mila, 28)
+    wait_until(lambda: stopped(small_plane, mila), seconds=30)
+    assert held_mb(small_plane, mila) >= 28
+
+    small_plane.collector()
+    wait_until(lambda: may_write(mila), seconds=60)
+    assert not stopped(small_plane, mila)
+
+
+def test_a_stream_of_twice_the_quota_is_deleted(small_plane: Plane) -> None:
+    mila = small_plane.drone("mila")
+    fill_stream(mila, 54)
+    small_plane.supervisor(quota_pause=3600)
+    wait_until(lambda: held_mb(small_plane, mila) == 0, seconds=30)
+
+
+def test_a_run_that_exists_keeps_its_key(small_plane: Plane) -> None:
+    mila = small_plane.drone("mila")
+    order = small_plane.submit()
+    small_plane.supervisor(quota_pause=3600)
+    wait_until(lambda: mila.queued() == 1, seconds=30)
+    taken = mila.take()
+    assert taken
+    assert mila.claim(taken)
+    fill(mila, 30)
+    wait_until(lambda: not may_write(mila), seconds=30)
+    wait_until(lambda: held_mb(small_plane, mila) == 0, seconds=30)
+    run = small_plane.dispatch(order).id
+    assert small_plane.key(mila, run) == names.claimed(taken.generation, mila.boot)
+
+
+def test_answers_that_nobody_reads_are_deleted(small_plane: Plane) -> None:
+    mila = small_plane.drone("mila")
+    queue = "-".join("0" * length for length in (8, 4, 4, 4, 12)) + ".reply.celery.pidbox"
+    for _ in range(30):
+        mila.redis.lpush(queue, "x" * MB)
+    small_plane.supervisor()
+    wait_until(lambda: not small_plane.core.broker.redis.exists(queue), seconds=30)
+    assert may_write(mila)
