@@ -27,6 +27,8 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Dollars = Annotated[float, Field(ge=0, le=MAX_DOLLARS)]
 Slots = Annotated[int, Field(ge=1, le=64)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
+MAX_RUNS = 4096
+"""Runs that one beat or hello may name. A drone runs 64 at a time; the others wait for their last events to arrive."""
 _WITHOUT_NUL = r"^[^\x00]*$"
 """PostgreSQL stores no NUL."""
 BootId = Annotated[str, Field(max_length=64, pattern=_WITHOUT_NUL)]
@@ -481,7 +483,7 @@ class Beat(Wire):
     """It drains because its process was asked to stop, which it does when the current runs have ended."""
     stopping: bool = False
     """The last beat of a clean stop."""
-    runs: tuple[RunBeat, ...] = ()
+    runs: tuple[RunBeat, ...] = Field((), max_length=MAX_RUNS)
     done: tuple[str, ...] = ()
     """Ids of control messages that were handled and may be removed from the inbox."""
     abilities: tuple[str, ...] = ()
@@ -499,6 +501,6 @@ class Hello(Wire):
     sandbox: SandboxKind
     concurrency: Slots
     labels: dict[str, str] = Field(default_factory=dict)
-    runs: tuple[RunBeat, ...] = ()
+    runs: tuple[RunBeat, ...] = Field((), max_length=MAX_RUNS)
     abilities: tuple[str, ...] = ()
     """As in `Beat`: waiting orders may arrive before the first beat."""

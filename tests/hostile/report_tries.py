@@ -99,6 +99,7 @@ HELLOS: dict[str, Any] = {
     "concurrency": 10**9,
     "boot_id": "b" * 10_000,
     "machine_id": "m" * 10_000,
+    "runs": [{"run_id": "r", "order_id": "o", "generation": 1, "last_seq": 0}] * 5000,
 }
 BEATS: dict[str, Callable[[HostileDrone], Doc]] = {
     "beat as another drone": lambda it: {"drone_id": it.victims.oka},

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from control_plane.collector.listener import MAX_MESSAGE
 from control_plane.db.drones import Drone
 from shared import names
+from shared.events import MAX_RUNS
 from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.stand_in import DroneStandIn
@@ -30,6 +31,7 @@ HOSTILE: list[dict[str, Any]] = [
     {"sandbox": "s" * 33},
     {"machine_id": "m" * 129},
     {"full": "f" * MAX_MESSAGE},
+    {"runs": [{"run_id": "r", "order_id": "o", "generation": 1, "last_seq": 0}] * (MAX_RUNS + 1)},
 ]
 HOSTILE_RUNS: list[dict[str, Any]] = [
     {"doing_seconds": 1e300},
