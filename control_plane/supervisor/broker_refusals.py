@@ -56,12 +56,22 @@ class BrokerRefusals:
         identity = AuthenticatedDrone(drone.id, drone.organization_id, drone.name)
         entry = drone_entry(self._core, identity, ACTION, _named(refused))
         counted = replace(entry, door="drone", organization=organization, count=sum(refused.values()))
+        counted = replace(counted, address=_address(refused))
         return replace(counted, outcome="refused", code="NOPERM")
 
     def _log_ins(self, refused: Mapping[BrokerRefusal, int]) -> AuditEntry:
         """One record for all refused log-ins: their sender is unknown, whatever name it gave."""
         entry = AuditEntry(self._core.clock.now(), "unknown", "", ACTION, door="drone", target=_named(refused))
-        return replace(entry, count=sum(refused.values()), outcome="refused", code="WRONGPASS")
+        entry = replace(entry, count=sum(refused.values()), address=_address(refused))
+        return replace(entry, outcome="refused", code="WRONGPASS")
+
+
+def _address(refused: Mapping[BrokerRefusal, int]) -> str:
+    """The address that was refused most often: of all, one is enough to find the machine."""
+    of_address: Counter[str] = Counter()
+    for refusal, count in refused.items():
+        of_address[refusal.address] += count
+    return of_address.most_common(1)[0][0]
 
 
 def _named(refused: Iterable[BrokerRefusal]) -> str:

@@ -49,7 +49,18 @@ def test_what_is_refused_to_a_drone_is_recorded_with_its_name_and_how_often(any_
     (record,) = recorded(any_server)
     assert (record.actor, record.actor_id, record.actor_kind) == ("mila", mila.id, "drone")
     assert (record.outcome, record.code, record.count) == ("refused", "NOPERM", 4)
-    assert record.target == f"config|get, {names.queue(oka.id)}"
+    assert (record.target, record.address) == (f"config|get, {names.queue(oka.id)}", "127.0.0.1")
+
+
+def test_a_drone_cannot_keep_its_refusals_out_of_the_log_by_what_it_calls_itself(plane: Plane) -> None:
+    mila = plane.drone("mila")
+    rounds = BrokerRefusals(plane.core)
+    rounds.record()
+    mila.redis.execute_command("CLIENT", "SETINFO", "LIB-NAME", "a=b=addr=6.6.6.6:6")
+    steal(mila, "KEYS", "*")
+    rounds.record()
+    (record,) = recorded(plane)
+    assert (record.actor, record.address) == ("mila", "127.0.0.1")
 
 
 def test_a_refused_log_in_is_of_an_unknown_sender(any_server: Plane) -> None:
@@ -62,6 +73,7 @@ def test_a_refused_log_in_is_of_an_unknown_sender(any_server: Plane) -> None:
     rounds.record()
     (record,) = recorded(any_server)
     assert (record.actor_kind, record.target, record.code) == ("unknown", oka.id, "WRONGPASS")
+    assert record.address == "127.0.0.1"
 
 
 def test_a_thousand_refusals_with_names_that_act_on_terminals_are_one_record(any_server: Plane) -> None:
