@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from control_plane.core import AuthenticatedDrone
+from control_plane.db.audit_chain import AuditEntry
 
 
 @dataclass
@@ -19,6 +20,8 @@ class RequestOrigin:
     """The client's network address; empty for the control plane itself."""
     reporting: AuthenticatedDrone | None = None
     """The drone whose report is being processed."""
+    only_counted: Callable[[AuditEntry], bool] = lambda _: False
+    """Counts a refusal, and says whether its sender had so many that it gets no record of its own."""
     refused_with: str = ""
     """The error's code, once the request was refused."""
     refusal_recorded: bool = False

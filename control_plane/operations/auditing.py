@@ -45,12 +45,17 @@ def record_error(core: Core, entry: AuditEntry, error: Exception) -> None:
     outcome: Outcome = "refused" if isinstance(error, Refused) else "failed"
     code = error.code if isinstance(error, FleetError) else UNEXPECTED
     current_origin().refusal_recorded = True
-    _record(core, replace(entry, outcome=outcome, code=code))
+    if outcome == "refused":
+        record_refusal(core, entry, code)
+    else:
+        _record(core, replace(entry, outcome=outcome, code=code))
 
 
 def record_refusal(core: Core, entry: AuditEntry, code: str) -> None:
-    """Record that this was refused, before an operation began."""
-    _record(core, replace(entry, outcome="refused", code=code))
+    """Record that this was refused, or count it, if its sender was refused often within this minute."""
+    refused = replace(entry, outcome="refused", code=code)
+    if not current_origin().only_counted(refused):
+        _record(core, refused)
 
 
 def _record(core: Core, entry: AuditEntry) -> None:

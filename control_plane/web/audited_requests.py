@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -38,7 +37,7 @@ class AuditedRequests:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        origin = RequestOrigin(door_of(scope), client_address(scope))
+        origin = RequestOrigin(door_of(scope), client_address(scope), only_counted=self._tally.has_many)
 
         async def recorded_first(message: Message) -> None:
             await self._record(scope, origin)
@@ -71,8 +70,6 @@ class AuditedRequests:
         else:
             assert isinstance(identity, AuthenticatedDrone)
             entry = drone_entry(self._core, identity, ACTION, address)
-            if self._tally.has_many(replace(entry, outcome="refused", code=origin.refused_with)):
-                return
         record_refusal(self._core, entry, origin.refused_with)
 
 

@@ -1,4 +1,4 @@
-"""Refusals that are summed, so that a flood of them fills a few records: of unknown senders, and most of one drone."""
+"""Refusals that are summed, so that a flood fills a few records: of unknown senders, and most of a known one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ log = logs.get(__name__)
 MOST_A_MINUTE = 200
 """Records of one minute; what comes from further sources is summed under `OTHERS`."""
 SINGLY = 100
-"""Refusals of one drone in a minute that get a record each; further ones are summed by code and network address."""
+"""Refusals of one drone or token in a minute that get a record each; further ones are summed by what was refused (the
+operation, but not its target), code and network address."""
 OTHERS = "others"
 ACTION = "request"
 
@@ -29,8 +30,8 @@ class RefusalTally:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[AuditEntry] = Counter()
-        self._of_drone: Counter[tuple[datetime, str]] = Counter()
-        """Refusals by minute and drone."""
+        self._of_sender: Counter[tuple[datetime, str, str]] = Counter()
+        """Refusals by minute and known sender."""
 
     def count(self, at: datetime, door: str, address: str, code: str) -> None:
         """Count one refusal. What the request asked for is not kept: it would make each one different."""
@@ -43,12 +44,13 @@ class RefusalTally:
             self._counts[entry] += 1
 
     def has_many(self, entry: AuditEntry) -> bool:
-        """Whether this drone was refused so often in this minute that this refusal is only counted."""
+        """Whether this sender was refused so often in this minute that this refusal is only counted."""
         minute = entry.at.replace(second=0, microsecond=0)
         counted = replace(entry, at=minute, target="", address=source_of(entry.address))
         with self._lock:
-            self._of_drone[minute, entry.actor_id] += 1
-            if self._of_drone[minute, entry.actor_id] <= SINGLY:
+            sender = (minute, entry.actor_kind, entry.actor_id)
+            self._of_sender[sender] += 1
+            if self._of_sender[sender] <= SINGLY:
                 return False
             self._counts[counted] += 1
             return True
@@ -57,7 +59,7 @@ class RefusalTally:
         """Record the counts of the minutes that are over, or of all. Without the database, they are kept."""
         minute = core.clock.now().replace(second=0, microsecond=0)
         with self._lock:
-            self._of_drone = Counter({key: count for key, count in self._of_drone.items() if key[0] >= minute})
+            self._of_sender = Counter({key: count for key, count in self._of_sender.items() if key[0] >= minute})
             over = {entry: count for entry, count in self._counts.items() if everything or entry.at < minute}
         if not over:
             return

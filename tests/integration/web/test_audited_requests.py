@@ -123,6 +123,22 @@ def test_a_thousand_refusals_of_a_drone_fill_a_hundred_records_and_a_sum_for_eac
     assert {each["code"] for each in written} == {"E-TOKEN-KIND"}
 
 
+def test_a_thousand_refusals_of_a_token_fill_a_hundred_records_and_a_sum_for_each_minute(api: Api) -> None:
+    token = api.token_for("viewer")
+    api.app.state.tally.flush(api.core, everything=True)
+    newest = records(api, limit=1)[0]["seq"]
+    with api.http(token) as viewer:
+        for each in range(500):
+            viewer.delete(f"/api/v1/drones/{each}")
+            viewer.get(f"/api/v1/orders?org=elsewhere{each}")
+    api.app.state.tally.flush(api.core, everything=True)
+    written = [each for each in records(api, outcome="refused", limit=1000) if each["seq"] > newest]
+    minutes = {each["at"][:16] for each in written}
+    assert len(written) <= (SINGLY + 2) * len(minutes) < 1000
+    assert sum(each["count"] for each in written) == 1000
+    assert {each["actor_kind"] for each in written} == {"token"}
+
+
 def test_counts_are_written_when_the_server_stops(api: Api) -> None:
     with api.http("fa_unknown") as stranger:
         stranger.get("/api/v1/orders")
