@@ -17,7 +17,7 @@ UNTIL = About("until", "Only records before this time.", metavar="TIME")
 ACTOR = About("actor", "Only records of this actor: the name or id of a token, login session or drone.")
 ACTION = About("action", "Only records of this operation, such as submit or revoke_api_token.")
 TARGET = About("target", "Only records of this target: the id or the name of what was changed.")
-OUTCOME = About("outcome", "Only records with this outcome: changed, refused or failed.")
+OUTCOME = About("outcome", "Only records with this outcome: began, changed, refused or failed.")
 EVERYWHERE = About(
     "everywhere",
     "All organizations, and what belongs to none; requires a token that is valid everywhere.",
@@ -63,7 +63,8 @@ class AuditRecordDocument(Document):
     organization: Annotated[str, About("organization")]
     """The name at that time; empty if the caller is in none."""
     outcome: Annotated[str, About("outcome")]
-    """changed, refused (the caller is at fault) or failed (the control plane is)."""
+    """changed, refused (the caller is at fault) or failed (the control plane is); began: of a rotation of the master
+    key, which has another record when it ends."""
     code: Annotated[str, About("code")]
     """The error's code; empty for a change."""
     count: Annotated[int, About("count")]
@@ -149,7 +150,7 @@ LIST = Operation(
             "actor": "Only records of this actor: name or id of a token, login session or drone. Default: all.",
             "action": "Only records of this operation. Default: all.",
             "target": "Only records of this target: the id or name of what was changed. Default: all.",
-            "outcome": "Only records with this outcome: changed, refused or failed. Default: all.",
+            "outcome": "Only records with this outcome: began, changed, refused or failed. Default: all.",
             "before": "Only records with a lower seq, for the next page. Default: the newest.",
         },
         defaults={"limit": 20},

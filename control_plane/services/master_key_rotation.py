@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import Column, Table, select, update
 
 from control_plane.core import Core
 from control_plane.core.master_key import MasterKeyFile, new_master_key
+from control_plane.db.audit_chain import AuditEntry, append
 from control_plane.db.metadata import METADATA
-from shared.errors import NotFound, Precondition
+from shared.errors import FleetError, NotFound, Precondition
 
 Step = Literal["added", "resealed", "settled", "dropped"]
+ACTION = "rotate_master_key"
 SETTLE_SECONDS = 10.0
 """How long a process may take to store what it sealed under the old key just before the new one was added."""
 _AT_ONCE = 100
@@ -62,13 +64,14 @@ def rotate_master_key(core: Core, pause: Callable[[float], None], done: Callable
     with file.alone():
         keys = file()
         _require_own_key(core)
-        if len(keys) == 1:
-            keys = (new_master_key(), *keys)
-            file.replace(keys)
-            done("added")
-        secrets, checkpoints = _reseal(core, pause, done)
-        file.replace(keys[:1])
-        done("dropped")
+        with _recorded(core):
+            if len(keys) == 1:
+                keys = (new_master_key(), *keys)
+                file.replace(keys)
+                done("added")
+            secrets, checkpoints = _reseal(core, pause, done)
+            file.replace(keys[:1])
+            done("dropped")
     return Rotation(secrets, checkpoints, count_sealed(core).unreadable, len(keys) - 1)
 
 
@@ -92,7 +95,8 @@ def _reseal_under_variable(core: Core, pause: Callable[[float], None], done: Cal
             " restart again, and repeat this command",
         )
     _require_own_key(core)
-    secrets, checkpoints = _reseal(core, pause, done)
+    with _recorded(core):
+        secrets, checkpoints = _reseal(core, pause, done)
     return Rotation(secrets, checkpoints, count_sealed(core).unreadable, 0)
 
 
@@ -100,6 +104,26 @@ def _require_own_key(core: Core) -> None:
     """Raise Precondition if the control plane's own keys cannot be opened: it is the key of another database."""
     with core.database.read() as db:
         core.vault.box_keys(db)
+
+
+@contextlib.contextmanager
+def _recorded(core: Core) -> Iterator[None]:
+    """Record the beginning and the end: of a rotation that is cut off, which changed something, the first remains."""
+    entry = AuditEntry(core.clock.now(), "control plane", "system", ACTION, door="control plane")
+    _record(core, replace(entry, outcome="began"))
+    try:
+        yield
+    except Exception as error:
+        code = error.code if isinstance(error, FleetError) else "E-UNEXPECTED"
+        with contextlib.suppress(FleetError):  # the error itself says more
+            _record(core, replace(entry, at=core.clock.now(), outcome="failed", code=code))
+        raise
+    _record(core, replace(entry, at=core.clock.now()))
+
+
+def _record(core: Core, entry: AuditEntry) -> None:
+    with core.database.write() as db:
+        append(db, entry)
 
 
 def _reseal(core: Core, pause: Callable[[float], None], done: Callable[[Step], None]) -> tuple[int, int]:

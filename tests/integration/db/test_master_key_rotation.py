@@ -11,15 +11,17 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.core.master_key import MasterKeyFile, new_master_key
 from control_plane.core.settings import FleetSettings
 from control_plane.core.vault import Vault
+from control_plane.db.audit import AuditRecord
 from control_plane.declarations.providers import ProviderEdit
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import providers
-from control_plane.services.master_key_rotation import Rotation, Step, count_sealed, rotate_master_key
+from control_plane.services.master_key_rotation import ACTION, Rotation, Step, count_sealed, rotate_master_key
 from shared.blobs import digest
 from shared.errors import Conflict, Precondition
 from tests.support.database import CoreFactory
@@ -32,6 +34,24 @@ STEPS: tuple[Step, ...] = ("added", "resealed", "settled", "dropped")
 
 def rotate(core: Core) -> Rotation:
     return rotate_master_key(core, lambda _: None, lambda _: None)
+
+
+def recorded(core: Core) -> list[str]:
+    """The outcomes of all rotations, in order."""
+    with core.database.read() as db:
+        of_rotations = select(AuditRecord.outcome).where(AuditRecord.action == ACTION)
+        return list(db.scalars(of_rotations.order_by(AuditRecord.seq)))
+
+
+def test_a_rotation_that_fails_has_a_record_of_its_beginning_and_one_of_its_failure(core: Core, admin: Caller) -> None:
+    seal_one_of_each(core, admin)
+
+    def fails(_step: Step) -> None:
+        raise OSError("the disk failed")
+
+    with pytest.raises(OSError, match="the disk failed"):
+        rotate_master_key(core, lambda _: None, fails)
+    assert recorded(core) == ["began", "failed"]
 
 
 def key_file(core: Core) -> Path:
@@ -66,7 +86,9 @@ def test_a_rotation_that_is_killed_after_a_step_leaves_everything_readable_and_i
     assert killed.returncode == -signal.SIGKILL
     assert openable(core, keys_of(core.settings)) == EVERYTHING
     assert openable(core, core.vault.keys()) == EVERYTHING, "for a process that was running all the time"
+    assert recorded(core) == ["began"]
     rotate(core)
+    assert recorded(core) == ["began", "began", "changed"]
     assert openable(core, keys_of(core.settings)) == EVERYTHING
     assert openable(core, old) == 0
 
