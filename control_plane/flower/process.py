@@ -39,7 +39,7 @@ def run(settings: FleetSettings, *, address: str, port: int, password: str) -> N
     # Flower retries a broker that is unavailable, as the fleet does.
     app.conf.broker_connection_retry_on_startup = True
     flower = Flower(capp=app, options=options, **web_settings)
-    flower.add_handlers(r".*", [_broker_page(registered_queues(settings))])
+    flower.add_handlers(r".*", [_broker_page(registered_queues(settings)), _metrics_page()])
     flower.start_http_server()
     flower.start()
 
@@ -60,6 +60,20 @@ def registered_queues(settings: FleetSettings) -> Callable[[], set[str]]:
             }
 
     return queues
+
+
+def _metrics_page() -> object:
+    from flower.views.monitor import Metrics
+    from tornado.web import authenticated, url
+
+    class ClosedMetrics(Metrics):  # type: ignore[misc]
+        """Flower's metrics, which name all drones: Flower itself shows them without a password."""
+
+        @authenticated
+        async def get(self) -> None:
+            await super().get()
+
+    return url(r"/metrics", ClosedMetrics, name="metrics")
 
 
 def _broker_page(queues: Callable[[], set[str]]) -> object:

@@ -11,12 +11,24 @@ from typing import Any
 import httpx
 import pytest
 
+from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
 from shared import names
 from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
 
+FLOWER_ADDRESSES = [
+    ("GET", "/"),
+    ("GET", "/broker"),
+    ("GET", "/metrics"),
+    ("GET", "/api/workers"),
+    ("GET", "/api/tasks"),
+    ("POST", "/api/worker/shutdown/anyone"),
+    ("POST", "/api/worker/queue/cancel-consumer/anyone?queue=celery"),
+    ("POST", "/api/task/revoke/0?terminate=true"),
+    ("POST", "/api/task/async-apply/fleet.run"),
+]
 pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
 
@@ -55,13 +67,33 @@ def test_flower_asks_who_is_there(start_fleet: Callable[..., WholeFleet]) -> Non
     assert answer == 401
 
 
+def test_flower_refuses_the_credentials_of_a_drone(start_fleet: Callable[..., WholeFleet]) -> None:
+    fleet = start_fleet(drones=0, options=("--flower-port", "0"))
+    home = DroneHome(Path(fleet.workstation("mila").environment["DRONE_HOME"]))
+    credentials, flower = home.credentials(), _Flower(fleet)
+    wait_until(flower.without_password)
+    password = str(httpx.URL(credentials.broker_url).password)
+    tried = [(home.config().drone_id, password), ("fleet", password), ("fleet", credentials.api_token), ("fleet", "")]
+
+    answers = [flower.status(method, path, auth=auth) for auth in tried for method, path in FLOWER_ADDRESSES]
+    bearer = {"Authorization": f"Bearer {credentials.api_token}"}
+    answers += [flower.status(method, path, headers=bearer) for method, path in FLOWER_ADDRESSES]
+
+    assert set(answers) == {401}
+    assert len(answers) == 5 * len(FLOWER_ADDRESSES)
+    assert [flower.status("GET", path, auth=flower.auth) for path in ("/api/workers", "/metrics")] == [200, 200]
+
+
 class _Flower:
     """Flower over HTTP, as an admin's browser reads it."""
 
     def __init__(self, fleet: WholeFleet) -> None:
         known = json.loads((fleet.data / "up.json").read_text())
         self._url = f"http://127.0.0.1:{known['flower_port']}"
-        self._auth = ("fleet", known["flower_password"])
+        self.auth = ("fleet", known["flower_password"])
+
+    def status(self, method: str, path: str, **options: Any) -> int:
+        return httpx.request(method, f"{self._url}{path}", timeout=15, verify=False, **options).status_code
 
     def workers(self) -> dict[str, Any]:
         return dict(self._get("/api/workers?refresh=1") or {})
@@ -70,7 +102,7 @@ class _Flower:
         return dict(self._get("/api/tasks") or {})
 
     def waiting(self, queue: str) -> int:
-        page = httpx.get(f"{self._url}/broker", auth=self._auth, verify=False).text
+        page = httpx.get(f"{self._url}/broker", auth=self.auth, verify=False).text
         found = re.search(rf"<td>{re.escape(queue)}</td>\s*<td[^>]*>\s*(\d+)", page)
         return int(found[1]) if found else -1
 
@@ -86,7 +118,7 @@ class _Flower:
 
     def _get(self, path: str) -> Any:
         try:
-            answer = httpx.get(f"{self._url}{path}", auth=self._auth, timeout=15, verify=False)
+            answer = httpx.get(f"{self._url}{path}", auth=self.auth, timeout=15, verify=False)
         except httpx.TransportError:
             return None
         return answer.json() if answer.is_success else None
