@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from control_plane.core import Core
 
+CODE = "E-DRONE-QUOTA"
+"""Explains to people what happened to a drone beyond it."""
 _OF_ALL = 0.4
 """Of a small broker: twice the quota, from which on a stream is deleted, must fit into it."""
 

@@ -19,7 +19,7 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.upgrade import pending_migrations
 from control_plane.declarations import server as declared
 from control_plane.declarations.server import Identity
-from control_plane.drones.quota import quota_bytes
+from control_plane.drones.quota import CODE, quota_bytes
 from control_plane.lookups.drones import serving
 from control_plane.operations.gateway import performs
 from control_plane.operations.weaknesses import broker_encryption, broker_users, certificate
@@ -109,7 +109,7 @@ def _drone_quota(core: Core, organization_id: str) -> Check:
     held = measure(core.broker)
     sizes = ", ".join(f"{drone.name} ({held[drone.id].size >> 20} MB)" for drone in stopped)
     found = f"beyond the quota of {quota >> 20} MB, without the right to write: {sizes}"
-    return Check("D-DRONE-QUOTA", WARN, what, found, fix="look at these machines; fleet help E-DRONE-QUOTA")
+    return Check("D-DRONE-QUOTA", WARN, what, found, fix=f"look at these machines; fleet help {CODE}")
 
 
 def _broker_persistence(core: Core) -> Check:

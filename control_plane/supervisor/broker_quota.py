@@ -16,7 +16,7 @@ from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.drones.key_rotation import user_of
-from control_plane.drones.quota import quota_bytes
+from control_plane.drones.quota import CODE, quota_bytes
 from shared import names
 from shared.terminal import logs
 
@@ -70,7 +70,7 @@ class BrokerQuota:
         core = self._core
         if drone.over_quota_at is None:
             self._set(drone, stopped=True)
-            log.warning("a drone exceeds its quota in the broker and may not write there", drone=drone.id)
+            log.warning("a drone exceeds its quota in the broker and may not write there", drone=drone.id, code=CODE)
         # Each round anew: another process may have read the drone before it was stopped, and written its user after.
         self._write_user(drone, may_write=False)
         # Read after the keys were: a run's row is older than its key.
