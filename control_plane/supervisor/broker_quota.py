@@ -63,7 +63,7 @@ class BrokerQuota:
             elif size <= quota // 2 and drone.over_quota_at is not None:
                 self._let_write(drone)
         if ANSWERS in beyond:
-            log.warning("answers to Celery's remote control were deleted: nobody reads as many")
+            log.warning("answers to Celery's remote control were deleted: as many are never read")
             drop(self._core.broker, held[ANSWERS].keys)
 
     def _stop(self, drone: Drone, holding: Holding, quota: int) -> None:
