@@ -17,7 +17,7 @@ def print_drones(drones: list[Doc]) -> None:
         (
             drone["name"],
             drone["status"],
-            drone["owner"],
+            drone.get("owner"),
             f"{drone['running']}/{drone['concurrency']}",
             drone["queued"],
             labels(drone["labels"]),
@@ -38,7 +38,7 @@ def drone_text(drone: Doc) -> str:
     lines = [
         f"drone     {drone['name']}  ({drone['id']})",
         f"status    {drone['status']}",
-        *([f"owner     {drone['owner']}"] if drone["owner"] else []),
+        *([f"owner     {printable(drone['owner'])}"] if drone.get("owner") else []),
         f"running   {drone['running']} of {drone['concurrency']}, {drone['queued']} queued",
         f"labels    {labels(drone['labels'])}",
         f"sandbox   {drone['sandbox']}",

@@ -17,7 +17,7 @@ def session_text(session: Doc) -> str:
     lines = [
         f"session  {session['id']}  {printable(session['name']) or '(no name)'}",
         f"project  {session['project']}   mode {session['mode']}   approve {session['approve'] or 'yolo'}",
-        *([f"owner    {session['owner']}"] if session["owner"] else []),
+        *([f"owner    {printable(session['owner'])}"] if session.get("owner") else []),
         *(f"allow    {printable(pattern)}" for pattern in session["allow"]),
         *([f"fork of  {session['forked_from']}"] if session["forked_from"] else []),
         *([f"compact  before the next turn  {printable(session['compact'])}"] if _due(session) else []),

@@ -15,7 +15,7 @@ def print_join_tokens(tokens: list[Doc]) -> str:
     rows = [
         (
             token["id"],
-            token["owner"],
+            token.get("owner"),
             f"{token['used']}/{token['uses']}",
             labels(token["labels"]),
             ",".join("all" if name == "*" else name for name in token["serves"]) or "-",

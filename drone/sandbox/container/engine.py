@@ -36,13 +36,17 @@ class Engine:
     def is_podman(self) -> bool:
         return Path(self.program).name == "podman"
 
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the engine to its end. Raises FleetFault if it cannot be started, or takes too long."""
+    def call(self, *words: str, directory: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command of the engine to its end. Raises FleetFault if it cannot be started, or takes too long.
+
+        `directory` is the current directory of what it starts; by default, the drone's own.
+        """
         # podman would pass the owner's proxy, with its password, to the container.
         environment = {name: value for name, value in self.environ.items() if name not in PROXIES}
         try:
             return subprocess.run(
                 [self.program, *words],
+                cwd=directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

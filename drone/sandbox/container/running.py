@@ -111,7 +111,8 @@ class RunningContainer:
     def _start(self, words: list[str], port: int) -> None:
         run = ("run", "--detach", "--rm", "--pull", "never", "--name", self._name, "--label", f"{LABEL}={this_maker()}")
         program = ("--entrypoint", "python3", self._engine.image, "-I", "-S", OURS, f"{OURS}/hello", str(port))
-        started = self._engine.call(*run, *words, *program)
+        # podman's monitor writes a file `oom` into its current directory when the memory of the container is used up.
+        started = self._engine.call(*run, *words, *program, directory=self._directory)
         if started.returncode == _NOT_FOUND:
             raise fault(f"the image {self._engine.image} has no python3: {last_words(started)}", "use another image")
         if started.returncode != 0:

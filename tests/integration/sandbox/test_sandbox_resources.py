@@ -64,6 +64,20 @@ def test_all_processes_of_a_run_share_its_memory(run: Run) -> None:
     assert (one.output.strip(), one.reached) == ("83886080", ())
 
 
+def test_a_run_without_memory_leaves_nothing_where_its_drone_was_started(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_cgroup("memory")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    result = run("python3 -c 'bytearray(300 << 20)'; echo after", ResourceLimits(memory=100 * MB))
+    close_all()
+
+    assert "100.0MiB of memory" in " ".join(result.reached)
+    assert list((tmp_path / "here").iterdir()) == []
+
+
 def test_a_run_has_only_so_many_processes(run: Run) -> None:
     needs_cgroup("processes")
 

@@ -55,7 +55,7 @@ def test_health_is_degraded_while_the_broker_is_away(api: Api) -> None:
         ("operator", "POST", "/orders", {"prompt": "x", "project": "demo"}, 201),
         ("operator", "POST", "/projects", {"slug": "new", "git_url": "https://git.example/x.git"}, 403),
         ("operator", "POST", "/api-tokens", {"role": "admin"}, 403),
-        ("operator", "DELETE", "/drones/mila", None, 403),
+        ("viewer", "DELETE", "/drones/mila", None, 403),
         ("admin", "POST", "/api-tokens", {"role": "viewer"}, 201),
     ],
 )
