@@ -83,6 +83,8 @@ class DroneHome:
         self.rotation_file = path / "replace-keys"
         """Exists while this drone is asked to replace its keys."""
         self.next_keys_file = path / "next-keys.json"
+        self.spending_file = path / "spending"
+        """What the calls of models cost today."""
         self.git_config_file = path / "gitconfig"
         """The owner's git configuration that fetches and pushes need, copied at registration and start."""
         self.log_dir = path / "logs"

@@ -46,6 +46,10 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     free_memory = "4 GiB"
     free_disk = "20 GB"
 
+    [spend]                   # on models, by all runs together; new orders wait once it is used up
+    usd_per_day = 20          # from midnight to midnight, local time; absent: no limit
+    unpriced = ["http://127.0.0.1:8000"]          # models of unknown price that may be used all the same
+
 Without a file, only pull requests are allowed, and fetching from `file://` for a control plane on loopback. A file that
 cannot be understood stops the drone: a guess could allow something that its owner forbade.
 """
@@ -63,7 +67,7 @@ from pydantic import ValidationError
 from drone.installation import key_addresses
 from drone.installation.git_urls import is_local, is_remote, leads_into
 from drone.installation.key_addresses import is_key_address
-from drone.installation.owner_rules import OrderRules, When
+from drone.installation.owner_rules import OrderRules, SpendRules, When
 from drone.installation.owner_rules.tables import EXPECTED, VERSION, Tables, lines_of, setting_of
 from drone.installation.resource_limits import read_limits
 from drone.sandbox.network.access import KINDS as ACCESS_KINDS
@@ -98,6 +102,8 @@ class Policy:
     """Which orders it takes, and what their models may use."""
     when: When = field(default_factory=When)
     """When it takes orders."""
+    spend: SpendRules = field(default_factory=SpendRules)
+    """How much its models may cost."""
     sandboxes: tuple[str, ...] | None = None
     """The kinds of sandbox that commands may have; None: every kind."""
     image: str = ""
@@ -145,6 +151,30 @@ class Policy:
                 code="E-POLICY-SANDBOX",
                 why=f"{self.where('sandbox.allow')} allows {', '.join(self.sandboxes)}",
                 next="drone doctor        shows what keeps the other kinds from working",
+            )
+
+    def check_spent(self, today_usd: float) -> None:
+        """Allow a further call to a model, or raise Forbidden with the line that refuses it."""
+        if self.spend.is_used_up(today_usd):
+            raise Forbidden(
+                f"this drone has spent {self.spent(today_usd)} today, as much as its policy allows",
+                code="E-POLICY-SPEND",
+                why=f"spend.usd_per_day in {self.where('spend.usd_per_day')}",
+                next="submit it for another drone, or wait until midnight there",
+            )
+
+    def spent(self, today_usd: float) -> str:
+        """What was spent of the day's limit, for people."""
+        return f"{today_usd:.2f} of {self.spend.usd_per_day or 0:.2f} USD"
+
+    def check_unpriced(self, model: str, api_base: str | None) -> None:
+        """Allow a model whose price is unknown, or raise Forbidden: its calls could not be counted."""
+        if not self.spend.allows_unpriced(api_base):
+            raise Forbidden(
+                f"the price of {model} is unknown, and this drone's policy limits what it spends",
+                code="E-POLICY-SPEND",
+                why=f"spend.usd_per_day in {self.where('spend.usd_per_day')}",
+                next=f'on the drone: unpriced = ["{key_addresses.shown(api_base)}"] under [spend] in {self.place}',
             )
 
     def _refusal(self, setting: str, what: str) -> Forbidden:
@@ -259,6 +289,7 @@ def _parse(document: Mapping[str, Any], path: Path, lines: Mapping[str, int]) ->
         limits=read_limits(document.get("limits", {}), limit_damaged),
         orders=tables.rules(allow),
         when=tables.when.when(),
+        spend=tables.spend.rules(),
         sandboxes=tables.sandbox.allow,
         image=tables.sandbox.image,
         lines=lines,

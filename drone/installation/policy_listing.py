@@ -65,6 +65,8 @@ def _defaults(policy: Policy) -> dict[str, object]:
         "when.free_cpus": 0,
         "when.free_memory": 0,
         "when.free_disk": 0,
+        "spend.usd_per_day": None,
+        "spend.unpriced": [],
     }
 
 

@@ -16,6 +16,11 @@ def listed(model: str) -> dict[str, Any]:
         return {}
 
 
+def is_priced(model: str) -> bool:
+    """Whether litellm knows what the model costs."""
+    return _cost(model, prompt_tokens=1, completion_tokens=1) is not None
+
+
 def usage_of(usage: Any, model: str) -> Usage:
     """Read tokens and price from litellm's usage; thinking tokens are part of the output tokens."""
     if usage is None:
@@ -38,9 +43,14 @@ def _tokens(number: int | None) -> int:
 
 def _price(usage: Any, model: str) -> float | None:
     """USD according to litellm's price list; None if the model is not in the list, which is not the same as 0."""
+    cost = _cost(model, usage_object=usage)
+    return None if cost is None else min(max(cost, 0.0), MAX_DOLLARS)
+
+
+def _cost(model: str, **used: Any) -> float | None:
     module = litellm()
     try:
-        asked, answered = module.cost_per_token(model=model, usage_object=usage)
+        asked, answered = module.cost_per_token(model=model, **used)
     except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
         return None
-    return min(max(float(asked + answered), 0.0), MAX_DOLLARS)
+    return float(asked + answered)

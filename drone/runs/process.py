@@ -14,7 +14,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from drone.agent.protocols import Controls, Model, Recorder
 from drone.installation.home import DroneHome
+from drone.installation.spending import DaySpending
 from drone.mcp_servers import secrets_of
 from drone.processes.ending import end_all
 from drone.processes.reaping import become_reaper
@@ -28,6 +30,7 @@ from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
 from drone.runs.job import Job
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
+from drone.runs.metered_model import MeteredModel
 from drone.runs.pipe import PipeLink, Probed
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
@@ -41,6 +44,7 @@ from shared.control import Compact
 from shared.errors import FleetFault, Refused
 from shared.redaction import know, login_secrets
 from shared.terminal import logs
+from shared.work_order import WorkOrder
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +140,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
             say=partial(recorder.doing, waits_for="provider"),
         ),
         log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
-        make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=environ),
+        make_model=partial(_metered_model, job, environ),
         check_url=partial(_check_url, job),
         check_order=job.policy.check_order,
         end_processes=partial(_end_processes, sandbox),
@@ -155,6 +159,14 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
         close_all()  # a delivery, after the processes were ended, may have opened it again
     uploads.finish(LOG_SECONDS)
     api.close()
+
+
+def _metered_model(
+    job: Job, environ: Mapping[str, str], order: WorkOrder, recorder: Recorder, controls: Controls
+) -> Model:
+    clock = SystemClock()
+    model = litellm_model(order, recorder, controls, clock=clock, policy=job.policy, environ=environ)
+    return MeteredModel(model, job.policy, DaySpending(DroneHome(job.home).spending_file, clock))
 
 
 def _sandbox(job: Job, environ: Mapping[str, str], owner: str) -> Sandbox:

@@ -43,15 +43,20 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
 ) -> Model:
     """The order's model, reached through LiteLLM.
 
-    Raises FleetFault if the library is unavailable, and the errors of `with_keys`.
+    Raises FleetFault if the library is unavailable, Forbidden if the owner limits what is spent and the price of the
+    provider or a fallback is unknown, and the errors of `with_keys`.
     """
     try:
         from drone.model.litellm_model import LiteLLMModel
+        from drone.model.prices import is_priced
     except ImportError as error:
         raise FleetFault(
             "this drone cannot load its model library", code="E-LITELLM", why=str(error), next="drone doctor"
         ) from error
     provider = with_keys(order.provider, policy, environ)
+    for each in (provider, *provider.fallbacks):
+        if not policy.spend.allows_unpriced(each.api_base) and not is_priced(each.model):
+            policy.check_unpriced(each.model, each.api_base)
     return LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls)
 
 

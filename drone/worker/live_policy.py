@@ -9,6 +9,7 @@ from pathlib import Path
 
 from drone.installation import policy
 from drone.installation.policy import Policy
+from drone.installation.spending import DaySpending
 from shared.clock import Clock
 from shared.errors import Precondition
 
@@ -28,8 +29,11 @@ class _Seen:
 class LivePolicy:
     """The policy that applies now, and why it allows no new order. Threads may share an instance."""
 
-    def __init__(self, first: Policy, sandbox: str, clock: Clock, disks: tuple[Path, ...]) -> None:
+    def __init__(
+        self, first: Policy, sandbox: str, clock: Clock, disks: tuple[Path, ...], spending: DaySpending
+    ) -> None:
         self._sandbox = sandbox
+        self._spending = spending
         self._clock = clock
         self._disks = disks
         self._lock = threading.Lock()
@@ -37,48 +41,58 @@ class LivePolicy:
         self._broken = ""
         self._seen = self._look()
         self._since = clock.monotonic()
+        self._is_spent = False
         self._answer = ""
         self._asked_at = float("-inf")
 
     @property
     def current(self) -> Policy:
-        """The last policy that could be read."""
-        return self._policy
+        """The last policy that could be read; the file is looked at first."""
+        with self._lock:
+            self._read_again()
+            return self._policy
 
     @property
     def age_s(self) -> float:
-        """Seconds since the policy changed; the drone's start counts as a change."""
+        """Seconds since the policy changed; the drone's start counts as a change, and so does a new day's money."""
         return self._clock.monotonic() - self._since
 
     def withheld(self) -> str:
         """Why the drone takes no new orders now, with the line that says so; '' if it takes them."""
         with self._lock:
-            changed = self._read_again()
-            if changed or self._clock.monotonic() - self._asked_at >= LOOK_SECONDS:
+            self._read_again()
+            if self._clock.monotonic() - self._asked_at >= LOOK_SECONDS:
                 self._answer = self._broken or self._lacking()
                 self._asked_at = self._clock.monotonic()
             return self._answer
 
-    def _read_again(self) -> bool:
-        """Read the file if it changed, and return whether it did."""
+    def _read_again(self) -> None:
+        """Read the file if it changed; what was found out under the old one no longer counts."""
         file, seen = self._policy.file, self._look()
         if file is None or seen == self._seen:
-            return False
-        self._seen, self._since = seen, self._clock.monotonic()
+            return
+        self._seen, self._since, self._asked_at = seen, self._clock.monotonic(), float("-inf")
         try:
             fresh = policy.load(file)
             fresh.check_sandbox(self._sandbox)
         except Precondition as error:
             self._broken = f"{error.what}: {error.why}"
             log.error("no orders are taken: %s (next: %s)", self._broken, error.next)
-            return True
+            return
         self._policy, self._broken = fresh, ""
         log.info("the policy file %s changed and was read again", file)
-        return True
 
     def _lacking(self) -> str:
-        setting, found = self._policy.when.lacking(self._disks)
-        return f"{found} (when.{setting} in {self._policy.where(f'when.{setting}')})" if setting else ""
+        applies = self._policy
+        today, was_spent = self._spending.today(), self._is_spent
+        self._is_spent = applies.spend.is_used_up(today)
+        if was_spent and not self._is_spent:
+            # Orders that were refused for it may come again.
+            self._since = self._clock.monotonic()
+        if self._is_spent:
+            return f"{applies.spent(today)} spent today (spend.usd_per_day in {applies.where('spend.usd_per_day')})"
+        setting, found = applies.when.lacking(self._disks)
+        return f"{found} (when.{setting} in {applies.where(f'when.{setting}')})" if setting else ""
 
     def _look(self) -> _Seen | None:
         if self._policy.file is None:

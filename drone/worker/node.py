@@ -13,6 +13,7 @@ from pathlib import Path
 from celery.exceptions import Ignore
 
 from drone.installation.disk import DiskSpace
+from drone.installation.spending import DaySpending
 from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
@@ -63,7 +64,8 @@ class Node:
         stream = Stream(self._redis, sealer)
         self._drained = identity.home.drained_file
         disks = identity.home.path, Path(identity.config.workspace)
-        self._policy = LivePolicy(identity.policy, identity.sandbox, clock, disks)
+        spending = DaySpending(identity.home.spending_file, clock)
+        self._policy = LivePolicy(identity.policy, identity.sandbox, clock, disks, spending)
         self.slots = Slots(
             self._terminate,
             self._revoke,

@@ -1,7 +1,8 @@
-"""Parts of the owner's policy: which orders it takes, when, and what their models may use."""
+"""Parts of the owner's policy: which orders it takes, when, what their models may use, and what they may cost."""
 
 from drone.installation.owner_rules.orders import OrderRules
+from drone.installation.owner_rules.spend import SpendRules
 from drone.installation.owner_rules.times import Hours
 from drone.installation.owner_rules.when import When
 
-__all__ = ["Hours", "OrderRules", "When"]
+__all__ = ["Hours", "OrderRules", "SpendRules", "When"]

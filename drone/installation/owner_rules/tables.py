@@ -1,4 +1,4 @@
-"""The tables `[orders]`, `[commands]`, `[sandbox]` and `[when]` of the policy file, and where their lines are."""
+"""The tables `[orders]`, `[commands]`, `[sandbox]`, `[when]` and `[spend]` of the policy file, and their lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
 
+from drone.installation.key_addresses import is_key_address
 from drone.installation.owner_rules.orders import OrderRules
+from drone.installation.owner_rules.spend import SpendRules
 from drone.installation.owner_rules.times import Hours, read_hours
 from drone.installation.owner_rules.when import When
 from shared.work_order import Mode
@@ -16,6 +18,12 @@ from shared.work_order import Mode
 VERSION = 1
 _HEADER = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
 _KEY = re.compile(r"""\s*["']?([\w-]+)["']?\s*(?:\.\s*["']?([\w-]+)["']?\s*)?=""")
+
+
+def _address(text: str) -> str:
+    if not is_key_address(text):
+        raise ValueError(text)
+    return text
 
 
 def _spaced(patterns: tuple[str, ...]) -> tuple[str, ...]:
@@ -58,6 +66,14 @@ class WhenTable(_Table):
         return When(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
+class SpendTable(_Table):
+    usd_per_day: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    unpriced: tuple[Annotated[str, AfterValidator(_address)], ...] = ()
+
+    def rules(self) -> SpendRules:
+        return SpendRules(self.usd_per_day, self.unpriced)
+
+
 class Tables(_Table):
     """What these tables may contain; those of other modules are not among them."""
 
@@ -65,6 +81,7 @@ class Tables(_Table):
     commands: CommandTable = CommandTable()
     sandbox: SandboxTable = SandboxTable()
     when: WhenTable = WhenTable()
+    spend: SpendTable = SpendTable()
 
     def rules(self, repositories: tuple[str, ...] | None) -> OrderRules:
         return OrderRules(
@@ -89,6 +106,8 @@ EXPECTED: Mapping[str, str] = {
     "when.free_cpus": "a number of processors",
     "when.free_memory": 'a size such as "4 GiB"',
     "when.free_disk": 'a size such as "20 GB"',
+    "spend.usd_per_day": "an amount in USD",
+    "spend.unpriced": 'addresses of models, such as "http://127.0.0.1:8000"',
 }
 """Every setting of these tables, and what it takes."""
 

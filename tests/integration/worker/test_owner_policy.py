@@ -9,12 +9,14 @@ import pytest
 
 from drone.tools.toolbox import READ_ONLY
 from shared.events import ErrorStep, ToolResultStep
+from shared.names import new_id
 from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 
+DONE = {"text": "Done."}
 POLICY = """[orders]
 modes = ["build"]
 tools = ["shell"]
@@ -90,3 +92,30 @@ def test_a_drone_with_an_unreadable_policy_does_not_start_and_loses_nothing(
     assert f"the policy file {policy} cannot be loaded" in made.stderr()
     assert "line 2" in made.stderr()
     assert made.home.registered
+
+
+def test_what_models_may_cost_in_a_day_bounds_each_call_and_refuses_unknown_prices(
+    stand_in: ControlPlaneStandIn, drone: DroneUnderTest, policy: Path, repository: Path, scripted: ScriptedFactory
+) -> None:
+    policy.write_text("[spend]\nusd_per_day = 0.002\n")
+    unknown = scripted([{"text": "Done."}])
+    refused = stand_in.ended(stand_in.dispatch(order_for(drone.id, repository, unknown.url)), seconds=180)
+    assert (refused.exit_status, refused.order_at_fault, unknown.requests) == ("refused", False, [])
+    assert refused.reason.startswith("the price of openai/scripted is unknown, and this drone's policy limits")
+
+    model = scripted([{**shell("echo kept > kept.txt"), "usage": {"input_tokens": 1000, "output_tokens": 1000}}, DONE])
+    priced = order_for(drone.id, repository, model.url)
+    priced = priced.model_copy(update={"provider": priced.provider.model_copy(update={"model": "openai/gpt-4o"})})
+    sent = stand_in.dispatch(priced)
+    end = stand_in.ended(sent, seconds=60)
+
+    assert (end.exit_status, end.order_at_fault, len(model.requests)) == ("refused", False, 1)
+    assert end.reason.endswith(f"as much as its policy allows: spend.usd_per_day in {policy}, line 2")
+    errors = [e.body for e in stand_in.events(drone.id, sent.run_id) if isinstance(e.body, ErrorStep)]
+    assert [error.code for error in errors] == ["E-POLICY-SPEND"]
+    withheld = wait_until(lambda: stand_in.beats(drone.id)[-1].withheld, seconds=30)
+    assert withheld.endswith(f"of 0.00 USD spent today (spend.usd_per_day in {policy}, line 2)")
+
+    policy.write_text("[spend]\nusd_per_day = 5\n")
+    again = priced.model_copy(update={"order_id": new_id(), "run_id": new_id()})
+    assert stand_in.ended(stand_in.dispatch(again), seconds=60).status == "success"

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from drone.installation import policy
+from drone.installation.spending import DaySpending
 from drone.worker.live_policy import LivePolicy
-from shared.clock import SystemClock
+from shared.clock import Clock, SystemClock
+from tests.support.clocks import HandClock
 
 
-def live(file: Path) -> LivePolicy:
-    return LivePolicy(policy.load(file), "bwrap", SystemClock(), (file.parent,))
+def live(file: Path, clock: Clock | None = None) -> LivePolicy:
+    clock = clock or SystemClock()
+    spending = DaySpending(file.with_name("spending"), clock)
+    return LivePolicy(policy.load(file), "bwrap", clock, (file.parent,), spending)
 
 
 def test_a_policy_that_becomes_unreadable_keeps_the_drone_from_taking_orders(tmp_path: Path) -> None:
@@ -47,3 +51,21 @@ def test_a_policy_that_forbids_the_sandbox_in_use_keeps_the_drone_from_taking_or
     file.write_text('[sandbox]\nallow = ["none"]\n')
 
     assert "does not allow the sandbox bwrap" in found.withheld()
+
+
+def test_no_orders_are_taken_once_the_day_s_money_is_spent_and_refused_ones_may_come_again_after_midnight(
+    tmp_path: Path,
+) -> None:
+    file, clock = tmp_path / "policy.toml", HandClock()
+    file.write_text("[spend]\nusd_per_day = 3\n")
+    found = live(file, clock)
+    assert found.withheld() == ""
+
+    DaySpending(tmp_path / "spending", clock).add(3.004)
+    clock.passed += 60
+    assert found.withheld() == f"3.00 of 3.00 USD spent today (spend.usd_per_day in {file}, line 2)"
+    assert found.age_s == 60
+
+    clock.passed += 24 * 3600
+    assert found.withheld() == ""
+    assert found.age_s == 0
