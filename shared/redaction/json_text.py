@@ -5,33 +5,51 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
+from shared.redaction import pieces
+
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
+_NUMBER = re.compile(r"\\n\d+(?:\\t|:)")
+_ESCAPE_WITH_NUMBER = re.compile(rf"(?P<number>{_NUMBER.pattern})|{_ESCAPE.pattern}", re.DOTALL)
 _OPEN = re.compile(r"(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|u[0-9a-fA-F]{0,3})?\Z")
 """What may follow a backslash at the end of a piece, so that the next one decides what they stand for."""
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class Unescaped:
-    """A text without its escapes, as a reader of the JSON sees it."""
+    """A text without white space and without its escapes, as a reader of the JSON sees it."""
 
-    def __init__(self, escaped: str) -> None:
+    def __init__(self, squeezed: str, *, numbered: bool = False) -> None:
+        """`squeezed` has no white space; what stands for white space is left out too.
+
+        `numbered`: numbers at the beginning of its lines are left out.
+        """
         parts, end = list[str](), 0
-        self._after: list[int] = []
+        self.places: list[int] = []
         """For each escape, the index of the first character after it in `text`."""
         self._removed = [0]
         length = 0
-        for found in _ESCAPE.finditer(escaped):
-            letter = _decoded(found)
-            parts += escaped[end : found.start()], letter
+        for found in (_ESCAPE_WITH_NUMBER if numbered else _ESCAPE).finditer(squeezed):
+            letter = "" if found.lastgroup else pieces.squeezed(_decoded(found))
+            parts += squeezed[end : found.start()], letter
             length += found.start() - end + len(letter)
             end = found.end()
-            self._after.append(length)
+            self.places.append(length)
             self._removed.append(end - length)
-        self.text = "".join([*parts, escaped[end:]])
+        self.text = "".join([*parts, squeezed[end:]])
 
     def place(self, index: int) -> int:
         """Where the character with this index of `text` begins in the escaped text."""
-        return index + self._removed[bisect_right(self._after, index)]
+        return index + self._removed[bisect_right(self.places, index)]
+
+    @staticmethod
+    def of(text: str) -> str:
+        """The text without its escapes, with its white space."""
+        return _ESCAPE.sub(_decoded, text)
+
+
+def has_numbers_behind_escapes(squeezed: str) -> bool:
+    """Whether lines begin with their number in a text that was written into JSON."""
+    return _NUMBER.search(squeezed) is not None
 
 
 class JsonText:
@@ -45,7 +63,7 @@ class JsonText:
         text = self._open + piece
         end = _open_from(text)
         self._open = text[end:]
-        return _ESCAPE.sub(_decoded, text[:end])
+        return Unescaped.of(text[:end])
 
     def flush(self) -> str:
         """Return an escape that was not completed."""

@@ -6,28 +6,31 @@ import re
 from bisect import bisect_right
 from itertools import accumulate
 
+_AT_ONCE = 1 << 15
+"""Characters that are split at once: the words of a long text would not fit into the processor's cache."""
 _INVISIBLE = "\0\N{SYMBOL FOR NULL}\N{REPLACEMENT CHARACTER}\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
 _HIDDEN = re.compile(f"[{_INVISIBLE}]")
 _BETWEEN = re.compile(rf"[\s{_INVISIBLE}]+")
-_LINE_NUMBER = re.compile(r"\n *\d+[\t:]")
-"""As tools put it before each line of a file."""
-_BETWEEN_NUMBERED = re.compile(rf"(?:{_LINE_NUMBER.pattern}|[\s{_INVISIBLE}])+")
+_BREAKS = re.compile(r"\n *\d+[\t:]"), re.compile(r"\\(?=\s)")
+"""What tools put before each line of a file, and what a shell wants at the end of a line that continues."""
+_BETWEEN_LINES = re.compile(rf"(?:{_BREAKS[0].pattern}|{_BREAKS[1].pattern}|[\s{_INVISIBLE}])+")
 
 
 def squeezed(text: str) -> str:
     """The text without these characters."""
-    words = "".join(text.split())
+    words = "".join(["".join(text[at : at + _AT_ONCE].split()) for at in range(0, len(text), _AT_ONCE)])
     return words if words.isascii() and "\0" not in words else _HIDDEN.sub("", words)
 
 
-def has_line_numbers(text: str) -> bool:
-    """Whether lines of the text begin with their numbers."""
-    return _LINE_NUMBER.search(text) is not None
+def line_breaks(text: str) -> list[int]:
+    """Where lines of the text begin with their number, or end with a backslash."""
+    # Each on its own: `re` finds a literal beginning fast, and no alternative.
+    return sorted(found.start() for pattern in _BREAKS for found in pattern.finditer(text))
 
 
-def without_line_numbers(text: str) -> str:
-    """The squeezed text without the numbers of its lines."""
-    return _BETWEEN_NUMBERED.sub("", text)
+def joined_lines(text: str) -> str:
+    """The squeezed text without the numbers of its lines and the backslashes at their ends."""
+    return squeezed(_BREAKS[1].sub("", _BREAKS[0].sub("\n", text)))
 
 
 def stripped(text: str) -> str:
@@ -38,10 +41,10 @@ def stripped(text: str) -> str:
 
 
 class GapMap:
-    """Where the characters of a squeezed text are in the text; `numbered`: of one without the numbers of its lines."""
+    """Where the characters of a squeezed text are in the text; `with_breaks`: of one whose lines are joined."""
 
-    def __init__(self, text: str, *, numbered: bool = False) -> None:
-        gaps = [found.span() for found in (_BETWEEN_NUMBERED if numbered else _BETWEEN).finditer(text)]
+    def __init__(self, text: str, *, with_breaks: bool = False) -> None:
+        gaps = [found.span() for found in (_BETWEEN_LINES if with_breaks else _BETWEEN).finditer(text)]
         self._removed = [0, *accumulate(end - start for start, end in gaps)]
         self._at = [start - removed for (start, _), removed in zip(gaps, self._removed, strict=False)]
         """For each gap, the index of the first squeezed character after it."""
@@ -49,3 +52,7 @@ class GapMap:
     def place(self, index: int) -> int:
         """The position of the squeezed character with this index."""
         return index + self._removed[bisect_right(self._at, index)]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The range from the first to the last of these squeezed characters."""
+        return self.place(start), self.place(end - 1) + 1

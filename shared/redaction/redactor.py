@@ -12,11 +12,12 @@ from typing import Any
 
 import ahocorasick
 
-from shared.redaction.json_text import JsonText, Unescaped
-from shared.redaction.pieces import GapMap, has_line_numbers, squeezed, stripped, without_line_numbers
-from shared.redaction.shapes import LONGEST_SHAPE, shaped, tokens
+from shared.redaction.json_text import JsonText
+from shared.redaction.pieces import GapMap, squeezed, stripped
+from shared.redaction.readings import Reading, plain_reading, readings
+from shared.redaction.shapes import BEGINNINGS, LONGEST_SHAPE, shaped, tokens
 from shared.redaction.spans import MARK, Span, joined, replaced
-from shared.redaction.spellings import is_distinct, spellings
+from shared.redaction.spellings import is_common, is_distinct, spellings, stated
 from shared.redaction.stream import StreamRedactor
 
 __all__ = ["MARK", "Redactor"]
@@ -28,8 +29,6 @@ _PACKED = "H4sI"
 _PACKED_TEXT = re.compile(rf"{_PACKED}[A-Za-z0-9+/_\-]{{8,}}")
 _PACKED_AT_END = re.compile(rf"{_PACKED}[A-Za-z0-9+/_\-\s]*\Z")
 _HELD_PACKED = 4096
-_ESCAPES_AT_MOST = 2
-"""How often a text in JSON may have been written into JSON again."""
 _UNPACKED_BYTES = 1_000_000
 _PACKED_AT_MOST = 32
 _WORD_AT_END = re.compile(r"\S*\Z")
@@ -42,16 +41,19 @@ class Redactor:
         self._forms: dict[str, set[str]] = {}
         """Every form by its text without white space: one pass of the automaton finds forms whole and in pieces."""
         self._in_pieces: set[str] = set()
-        for secret in secrets:
+        secrets = set(secrets)
+        common = {secret for secret in secrets if is_common(secret)}
+        self._stated = stated(common)
+        """Finds common values, where they are stated as secrets; None: there are none."""
+        for secret in secrets - common:
             for form in map(stripped, spellings(secret)):
                 if key := squeezed(form):
                     self._forms.setdefault(key, set()).add(form)
                     self._in_pieces.update([key] if is_distinct(key, secret) else [])
         self._automaton = ahocorasick.Automaton()
-        for key in self._forms:
+        for key in (*BEGINNINGS, *self._forms):
             self._automaton.add_word(key, key)
-        if self._forms:
-            self._automaton.make_automaton()
+        self._automaton.make_automaton()
         self._first = frozenset(key[0] for key in self._forms)
         self._longest = max((len(form) for forms in self._forms.values() for form in forms), default=0)
 
@@ -83,48 +85,48 @@ class Redactor:
 
     def spans(self, text: str) -> list[Span]:
         """Return the positions of secrets: sorted, overlapping ones joined."""
-        return joined([*self._known(text), *shaped(text)])
+        beginnings = set[str]()
+        known = list(self._known(text, beginnings))
+        return joined([*known, *shaped(text, beginnings)])
 
-    def open_from(self, text: str) -> int:
-        """Return the position from which `text` may be the beginning of a secret that is not yet complete."""
-        return min(self._hold_for_known(text), _hold_for_shapes(text), _hold_for_packed(text))
+    def open_from(self, text: str, start: int = 0) -> int:
+        """Return the position, from `start` on, at which a secret may begin that is not yet complete."""
+        return min(self._hold_for_known(text, start), _hold_for_shapes(text, start), _hold_for_packed(text, start))
 
-    def _known(self, text: str, escapes: int = _ESCAPES_AT_MOST) -> Iterator[Span]:
-        if not self._forms:
-            return
-        whole = squeezed(text)
-        yield from self._forms_in(text, whole)
-        if has_line_numbers(text):
-            yield from self._forms_in(text, without_line_numbers(text), numbered=True)
-        if _PACKED in whole:
-            yield from self._packed(text, whole)
-        if escapes and "\\" in text:
-            plain = Unescaped(text)
-            yield from ((plain.place(start), plain.place(end)) for start, end in self._known(plain.text, escapes - 1))
+    def _known(self, text: str, beginnings: set[str] | None = None) -> Iterator[Span]:
+        """Where the given secrets are. The beginnings of shapes that the text may contain are added to `beginnings`."""
+        for reading in readings(text, _SPREAD * self._longest) if self._forms else [plain_reading(text)]:
+            yield from self._forms_in(text, reading, beginnings)
+            yield from self._packed_in(reading)
+        if self._stated is not None:
+            yield from (match.span(1) for match in self._stated.finditer(text))
 
-    def _forms_in(self, text: str, whole: str, *, numbered: bool = False) -> Iterator[Span]:
-        places = None
-        for end, key in self._automaton.iter(whole):
-            places = places or GapMap(text, numbered=numbered)
-            span = places.place(end - len(key) + 1), places.place(end) + 1
-            if self._is_form(text, span, key):
-                yield span
+    def _forms_in(self, text: str, reading: Reading, beginnings: set[str] | None) -> Iterator[Span]:
+        for first, last in reading.parts(self._longest):
+            # A slice: the automaton copies the whole text that it is given.
+            for end, key in self._automaton.iter(reading.text[first:last]):
+                if key not in self._forms:
+                    if beginnings is not None:
+                        beginnings.add(key)
+                    continue
+                span = reading.span(first + end - len(key) + 1, first + end + 1)
+                if self._is_form(text[slice(*span)], reading, key):
+                    yield span
 
-    def _is_form(self, text: str, span: Span, key: str) -> bool:
+    def _is_form(self, part: str, reading: Reading, key: str) -> bool:
         """Whether a secret is there in one piece, or in pieces that are too unlikely to be there by chance."""
-        start, end = span
-        if key in self._in_pieces and end - start <= _SPREAD * len(key):
+        if key in self._in_pieces and len(part) <= _SPREAD * len(key):
             return True
-        return text[start:end] in self._forms[key]
+        return reading.written(part) in self._forms[key]
 
-    def _packed(self, text: str, whole: str) -> Iterator[Span]:
-        for found in islice(_PACKED_TEXT.finditer(whole), _PACKED_AT_MOST):
-            if self.knows(_unpacked(found.group())):
-                places = GapMap(text)
-                yield places.place(found.start()), places.place(found.end() - 1) + 1
+    def _packed_in(self, reading: Reading) -> Iterator[Span]:
+        if _PACKED in reading.text:
+            for found in islice(_PACKED_TEXT.finditer(reading.text), _PACKED_AT_MOST):
+                if self.knows(_unpacked(found.group())):
+                    yield reading.span(*found.span())
 
-    def _hold_for_known(self, text: str) -> int:
-        start = max(0, len(text) - _SPREAD * self._longest)
+    def _hold_for_known(self, text: str, start: int) -> int:
+        start = max(start, len(text) - _SPREAD * self._longest)
         tail = text[start:]
         rest = squeezed(tail)
         for position in range(max(0, len(rest) - self._longest), len(rest)):
@@ -135,15 +137,15 @@ class Redactor:
         return len(text)
 
 
-def _hold_for_packed(text: str) -> int:
+def _hold_for_packed(text: str, start: int) -> int:
     """Gzip is recognized as a whole only: it is held back from its beginning, if that is not too far away."""
-    found = _PACKED_AT_END.search(text, max(0, len(text) - _HELD_PACKED))
+    found = _PACKED_AT_END.search(text, max(start, len(text) - _HELD_PACKED))
     return found.start() if found else len(text)
 
 
-def _hold_for_shapes(text: str) -> int:
+def _hold_for_shapes(text: str, start: int) -> int:
     """Shapes contain no white space: only the last word can become one, up to the maximum length of a shape."""
-    word = _WORD_AT_END.search(text, max(0, len(text) - LONGEST_SHAPE))
+    word = _WORD_AT_END.search(text, max(start, len(text) - LONGEST_SHAPE))
     return word.start() if word else len(text)
 
 

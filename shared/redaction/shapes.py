@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 LONGEST_SHAPE = 1024
 """Maximum length of a match of any shape; a stream holds back at most this much for shapes."""
@@ -30,15 +30,23 @@ _TOKENS = [
 _PASSWORD = ("://", re.compile(r"://([^\s/@:\"'<>]{0,250}:[^\s/@\"'<>]{1,250})(?=@)"))
 
 
-def shaped(text: str) -> Iterator[tuple[int, int]]:
-    """The positions of tokens, and of users and passwords in URLs."""
-    for prefix, pattern in (*_TOKENS, _PASSWORD):
-        if prefix in text:
-            yield from (match.span(1) for match in pattern.finditer(text))
+BEGINNINGS = frozenset(prefix for prefix, _ in (*_TOKENS, _PASSWORD))
+"""One of these is in every text with a token or a password in a URL."""
+
+
+def shaped(text: str, beginnings: Container[str] = BEGINNINGS) -> Iterator[tuple[int, int]]:
+    """The positions of tokens, and of users and passwords in URLs; `beginnings` are those that the text may contain."""
+    return _found(text, (*_TOKENS, _PASSWORD), beginnings)
 
 
 def tokens(text: str) -> Iterator[tuple[int, int]]:
     """The positions of tokens alone: a URL with a password may be an example."""
-    for prefix, pattern in _TOKENS:
-        if prefix in text:
+    return _found(text, _TOKENS, BEGINNINGS)
+
+
+def _found(
+    text: str, shapes: Iterable[tuple[str, re.Pattern[str]]], beginnings: Container[str]
+) -> Iterator[tuple[int, int]]:
+    for prefix, pattern in shapes:
+        if prefix in beginnings and prefix in text:
             yield from (match.span(1) for match in pattern.finditer(text))

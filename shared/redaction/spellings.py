@@ -7,11 +7,16 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 4
 """Shorter values are not treated as secrets: they would match everywhere."""
+_WORD = 12
+_RARE = 6
+"""Shorter values, and words and numbers below `_WORD`, are in ordinary text by chance."""
+_STATED = r"(?i:pass(?:word|wd|phrase|code)?|secret|token|key|pwd|auth|credentials?|pin)[\w-]*"
+"""Names behind which a secret is stated."""
 _LONG = 8
 """From this length on, a value is also looked for in encodings that ordinary text may contain by chance."""
 _SHORTEST_ENCODED = 8
@@ -25,6 +30,21 @@ def spellings(secret: str) -> set[str]:
     if len(secret) >= _LONG:
         forms |= {*_by_character(secret), *_in_bytes(_bytes(secret)), secret[::-1]}
     return forms | _in_base64(_bytes(secret))
+
+
+def is_common(secret: str) -> bool:
+    """Whether a value may be in ordinary text by chance: `test`, `password`, `8080`. Hiding it there hides the text."""
+    is_word = (secret.isalpha() or secret.isdecimal()) and len(secret) < _WORD
+    return (is_word or len(secret) < _RARE) and not any(map(str.isspace, secret))
+
+
+def stated(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    """Finds values (group 1) where they are stated as secrets: `password = "…"`, `--token …`; None without values."""
+    forms = sorted({form for secret in secrets for form in spellings(secret)}, key=len, reverse=True)
+    if not forms:
+        return None
+    values = "|".join(map(re.escape, forms))
+    return re.compile(rf"{_STATED}[\"'\]]*(?:\s{{0,3}}[:=]>?\s{{0,3}}|\s)[\"'(\[]*({values})(?!\w)")
 
 
 def is_distinct(form: str, secret: str) -> bool:

@@ -7,12 +7,14 @@ from typing import Protocol
 from shared.redaction.json_text import JsonText
 from shared.redaction.spans import Span, joined, replaced
 
+_BEFORE = 64
+
 
 class Finder(Protocol):
     """What finds secrets in a text, and their possible beginnings at its end."""
 
     def spans(self, text: str) -> list[Span]: ...
-    def open_from(self, text: str) -> int: ...
+    def open_from(self, text: str, start: int) -> int: ...
 
 
 class StreamRedactor:
@@ -27,7 +29,7 @@ class StreamRedactor:
         self._decoder = decoder
         self._pending = ""
         self._before = ""
-        """The last released character: whether a token can begin depends on the character before it."""
+        """The last released characters: whether a secret begins may depend on what is before it."""
         self._covered = 0
         """Number of pending characters that belong to a secret that was already replaced."""
 
@@ -43,12 +45,12 @@ class StreamRedactor:
         known = self._before + self._pending + text
         lead = len(self._before)
         spans = joined([*self._redactor.spans(known), *self._covering(lead)])
-        cut = len(known) if at_end else max(lead, self._redactor.open_from(known))
+        cut = len(known) if at_end else self._redactor.open_from(known, lead)
         shown = replaced(known[:cut], [(a, min(b, cut)) for a, b in spans if a < cut], start=lead, skip=self._covered)
         # A span that begins before the cut already has its mark, and so does the one that covers the beginning.
         reaching = [b for a, b in spans if b > cut and (a < cut or (self._covered and a <= lead))]
         self._covered = max(reaching, default=cut) - cut
-        self._before = known[cut - 1 : cut] if cut else ""
+        self._before = known[max(0, cut - _BEFORE) : cut]
         self._pending = known[cut:]
         return shown
 

@@ -136,7 +136,7 @@ HEADER = """\
 
 def measure(histories: Sequence[int], calls: int) -> list[Row]:
     """Measure a row for each length. The kinds of call alternate, so a busy machine slows all of them alike."""
-    with _endpoint() as url, ExitStack() as stack:
+    with endpoint([_REPLY]) as url, ExitStack() as stack:
         # One model for each length, because a model remembers one conversation.
         models = [stack.enter_context(closing(_model(url))) for _ in histories]
         kinds = [
@@ -218,11 +218,11 @@ def _history(steps: int) -> list[Message]:
 
 
 @contextmanager
-def _endpoint() -> Iterator[str]:
-    """The scripted model in a separate process, so that its work does not count as ours."""
+def endpoint(replies: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The address of the scripted model in a separate process, so that its work does not count as ours."""
     with tempfile.TemporaryDirectory() as directory:
         script = Path(directory) / "script.json"
-        script.write_text(json.dumps([_REPLY]))
+        script.write_text(json.dumps(replies))
         command = [sys.executable, "-m", "drone.model.scripted.server", "--script", str(script)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None

@@ -130,6 +130,8 @@ class Bench:
         self.blobs: dict[str, bytes] = {}
         self.checkpoint_store: CheckpointStore | None = None
         self.secrets: Redactor | None = None
+        self.redactor = Redactor()
+        """Of the recorder."""
         self.workspaces = directory / "workspace"
 
     def run(self, model_url: str) -> RunEnded:
@@ -168,7 +170,7 @@ class Bench:
         with journal.opened(self.directory / "journal", identity, clock) as writer:
             context = RunContext(
                 boot_id="b" * 12,
-                recorder=JournalRecorder(writer, KeptLink(self._does), Redactor()),
+                recorder=JournalRecorder(writer, KeptLink(self._does), self.redactor),
                 controls=self.controls,
                 clock=clock,
                 sandbox=sandbox,
