@@ -5,13 +5,15 @@ Works on bytes, so that everything outside the edit is unchanged: encoding, line
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from drone.agent.values import ToolResult
 from drone.tools.arguments import EditorArguments
-from drone.tools.file_write import as_bytes, replace_content
-from drone.tools.paths import check_writable, open_file, resolve, shown
+from drone.tools.beneath import check_writable, directory_of, open_in, replace_content
+from drone.tools.file_write import as_bytes
+from drone.tools.paths import Place, locate, shown
 from drone.tools.wrong_use import WrongUse
 
 LARGEST = 10 * 1024 * 1024
@@ -32,33 +34,35 @@ class Editor:
     edits: dict[Path, _Edit] = field(default_factory=dict)
 
     def __call__(self, call: EditorArguments) -> ToolResult:
-        path = resolve(self.workspace, call.path)
-        check_writable(path, call.path)
-        before = _content(path, call.path)
-        if call.command == "undo_edit":
-            return self._undo(path, before)
-        after, line = _replaced(before, call) if call.command == "str_replace" else _inserted(before, call)
-        replace_content(path, after)
-        self.edits[path] = _Edit(before, after)
-        return ToolResult(f"edited {shown(self.workspace, path)}; it now reads:\n{_around(after, line)}")
+        place = locate(self.workspace, call.path)
+        # The same directory for reading and writing, even if another one takes its name meanwhile.
+        with directory_of(place) as directory:
+            check_writable(directory, place)
+            before = _content(directory, place)
+            if call.command == "undo_edit":
+                return self._undo(directory, place, before)
+            after, line = _replaced(before, call) if call.command == "str_replace" else _inserted(before, call)
+            replace_content(directory, place, after)
+        self.edits[place.path] = _Edit(before, after)
+        return ToolResult(f"edited {shown(self.workspace, place.path)}; it now reads:\n{_around(after, line)}")
 
-    def _undo(self, path: Path, now: bytes) -> ToolResult:
-        name = shown(self.workspace, path)
-        edit = self.edits.get(path)
+    def _undo(self, directory: int, place: Place, now: bytes) -> ToolResult:
+        name = shown(self.workspace, place.path)
+        edit = self.edits.get(place.path)
         if edit is None:
             raise WrongUse(f"no edit of {name!r} to undo; only the last edit can be undone")
         if edit.after != now:
             raise WrongUse(f"{name!r} was changed by something else since its last edit; fix it with str_replace")
-        replace_content(path, edit.before)
-        del self.edits[path]
+        replace_content(directory, place, edit.before)
+        del self.edits[place.path]
         return ToolResult(f"undid the last edit of {name}")
 
 
-def _content(path: Path, given: str) -> bytes:
-    with open_file(path, given) as file:
+def _content(directory: int, place: Place) -> bytes:
+    with os.fdopen(open_in(directory, place), "rb") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise WrongUse(f"{given!r} is larger than {LARGEST:,} bytes; edit it with shell, for example with sed")
+        raise WrongUse(f"{place.given!r} is larger than {LARGEST:,} bytes; edit it with shell, for example with sed")
     return content
 
 

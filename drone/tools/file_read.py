@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import count, islice
 from operator import attrgetter
-from pathlib import Path
 from typing import BinaryIO
 
 from drone.agent.values import ToolResult
 from drone.sandbox.protocol import Check
 from drone.tools.arguments import FileReadArguments, GlobArguments, GrepArguments
-from drone.tools.paths import open_file
+from drone.tools.beneath import directory_of, open_in
 from drone.tools.search import ENTRIES, Search
 from drone.tools.wrong_use import WrongUse
 from shared.redaction import cut_short
@@ -41,11 +41,15 @@ class FileRead:
             return self.search.grep(GrepArguments(pattern=call.search_pattern, path=call.path))
         if call.mode == "find":
             return self.search.glob(GlobArguments(pattern=call.search_pattern or "**", path=call.path, sort="name"))
-        path = self.search.resolve(call.path)
-        if path.is_dir():
-            return ToolResult(_listing(path))
+        place = self.search.locate(call.path)
         first, last = _range(call)
-        with open_file(path, call.path) as file:
+        with ExitStack() as opened:
+            directory = opened.enter_context(directory_of(place))
+            descriptor = open_in(directory, place)
+            opened.callback(os.close, descriptor)
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                return ToolResult(_listing(descriptor))
+            file = opened.enter_context(os.fdopen(descriptor, "rb", closefd=False))
             return ToolResult(self._lines(file, call.path, first, last))
 
     def _lines(self, file: BinaryIO, given: str, first: int, last: int | None) -> str:
@@ -104,23 +108,23 @@ def _numbered(lines: Iterator[str], first: int) -> tuple[str, int, bool]:
     return "\n".join(pieces), number, False
 
 
-def _listing(path: Path) -> str:
-    """The entries of a directory: directories with a slash, links with their target, files with their size."""
+def _listing(directory: int) -> str:
+    """The entries of an open directory: directories with a slash, links with their target, files with their size."""
     number = count()
-    with os.scandir(path) as entries:
+    with os.scandir(directory) as entries:
         # Even with a million entries, only those that are shown are kept.
         first = nsmallest(5 * ENTRIES, (entry for entry in entries if next(number) >= 0), key=attrgetter("name"))
-    lines = [_entry_line(entry) for entry in first]
+    lines = [_entry_line(directory, entry) for entry in first]
     if (more := next(number) - len(lines)) > 0:
         lines.append(f"(and {more:,} more)")
     return "\n".join(lines) or "(the directory is empty)"
 
 
-def _entry_line(entry: os.DirEntry[str]) -> str:
+def _entry_line(directory: int, entry: os.DirEntry[str]) -> str:
     name = _printable(entry.name)
     try:
         if entry.is_symlink():
-            return f"{name} -> {_printable(str(Path(entry.path).readlink()))}"
+            return f"{name} -> {_printable(os.readlink(entry.name, dir_fd=directory))}"
         if entry.is_dir(follow_symlinks=False):
             return f"{name}/"
         status = entry.stat(follow_symlinks=False)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import stat
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from drone.agent.values import ToolResult
 from drone.tools.arguments import FileWriteArguments
-from drone.tools.paths import check_writable, resolve, shown
+from drone.tools.beneath import check_writable, made_directory_of, replace_content
+from drone.tools.paths import locate, shown
 from drone.tools.wrong_use import WrongUse
 
 
@@ -22,12 +19,12 @@ class FileWrite:
     workspace: Path
 
     def __call__(self, call: FileWriteArguments) -> ToolResult:
-        path = resolve(self.workspace, call.path)
-        check_writable(path, call.path)
+        place = locate(self.workspace, call.path)
         content = as_bytes(call.content, "content")
-        _make_directory(path.parent)
-        replace_content(path, content)
-        return ToolResult(f"wrote {len(content):,} bytes to {shown(self.workspace, path)}")
+        with made_directory_of(place) as directory:
+            check_writable(directory, place)
+            replace_content(directory, place, content)
+        return ToolResult(f"wrote {len(content):,} bytes to {shown(self.workspace, place.path)}")
 
 
 def as_bytes(text: str, argument: str) -> bytes:
@@ -41,40 +38,3 @@ def as_bytes(text: str, argument: str) -> bytes:
         raise WrongUse(
             f"`{argument}` contains half of a surrogate pair at character {error.start}; remove it"
         ) from error
-
-
-def replace_content(path: Path, content: bytes) -> None:
-    """Replace the content atomically: a full disk leaves the old file unchanged. The file keeps its mode and owner.
-
-    A new file belongs to the owner of its directory. Raises WrongUse when that is not possible.
-    """
-    old = path.stat() if path.exists() else None
-    fresh = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
-    try:
-        with fresh.open("xb") as file:
-            file.write(content)
-            _own_like(file.fileno(), old or path.parent.stat())
-            if old is not None:
-                os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
-        fresh.replace(path)
-    except BaseException as error:
-        with suppress(OSError):
-            fresh.unlink()
-        if isinstance(error, OSError):
-            # The error names the requested file, not the temporary one next to it.
-            raise WrongUse(f"{path.name!r} cannot be written: {error.strerror}; it is unchanged") from error
-        raise
-
-
-def _make_directory(path: Path) -> None:
-    """Make a directory and its parents; each belongs to the owner of the one above it."""
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(exist_ok=True)
-        _own_like(each, each.parent.stat())
-
-
-def _own_like(target: Path | int, other: os.stat_result) -> None:
-    """Only root can: on its drones, the workspace belongs to the account of the commands."""
-    if os.geteuid() == 0:
-        os.chown(target, other.st_uid, other.st_gid)

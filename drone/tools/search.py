@@ -12,7 +12,7 @@ from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check
 from drone.tools import tree
 from drone.tools.arguments import GlobArguments, GrepArguments
-from drone.tools.paths import is_special, resolve, shown
+from drone.tools.paths import Place, is_special, locate, shown
 from drone.tools.wrong_use import WrongUse
 
 ENTRIES = 200
@@ -37,7 +37,7 @@ class Search:
 
         The expression is matched inside the sandbox: one that never finishes ends with its command.
         """
-        path = self.resolve(call.path)
+        path = self.locate(call.path).path
         if is_special(path):
             raise WrongUse(f"{call.path!r} is a FIFO, a device or a socket; it cannot be searched")
         if not path.exists():
@@ -54,15 +54,15 @@ class Search:
 
     def glob(self, call: GlobArguments) -> ToolResult:
         """Return matching paths, at most ENTRIES."""
-        path = self.resolve(call.path)
+        path = self.locate(call.path).path
         if not path.is_dir():
             raise WrongUse(f"{call.path!r} is not a directory; give a directory, and the name as the pattern")
         pattern = call.pattern.removeprefix(f"{path}/")
         return self._run(path, do="glob", pattern=pattern, newest_first=call.sort == "newest", most=ENTRIES)
 
-    def resolve(self, given: str) -> Path:
+    def locate(self, given: str) -> Place:
         """Raises WrongUse for a path that may not be read."""
-        return resolve(self.workspace, given, self.readable)
+        return locate(self.workspace, given, self.readable)
 
     def _run(self, path: Path, **wanted: object) -> ToolResult:
         directory = path if path.is_dir() else path.parent

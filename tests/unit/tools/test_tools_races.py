@@ -1,0 +1,182 @@
+"""The file tools beside a process that exchanges directories for symlinks: nothing outside is read or written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.toolboxes import Call, call, workspace
+
+__all__ = ["call", "workspace"]
+
+SECONDS = 2.0
+SECRET = "decoy-of-the-owner"
+EXCHANGE = """
+import ctypes, sys
+exchange = ctypes.CDLL(None).renameat2
+one, other = (path.encode() for path in sys.argv[1:])
+print("ready", flush=True)
+while exchange(-100, one, -100, other, 2) == 0:
+    pass
+"""
+"""-100 is AT_FDCWD, and 2 is RENAME_EXCHANGE."""
+
+
+@pytest.fixture
+def outside(workspace: Path) -> Path:
+    """A directory with one file, to which no path in the workspace may lead."""
+    path = workspace.parent / "outside"
+    path.mkdir()
+    (path / "file").write_text(SECRET)
+    return path
+
+
+@pytest.fixture
+def racer(workspace: Path, outside: Path) -> Iterator[None]:
+    """A process that exchanges the directory `sub`, which has a file, and a symlink to `outside`, without a pause."""
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "file").write_text("inside")
+    (workspace / "link").symlink_to(outside)
+    names = [str(workspace / name) for name in ("sub", "link")]
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", EXCHANGE, *names], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if line != b"ready\n":
+        process.wait()
+        pytest.skip("this system has no renameat2")
+    yield
+    raced = process.poll() is None
+    process.kill()
+    process.communicate()
+    assert raced, "the racer ended before the test"
+
+
+def repeated(call: Call, name: str, **arguments: Any) -> list[str]:
+    """The answers that a tool gives in SECONDS."""
+    answers = []
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        answers.append(call(name, **arguments).output)
+    return answers
+
+
+@pytest.mark.usefixtures("racer")
+@pytest.mark.parametrize("path", ["sub/file", "sub"])
+def test_no_read_is_led_outside(call: Call, outside: Path, path: str) -> None:
+    (outside / SECRET).touch()
+
+    answers = repeated(call, "file_read", path=path)
+
+    assert {SECRET in answer for answer in answers} == {False}
+    assert any("inside" in answer or "file  (6 bytes)" in answer for answer in answers)
+
+
+@pytest.mark.usefixtures("racer")
+@pytest.mark.parametrize("path", ["sub/file", "sub/new", "sub/deep/new"])
+def test_no_write_is_led_outside(call: Call, outside: Path, path: str) -> None:
+    answers = repeated(call, "file_write", path=path, content="written")
+
+    assert found_in(outside) == {"file": SECRET}
+    assert any(answer.startswith("wrote 7 bytes") for answer in answers)
+
+
+@pytest.mark.usefixtures("racer")
+def test_no_edit_is_led_outside(call: Call, outside: Path) -> None:
+    answers = repeated(call, "editor", command="insert", path="sub/file", insert_line=1, new_str="edited")
+
+    assert found_in(outside) == {"file": SECRET}
+    assert {SECRET in answer for answer in answers} == {False}
+    assert any(answer.startswith("edited sub/file") for answer in answers)
+
+
+def found_in(directory: Path) -> dict[str, str]:
+    """The files of a directory with their content, and the names of others."""
+    return {path.name: path.read_text() if path.is_file() else "" for path in directory.iterdir()}
+
+
+OUTSIDE = (
+    "{outside}/file",
+    "{outside}/new",
+    "{outside}",
+    "../outside/file",
+    "sub/../../outside/new",
+    "sub/../../outside/new/",
+    "{work}/../outside/file",
+    "{work}-beside/new",
+    "to-file",
+    "to-file/",
+    "to-parent/file",
+    "to-parent/new",
+    "to-parent/deep/new",
+    "sub/relative/outside/new",
+    "dangling",
+    "dangling/",
+    "dangling/new",
+    "chain/new",
+    "/proc/self/root{outside}/file",
+    "/proc/self/cwd/../../outside/new",
+    "/dev/fd/{descriptor}",
+    "/proc/self/fd/{directory}/new",
+    "to-root{outside}/new",
+    "//{outside}/new",
+)
+
+
+@pytest.mark.parametrize("form", OUTSIDE)
+def test_no_form_of_a_path_writes_outside(
+    call: Call, workspace: Path, outside: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "to-file").symlink_to(outside / "file")
+    (workspace / "to-parent").symlink_to("../outside")
+    (workspace / "sub" / "relative").symlink_to("../..")
+    (workspace / "dangling").symlink_to(outside / "missing")
+    (workspace / "chain").symlink_to("to-parent")
+    (workspace / "to-root").symlink_to("/proc/self/root")
+    monkeypatch.chdir(workspace / "sub")
+    with (outside / "file").open() as file:
+        directory = os.open(outside, os.O_RDONLY)
+        path = form.format(outside=outside, work=workspace, descriptor=file.fileno(), directory=directory)
+        answers = [
+            call("file_write", path=path, content="written"),
+            call("editor", command="insert", path=path, insert_line=1, new_str="written"),
+            call("file_read", path=path),
+        ]
+        os.close(directory)
+
+    assert all(answer.is_error and SECRET not in answer.output for answer in answers)
+    assert found_in(outside) == {"file": SECRET}
+    assert sorted(path.name for path in workspace.parent.iterdir()) == ["outside", "work"]
+
+
+@pytest.mark.parametrize(
+    "path", ["sub/file", "{work}/sub/file", "link/file", "to-file", "chain", "{work}/link/../sub/file"]
+)
+def test_symlinks_and_absolute_paths_inside_still_lead_to_the_file(call: Call, workspace: Path, path: str) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "file").write_text("one\n")
+    (workspace / "link").symlink_to("sub")
+    (workspace / "to-file").symlink_to(workspace / "sub" / "file")
+    (workspace / "chain").symlink_to("link/../to-file")
+    given = path.format(work=workspace)
+
+    call("editor", command="str_replace", path=given, old_str="one", new_str="two")
+    call("file_write", path=given, content=f"{call('file_read', path=given).output.split()[-1]} three")
+
+    assert (workspace / "sub" / "file").read_text() == "two three"
+    assert {path.name for path in workspace.iterdir() if path.is_symlink()} == {"link", "to-file", "chain"}
+
+
+def test_directories_that_cannot_be_listed_are_entered(call: Call, workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "file").write_text("one")
+    (workspace / "sub").chmod(0o300)
+
+    assert call("file_read", path="sub/file").output == "     1\tone"
