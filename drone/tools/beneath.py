@@ -1,8 +1,7 @@
 """Opens and replaces files in the workspace by way of open directories, without following any symlink.
 
-A place has no symlink in its path when it is resolved, but a process of the model can exchange a directory for one a
-moment later. So each directory is opened in the one before it, and everything happens relative to the last one: a
-symlink on the way is an error, and a directory that is moved or replaced meanwhile stays the one that was opened.
+A place has no symlink in its path when it is resolved. If a process of the model has exchanged a directory for one
+since, entering it is an error; everything else happens relative to the directory that was entered.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from drone.sandbox.entering import descend, enter
 from drone.tools.paths import Place, is_special_mode
 from drone.tools.wrong_use import WrongUse
 
 # Without O_NONBLOCK, opening a FIFO would wait for a writer.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_PATH, which macOS does not have, also enters directories that may be searched but not read.
-_ENTER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _RIGHTS = 0o777
@@ -29,7 +27,7 @@ _RIGHTS = 0o777
 def directory_of(place: Place) -> Iterator[int]:
     """The open directory of a file to read or change. Raises WrongUse if there is none."""
     try:
-        directory = _entered(place, make=False)
+        directory = descend(place.root, place.directories)
     except OSError as error:
         raise _unreadable(place, error) from error
     try:
@@ -45,7 +43,7 @@ def made_directory_of(place: Place) -> Iterator[int]:
     Each new directory belongs to the owner of the one above it. Raises WrongUse if that is not possible.
     """
     try:
-        directory = _entered(place, make=True)
+        directory = descend(place.root, place.directories, _made)
     except OSError as error:
         raise _unwritable(place, error) from error
     try:
@@ -111,21 +109,10 @@ def replace_content(directory: int, place: Place, content: bytes) -> None:
         raise
 
 
-def _entered(place: Place, *, make: bool) -> int:
-    """Walk from the root to the directory of the file."""
-    where = os.open(place.root, _ENTER)
-    for name in place.directories:
-        around = where
-        try:
-            where = _made(name, around) if make else os.open(name, _ENTER, dir_fd=around)
-        finally:
-            os.close(around)
-    return where
-
-
 def _made(name: str, around: int) -> int:
+    """Enter a directory, which is made if it is missing."""
     with suppress(FileNotFoundError):
-        return os.open(name, _ENTER, dir_fd=around)
+        return enter(name, around)
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=around)
         made = os.open(name, _READ | os.O_DIRECTORY, dir_fd=around)
@@ -133,7 +120,7 @@ def _made(name: str, around: int) -> int:
             _own_like(made, os.fstat(around))
         finally:
             os.close(made)
-    return os.open(name, _ENTER, dir_fd=around)
+    return enter(name, around)
 
 
 def _own_like(descriptor: int, other: os.stat_result) -> None:

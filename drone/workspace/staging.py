@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from drone.sandbox.entering import descend
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed
 
@@ -68,9 +69,26 @@ def remove_special_files(work: Path) -> list[str]:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
             elif not (entry.is_symlink() or entry.is_file(follow_symlinks=False)):
-                Path(entry.path).unlink()
-                removed.append(os.path.relpath(entry.path, work))
+                name = os.path.relpath(entry.path, work)
+                if _removed(work, name):
+                    removed.append(name)
     return removed
+
+
+def _removed(work: Path, name: str) -> bool:
+    """Remove a file inside `work`: not outside, where a directory that became a symlink meanwhile would lead."""
+    *directories, last = name.split("/")
+    try:
+        around = descend(work, directories)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        os.unlink(last, dir_fd=around)
+    except FileNotFoundError:
+        return False
+    finally:
+        os.close(around)
+    return True
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:

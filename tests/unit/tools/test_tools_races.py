@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,21 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.racers import exchanging
 from tests.support.toolboxes import Call, call, workspace
 
 __all__ = ["call", "workspace"]
 
 SECONDS = 2.0
 SECRET = "decoy-of-the-owner"
-EXCHANGE = """
-import ctypes, sys
-exchange = ctypes.CDLL(None).renameat2
-one, other = (path.encode() for path in sys.argv[1:])
-print("ready", flush=True)
-while exchange(-100, one, -100, other, 2) == 0:
-    pass
-"""
-"""-100 is AT_FDCWD, and 2 is RENAME_EXCHANGE."""
 
 
 @pytest.fixture
@@ -44,18 +34,8 @@ def racer(workspace: Path, outside: Path) -> Iterator[None]:
     (workspace / "sub").mkdir()
     (workspace / "sub" / "file").write_text("inside")
     (workspace / "link").symlink_to(outside)
-    names = [str(workspace / name) for name in ("sub", "link")]
-    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", EXCHANGE, *names], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if line != b"ready\n":
-        process.wait()
-        pytest.skip("this system has no renameat2")
-    yield
-    raced = process.poll() is None
-    process.kill()
-    process.communicate()
-    assert raced, "the racer ended before the test"
+    with exchanging(workspace / "sub", workspace / "link"):
+        yield
 
 
 def repeated(call: Call, name: str, **arguments: Any) -> list[str]:
