@@ -33,6 +33,10 @@ class RecordedShell:
         return self.sandbox.warning
 
     @property
+    def network_rule(self) -> str:
+        return self.sandbox.network_rule
+
+    @property
     def user(self) -> int | None:
         return self.sandbox.user
 

@@ -20,7 +20,7 @@ from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, own_python, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
-from drone.sandbox.network import Network
+from drone.sandbox.network import MACHINES_OWN, Network
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources
@@ -55,6 +55,10 @@ class Bubblewrap:
     kind: str = "bwrap"
     python: str = field(default_factory=own_python)
     warning: str = ""
+
+    @property
+    def network_rule(self) -> str:
+        return self.network.access.rule if self.network else MACHINES_OWN
 
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Bubblewrap:
         return replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))

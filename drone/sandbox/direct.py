@@ -15,6 +15,7 @@ from drone.sandbox.account import is_root
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, own_python, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
+from drone.sandbox.network import MACHINES_OWN
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources
@@ -44,6 +45,10 @@ class Direct:
     kind: str = "none"
     python: str = field(default_factory=own_python)
     warning: str = field(default_factory=warning_of)
+
+    @property
+    def network_rule(self) -> str:
+        return MACHINES_OWN
 
     @property
     def user(self) -> int | None:

@@ -80,6 +80,11 @@ class Sandbox(Protocol):
         ...
 
     @property
+    def network_rule(self) -> str:
+        """What commands can reach, in a sentence for the model."""
+        ...
+
+    @property
     def user(self) -> int | None:
         """The account that must own the workspace, on a drone that root runs; None on others."""
         ...

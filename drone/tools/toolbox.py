@@ -173,7 +173,7 @@ def _changing(workspace: Path, shell: Shell) -> list[BuiltinTool]:
     return [
         BuiltinTool("file_write", _FILE_WRITE, FileWriteArguments, FileWrite(workspace)),
         BuiltinTool("editor", _EDITOR, EditorArguments, Editor(workspace)),
-        BuiltinTool("shell", _shell_description(shell.command_timeout), ShellArguments, shell),
+        BuiltinTool("shell", _shell_description(shell), ShellArguments, shell),
     ]
 
 
@@ -181,13 +181,14 @@ def _submit(call: SubmitArguments) -> ToolResult:
     raise Submitted(outcome=Outcome(ExitStatus.SUBMITTED, "The model submitted its work.", call.summary))
 
 
-def _shell_description(command_timeout: float) -> str:
-    limit = f"time limit {command_timeout:g} s unless `timeout` is given" if command_timeout else "no time limit"
+def _shell_description(shell: Shell) -> str:
+    seconds = shell.command_timeout
+    limit = f"time limit {seconds:g} s unless `timeout` is given" if seconds else "no time limit"
     return (
         f"Run a command line in the workspace ({limit}). Each call is a new shell: directory and variables do not "
         "persist, and nothing keeps running after it. Returns stdout and stderr as one text, then the return code; if "
         "longer than 10,000 characters, only the head and the tail. If the first output line is "
-        f"{SUBMIT_LINE}, the rest is submitted."
+        f"{SUBMIT_LINE}, the rest is submitted. {shell.sandbox.network_rule}"
     )
 
 

@@ -42,8 +42,8 @@ class Containers:
 
     def __init__(self, find: Callable[[], Engine], access: NetworkAccess, limits: ResourceLimits) -> None:
         """`find` returns the engine, or raises FleetFault."""
-        self.limits = limits
-        self._find, self._access = find, access
+        self.limits, self.access = limits, access
+        self._find = find
         self._lock = threading.Lock()
         self._running: dict[Mounts, RunningContainer] = {}
 
@@ -57,7 +57,7 @@ class Containers:
             found = self._running.get(mounts)
             if found is None or not found.is_running():
                 self._close(mounts)
-                found = self._running[mounts] = RunningContainer(self.engine, mounts, self._access, self.limits)
+                found = self._running[mounts] = RunningContainer(self.engine, mounts, self.access, self.limits)
                 opened.add(self)
             return found
 
@@ -92,6 +92,10 @@ class ContainerSandbox:
     python: str = "python3"
     """The image's."""
     warning: str = ""
+
+    @property
+    def network_rule(self) -> str:
+        return self.containers.access.rule
 
     @property
     def user(self) -> int | None:

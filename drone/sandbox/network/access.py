@@ -13,6 +13,8 @@ from shared.addresses import is_inside
 AccessKind = Literal["none", "public", "hosts", "host"]
 KINDS: tuple[AccessKind, ...] = get_args(AccessKind)
 WEB_PORTS = (80, 443)
+SHOWN_HOSTS = 20
+MACHINES_OWN = "Network: everything that this machine can reach, also by ssh, UDP and on other ports."
 Resolve = Callable[[str, int], Sequence[str]]
 """The current addresses of a host. Raises OSError or UnicodeError."""
 
@@ -40,6 +42,25 @@ class NetworkAccess:
     """The fleet's own servers: never reached, at any address, unless they are listed."""
     chosen: bool = False
     """Whether the owner wrote it down; a default that does not work here is replaced by `host`."""
+
+    @property
+    def rule(self) -> str:
+        """What commands can reach, for the model: the same bytes as long as the policy is the same."""
+        if self.kind == "host":
+            return MACHINES_OWN
+        others = "ssh, UDP and other ports do not lead out"
+        if self.kind == "none":
+            return f"Network: none; HTTP, {others}."
+        listed = ", ".join(self.hosts[:SHOWN_HOSTS])
+        if len(self.hosts) > SHOWN_HOSTS:
+            listed += f" and {len(self.hosts) - SHOWN_HOSTS} more"
+        if self.kind == "hosts":
+            return f"Network: only {listed or 'no host'}, through the proxy in https_proxy; other hosts, {others}."
+        also = f", and {listed}" if listed else ""
+        return (
+            f"Network: HTTP and HTTPS (ports 80 and 443) on the public web{also}, through the proxy in https_proxy; "
+            f"{others}, so use https:// for git."
+        )
 
     def addresses(self, host: str, port: int, resolve: Resolve = resolve) -> Sequence[str]:
         """Where to connect for a host and port: connect to one of these and to nothing else. Raises Refusal.

@@ -112,6 +112,42 @@ def test_plan_mode_has_no_tools_that_write(repo: Path, talking: ScriptedServer) 
     assert "file_write" not in names
 
 
+PROXIED = "through the proxy in https_proxy"
+NO_OTHERS = "ssh, UDP and other ports do not lead out"
+RULES = {
+    'access = "public"': ["HTTP and HTTPS (ports 80 and 443) on the public web", PROXIED, NO_OTHERS],
+    'access = "public"\nhosts = ["git.example.org"]': ["on the public web, and git.example.org", PROXIED, NO_OTHERS],
+    'access = "hosts"\nhosts = ["git.example.org", "192.0.2.7:3000"]': [
+        "Network: only git.example.org, 192.0.2.7:3000",
+        PROXIED,
+        NO_OTHERS,
+    ],
+    'access = "none"': ["Network: none", NO_OTHERS],
+    'access = "host"': ["everything that this machine can reach, also by ssh, UDP and on other ports"],
+}
+
+
+@pytest.mark.usefixtures("bwrap")
+@pytest.mark.parametrize("rule", RULES)
+def test_the_first_request_says_once_what_commands_can_reach(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, talking: ScriptedServer, rule: str
+) -> None:
+    (tmp_path / "policy.toml").write_text(f"[network]\n{rule}\n")
+    monkeypatch.setenv("DRONE_POLICY", str(tmp_path / "policy.toml"))
+
+    work(repo, talking)
+
+    (shell,) = (tool["function"] for tool in talking.requests[0]["tools"] if tool["function"]["name"] == "shell")
+    assert [words for words in RULES[rule] if words not in shell["description"]] == []
+    assert json.dumps(talking.requests[0]).count("Network: ") == 1
+
+
+def test_the_first_request_says_where_nothing_limits_the_network(repo: Path, talking: ScriptedServer) -> None:
+    work(repo, talking, sandbox="none")
+
+    assert "everything that this machine can reach" in json.dumps(talking.requests[0]["tools"])
+
+
 def test_the_owners_limits_hold_in_a_run(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted: ScriptedFactory
 ) -> None:

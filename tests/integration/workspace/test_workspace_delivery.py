@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.sandbox import choose
+from drone.sandbox import Sandbox, choose
 from drone.workspace import Delivery, Workspace, Workspaces
 from drone.workspace.git import Git, GitFailed
 from tests.support.repositories import (
@@ -334,11 +334,18 @@ def test_git_that_fails_or_hangs_is_an_error_with_its_words(tmp_path: Path) -> N
         Git({**os.environ, "GIT_SSH_COMMAND": "sleep 30; :"}).text("ls-remote", "ssh://x/y", seconds=0.5)
 
 
-def test_the_sandbox_sees_neither_the_drones_git_dir_nor_other_sessions(workspace: Workspace) -> None:
-    root = workspace.session.directory.parent.parent
-    result = shell(workspace.sandbox, workspace.path, f"ls {workspace.session.directory} {root} {root}/mirrors/*; true")
+def test_the_sandbox_sees_neither_the_drones_git_dir_nor_other_sessions(
+    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, remote: Path, bwrap: Sandbox
+) -> None:
+    workspaces = workspaces_in(tmp_path / "workspace", drone_git, bwrap)
+    workspace = workspaces.prepare(work_order(remote, order_id="0rder0rder00"), lambda run, sha: b"", lambda: None)
+    session = workspace.session.directory
+    line = f"ls -A {session}; echo '>'; ls -A {session.parent}; echo '>'; ls -A {session.parent.parent}/mirrors/*"
 
-    assert workspace.sandbox.kind != "bwrap" or "HEAD" not in result.output
+    result = shell(workspace.sandbox, workspace.path, line)
+
+    assert [listed.split() for listed in result.output.split(">")] == [["work"], [session.name], ["objects"]]
+    assert (session / "git" / "HEAD").exists()
 
 
 @pytest.mark.parametrize(
