@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from drone.sandbox.entering import descend, enter
-from drone.tools.paths import Place, is_special_mode
+from drone.tools.paths import LocatedPath, is_special_mode
 from drone.tools.wrong_use import WrongUse
 
 # Without O_NONBLOCK, opening a FIFO would wait for a writer.
@@ -24,7 +24,7 @@ _RIGHTS = 0o777
 
 
 @contextmanager
-def directory_of(place: Place) -> Iterator[int]:
+def directory_of(place: LocatedPath) -> Iterator[int]:
     """The open directory of a file to read or change. Raises WrongUse if there is none."""
     try:
         directory = descend(place.root, place.directories)
@@ -37,7 +37,7 @@ def directory_of(place: Place) -> Iterator[int]:
 
 
 @contextmanager
-def made_directory_of(place: Place) -> Iterator[int]:
+def made_directory_of(place: LocatedPath) -> Iterator[int]:
     """The open directory of a file to write; it is made if it is missing, as are its parents.
 
     Each new directory belongs to the owner of the one above it. Raises WrongUse if that is not possible.
@@ -52,7 +52,7 @@ def made_directory_of(place: Place) -> Iterator[int]:
         os.close(directory)
 
 
-def open_in(directory: int, place: Place) -> int:
+def open_in(directory: int, place: LocatedPath) -> int:
     """Return a descriptor for reading a regular file or listing a directory.
 
     Raises WrongUse if there is none; a FIFO or a device is refused instead of blocking.
@@ -69,7 +69,7 @@ def open_in(directory: int, place: Place) -> int:
     return descriptor
 
 
-def check_writable(directory: int, place: Place) -> None:
+def check_writable(directory: int, place: LocatedPath) -> None:
     """Refuse to overwrite anything but a writable regular file.
 
     Raises WrongUse for a directory, a FIFO, a device or a socket, for a read-only file and in a read-only directory:
@@ -86,7 +86,7 @@ def check_writable(directory: int, place: Place) -> None:
         raise _read_only("directory", place.path.parent.name)
 
 
-def replace_content(directory: int, place: Place, content: bytes) -> None:
+def replace_content(directory: int, place: LocatedPath, content: bytes) -> None:
     """Replace the content atomically: a full disk leaves the old file unchanged. The file keeps its mode and owner.
 
     A new file belongs to the owner of its directory. Raises WrongUse when that is not possible.
@@ -129,7 +129,7 @@ def _own_like(descriptor: int, other: os.stat_result) -> None:
         os.fchown(descriptor, other.st_uid, other.st_gid)
 
 
-def _status(directory: int, place: Place) -> os.stat_result | None:
+def _status(directory: int, place: LocatedPath) -> os.stat_result | None:
     """The status of the file itself, even if it has become a symlink; None if there is none."""
     try:
         return os.stat(place.name, dir_fd=directory, follow_symlinks=False)
@@ -137,18 +137,18 @@ def _status(directory: int, place: Place) -> os.stat_result | None:
         return None
 
 
-def _mode(directory: int, place: Place) -> int | None:
+def _mode(directory: int, place: LocatedPath) -> int | None:
     status = _status(directory, place)
     return None if status is None else status.st_mode
 
 
-def _unreadable(place: Place, error: OSError) -> WrongUse:
+def _unreadable(place: LocatedPath, error: OSError) -> WrongUse:
     if isinstance(error, FileNotFoundError):
         return WrongUse(f"file {place.given!r} not found; file_read with mode `find` lists the existing files")
     return WrongUse(f"{place.given!r} cannot be read: {error.strerror}")
 
 
-def _unwritable(place: Place, error: OSError) -> WrongUse:
+def _unwritable(place: LocatedPath, error: OSError) -> WrongUse:
     return WrongUse(f"{place.path.name!r} cannot be written: {error.strerror}; it is unchanged")
 
 
@@ -156,5 +156,5 @@ def _read_only(what: str, name: str) -> WrongUse:
     return WrongUse(f"the {what} {name!r} is read-only; to change it, run chmod with shell first")
 
 
-def _not_a_file(place: Place) -> WrongUse:
+def _not_a_file(place: LocatedPath) -> WrongUse:
     return WrongUse(f"{place.given!r} is a FIFO, a device or a socket, not a file")

@@ -13,7 +13,7 @@ from drone.agent.values import ToolResult
 from drone.tools.arguments import EditorArguments
 from drone.tools.beneath import check_writable, directory_of, open_in, replace_content
 from drone.tools.file_write import as_bytes
-from drone.tools.paths import Place, locate, shown
+from drone.tools.paths import LocatedPath, locate, shown
 from drone.tools.wrong_use import WrongUse
 
 LARGEST = 10 * 1024 * 1024
@@ -46,7 +46,7 @@ class Editor:
         self.edits[place.path] = _Edit(before, after)
         return ToolResult(f"edited {shown(self.workspace, place.path)}; it now reads:\n{_around(after, line)}")
 
-    def _undo(self, directory: int, place: Place, now: bytes) -> ToolResult:
+    def _undo(self, directory: int, place: LocatedPath, now: bytes) -> ToolResult:
         name = shown(self.workspace, place.path)
         edit = self.edits.get(place.path)
         if edit is None:
@@ -58,7 +58,7 @@ class Editor:
         return ToolResult(f"undid the last edit of {name}")
 
 
-def _content(directory: int, place: Place) -> bytes:
+def _content(directory: int, place: LocatedPath) -> bytes:
     with os.fdopen(open_in(directory, place), "rb") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:

@@ -11,7 +11,7 @@ from drone.tools.wrong_use import WrongUse
 
 
 @dataclass(frozen=True)
-class Place:
+class LocatedPath:
     """A path that was inside when it was resolved. To open it, use `beneath`, because commands may change it."""
 
     root: Path
@@ -39,7 +39,7 @@ def resolve(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Path:
     return locate(workspace, given, readable).path
 
 
-def locate(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Place:
+def locate(workspace: Path, given: str, readable: Sequence[Path] = ()) -> LocatedPath:
     """Return the place of a path given by the model, to open it; it need not exist. Raises WrongUse like `resolve`."""
     root = workspace.resolve()
     try:
@@ -48,7 +48,7 @@ def locate(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Place:
         raise WrongUse(f"{given[:200]!r} is not a valid path: {error}") from error
     for top in (root, *map(Path.resolve, readable)):
         if path.is_relative_to(top):
-            return Place(top, path, given)
+            return LocatedPath(top, path, given)
     raise WrongUse(f"{given[:200]!r} is outside the workspace {root}; give a path inside it")
 
 

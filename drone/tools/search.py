@@ -12,7 +12,7 @@ from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check
 from drone.tools import tree
 from drone.tools.arguments import GlobArguments, GrepArguments
-from drone.tools.paths import Place, is_special, locate, shown
+from drone.tools.paths import LocatedPath, is_special, locate, shown
 from drone.tools.wrong_use import WrongUse
 
 ENTRIES = 200
@@ -60,7 +60,7 @@ class Search:
         pattern = call.pattern.removeprefix(f"{path}/")
         return self._run(path, do="glob", pattern=pattern, newest_first=call.sort == "newest", most=ENTRIES)
 
-    def locate(self, given: str) -> Place:
+    def locate(self, given: str) -> LocatedPath:
         """Raises WrongUse for a path that may not be read."""
         return locate(self.workspace, given, self.readable)
 

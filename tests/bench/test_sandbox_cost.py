@@ -1,7 +1,8 @@
 """What a sandbox adds to a command that does nothing: at most 15 ms on an idle machine.
 
-A busy machine makes all of it longer, so the bound is a multiple of what starting Python without its library takes,
-which is most of what a container's client does.
+A busy machine makes all of it longer, so `make test` asserts a multiple of what starting Python without its library
+takes, which is most of what a container's client does. Only medians keep that ratio under load: the shortest times of
+Python, which is one process, are those of an idle machine, and the shortest ones of several processes are not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,52 @@ from drone.sandbox import Sandbox
 
 pytestmark = pytest.mark.bench
 
-ROUNDS = 40
-MOST = 4.0
-"""Idle, 15 ms are twice what Python takes."""
+ROUNDS = 60
+RATIO = 3.0
+"""With five waiting processes for each core, 1.7 to 2.4 are usual in bubblewrap and 2.0 to 2.5 in a container.
+
+15 ms are twice what Python takes on an idle machine.
+"""
+MOST_MS = 15.0
 PYTHON = (sys.executable, "-I", "-S", "-c", "")
 
 
+@pytest.mark.long
+def test_a_sandboxed_command_costs_at_most_15_ms_over_a_bare_one(
+    walled: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = measured(walled, tmp_path)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{walled.kind}: {cost}\n")
+    assert cost.over_ms <= MOST_MS, cost
+
+
 def test_a_sandboxed_command_costs_little_more_than_a_bare_one(walled: Sandbox, tmp_path: Path) -> None:
+    cost = measured(walled, tmp_path)
+    sys.stdout.write(f"{walled.kind}: {cost}\n")
+    assert cost.ratio <= RATIO, cost
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Medians of milliseconds over a bare command."""
+
+    over_ms: float
+    """Of a command in the sandbox."""
+    python_ms: float
+    """Of Python without its library."""
+
+    @property
+    def ratio(self) -> float:
+        return self.over_ms / self.python_ms
+
+    def __str__(self) -> str:
+        python = f"{self.ratio:.2f} times what Python takes ({self.python_ms:.1f} ms)"
+        return f"{self.over_ms:.1f} ms over a bare command, {python}"
+
+
+def measured(walled: Sandbox, tmp_path: Path) -> Cost:
+    """Run a command in the sandbox, a bare one and Python in turn."""
     (tmp_path / "work").mkdir()
     session = walled.for_session(scratch=tmp_path / "scratch")
 
@@ -34,10 +75,7 @@ def test_a_sandboxed_command_costs_little_more_than_a_bare_one(walled: Sandbox, 
 
     sandboxed()  # the first command makes the network or the container
     found = medians({"sandboxed": sandboxed, "bare": started("true"), "python": started(*PYTHON)})
-
-    ratio = (found["sandboxed"] - found["bare"]) / (found["python"] - found["bare"])
-    sys.stdout.write(f"{walled.kind}: {1e3 * (found['sandboxed'] - found['bare']):.1f} ms over a bare command\n")
-    assert ratio <= MOST, found
+    return Cost(*(1e3 * (found[name] - found["bare"]) for name in ("sandboxed", "python")))
 
 
 def started(*words: str) -> Callable[[], None]:
