@@ -18,6 +18,7 @@ from control_plane.declarations.audit import AuditFilter
 from control_plane.operations.audit.refusal_tally import SINGLY
 from shared import envelope
 from shared.blobs import digest
+from shared.events import ABILITIES
 from tests.hostile.hostile_drone import Doc, GotThrough, HostileDrone, Try
 
 CONTENT = b"evil"
@@ -108,6 +109,9 @@ def tries() -> Iterator[Try]:
     )
     yield Try("join as ../../x", partial(join, name="../../x", code="E-NAME"), "unknown")
     yield Try("join with 10^9 slots", partial(join, name="crow", concurrency=10**9, code="E-REQUEST"), "unknown")
+    yield Try(
+        "join again without no-scripts", partial(join, name="crow", abilities=(), code="E-DRONE-VERSION"), "unknown"
+    )
     yield Try("guess a join token", partial(join, name="x", secret="0" * 64, code="E-JOIN-UNKNOWN"), "unknown")
 
 
@@ -208,6 +212,7 @@ def join(it: HostileDrone, name: str, code: str, *, secret: str = "", other_key:
         "name": name,
         "machine_id": "elsewhere",
         "public_key": base64.b64encode(envelope.public_key(key)).decode(),
+        "abilities": ABILITIES,
         **said,
     }
     with httpx.Client(base_url=it.url, trust_env=False, timeout=30) as http:

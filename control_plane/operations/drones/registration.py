@@ -22,10 +22,11 @@ from control_plane.db.audit_chain import recording
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.users import User
 from control_plane.drones.key_rotation import forget_next_keys
+from control_plane.drones.load import has_ability
 from control_plane.validation.checks import check_labels, check_name, check_text, shown
 from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from shared.envelope import Binding, seal
-from shared.errors import Conflict, Invalid, Unauthenticated
+from shared.errors import Conflict, Invalid, Precondition, Unauthenticated
 from shared.names import new_id
 from shared.registration import Credentials, RegistrationAnswer, RegistrationRequest
 
@@ -44,7 +45,8 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
     """Register the drone, or issue new credentials to the registered drone with this key and name.
 
     The drone's Redis user exists when this returns. Raises Unauthenticated for an invalid join token, Conflict for a
-    name that is taken by another key, Invalid for an invalid value, Unreachable if the broker is unavailable.
+    name that is taken by another key, Invalid for an invalid value, Precondition for a version that is too old,
+    Unreachable if the broker is unavailable.
     """
     public_key = _checked(request)
     # Checked before the token is used: a broker without access or rights must not use up a token.
@@ -153,6 +155,7 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
         _give_keys(db, known, request.public_key, now)
     elif token.revoked_at is not None or token.expires_at <= now:
         _refuse(token, now)
+    _narrow_broker_rights(known, request)
     _write(known, request, token, secrets)
     db.flush()
     identity = AuthenticatedDrone(known.id, known.organization_id, known.name)
@@ -166,6 +169,23 @@ def _require_owner(db: Session, token: JoinToken) -> None:
     if owner is not None and owner.disabled_at is not None:
         raise Unauthenticated(
             f"the owner of join token {token.id} is disabled", code="E-USER-DISABLED", next=_NEW_TOKEN
+        )
+
+
+def _narrow_broker_rights(drone: Drone, request: RegistrationRequest) -> None:
+    """Take the right to run scripts from a drone that does not need it. A registration never gives it.
+
+    Raises Precondition for a version that needs scripts, unless this drone has the right and never had a newer version:
+    see docs/decisions/0012-broker-rights-of-drones.md.
+    """
+    if "no-scripts" in request.abilities:
+        drone.needs_broker_scripts = False
+    elif not drone.needs_broker_scripts or has_ability(drone, "no-scripts"):
+        raise Precondition(
+            f"the version of drone {shown(request.name)} is too old to register",
+            code="E-DRONE-VERSION",
+            why="it needs rights on the broker with which one drone can stop all others",
+            next="update the drone, then: drone register --url URL --token TOKEN",
         )
 
 
@@ -240,7 +260,6 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     drone.sandbox, drone.version, drone.host = request.sandbox, request.version, request.host
     drone.token_hash = hashed(secrets.bearer)
     drone.broker_password_hash = hashed(secrets.broker_password)
-    drone.needs_broker_scripts = "no-scripts" not in request.abilities
     forget_next_keys(drone)
 
 

@@ -8,10 +8,13 @@ import pytest
 
 from control_plane.broker.bindings import ensure_bindings
 from control_plane.broker.broker import Broker
+from control_plane.db.access import JoinToken
 from control_plane.db.drones import Drone
+from shared.errors import Precondition
 from shared.events import ABILITIES
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
+from tests.support.stand_in import DroneStandIn
 
 OKA = "0" * 11 + "a"
 PIDBOX, PERMANENT = "_kombu.binding.celery.pidbox", "_kombu.binding_permanent.celery.pidbox"
@@ -63,7 +66,7 @@ def test_answers_and_events_of_flower_stay_bound(broker: Broker) -> None:
 def test_the_supervisor_repairs_what_a_drone_of_the_previous_version_overwrote(
     plane: Plane, valkey: BrokerServer
 ) -> None:
-    old = plane.drone("old", abilities=(), online=False)
+    old = drone_from_before(plane)
     plane.supervisor()
     wait_until(lambda: valkey.redis.type(PIDBOX) == "set")
     old.redis.delete(PIDBOX)
@@ -75,13 +78,20 @@ def test_the_supervisor_repairs_what_a_drone_of_the_previous_version_overwrote(
 # --- drones of the previous version -----------------------------------------------------------
 
 
+def drone_from_before(plane: Plane) -> DroneStandIn:
+    """A drone of the previous version that registered before drones reported what they need, and again since."""
+    first = plane.drone("old", online=False)
+    plane.edit(Drone, first.id, needs_broker_scripts=True)
+    return plane.drone("old", private_key=first.private_key, abilities=(), online=False)
+
+
 def may_run_scripts(plane: Plane, drone_id: str) -> bool:
     answer: Any = plane.core.broker.redis.execute_command("ACL DRYRUN", drone_id, "EVAL", "return 1", "0")
     return str(answer) == "OK"
 
 
 def test_a_drone_loses_the_rights_of_the_previous_version_when_it_is_updated(plane: Plane) -> None:
-    old = plane.drone("old", abilities=(), online=False)
+    old = drone_from_before(plane)
     plane.supervisor()
     assert may_run_scripts(plane, old.id)
     plane.edit(Drone, old.id, beat={"abilities": ["resume", "teams"]})
@@ -98,3 +108,30 @@ def test_a_heartbeat_does_not_give_the_rights_of_the_previous_version_back(plane
     plane.supervisor()
     wait_until(lambda: oka.id in plane.core.broker.redis.acl_users())
     assert not may_run_scripts(plane, oka.id)
+
+
+def test_registering_again_does_not_give_the_rights_of_the_previous_version_back(plane: Plane) -> None:
+    oka = plane.drone()
+    for abilities in ((), ("resume", "teams")):
+        with pytest.raises(Precondition) as refused:
+            plane.drone(private_key=oka.private_key, abilities=abilities)
+        assert refused.value.code == "E-DRONE-VERSION"
+    assert not may_run_scripts(plane, oka.id)
+    assert oka.redis.ping()
+
+
+def test_a_drone_that_reported_a_newer_version_does_not_register_with_the_previous_one(plane: Plane) -> None:
+    old = drone_from_before(plane)
+    plane.edit(Drone, old.id, beat={"abilities": list(ABILITIES)})
+    with pytest.raises(Precondition):
+        plane.drone("old", private_key=old.private_key, abilities=())
+    plane.drone("old", private_key=old.private_key)
+    assert not may_run_scripts(plane, old.id)
+
+
+def test_a_new_drone_of_the_previous_version_is_refused_and_costs_no_token(plane: Plane) -> None:
+    with pytest.raises(Precondition) as refused:
+        plane.drone("new", abilities=())
+    assert refused.value.code == "E-DRONE-VERSION"
+    assert [token.used for token in plane.rows(JoinToken)] == [0]
+    assert plane.rows(Drone) == []

@@ -200,7 +200,7 @@ def test_an_answer_that_was_lost_is_replaced_by_the_next_one(plane: Plane) -> No
 
 
 def test_a_drone_of_an_older_version_is_not_asked(plane: Plane) -> None:
-    oka = plane.drone(abilities=("resume",))
+    oka = plane.drone(abilities=("resume", "no-scripts"))
     plane.edit(Drone, oka.id, beat={"abilities": ["resume"]})
     with pytest.raises(Conflict) as refused:
         asked_to_rotate(plane, oka)

@@ -17,6 +17,7 @@ from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, registration
 from shared.envelope import Binding, key_id, new_private_key, open_envelope, public_key
 from shared.errors import Conflict, FleetError, Invalid, NotFound, Unauthenticated, Unreachable
+from shared.events import ABILITIES
 from shared.registration import Credentials, JoinTokenString, RegistrationAnswer, RegistrationRequest
 from tests.support.broker import BrokerServer
 from tests.support.clocks import HandClock
@@ -47,8 +48,8 @@ def new_secret(core: Core, **fields: Any) -> str:
 
 def request(secret: str, key: bytes = KEY, name: str = "anna", **fields: Any) -> RegistrationRequest:
     public = base64.b64encode(public_key(key)).decode()
-    values = {"secret": secret, "name": name, "machine_id": "m1", "public_key": public, "sandbox": "bwrap"}
-    return RegistrationRequest(**{**values, **fields})
+    values: dict[str, Any] = {"secret": secret, "name": name, "machine_id": "m1", "public_key": public}
+    return RegistrationRequest(**{**values, "sandbox": "bwrap", "abilities": ABILITIES, **fields})
 
 
 def credentials_in(answer: RegistrationAnswer, key: bytes = KEY) -> Credentials:

@@ -23,6 +23,7 @@ from control_plane.operations.drones import managing, registration
 from control_plane.operations.orders import reading
 from shared.envelope import new_private_key, public_key
 from shared.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from shared.events import ABILITIES
 from shared.registration import JoinTokenString, RegistrationRequest
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
@@ -60,7 +61,8 @@ def secret_of(core: Core, caller: Caller, **fields: object) -> str:
 
 def register(core: Core, caller: Caller, secret: str, name: str = "anna", key: bytes = KEY) -> DroneDocument:
     public = base64.b64encode(public_key(key)).decode()
-    registration.register(core, RegistrationRequest(secret=secret, name=name, machine_id="m1", public_key=public))
+    request = RegistrationRequest(secret=secret, name=name, machine_id="m1", public_key=public, abilities=ABILITIES)
+    registration.register(core, request)
     return managing.show_drone(core, caller, name)
 
 

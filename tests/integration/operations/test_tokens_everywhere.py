@@ -17,6 +17,7 @@ from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, registration
 from shared.errors import Conflict, Forbidden, NotFound
+from shared.events import ABILITIES
 from shared.registration import JoinTokenString, RegistrationRequest
 from tests.support.broker import BrokerServer
 from tests.support.clocks import HandClock
@@ -146,6 +147,7 @@ def join(core: Core, caller: Caller, serves: list[str]) -> str:
         sandbox="",
         version="",
         host="",
+        abilities=ABILITIES,
     )
     return registration.register(core, request).drone_id
 

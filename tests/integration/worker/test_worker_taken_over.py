@@ -29,6 +29,7 @@ from drone.runs.lease import VALID_SECONDS
 from drone.workspace import copy_owner_config
 from shared import names
 from shared.envelope import Binding, open_envelope, public_key
+from shared.events import ABILITIES
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.states import BEAT_EVERY
 from tests.support import wait_until
@@ -96,6 +97,7 @@ def register(plane: Plane, home: DroneHome, name: str, server_url: str) -> Drone
         sandbox="none",
         version="0",
         host="testhost",
+        abilities=ABILITIES,
     )
     answer = registration.register(plane.core, request)
     recipients = {answer.credentials.partition(".")[0]: key}
