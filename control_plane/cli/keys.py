@@ -1,4 +1,4 @@
-"""`fleet keys`: the master key of the control plane on this machine, keys of drones, the password of the broker."""
+"""`fleet keys`: the master key of the control plane on this machine, keys of drones, passwords of broker and Flower."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BROKER_SECONDS = 90.0
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("keys", "List and rotate the master key; rotate keys of drones and the password of the broker.")
+    commands = group("keys", "List and rotate the master key; rotate keys of drones, passwords of broker and Flower.")
     commands.command("ls", epilog=examples("fleet keys ls", "fleet keys ls --json"))(ls)
     rotation = group("rotate", "Replace keys while the fleet works.")
     rotation.command("master", epilog=examples("fleet keys rotate master"))(rotate_master)
@@ -118,24 +118,23 @@ def rotate_drone(
 
 
 def rotate_broker(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> None:
-    """Replace the password with which the `fleet up` on this machine uses its broker.
+    """Replace the password with which the `fleet up` on this machine uses its broker, and Flower's password.
 
-    Its server and Flower restart for a few seconds; drones and orders continue.
+    Its server and Flower restart for a few seconds; drones and orders continue. `fleet up` prints the new password of
+    Flower.
     """
-    from control_plane.embedded.broker_password import with_new_password
-
     data = data_directory(data_dir)
     if not data.broker.exists():
         raise _no_fleet(data)
     pid = data.holder()
     if pid is None:
-        data.remember(with_new_password(data))
-        _tell_broker("The broker has a new password from the next start on: fleet up", False, as_json=as_json)
+        data.remember(data.remembered().with_new_passwords())
+        _tell_broker("Broker and Flower have new passwords from the next start on: fleet up", False, as_json=as_json)
         return
     local = server_file()
     if str(local.get("pid")) != str(pid) or not local.get("replaces_broker_password"):
         raise Conflict(
-            f"the `fleet up` in {data.root} cannot replace the password while it runs",
+            f"the `fleet up` in {data.root} cannot replace the passwords while it runs",
             code="E-KEYS-RUNNING",
             why="it is of an earlier version, or was started with another FLEET_HOME",
             next="fleet stop && fleet keys rotate broker && fleet up",
@@ -143,7 +142,7 @@ def rotate_broker(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> 
     old = settings_of(data, os.environ)
     os.kill(pid, signal.SIGUSR1)
     _wait_until_refused(old.broker_url, str(old.ca_file or ""))
-    _tell_broker("The broker has a new password, and the old one is refused.", True, as_json=as_json)
+    _tell_broker("Broker and Flower have new passwords, and the old ones are refused.", True, as_json=as_json)
 
 
 def _tell_broker(text: str, in_use: bool, *, as_json: bool) -> None:

@@ -38,7 +38,7 @@ def summary(plan: Plan, data: DataDir, login_url: str, parts: Sequence[PartState
     """
     lines = ["Dronefleet is up", "", f"  Pages    {plan.public_url}"]
     if plan.flower_url:
-        lines.append(f"  Flower   {plan.flower_url}  user {USER}, password {plan.chosen.flower_password}")
+        lines.append(flower_line(plan))
     lines += ["", "Log in with this link, once and within 15 minutes (a new one: fleet login-link):"]
     lines += [f"  {login_url}", ""]
     lines += [f"  {part.name:<16} {part.state:<8} {part.where}" for part in parts]
@@ -46,6 +46,11 @@ def summary(plan: Plan, data: DataDir, login_url: str, parts: Sequence[PartState
     lines += [f"  Data     {data.root}", f"  Logs     {data.logs}  (fleet logs)"]
     lines += ["  Stop     Ctrl-C here, or fleet stop; everything is kept for the next fleet up"]
     return "\n".join(lines)
+
+
+def flower_line(plan: Plan) -> str:
+    """Where Flower is, and how to log in."""
+    return f"  Flower   {plan.flower_url}  user {USER}, password {plan.chosen.flower_password}"
 
 
 def next_step(set_up: SetUp) -> str:

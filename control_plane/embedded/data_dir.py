@@ -31,6 +31,10 @@ class Remembered:
     broker_password: str = ""
     flower_password: str = ""
 
+    def with_new_passwords(self) -> Remembered:
+        """The same with newly generated passwords."""
+        return replace(self, broker_password=secrets.token_hex(24), flower_password=secrets.token_urlsafe(12))
+
 
 class DataDir:
     """Paths under the directory, its lock, and the values remembered there."""
@@ -121,7 +125,7 @@ class DataDir:
             known = json.loads(self._remembered.read_text())
         found = Remembered(**{name: known[name] for name in asdict(Remembered()) if name in known})
         if not found.broker_password:
-            found = replace(found, broker_password=secrets.token_hex(24), flower_password=secrets.token_urlsafe(12))
+            found = found.with_new_passwords()
         return found
 
     def remember(self, chosen: Remembered) -> None:

@@ -19,7 +19,6 @@ import redis
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.embedded import banner, parts
-from control_plane.embedded.broker_password import replace_password
 from control_plane.embedded.broker_tls import BrokerCertificate
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
@@ -27,6 +26,7 @@ from control_plane.embedded.demo import seeding
 from control_plane.embedded.drones import register_missing, registered_ids
 from control_plane.embedded.logs import rotate
 from control_plane.embedded.options import UpOptions
+from control_plane.embedded.passwords import replace_passwords
 from control_plane.embedded.plan import LOOPBACK, Plan, make_plan
 from shared.errors import Conflict, FleetError
 from shared.terminal.output import put, say
@@ -52,7 +52,7 @@ class EmbeddedFleet:
         self.stop_requests = 0
         self._stop = threading.Event()
         self._broker_certificate: BrokerCertificate | None = None
-        self._replace_password = threading.Event()
+        self._replace_passwords = threading.Event()
         self._unrotated: set[Path] = set()
 
     def run(self) -> int:
@@ -63,7 +63,7 @@ class EmbeddedFleet:
             say(f"WARNING: {open_to_others}")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        signal.signal(signal.SIGUSR1, lambda *_: self._replace_password.set())
+        signal.signal(signal.SIGUSR1, lambda *_: self._replace_passwords.set())
         plan: Plan | None = None
         try:
             plan = make_plan(self.options, self.data)
@@ -213,8 +213,8 @@ class EmbeddedFleet:
         while not self._stop.wait(LOOK_EVERY):
             if self._broker_certificate:
                 self._broker_certificate.renew(plan.broker_url)
-            if self._replace_password.is_set():
-                plan = self._with_new_password(plan)
+            if self._replace_passwords.is_set():
+                plan = self._with_new_passwords(plan)
             for child in self.children:
                 self._rotate_log(child)
                 if (code := child.died()) is None:
@@ -225,15 +225,19 @@ class EmbeddedFleet:
                 if child.restart_when_due():
                     reported.discard(child.name)
 
-    def _with_new_password(self, plan: Plan) -> Plan:
-        """Replace the broker's password, on request of `fleet keys rotate broker`."""
-        self._replace_password.clear()
+    def _with_new_passwords(self, plan: Plan) -> Plan:
+        """Replace the passwords of broker and Flower, on request of `fleet keys rotate broker`."""
+        self._replace_passwords.clear()
         try:
-            return replace_password(plan, self.data, self._restart_control_plane)
+            new = replace_passwords(plan, self.data, self._restart_control_plane)
         except (FleetError, redis.RedisError) as error:
-            # What is running continues: until it is replaced completely, the old password is valid.
-            say(f"the broker's password was not replaced: {error}; repeat: fleet keys rotate broker")
+            # What is running continues: until it is replaced completely, the broker's old password is valid.
+            say(f"the passwords of broker and Flower were not replaced: {error}; repeat: fleet keys rotate broker")
             return plan
+        say("the passwords of broker and Flower were replaced")
+        if new.flower_url:
+            put(banner.flower_line(new) + "\n")
+        return new
 
     def _restart_control_plane(self, plan: Plan) -> None:
         """Restart server and Flower with the values of this plan; drones continue meanwhile."""
