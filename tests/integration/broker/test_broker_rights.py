@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from control_plane.broker.broker import Broker
+from control_plane.broker.broker import WAKE, Broker
 from shared import names
 from tests.support.broker import BrokerServer
 
@@ -28,6 +29,23 @@ ALLOWED = {
     "llen", "brpop", "rpop", "lpush", "smembers",
 }
 # fmt: on
+WITHOUT_WRITING = ALLOWED - {"xadd", "lpush"}
+"""What a drone beyond its quota still has."""
+FOREIGN_CHANNELS = (
+    "*",
+    "fleet:*",
+    "__keyspace@*",
+    "__keyevent@0__:set",
+    "/0.*",
+    names.control_channel(MILA),
+    names.control_channel("*"),
+    names.live_channel(MILA),
+    names.beat_channel(MILA),
+    names.ORDER_CHANGED,
+    WAKE,
+)
+DENIED = re.compile("permission|not allowed|ACL failure|user executing the script can't")
+"""How the servers say that a script may not do something."""
 BUSY = "for i = 1, 1e9 do end"
 
 
@@ -40,8 +58,8 @@ def server_broker(broker_server: BrokerServer) -> Iterator[Broker]:
 
 
 @contextmanager
-def login(broker: Broker, *, needs_scripts: bool = False) -> Iterator[redis.Redis]:
-    broker.ensure_user(OKA, HASH, needs_scripts=needs_scripts)
+def login(broker: Broker, *, needs_scripts: bool = False, may_write: bool = True) -> Iterator[redis.Redis]:
+    broker.ensure_user(OKA, HASH, needs_scripts=needs_scripts, may_write=may_write)
     with redis.Redis.from_url(broker.drone_url(OKA, PASSWORD), decode_responses=True) as drone:
         yield drone
 
@@ -68,9 +86,10 @@ def refused(drone: redis.Redis, *command: str) -> bool:
     return False
 
 
-def test_every_command_outside_the_list_is_refused(server_broker: Broker) -> None:
-    others = {name: arity for name, arity in commands(server_broker) if name not in ALLOWED}
-    with login(server_broker) as drone:
+@pytest.mark.parametrize(("may_write", "allowed"), [(True, ALLOWED), (False, WITHOUT_WRITING)])
+def test_every_command_outside_the_list_is_refused(server_broker: Broker, may_write: bool, allowed: set[str]) -> None:
+    others = {name: arity for name, arity in commands(server_broker) if name not in allowed}
+    with login(server_broker, may_write=may_write) as drone:
         granted = [
             name
             for name, arity in others.items()
@@ -78,6 +97,38 @@ def test_every_command_outside_the_list_is_refused(server_broker: Broker) -> Non
         ]
     assert len(others) > 300
     assert granted == []
+
+
+def test_a_drone_beyond_its_quota_adds_to_none_of_its_own_keys(server_broker: Broker) -> None:
+    queue, run = names.queue(OKA), names.run_key(OKA, "0" * 12)
+    writes = [
+        ("SET", run, "x"),
+        ("DEL", run),
+        ("XADD", names.events_stream(OKA), "*", "t", "x"),
+        ("LPUSH", queue, "x"),
+        ("LPUSH", f"{queue}\x06\x163", "x"),
+        ("LPUSH", f"{'-'.join('0' * length for length in (8, 4, 4, 4, 12))}.reply.celery.pidbox", "x"),
+        ("SET", names.inbox_key(OKA), "x"),
+    ]
+    with login(server_broker, may_write=False) as drone:
+        allowed = [write for write in writes if not refused(drone, *write)]
+        assert drone.set(names.lease_key(OKA), "x")
+    assert allowed == []
+
+
+def test_a_drone_beyond_its_quota_runs_no_scripts_whatever_its_version(server_broker: Broker) -> None:
+    with login(server_broker, needs_scripts=True, may_write=False) as drone:
+        assert refused(drone, "EVAL", "return 1", "0")
+
+
+@pytest.mark.parametrize(
+    "rights", [{}, {"may_write": False}, {"needs_scripts": True}], ids=["own", "quota", "previous"]
+)
+@pytest.mark.parametrize("channel", FOREIGN_CHANNELS)
+def test_channels_of_others_are_not_received(server_broker: Broker, channel: str, rights: dict[str, bool]) -> None:
+    with login(server_broker, **rights) as drone:
+        assert refused(drone, "PSUBSCRIBE", channel)
+        assert refused(drone, "SUBSCRIBE", channel)
 
 
 def test_the_list_names_nothing_that_this_server_lacks(server_broker: Broker) -> None:
@@ -167,3 +218,43 @@ def test_a_drone_of_the_previous_version_keeps_its_scripts(server_broker: Broker
         assert drone.register_script(script)(keys=[PIDBOX], args=["x"]) == 1
     with login(server_broker) as drone:
         assert refused(drone, "EVAL", script, "1", PIDBOX, "x")
+
+
+FOREIGN_QUEUE, FOREIGN_LEASE = names.queue(MILA), names.lease_key(MILA)
+LUA_TRIES = {
+    "a foreign key": (f"return redis.call('GET', '{FOREIGN_LEASE}')", ()),
+    "a foreign key by pcall": (f"return redis.pcall('GET', '{FOREIGN_LEASE}')", ()),
+    "a foreign key in KEYS": ("return redis.call('SET', KEYS[1], 'x')", (FOREIGN_LEASE,)),
+    "a foreign key built inside": (
+        f"return redis.call('SET', string.gsub(KEYS[1], '{OKA}', '{MILA}'), 'x')",
+        (names.lease_key(OKA),),
+    ),
+    "another protocol": (f"redis.setresp(3) return redis.call('LRANGE', '{FOREIGN_QUEUE}', 0, -1)", ()),
+    "a foreign channel": (f"return redis.call('PUBLISH', '{names.control_channel(MILA)}', 'x')", ()),
+    "a broadcast": ("return redis.call('PUBLISH', '/0.celery.pidbox', 'x')", ()),
+    "another database": ("return redis.call('SELECT', 1)", ()),
+    "names of keys": ("return redis.call('KEYS', '*')", ()),
+    "its own rights": (f"return redis.call('ACL', 'SETUSER', '{OKA}', 'allkeys')", ()),
+    "a function": ("return redis.call('FUNCTION', 'LIST')", ()),
+}
+"""Scripts, each with its keys."""
+
+
+@pytest.mark.parametrize("what", LUA_TRIES)
+def test_a_script_has_no_more_rights_than_the_drone_that_runs_it(server_broker: Broker, what: str) -> None:
+    script, keys = LUA_TRIES[what]
+    server_broker.redis.set(FOREIGN_LEASE, "mine")
+    server_broker.redis.lpush(FOREIGN_QUEUE, "mine")
+    with login(server_broker, needs_scripts=True) as drone, pytest.raises(redis.ResponseError) as error:
+        drone.eval(script, len(keys), *keys)
+    assert DENIED.search(str(error.value)), error.value
+    assert server_broker.redis.get(FOREIGN_LEASE) == "mine"
+
+
+def test_a_function_that_is_there_has_no_more_rights_than_the_drone_that_calls_it(server_broker: Broker) -> None:
+    server_broker.redis.set(FOREIGN_LEASE, "mine")
+    reads = f"redis.register_function('f', function() return redis.call('GET', '{FOREIGN_LEASE}') end)"
+    server_broker.redis.function_load(f"#!lua name=reads\n{reads}", replace=True)
+    with login(server_broker, needs_scripts=True) as drone, pytest.raises(redis.ResponseError) as error:
+        drone.fcall("f", 0)
+    assert DENIED.search(str(error.value)), error.value
