@@ -19,7 +19,7 @@ router = api_router("registration", "/registrations")
     status_code=201,
     summary="Register a drone with a join token",
     dependencies=[Depends(throttled("registration"))],
-    responses=errors(401, 409, 429),
+    responses=errors(401, 409, 412, 429),
 )
 def register(core: CoreDep, request: RegistrationRequest) -> RegistrationAnswer:
     """Returns the credentials, sealed to the drone's key. The same key and name again return the same drone."""
