@@ -27,7 +27,9 @@ def add_others(group: typer.Typer) -> None:
     """Register the commands."""
     shown = examples("fleet audit verify", "fleet audit verify --head 4711:9f86d081884c7d65…")
     group.command("verify", epilog=shown)(verify)
-    shown = examples("fleet audit export --everywhere --output audit.jsonl")
+    shown = examples(
+        "fleet audit export --everywhere --output audit.jsonl", "fleet audit export --outcome refused --door drone"
+    )
     group.command("export", epilog=shown)(export)
 
 
@@ -61,13 +63,36 @@ def export(
         bool,
         typer.Option("--everywhere", help="All organizations, with the newest signed head."),
     ] = False,
+    actor: Annotated[
+        str | None,
+        typer.Option("--actor", help="Only records of this user, token, login session or drone: the name or id."),
+    ] = None,
+    action: Annotated[str | None, typer.Option("--action", help="Only records of this operation.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Only records of this target: the id or name.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option("--outcome", help="Only records with this outcome: began, changed, refused or failed.")
+    ] = None,
+    door: Annotated[
+        str | None,
+        typer.Option("--door", help="Only records of this door: api, cli, page, mcp, webhook, control plane or drone."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option("--address", help="Only records of requests from this network address.")
+    ] = None,
+    code: Annotated[
+        str | None, typer.Option("--code", metavar="E-CODE", help="Only refusals and failures with this error code.")
+    ] = None,
     org: Org = None,
 ) -> None:
-    """Export the audit log as JSON lines, oldest record first, with all hashes."""
+    """Export the audit log as JSON lines, oldest record first, with all hashes.
+
+    With filters, records are missing between those that are written, so the export alone does not prove the chain.
+    """
     from control_plane.declarations.audit import AuditExportFilter
     from control_plane.validation.invalid_requests import checked
 
-    given = {"since": since, "until": until, "everywhere": everywhere}
+    given = {"since": since, "until": until, "everywhere": everywhere, "actor": actor, "action": action}
+    given |= {"target": target, "outcome": outcome, "door": door, "address": address, "code": code}
     filters = checked(AuditExportFilter, given, form="fleet audit export --help")
     chosen = filters.model_dump(mode="json", exclude_none=True)
     end = write_lines(client(org).export_audit_log(chosen), output)

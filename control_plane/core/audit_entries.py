@@ -20,6 +20,7 @@ def entry_of(core: Core, caller: Caller, action: str, target: str = "") -> Audit
     return AuditEntry(
         at=core.clock.now(),
         **_actor(caller),
+        actor_user_id=caller.user_id or "",
         action=action,
         door=origin.door,
         address=origin.address,

@@ -23,6 +23,8 @@ class AuditRecord(Row):
     actor: Mapped[str] = mapped_column(String(128))
     """The name at that time."""
     actor_id: Mapped[str] = mapped_column(String(64))
+    actor_user_id: Mapped[str] = mapped_column(Id)
+    """The person's id, which outlives the user; empty for others, and in records of earlier versions."""
     door: Mapped[str] = mapped_column(String(16))
     address: Mapped[str] = mapped_column(String(64))
     action: Mapped[str] = mapped_column(String(64))

@@ -40,6 +40,7 @@ class AuditEntry:
     actor: str
     action: str
     actor_id: str = ""
+    actor_user_id: str = ""
     door: str = ""
     address: str = ""
     target: str = ""

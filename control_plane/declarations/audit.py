@@ -14,10 +14,13 @@ MAX_LISTED = 1000
 MAX_SEQ = 2**53
 SINCE = About("since", "Only records from this time on.", metavar="TIME")
 UNTIL = About("until", "Only records before this time.", metavar="TIME")
-ACTOR = About("actor", "Only records of this actor: the name or id of a token, login session or drone.")
+ACTOR = About("actor", "Only records of this actor: the name or id of a user, token, login session or drone.")
 ACTION = About("action", "Only records of this operation, such as submit or revoke_api_token.")
 TARGET = About("target", "Only records of this target: the id or the name of what was changed.")
 OUTCOME = About("outcome", "Only records with this outcome: began, changed, refused or failed.")
+DOOR = About("door", "Only records of this door: api, cli, page, mcp, webhook, control plane or drone.")
+ADDRESS = About("address", "Only records of requests from this network address, as the records show it.")
+CODE = About("code", "Only refusals and failures with this error code.", metavar="E-CODE")
 EVERYWHERE = About(
     "everywhere",
     "All organizations, and what belongs to none; requires a token that is valid everywhere.",
@@ -29,13 +32,16 @@ class AuditExportFilter(Request):
     since: Annotated[AwareDatetime | None, SINCE] = None
     until: Annotated[AwareDatetime | None, UNTIL] = None
     everywhere: Annotated[bool, EVERYWHERE] = False
-
-
-class AuditFilter(AuditExportFilter):
     actor: Annotated[str | None, ACTOR] = Field(None, max_length=128)
     action: Annotated[str | None, ACTION] = Field(None, max_length=64)
     target: Annotated[str | None, TARGET] = Field(None, max_length=255)
     outcome: Annotated[str | None, OUTCOME] = Field(None, max_length=16)
+    door: Annotated[str | None, DOOR] = Field(None, max_length=16)
+    address: Annotated[str | None, ADDRESS] = Field(None, max_length=64)
+    code: Annotated[str | None, CODE] = Field(None, max_length=64)
+
+
+class AuditFilter(AuditExportFilter):
     before: Annotated[int | None, About("before", "Only records with a lower number, for the next page.")] = Field(
         None, ge=1, le=MAX_SEQ
     )
@@ -53,6 +59,9 @@ class AuditRecordDocument(Document):
     """The name at that time."""
     actor_id: Annotated[str, About("actor id")]
     """The id of the API token, directly or behind a login session, or of the drone."""
+    actor_user_id: Annotated[str, About("user id")]
+    """The id of the user to whom the token or login session belongs; empty for tokens without a user, and in records of
+    earlier versions."""
     door: Annotated[str, About("door")]
     """api, cli (the client's own statement), page, mcp, webhook, drone or control plane."""
     address: Annotated[str, About("address")]
@@ -147,10 +156,13 @@ LIST = Operation(
         about={
             "since": "Only records from this time on, ISO 8601 with a zone. Default: all.",
             "until": "Only records before this time, ISO 8601 with a zone. Default: all.",
-            "actor": "Only records of this actor: name or id of a token, login session or drone. Default: all.",
+            "actor": "Only records of this actor: name or id of a user, token, login session or drone. Default: all.",
             "action": "Only records of this operation. Default: all.",
             "target": "Only records of this target: the id or name of what was changed. Default: all.",
             "outcome": "Only records with this outcome: began, changed, refused or failed. Default: all.",
+            "door": "Only records of this door: api, cli, page, mcp, webhook, control plane or drone. Default: all.",
+            "address": "Only records of requests from this network address. Default: all.",
+            "code": "Only refusals and failures with this error code. Default: all.",
             "before": "Only records with a lower seq, for the next page. Default: the newest.",
         },
         defaults={"limit": 20},
@@ -158,7 +170,7 @@ LIST = Operation(
     command=Command(
         "audit ls",
         "List changes and refusals, newest first: who, what, from where, through which door.",
-        "fleet audit ls --outcome refused",
+        "fleet audit ls --outcome refused --door mcp",
         defaults={"limit": 50},
         columns=("seq", "at", "actor", "door", "address", "action", "target", "outcome", "code", "count"),
         empty="no records",

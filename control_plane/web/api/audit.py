@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Depends
 from fastapi.responses import StreamingResponse
-from pydantic import AwareDatetime
 
-from control_plane.declarations.audit import EVERYWHERE, SINCE, UNTIL
+from control_plane.declarations.audit import AuditExportFilter
 from control_plane.operations.audit import exporting
 from control_plane.web.access import CallerDep, CoreDep, api_router
+from control_plane.web.api.derived_routes import filters_of
 from control_plane.web.api.transfer import BODY, LINES, chunks_of
 from control_plane.web.openapi import errors
 
@@ -26,11 +26,9 @@ router = api_router("audit", "/audit")
 def export_audit_log(
     core: CoreDep,
     caller: CallerDep,
-    since: Annotated[AwareDatetime | None, Query(description=SINCE.help)] = None,
-    until: Annotated[AwareDatetime | None, Query(description=UNTIL.help)] = None,
-    everywhere: Annotated[bool, Query(description=EVERYWHERE.help)] = False,
+    filters: Annotated[dict[str, Any], Depends(filters_of(AuditExportFilter))],
 ) -> StreamingResponse:
     """Oldest first, with all hashes. The last line has the kind `end`; if it is missing, the export is incomplete."""
-    lines = exporting.export_lines(core, caller, since=since, until=until, everywhere=everywhere)
+    lines = exporting.export_lines(core, caller, **filters)
     headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
     return StreamingResponse(chunks_of(lines), media_type=LINES, headers=headers)

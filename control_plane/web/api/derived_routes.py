@@ -7,6 +7,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from fastapi import APIRouter, Body, Header, Path, Query, Request
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from control_plane.declarations.operation import Operation, annotated, fields_of, names_of, operations_of
@@ -69,15 +70,29 @@ def _parameters(operation: Operation) -> Iterator[Parameter]:
     elif operation.in_organization:
         yield _parameter("org", _info(str | None), Query(description=ORGANIZATION, max_length=64), None)
     if operation.request is not None and operation.method == "GET":
-        for name, info, about in fields_of(operation.request):
-            place = Query(description=about.help or None, alias=info.alias)
-            yield _parameter(name, info, place, info.get_default(call_default_factory=True))
+        yield from _filters(operation.request)
     elif operation.request is not None:
         kind = operation.request | None if operation.body_optional else operation.request
         yield _parameter("body", _info(kind), Body(), *([None] if operation.body_optional else []))
     if operation.idempotent:
         place = Header(min_length=1, max_length=255, description=KEY)
         yield _parameter("idempotency_key", _info(str | None), place, None)
+
+
+def _filters(request: type[BaseModel]) -> Iterator[Parameter]:
+    for name, info, about in fields_of(request):
+        place = Query(description=about.help or None, alias=info.alias)
+        yield _parameter(name, info, place, info.get_default(call_default_factory=True))
+
+
+def filters_of(request: type[BaseModel]) -> Callable[..., dict[str, Any]]:
+    """A dependency for handwritten routes: the filters from the query, as derived routes read them."""
+
+    def given(**filters: Any) -> dict[str, Any]:
+        return filters
+
+    given.__dict__["__signature__"] = Signature([*_filters(request)])
+    return given
 
 
 def _info(annotation: Any) -> FieldInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -54,6 +54,8 @@ def found(core: Core, admin: Caller) -> tuple[str, int | None]:
 
 
 OF_FOUR = AuditRecord.seq == 4
+HASHED_BEFORE = "1a97e7a3eb38b2060b563e5b914f6307ce165f9617de3cf8a8f88a9f29bec537"
+"""The hash that the version before user ids stored for this record."""
 
 
 def test_an_untouched_chain_is_intact_and_says_how_far_it_is_signed(core: Core, admin: Caller) -> None:
@@ -73,6 +75,7 @@ def test_an_untouched_chain_is_intact_and_says_how_far_it_is_signed(core: Core, 
     [
         (update(AuditRecord).where(OF_FOUR).values(actor="eve"), ("changed", 4)),
         (update(AuditRecord).where(OF_FOUR).values(count=2), ("changed", 4)),
+        (update(AuditRecord).where(OF_FOUR).values(actor_user_id="u" * 12), ("changed", 4)),
         (update(AuditRecord).where(OF_FOUR).values(hash="0" * 64), ("changed", 4)),
         (delete(AuditRecord).where(OF_FOUR), ("missing", 4)),
         (delete(AuditRecord).where(AuditRecord.seq < 3), ("missing", 1)),
@@ -87,6 +90,16 @@ def test_tampering_is_found(core: Core, admin: Caller, tampering: Any, problem: 
     seal_head(core)
     change(core, tampering)
     assert found(core, admin) == problem
+
+
+def test_a_record_of_a_version_without_user_ids_keeps_its_hash(core: Core, admin: Caller) -> None:
+    fixed = datetime(2026, 11, 22, tzinfo=UTC)
+    with core.database.write() as db:
+        append(db, AuditEntry(fixed, "token", "kim", "submit", target="o" * 12))
+        append(db, AuditEntry(fixed, "token", "kim", "submit", target="o" * 12, actor_user_id="u" * 12))
+    with core.database.read() as db:
+        hashes = db.scalars(select(AuditRecord.hash).order_by(AuditRecord.seq)).all()
+    assert (hashes[0], found(core, admin)) == (HASHED_BEFORE, ("", None))
 
 
 def test_a_chain_that_is_rewritten_with_right_hashes_lacks_the_signature(core: Core, admin: Caller) -> None:

@@ -16,9 +16,10 @@ from control_plane.db.audit import AuditHead, AuditRecord
 from control_plane.db.audit_chain import GENESIS, append, hash_of
 from control_plane.declarations.audit import AuditRecordDocument
 from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.declarations.users import UserRequest
 from control_plane.documents.orders import SubmitRequest
 from control_plane.operations import projects
-from control_plane.operations.access import tokens
+from control_plane.operations.access import tokens, users
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.drones.managing import show_drone
 from control_plane.operations.orders import reading
@@ -28,6 +29,7 @@ from tests.support.made import later, make_project
 from tests.support.organizations import add_organization
 
 pytestmark = pytest.mark.dialects
+KIM, OTHER_KIM = "kim@example.org", "kim.lee@example.org"
 
 
 def newest(core: Core, admin: Caller, **filters: object) -> AuditRecordDocument:
@@ -52,13 +54,22 @@ def test_a_change_is_recorded_with_its_actor_target_door_and_address(core: Core,
     assert "secret plan" not in record.model_dump_json()
 
 
+def test_of_two_users_of_one_name_the_record_says_which(core: Core, admin: Caller) -> None:
+    made = [users.add(core, admin, UserRequest(email=email, name="Kim", role="admin")) for email in (KIM, OTHER_KIM)]
+    for each in made:
+        token = tokens.create_api_token(core, admin, ApiTokenRequest(role="admin", name="laptop", user=each.email))
+        make_project(core, tokens.authenticate(core, str(token.token)), f"of-{each.email.partition('@')[0]}")
+    found = list_records(core, admin, action="add_project")
+    assert [(each.actor, each.actor_user_id) for each in found] == [("Kim", each.id) for each in made[::-1]]
+    assert list_records(core, admin, action="add_project", actor=made[0].id) == [found[1]]
+
+
 def test_a_refusal_is_recorded_with_its_code(core: Core, admin: Caller) -> None:
     viewer = replace(admin, role="viewer", everywhere=False)
     with pytest.raises(Forbidden):
         tokens.create_api_token(core, viewer, ApiTokenRequest(role="admin", name="mallory"))
     assert summed_up(newest(core, admin)) == ("create_api_token", "mallory", "refused", "E-ROLE")
-    with pytest.raises(NotFound):
-        cancel(core, admin, "o" * 12)
+    cancel_refused(core, admin)
     assert summed_up(newest(core, admin)) == ("cancel_order", "o" * 12, "refused", "E-ORDER-404")
 
 
@@ -116,6 +127,22 @@ def test_the_filters_narrow_the_list_and_pages_continue_it(core: Core, admin: Ca
     assert [each.seq for each in list_records(core, admin, target="nothing")] == [4]
     assert [each.seq for each in list_records(core, admin, since=rest[0].at, until=first[0].at)] == [2, 1]
     assert list_records(core, admin, actor="nobody") == []
+
+
+def test_door_address_and_error_code_narrow_the_list_too(core: Core, admin: Caller) -> None:
+    for door, address in (("cli", "10.1.2.3"), ("mcp", "10.1.2.3"), ("mcp", "10.4.5.6")):
+        with coming_from(RequestOrigin(door, address)), pytest.raises(NotFound):
+            projects.remove(core, admin, "nothing")
+    cancel_refused(core, admin)
+    assert [each.seq for each in list_records(core, admin, door="mcp")] == [3, 2]
+    assert [each.seq for each in list_records(core, admin, address="10.1.2.3")] == [2, 1]
+    assert [each.seq for each in list_records(core, admin, code="E-ORDER-404")] == [4]
+    assert list_records(core, admin, door="cli", code="E-ORDER-404") == []
+
+
+def cancel_refused(core: Core, admin: Caller) -> None:
+    with pytest.raises(NotFound):
+        cancel(core, admin, "o" * 12)
 
 
 def test_an_admin_of_one_organization_sees_only_its_records(core: Core, admin: Caller) -> None:

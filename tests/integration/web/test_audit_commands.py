@@ -10,6 +10,9 @@ import pytest
 from sqlalchemy import update
 
 from control_plane.db.audit import AuditRecord
+from control_plane.declarations import tokens, users
+from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.declarations.users import UserRequest
 from control_plane.operations.audit.keeping import seal_head
 from tests.support.command_tree import invoke
 from tests.support.fleet import Api
@@ -23,8 +26,19 @@ def fleet(api: Api, *words: str) -> subprocess.CompletedProcess[str]:
 def busy(api: Api) -> Api:
     """A fleet with a few records, signed."""
     api.add_work()
+    with api.http() as script:
+        script.delete("/api/v1/projects/nothing")
     seal_head(api.core)
     return api
+
+
+FILTERS = [
+    ("--action", "remove_project"),
+    ("--target", "demo"),
+    ("--outcome", "refused"),
+    ("--door", "api", "--code", "E-PROJECT-404"),
+    ("--address", "127.0.0.1", "--until", "2999-01-01T00:00:00Z"),
+]
 
 
 def test_the_list_says_who_did_what_from_where_through_which_door(busy: Api) -> None:
@@ -94,6 +108,24 @@ def test_an_export_can_be_limited_and_needs_an_admin(busy: Api) -> None:
     refused = invoke("fleet", "audit", "export", env=environment)
     assert (refused.returncode, refused.stdout) == (6, "")
     assert fleet(busy, "export", "--until", "tomorrow").returncode == 2
+
+
+def test_an_export_has_the_filters_of_the_list(busy: Api) -> None:
+    for filters in FILTERS:
+        exported = fleet(busy, "export", *filters)
+        listed = fleet(busy, "ls", "--json", *filters)
+        *records, end = map(json.loads, exported.stdout.splitlines())
+        assert [each["seq"] for each in records] == [each["seq"] for each in json.loads(listed.stdout)][::-1], filters
+        assert 0 < end["records"] < 4, filters
+
+
+def test_an_export_names_the_user_behind_a_token(busy: Api) -> None:
+    kim = busy.client.call(users.ADD, UserRequest(email="kim@example.org", name="Kim", role="admin"))
+    token = busy.client.call(tokens.CREATE_API, ApiTokenRequest(role="admin", name="kim's", user="kim@example.org"))
+    with busy.http(token["token"]) as http:
+        http.delete("/api/v1/projects/nothing")
+    exported = fleet(busy, "export", "--actor", kim["id"])
+    assert [json.loads(line).get("actor_user_id") for line in exported.stdout.splitlines()] == [kim["id"], None]
 
 
 def test_pruning_asks_first_and_refuses_the_last_day(busy: Api) -> None:
