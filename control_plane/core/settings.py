@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import Invalid
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 
 
 class FleetSettings(BaseSettings):
@@ -54,6 +57,9 @@ class FleetSettings(BaseSettings):
     audit_days: int = Field(365, ge=1)
     """How long records of the audit log are kept."""
 
+    allowed_hosts: str = ""
+    """Further names, separated by commas, under which browsers and programs reach the HTTP interface."""
+
     trusted_proxies: str = ""
     """Addresses or networks, separated by commas. Only of these is it believed for whom they forward a request."""
 
@@ -72,6 +78,19 @@ class FleetSettings(BaseSettings):
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
             raise ValueError("it must begin with https://, except on loopback")
         return issuer
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_names(cls, hosts: str) -> str:
+        for each in hosts.split(",") if hosts else ():
+            if not _HOST_NAME.fullmatch(each.strip()):
+                raise ValueError("expected names of hosts, without scheme and port, separated by commas")
+        return hosts
+
+    @property
+    def allowed_host_names(self) -> frozenset[str]:
+        """`allowed_hosts`, in lower case."""
+        return frozenset(each.strip().lower() for each in self.allowed_hosts.split(",") if each)
 
     @field_validator("trusted_proxies")
     @classmethod

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from control_plane.core import Caller, Core
-from control_plane.mcp_server.about import PATH
 from control_plane.mcp_server.server import mcp_server
 from shared.errors import Forbidden, Unauthenticated
 
@@ -41,7 +39,7 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        refuse_strangers(headers, self._core.settings.url)
+        refuse_other_sites(headers, self._core.settings.url)
         _require_token(scope)
         if scope["method"] != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
@@ -49,34 +47,18 @@ class McpEndpoint:
         await self._manager.handle_request(scope, receive, send)
 
 
-def refuse_strangers(headers: Headers, public_url: str) -> None:
-    """Raise Forbidden for a request that was sent to another name than ours, or by a page of another site.
+def refuse_other_sites(headers: Headers, public_url: str) -> None:
+    """Raise Forbidden for a request by a page of another site, even with a token.
 
-    A page whose name was rebound to this address after it was loaded (DNS rebinding) sends its own name as `Host`; a
-    numeric address cannot be rebound.
+    That it was sent to a name of ours is checked for all addresses, in `control_plane.web.host_names`.
     """
-    public = _hostname(public_url)
-    host, origin = headers.get("host", ""), headers.get("origin")
-    meant = _hostname(f"//{host}")
-    if meant not in {"localhost", public} and not _is_address(meant):
-        raise Forbidden(
-            f"the request was sent to {host[:100]!r}, which is not a name of this control plane",
-            code="E-MCP-HOST",
-            next=f"use {public_url}{PATH}, or start the control plane with --public-url set to the name used here",
-        )
-    if origin is not None and _hostname(origin) not in {*LOOPBACK, public}:
+    origin = headers.get("origin")
+    if origin is not None and _hostname(origin) not in {*LOOPBACK, _hostname(public_url)}:
         raise Forbidden(
             f"the request was sent by a page of another site, {origin[:100]!r}",
             code="E-OTHER-SITE",
             next="use an MCP client",
         )
-
-
-def _is_address(host: str | None) -> bool:
-    try:
-        return host is not None and bool(ip_address(host))
-    except ValueError:
-        return False
 
 
 def _hostname(url: str) -> str | None:

@@ -20,6 +20,7 @@ from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
 from control_plane.web.audited_requests import AuditedRequests, flush_regularly
 from control_plane.web.browser_key import BrowserKey
+from control_plane.web.host_names import OwnNames
 from control_plane.web.hub import Hub
 from control_plane.web.middleware import SecurityHeaders, WholeBody
 from control_plane.web.pages import page_routes
@@ -61,6 +62,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.add_middleware(BrowserKey, core=core)
     app.add_middleware(WholeBody)
     app.add_middleware(Gate, core=core)
+    app.add_middleware(OwnNames, core=core)
     app.add_middleware(AuditedRequests, core=core, tally=app.state.tally)
     app.add_middleware(problems.Boundary)
     app.add_middleware(SecurityHeaders)

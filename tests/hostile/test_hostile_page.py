@@ -22,6 +22,18 @@ from tests.support.receivers import Receiver
 pytestmark = pytest.mark.hostile
 SECRET = "zebra-in-the-prompt"
 OTHER_SITE = "evil.example"
+_READ = ".then(async (answer) => `${answer.status} ${await answer.text()}`)"
+_WITH_TOKEN = "headers: { Authorization: `Bearer ${token}` }"
+REBOUND = [
+    f"fetch('/'){_READ}",
+    f"fetch('/login'){_READ}",
+    f"fetch('/static/app.js'){_READ}",
+    f"fetch('/login', {{ method: 'POST', body: new URLSearchParams({{ token }}) }}){_READ}",
+    f"fetch('/api/v1/orders', {{ {_WITH_TOKEN} }}){_READ}",
+    f"fetch(`/api/v1/orders/${{order}}/cancel`, {{ method: 'POST', {_WITH_TOKEN} }}){_READ}",
+    f"fetch('/mcp', {{ method: 'POST', body: '{{}}', {_WITH_TOKEN} }}){_READ}",
+]
+"""What scripts of a page try whose name leads to the fleet, even with a token of the user."""
 MOVING = {"last_used_at", "last_seen_at"}
 """Columns that reading changes."""
 
@@ -73,6 +85,17 @@ def test_a_hostile_page_changes_nothing_and_reads_nothing(user: Person, receiver
     user.sees(SECRET)
     api.stop()
     assert refusals(api) >= sum(each.refused for each in TRIES)
+
+
+def test_a_name_that_is_rebound_to_the_fleet_gets_nothing(user: Person) -> None:
+    api, page = user.api, user.context.new_page()
+    order, before, cookies = api.submit(SECRET)["id"], rows(api), fleet_cookies(user)
+    shown = page.goto(f"http://{OTHER_SITE}:{api.port}/orders/{order}")
+    assert (shown and shown.status, "E-HOST" in page.content()) == (403, True)
+    given = {"order": order, "token": api.token}
+    read = {script: str(page.evaluate(f"({{ order, token }}) => {script}", given)) for script in REBOUND}
+    assert {script: text for script, text in read.items() if "403" not in text or SECRET in text} == {}
+    assert (rows(api), fleet_cookies(user)) == (before, cookies)
 
 
 def attempt(page: Page, tried: Try, given: dict[str, str]) -> str:

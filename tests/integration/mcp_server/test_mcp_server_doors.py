@@ -59,8 +59,8 @@ def test_the_session_of_a_browser_opens_no_tools(api: Api) -> None:
 
 
 STRANGE: list[tuple[Doc, str]] = [
-    ({"Host": "rebound.example"}, "E-MCP-HOST"),
-    ({"Host": "["}, "E-MCP-HOST"),
+    ({"Host": "rebound.example"}, "E-HOST"),
+    ({"Host": "["}, "E-HOST"),
     ({"Origin": "https://elsewhere.example"}, "E-OTHER-SITE"),
     ({"Origin": "null"}, "E-OTHER-SITE"),
 ]
