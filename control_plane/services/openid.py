@@ -80,7 +80,8 @@ class OpenIdProvider:
                 )
             except AuthlibBaseError as error:
                 raise _refused(f"it did not accept the code: {error.error}") from error
-            except httpx2.HTTPError as error:
+            except (httpx2.HTTPError, ValueError, RecursionError) as error:
+                # ValueError: not a JSON object, such as the page of a proxy.
                 raise _unreachable(self._issuer, error) from error
             keys = self._get(client, _endpoint(metadata, "jwks_uri"))
         return self._verified(str(answer.get("id_token", "")), keys, attempt.nonce)
@@ -134,7 +135,7 @@ class OpenIdProvider:
         try:
             answer = client.request("GET", url, withhold_token=True).raise_for_status()
             found = answer.json() if len(answer.content) <= _MOST_BYTES else None
-        except (httpx2.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise _unreachable(self._issuer, error) from error
         if not isinstance(found, dict):
             raise _unreachable(self._issuer, ValueError("its answer is no JSON object"))

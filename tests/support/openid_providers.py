@@ -80,6 +80,10 @@ class LyingProvider:
     """Instead of a signed one."""
     asked: list[str] = field(default_factory=list)
     """The bodies of requests for tokens."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """What happens at an address instead of an answer: `cut`, `500`, `hang`, else the text that it answers."""
+    released: threading.Event = field(default_factory=threading.Event)
+    """Ends what hangs."""
 
     @property
     def issuer(self) -> str:
@@ -112,6 +116,7 @@ def lying_provider() -> Iterator[LyingProvider]:
     try:
         yield provider
     finally:
+        provider.released.set()
         server.shutdown()
         server.server_close()
         thread.join(timeout=10)
@@ -119,8 +124,15 @@ def lying_provider() -> Iterator[LyingProvider]:
 
 class _LyingHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        body = json.dumps(self.server.provider.answer(self.path)).encode()  # type: ignore[attr-defined]
-        self.send_response(200)
+        provider: LyingProvider = self.server.provider  # type: ignore[attr-defined]
+        fault = provider.faults.get(self.path)
+        if fault == "hang":
+            provider.released.wait(60)
+        if fault in {"hang", "cut"}:
+            self.close_connection = True
+            return
+        body = (fault or json.dumps(provider.answer(self.path))).encode()
+        self.send_response(500 if fault == "500" else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -21,6 +21,7 @@ OPEN = {
 }
 """Besides hooks, which answer 401 to what is not signed."""
 ABOVE_VIEWER = [operation for operation in every_operation() if operation.role != "viewer"]
+OF_ADMINS = [operation for operation in every_operation() if operation.role == "admin"]
 FOREIGN = [
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
@@ -81,6 +82,13 @@ def test_a_viewer_is_refused_every_operation_above_the_role(api: Api) -> None:
         answers = {operation.name: call(viewer, operation) for operation in ABOVE_VIEWER}
     passed = {name: each.text for name, each in answers.items() if each.status_code != 403}
     assert (len(answers) > 50, passed) == (True, {})
+
+
+def test_an_operator_is_refused_every_operation_of_admins(api: Api) -> None:
+    with api.http(api.token_for("operator")) as operator:
+        answers = {operation.name: call(operator, operation) for operation in OF_ADMINS}
+    passed = {name: each.text for name, each in answers.items() if each.status_code != 403}
+    assert (len(answers) > 25, passed) == (True, {})
 
 
 def test_a_viewer_changes_nothing_on_the_pages(api: Api) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
@@ -12,13 +13,15 @@ import httpx
 import pytest
 from joserfc.jwk import OctKey, RSAKey
 
-from control_plane.declarations import tokens, users
+from control_plane.declarations import orders, tokens, users
 from control_plane.declarations.users import UserEdit, UserRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access.users import add
+from control_plane.services import openid
 from tests.support.broker import BrokerServer
+from tests.support.clocks import SleepyClock
 from tests.support.database import CoreFactory
-from tests.support.fleet import BROWSER_KEY, KEY_HEADER, Api, api_on
+from tests.support.fleet import BROWSER_KEY, KEY_HEADER, Api, PlayedRun, api_on
 from tests.support.openid_providers import CLIENT, LyingProvider, MockProvider, lying_provider, mock_provider
 from tests.support.organizations import add_organization
 
@@ -53,8 +56,10 @@ def query(url: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
 
 
-def door_of(issuer: str, url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Door]:
-    settings = {"oidc_issuer": issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET}
+def door_of(
+    issuer: str, url: str, valkey: BrokerServer, core_factory: CoreFactory, **options: object
+) -> Iterator[Door]:
+    settings = {"oidc_issuer": issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET, **options}
     with api_on(url, valkey, core_factory, **settings) as api, api.http(None, **{KEY_HEADER: BROWSER_KEY}) as browser:
         api.client.call(users.ADD, UserRequest(email=KIM, name="Kim Lee", role="viewer"))
         yield Door(api, browser)
@@ -226,6 +231,52 @@ def test_a_provider_that_names_an_unprotected_address_is_refused(lied_to: Door, 
         assert code_of(lied_to.finish("any", sent["state"])) == "E-OPENID-ANSWER"
 
 
+# --- a provider in trouble --------------------------------------------------------------------------
+
+PLACES = ["/.well-known/openid-configuration", "/token", "/keys"]
+FAULTS = ["cut", "500", "<html>Bad gateway</html>", "[]", "[" * 100_000]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_log_in_that_meets_a_provider_in_trouble_says_so_and_is_finished_later(
+    lied_to: Door, liar: LyingProvider, place: str
+) -> None:
+    sent = query(lied_to.begin().headers["location"])
+    liar.claims = {"nonce": sent["nonce"]}
+    for fault in FAULTS:
+        liar.faults = {place: fault}
+        answer = lied_to.finish("any", sent["state"])
+        assert (answer.status_code, code_of(answer), liar.issuer in answer.text) == (503, "E-OPENID-DOWN", True), fault
+    with lied_to.api.browser() as browser:
+        assert browser.get("/api/v1/whoami").status_code == 200
+    liar.faults = {}
+    assert lied_to.finish("any", sent["state"]).status_code == 303
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_provider_that_does_not_answer_is_waited_for_only_so_long(
+    lied_to: Door, liar: LyingProvider, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openid, "_TIMEOUT_S", 0.5)
+    sent = query(lied_to.begin().headers["location"])
+    liar.faults = {place: "hang"}
+    began = time.monotonic()
+    answer = lied_to.finish("any", sent["state"])
+    assert (answer.status_code, code_of(answer)) == (503, "E-OPENID-DOWN")
+    assert time.monotonic() - began < 5
+
+
+def test_log_ins_that_hang_at_the_provider_keep_nobody_else_waiting(lied_to: Door, liar: LyingProvider) -> None:
+    liar.faults = {PLACES[0]: "hang"}
+    with ThreadPoolExecutor(10) as pool:
+        hanging = [pool.submit(lied_to.begin) for _ in range(10)]
+        with lied_to.api.browser() as browser:
+            assert browser.get("/api/v1/whoami").status_code == 200
+        assert not any(each.done() for each in hanging)
+        liar.released.set()
+    assert {code_of(each.result()) for each in hanging} == {"E-OPENID-DOWN"}
+
+
 def test_an_address_that_now_belongs_to_another_person_does_not_lead_to_the_account(
     lied_to: Door, liar: LyingProvider
 ) -> None:
@@ -278,6 +329,36 @@ def test_it_lasts_an_hour(kims: Door) -> None:
     (session,) = listed
     lasts = datetime.fromisoformat(session["expires_at"]) - datetime.fromisoformat(session["created_at"])
     assert lasts.total_seconds() == 3600
+
+
+def test_a_user_whom_the_provider_removes_is_out_after_an_hour_and_their_order_continues(
+    liar: LyingProvider, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    clock = SleepyClock()
+    for door in door_of(liar.issuer, sqlite_url, valkey, core_factory, clock=clock):
+        api, run = door.api, run_of_kim(door, liar)
+        liar.faults = {"/token": '{"error": "invalid_grant"}'}
+        clock.asleep = 3590
+        assert door.is_logged_in
+        clock.asleep = 3601
+        assert not door.is_logged_in
+        denied = door.log_in()
+        assert (denied.status_code, code_of(denied), door.is_logged_in) == (401, "E-OPENID-ANSWER", False)
+        assert api.client.call(orders.SHOW, order_id=run.order_id)["status"] == "running"
+        run.says("done")
+        run.ends()
+        assert api.client.call(orders.SHOW, order_id=run.order_id)["status"] == "succeeded"
+
+
+def run_of_kim(door: Door, liar: LyingProvider) -> PlayedRun:
+    """A running order that Kim, who is logged in with the provider, has submitted."""
+    door.api.client.call(users.EDIT, UserEdit(role="operator"), user=KIM)
+    door.api.add_work()
+    sent = query(door.begin().headers["location"])
+    liar.claims = {"nonce": sent["nonce"]}
+    assert door.finish("any", sent["state"]).status_code == 303
+    order = door.browser.post("/api/v1/orders", json={"prompt": "Fix it", "project": "demo"}).raise_for_status()
+    return door.api.add_drone().take(order.json())
 
 
 def test_a_user_who_is_no_admin_sees_and_ends_only_sessions_of_their_own(lied_to: Door, liar: LyingProvider) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable
 
+import httpx
 import pytest
 
-from control_plane.declarations import orders, tokens
+from control_plane.declarations import orders, tokens, users
 from control_plane.declarations.orders import CancelRequest, StepFilter
 from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.declarations.users import UserEdit, UserRequest
 from control_plane.web.stream import Pace
 from shared.errors import NotFound, Unauthenticated, Unreachable
 from shared.events import AssistantStep, Phase, Usage
@@ -213,6 +216,30 @@ def test_a_token_that_is_revoked_is_not_followed_any_further(api: Api, run: Play
     assert isinstance(follower.error, Unauthenticated)
 
 
+def test_a_stream_ends_within_5_s_after_its_login_session_is_removed(api: Api, run: PlayedRun) -> None:
+    at_usual_pace(api)
+    with api.browser() as browser:
+        reader = reading(browser, run)
+        (session,) = api.client.call(tokens.LIST_LOGIN_SESSIONS)
+        api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session["id"])
+        reader.join(5)
+        assert (reader.is_alive(), browser.get("/api/v1/whoami").status_code) == (False, 401)
+
+
+def test_streams_of_a_user_end_within_5_s_after_the_user_is_disabled(api: Api, run: PlayedRun) -> None:
+    at_usual_pace(api)
+    api.client.call(users.ADD, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
+    token = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", user="kim@example.org"))["token"]
+    with api.browser(token=token) as browser, api.http(token) as script:
+        readers = [reading(browser, run), reading(script, run)]
+        api.client.call(users.EDIT, UserEdit(disabled=True), user="kim@example.org")
+        deadline = time.monotonic() + 5
+        for reader in readers:
+            reader.join(deadline - time.monotonic())
+        assert [reader.is_alive() for reader in readers] == [False, False]
+        assert [each.get("/api/v1/whoami").status_code for each in (browser, script)] == [401, 401]
+
+
 def test_a_stream_outlives_a_database_that_is_away(
     postgres_server: PostgresServer, postgres_url: str, valkey: BrokerServer, core_factory: CoreFactory
 ) -> None:
@@ -254,6 +281,26 @@ def test_line_ends_of_every_kind_in_a_step_do_not_break_the_stream(api: Api, run
     run.step(Phase(name="working", detail=text))
     wait_until(lambda: len(follower.seqs) == 2)
     assert follower.of("step")[1]["detail"] == text
+
+
+def at_usual_pace(api: Api) -> None:
+    """Streams check their client as often as in production."""
+    api.pace = Pace()
+    api.restart()
+
+
+def reading(client: httpx.Client, run: PlayedRun) -> threading.Thread:
+    """A thread that reads the order's stream to its end; its first step has arrived."""
+    began = threading.Event()
+
+    def read() -> None:
+        with client.stream("GET", f"/api/v1/orders/{run.order_id}/events") as answer:
+            for _ in answer.iter_lines():
+                began.set()
+
+    thread = background(read)
+    assert began.wait(10)
+    return thread
 
 
 def joined(follower: Follower) -> str:

@@ -43,6 +43,20 @@ def test_a_broker_that_others_reach_without_tls_is_told(  # noqa: PLR0917
         assert ("broker passwords can be read" in board(api).replace("&#39;", "'")) is is_told
 
 
+def test_the_board_says_that_all_drones_share_one_login(
+    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    with api_on(sqlite_url, valkey, core_factory, shared_broker_login="drones:Zq8-hidden") as api:
+        found, shown = check(api, "D-BROKER-USERS"), board(api)
+    assert (found["state"], "all drones share one login (FLEET_SHARED_BROKER_LOGIN)" in found["found"]) == (
+        "WARN",
+        True,
+    )
+    assert found["found"] in shown
+    assert found["fix"] in shown
+    assert "Zq8-hidden" not in shown
+
+
 @pytest.mark.parametrize(
     ("ends", "state", "told"),
     [
