@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,11 @@ IN_THE_WORK: dict[str, list[Reply]] = {
     ],
     "name": [shell(f"echo x > {KEY}.txt"), {"text": "Done."}],
 }
+PROMPT, CODE, ANSWER = "wobbegong_in_the_prompt", "numbat_in_the_code", "quokka_in_the_answer"
+WORK: list[Reply] = [
+    shell(f"echo 'def {CODE}(): pass' > numbat.py; cat numbat.py"),
+    calls(("submit", {"summary": ANSWER})),
+]
 BRANCH = [shell(f"git checkout -qb {TOKEN}; echo x > x; git add x; git commit -qm x"), {"text": "Done."}]
 SCRIPTS = {**IN_THE_WORK, "talk": TALK, "branch": BRANCH, "error": [{"status": 400, "error": SPELLED}]}
 
@@ -98,7 +104,7 @@ class Told:
                 page = browser.get(path, headers={"Accept": "text/html"})
                 assert "<html" in page.text
                 yield f"page {path}", page.content
-        yield from self._flower()
+        yield from shown_by_flower(self.fleet, self.orders["talk"])
         for order in self.orders.values():
             for words in (("show",), ("follow", "--outputs"), ("patch",), ("trajectory",)):
                 done = self.fleet.fleet(words[0], order["id"], *words[1:])
@@ -112,20 +118,25 @@ class Told:
             yield from (f"{base}/log/{step['seq']}" for step in order["steps"] if step["kind"] == "tool_result")
             yield f"/api/v1/sessions/{order['session']}"
 
-    def _flower(self) -> Iterator[tuple[str, bytes]]:
-        known = json.loads((self.fleet.data / "up.json").read_text())
-        url, auth = f"http://127.0.0.1:{known['flower_port']}", ("fleet", known["flower_password"])
-        run = self.orders["talk"]["runs"][0]["id"]
-        for path in ("/api/tasks", f"/api/task/info/{run}", "/api/workers", "/workers", "/tasks", f"/task/{run}"):
-            answer = httpx.get(f"{url}{path}", auth=auth, timeout=30).raise_for_status()
-            yield f"Flower {path}", answer.content
+
+def shown_by_flower(fleet: WholeFleet, order: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Flower's pages, and what its interface says of the order's first run."""
+    known = json.loads((fleet.data / "up.json").read_text())
+    url, auth = f"http://127.0.0.1:{known['flower_port']}", ("fleet", known["flower_password"])
+    run = order["runs"][0]["id"]
+    for path in ("/api/tasks", f"/api/task/info/{run}", "/api/workers", "/workers", "/tasks", f"/task/{run}"):
+        answer = httpx.get(f"{url}{path}", auth=auth, timeout=30).raise_for_status()
+        yield f"Flower {path}", answer.content
 
 
-@pytest.fixture
-def told(start_fleet: Callable[..., WholeFleet], tmp_path: Path) -> Iterator[Told]:
-    remote = calc_project(tmp_path / "served" / "calc.git")
-    server = GitHttpServer(tmp_path / "served", f"{TOKEN}:")
-    with ScriptedServer(SCRIPTS, api_key=KEY, chunk_delay_s=0.002) as model, serving(server):
+@contextmanager
+def working_fleet(
+    start_fleet: Callable[..., WholeFleet], directory: Path, scripts: dict[str, list[Reply]]
+) -> Iterator[tuple[WholeFleet, Path]]:
+    """A fleet with Flower, a drone, a model that plays the scripts, and a project; and the project's remote."""
+    remote = calc_project(directory / "served" / "calc.git")
+    server = GitHttpServer(directory / "served", f"{TOKEN}:")
+    with ScriptedServer(scripts, api_key=KEY, chunk_delay_s=0.002) as model, serving(server):
         fleet = start_fleet(drones=0, options=("--flower-port", "0"))
         fleet.workstation("mila").start()
         fleet.online("mila")
@@ -134,6 +145,12 @@ def told(start_fleet: Callable[..., WholeFleet], tmp_path: Path) -> Iterator[Tol
         with fleet.client() as client:
             client.call(providers.ADD, provider)
             client.call(projects.ADD, project)
+        yield fleet, remote
+
+
+@pytest.fixture
+def told(start_fleet: Callable[..., WholeFleet], tmp_path: Path) -> Iterator[Told]:
+    with working_fleet(start_fleet, tmp_path, SCRIPTS) as (fleet, remote):
         first = fleet.submit("Do it, script:talk")["id"]
         followed = follow(fleet, first)
         others = {name: fleet.submit(f"Do it, script:{name}")["id"] for name in SCRIPTS if name != "talk"}
@@ -182,3 +199,19 @@ def test_secrets_in_every_spelling_and_channel_are_found_nowhere(told: Told) -> 
     # The same search finds them where the model wrote them.
     kept = files_below(fleet.root / "workstation mila" / "drone" / "workspace" / "sessions", without="nothing")
     assert {*SPELLINGS} - BYTES_AS_TEXT <= set().union(*CANARIES.found_in_any(kept).values())
+
+
+def test_prompt_code_and_answer_of_an_order_are_neither_in_the_brokers_files_nor_in_flower(
+    start_fleet: Callable[..., WholeFleet], tmp_path: Path
+) -> None:
+    with working_fleet(start_fleet, tmp_path, {"work": WORK}) as (fleet, _):
+        order = fleet.ended(fleet.submit(f"Add {PROMPT}, script:work")["id"])
+        assert (order["status"], PROMPT in order["prompt"], ANSWER in order["response"]) == ("succeeded", True, True)
+        assert CODE in fleet.fleet("patch", order["id"]).stdout
+        words, files = Canaries(PROMPT, CODE, ANSWER), list(files_below(fleet.data / "valkey", without="nothing"))
+        assert words.found_in_any(files) == {}
+        assert words.found_in_any(shown_by_flower(fleet, order)) == {}
+        # The same files and pages name the run.
+        run = Canaries(order["runs"][0]["id"])
+        assert run.found_in_any(files)
+        assert run.found_in_any(shown_by_flower(fleet, order))
