@@ -1,0 +1,161 @@
+"""Markup in every name and text that the database stores stays text on every page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import httpx
+import pytest
+from pydantic import BaseModel
+from sqlalchemy import JSON, String, Table, select, update
+from sqlalchemy.orm import Session
+
+from control_plane.db.metadata import METADATA
+from control_plane.declarations import orders, sessions
+from control_plane.declarations.sessions import CompactRequest, LabelRequest, SessionEdit
+from control_plane.lookups.organizations import system_caller
+from shared import events, names
+from shared.messages import ToolCall
+from tests.support.filled import fill
+from tests.support.fleet import Api, Doc, PlayedRun
+from tests.support.routes import addresses
+
+MARK = "zqmarkqz"
+"""What the texts contain when they are written; names must begin and end with a letter."""
+MARKED = re.compile(rf"{MARK}|fleet/[0-9a-f]{{12}}")
+"""Branches belong to their order, so they cannot be written with the mark."""
+MARKUP = "'\"><xss onx='1' onx=\"1\">"
+ESCAPED = "&lt;xss"
+PATCH = f"diff --git a/{MARK} b/{MARK}\n--- a/{MARK}\n+++ b/{MARK}\n@@ -1 +1 @@ {MARK}\n-{MARK}\n+{MARK}\n"
+STEPS: list[BaseModel] = [
+    events.Phase(name=MARK, detail=MARK),
+    events.Prepared(base_commit="a" * 40, default_branch=MARK, workspace=MARK),
+    events.ReasoningStep(text=MARK),
+    events.AssistantStep(text=MARK, tool_calls=(ToolCall(id=MARK, name=MARK, arguments=MARK),), model=MARK),
+    events.UserStep(text=MARK, source="steer"),
+    events.ToolCallStep(call_id=MARK, tool=MARK, arguments={"command": MARK, MARK: [MARK]}),
+    events.ToolCallStep(call_id=MARK, tool=MARK, arguments={MARK: {MARK: MARK}}),
+    events.ToolCallStep(call_id=MARK, tool=MARK, arguments=MARK),
+    events.ToolResultStep(call_id=MARK, output=MARK, note=MARK, is_error=True),
+    events.CommentStep(text=MARK),
+    events.RetryStep(attempt=1, delay_s=1, error_class=MARK, error=MARK),
+    events.CompactionStep(summary=MARK, files_read=(MARK,), files_changed=(MARK,)),
+    events.GuardrailStep(call_id=MARK, guardrail=MARK, action="warn", code=MARK, reason=MARK),
+    events.DecisionStep(call_id=MARK, approved=True, comment=MARK),
+    events.TodoStep(items=(events.TodoItem(text=MARK),)),
+    events.VerifyStep(attempt=1, command=MARK, passed=False, output=MARK),
+    events.ChildStep(call_id=MARK, step={"kind": "comment", "text": MARK}),
+    events.ChildStep(call_id=MARK, step={"kind": MARK, "text": MARK}),
+    events.CheckpointStep(left_out=(MARK,)),
+    events.ErrorStep(code=MARK, what=MARK, detail=MARK),
+]
+WAITS = events.ApprovalStep(call_id=MARK, tool=MARK, why=MARK, command=MARK)
+
+
+class Markup(HTMLParser):
+    """Finds elements and attributes that only our text can have brought."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "xss" or any(name.startswith(("onx", "xss")) for name, _ in attrs):
+            self.found.append(str(self.get_starttag_text()))
+
+
+def test_markup_in_any_name_or_text_stays_text_on_every_page(api: Api) -> None:
+    fill(api, system_caller(api.core), MARK)
+    played(api)
+    put_markup_everywhere(api)
+    with api.browser() as browser:
+        pages = {path: browser.get(path, headers={"Accept": "text/html"}).text for path in pages_of(api)}
+        pages["refused form"] = refused_form(browser)
+    assert {path: found for path, page in pages.items() if (found := Markup(page).found)} == {}
+    assert {path for path, page in pages.items() if ESCAPED not in page} <= WITHOUT_TEXTS
+    assert sum(page.count(ESCAPED) for page in pages.values()) > 100
+
+
+def test_the_parser_finds_markup_that_is_not_escaped() -> None:
+    assert Markup(f"<p>{MARKUP}</p>").found
+    assert Markup("<p title='' onx='1'></p>").found
+    assert not Markup("<p title='&#39;&lt;xss onx=1'>&lt;xss&gt;</p>").found
+
+
+@pytest.mark.parametrize(
+    "path", ["/{}", "/orders/{}", "/sessions/{}", "/login?next={}", "/login?token={}", "/?project={}"]
+)
+def test_markup_in_an_address_stays_text(api: Api, path: str) -> None:
+    with api.browser() as browser:
+        page = browser.get(path.format(MARKUP), headers={"Accept": "text/html"}).text
+    assert ("<html" in page, Markup(page).found) == (True, [])
+
+
+WITHOUT_TEXTS = {"/login", "/orders"}
+"""The second one leads to the board."""
+
+
+def played(api: Api) -> None:
+    """Two runs on a drone with marks: one that did everything and ended, and one that waits for a person."""
+    drone = api.add_drone(f"{MARK}-played", host=MARK, version=MARK, sandbox="none")
+    done, waiting = (drone.take(api.submit(MARK, project=f"{MARK}-project")) for _ in range(2))
+    for step in STEPS:
+        done.step(step)
+    deliver(api, done)
+    done.ends(exit_status=MARK, reason=MARK, response=MARK)
+    waiting.step(WAITS)
+    session = api.client.call(orders.SHOW, order_id=done.order_id)["session"]
+    api.client.call(sessions.EDIT, SessionEdit(name=MARK), session_id=session)
+    api.client.call(sessions.LABEL, LabelRequest(entry=done.order_id, text=MARK), session_id=session)
+    api.client.call(sessions.COMPACT, CompactRequest(instructions=MARK), session_id=session)
+
+
+def deliver(api: Api, run: PlayedRun) -> None:
+    patch = PATCH.replace(MARK, MARKUP).encode()
+    name = api.store_blob(run, patch)
+    work = {"branch": names.branch(run.order_id), "late_ref": names.late_branch(run.order_id, 1)}
+    run.step(events.Delivered(**work, patch_sha256=name, patch_bytes=len(patch), push_error=MARK))
+
+
+def put_markup_everywhere(api: Api) -> None:
+    """Replace the mark in the database itself: no check of names and texts is asked."""
+    with api.core.database.write() as db:
+        for table in METADATA.sorted_tables:
+            rewrite(db, table)
+
+
+def rewrite(db: Session, table: Table) -> None:
+    texts = [column for column in table.columns if isinstance(column.type, String | JSON)]
+    keys = list(table.primary_key.columns)
+    for row in db.execute(select(table)).mappings().all():
+        marked = {column: row[column] for column in texts if MARKED.search(json.dumps(row[column]))}
+        if marked:
+            place = [key == row[key] for key in keys]
+            db.execute(update(table).where(*place).values({each.name: with_markup(v) for each, v in marked.items()}))
+
+
+def with_markup(value: str | Doc) -> str | Doc:
+    inside = json.dumps(MARKUP)[1:-1]
+    return json.loads(MARKED.sub(lambda _: inside, json.dumps(value)))
+
+
+def pages_of(api: Api) -> Iterator[str]:
+    """Every page, with the id of each order and session."""
+    ids = {
+        "orders": [each["id"] for each in api.client.call(orders.LIST)],
+        "sessions": [each["id"] for each in api.client.call(sessions.LIST)],
+    }
+    for method, path in addresses(api.app):
+        if method == "GET" and not path.startswith(("/api/", "/hooks/", "/mcp", "/openapi", "/favicon", "/login/")):
+            noun = path.split("/")[1]
+            yield from (path.replace("0" * 12, each) for each in ids[noun]) if "0" * 12 in path else (path,)
+
+
+def refused_form(browser: httpx.Client) -> str:
+    form = dict.fromkeys(("prompt", "project", "provider", "drone", "labels"), MARKUP)
+    return browser.post("/orders", data=form, headers={"Accept": "text/html"}).text
