@@ -80,7 +80,7 @@ def export(
         str | None, typer.Option("--address", help="Only records of requests from this network address.")
     ] = None,
     code: Annotated[
-        str | None, typer.Option("--code", metavar="E-CODE", help="Only refusals and failures with this error code.")
+        str | None, typer.Option("--code", metavar="CODE", help="Only refusals and failures with this error code.")
     ] = None,
     org: Org = None,
 ) -> None:

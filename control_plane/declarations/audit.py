@@ -20,7 +20,7 @@ TARGET = About("target", "Only records of this target: the id or the name of wha
 OUTCOME = About("outcome", "Only records with this outcome: began, changed, refused or failed.")
 DOOR = About("door", "Only records of this door: api, cli, page, mcp, webhook, control plane or drone.")
 ADDRESS = About("address", "Only records of requests from this network address, as the records show it.")
-CODE = About("code", "Only refusals and failures with this error code.", metavar="E-CODE")
+CODE = About("code", "Only refusals and failures with this error code.", metavar="CODE")
 EVERYWHERE = About(
     "everywhere",
     "All organizations, and what belongs to none; requires a token that is valid everywhere.",
