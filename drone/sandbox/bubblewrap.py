@@ -127,18 +127,16 @@ class Bubblewrap:
             mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
         mounts += [*_parents(workspace), "--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
         # Last, or bwrap could not create the mount points. A write outside the workspace fails instead of vanishing.
-        return [*mounts, "--remount-ro", "/"]
+        return [*mounts, *(part for place in (*_in_memory(), "/") for part in ("--remount-ro", place))]
 
     def _scratch_places(self) -> list[str]:
         if self.scratch is None:
             if self.user is not None:
                 raise ValueError("commands of a drone that root runs need a session's home: use for_session")
-            return ["--tmpfs", HOME, "--tmpfs", "/tmp"]  # noqa: S108
+            return ["--tmpfs", HOME, "--tmpfs", "/tmp", "--tmpfs", "/dev/shm"]  # noqa: S108
         # On disk and for the whole session: the next command finds the files that a command leaves in /tmp, and a
         # large file there does not fill the memory, as it would in a tmpfs.
-        places = {"home": HOME, "tmp": "/tmp"}  # noqa: S108
-        if self.user is not None:
-            places["shm"] = "/dev/shm"  # noqa: S108 - bwrap's own belongs to root
+        places = {"home": HOME, "tmp": "/tmp", "shm": "/dev/shm"}  # noqa: S108
         mounts = []
         for name, place in places.items():
             directory = self.scratch / name
@@ -189,6 +187,11 @@ def _mounts(visible: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
         if not any(needed.is_relative_to(root) for root in visible):
             mounts += [*_parents(needed), "--ro-bind-try", str(needed), str(needed)]
     return mounts
+
+
+def _in_memory() -> list[str]:
+    """Where bwrap mounts a tmpfs of its own user: files that a command wrote there would be memory without a limit."""
+    return ["/dev", *(name for name in HIDDEN if Path(name).is_dir())]
 
 
 def _needed_files(environ: Mapping[str, str]) -> list[Path]:

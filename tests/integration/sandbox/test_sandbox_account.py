@@ -92,3 +92,18 @@ def test_bubblewrap_also_works_for_a_user_who_is_not_root() -> None:
         done = as_nobody(line)
         assert (done.stdout, Path(directory, "made").exists()) == (b"65534\n", True), done.stderr
     assert b"hostname" in done.stderr
+
+
+def test_commands_of_a_user_who_is_not_root_keep_no_files_in_memory() -> None:
+    in_memory = "awk '$3 == \"tmpfs\" { print $2 }' /proc/mounts"
+    with tempfile.TemporaryDirectory() as directory:
+        scratch, work = Path(directory, "scratch"), Path(directory, "work")
+        work.mkdir()
+        sandbox = Bubblewrap(os.environ).for_session(scratch=scratch)
+        line = sandbox.line(
+            f"touch /dev/shm/a && for place in $({in_memory}); do touch $place/b && echo $place; done; true",
+            workspace=work,
+        )
+        account.give_tree(Path(directory), NOBODY)
+        done = as_nobody(line)
+        assert (done.stdout, (scratch / "shm" / "a").exists()) == (b"", True), done.stderr
