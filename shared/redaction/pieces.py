@@ -1,4 +1,4 @@
-"""A text without what may stand between the pieces of a secret: white space, NUL, zero-width characters."""
+"""A text without what may stand between the pieces of a secret: white space, NUL, zero-width characters, colors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ _AT_ONCE = 1 << 15
 """Characters that are split at once: the words of a long text would not fit into the processor's cache."""
 _INVISIBLE = "\0\N{SYMBOL FOR NULL}\N{REPLACEMENT CHARACTER}\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
 _HIDDEN = re.compile(f"[{_INVISIBLE}]")
-_BETWEEN = re.compile(rf"[\s{_INVISIBLE}]+")
+_CONTROL = r"\x1b(?:\[[0-?]*[ -/]*[@-~]?)?"
+"""A color, or another control sequence, of which a reader sees nothing; also one that is not complete yet."""
+_CONTROLS = re.compile(_CONTROL)
+_BETWEEN = re.compile(rf"(?:{_CONTROL}|[\s{_INVISIBLE}])+")
 _BREAKS = re.compile(r"\n *\d+[\t:]"), re.compile(r"\\(?=\s)")
 """What tools put before each line of a file, and what a shell wants at the end of a line that continues."""
-_BETWEEN_LINES = re.compile(rf"(?:{_BREAKS[0].pattern}|{_BREAKS[1].pattern}|[\s{_INVISIBLE}])+")
+_BETWEEN_LINES = re.compile(rf"(?:{_BREAKS[0].pattern}|{_BREAKS[1].pattern}|{_CONTROL}|[\s{_INVISIBLE}])+")
 
 
 def squeezed(text: str) -> str:
     """The text without these characters."""
+    if "\x1b" in text:
+        text = _CONTROLS.sub("", text)
     words = "".join(["".join(text[at : at + _AT_ONCE].split()) for at in range(0, len(text), _AT_ONCE)])
     return words if words.isascii() and "\0" not in words else _HIDDEN.sub("", words)
 

@@ -129,6 +129,16 @@ def test_line_numbers_between_the_pieces_of_a_secret_do_not_hide_it(number: str)
     assert secret[14:] not in shown
 
 
+@pytest.mark.parametrize("between", ["\x1b[0m", "\x1b[1;31m\x1b[K", "\n\x1b[38;5;9m ", "\x1b[2 q"])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_colors_between_the_pieces_of_a_secret_do_not_hide_it(between: str, size: int) -> None:
+    secret = SECRETS[0]
+    text = f"{between}x {secret[:14]}{between}{secret[14:]}{between} y"
+    stream = Redactor([secret]).stream()
+    shown = "".join([*(stream.feed(text[at : at + size]) for at in range(0, len(text), size)), stream.flush()])
+    assert Redactor([secret]).text(text) == shown == f"{between}x {MARK}{between} y"
+
+
 def test_a_secret_behind_the_escapes_of_json_in_an_argument_is_found() -> None:
     secret = SECRETS[0]
     escaped = "".join(f"\\u{ord(letter):04x}" for letter in secret)
