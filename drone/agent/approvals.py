@@ -12,6 +12,7 @@ from glob import escape
 from typing import Any
 
 from shared.messages import ToolCall
+from shared.redaction import cut_short
 from shared.work_order import Approve
 
 READING = frozenset({"file_read", "glob", "grep", "todo", "submit", "add_comment"})
@@ -154,4 +155,4 @@ def command_of(call: ToolCall) -> str:
 
 def _short(command: str) -> str:
     first = " ".join(command.split())
-    return first if len(first) <= 200 else f"{first[:200]} …"
+    return first if len(first) <= 200 else f"{cut_short(first, 200)} …"

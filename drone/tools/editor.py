@@ -15,6 +15,7 @@ from drone.tools.beneath import check_writable, directory_of, open_in, replace_c
 from drone.tools.file_write import as_bytes
 from drone.tools.paths import LocatedPath, locate, shown
 from drone.tools.wrong_use import WrongUse
+from shared.redaction import cut_short
 
 LARGEST = 10 * 1024 * 1024
 _CONTEXT = 3
@@ -119,4 +120,5 @@ def _windows_lines(text: bytes) -> bytes:
 def _around(content: bytes, line: int) -> str:
     lines = content.decode(errors="replace").split("\n")
     first = max(1, line - _CONTEXT)
-    return "\n".join(f"{first + i:6}\t{text.rstrip()[:400]}" for i, text in enumerate(lines[first - 1 : line + 6]))
+    shown = (cut_short(text.rstrip(), 400) for text in lines[first - 1 : line + 6])
+    return "\n".join(f"{number:6}\t{text}" for number, text in enumerate(shown, first))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drone.tools.wrong_use import WrongUse
+from shared.redaction import cut_short
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ def locate(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Locate
     try:
         path = (root / given).resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise WrongUse(f"{given[:200]!r} is not a valid path: {error}") from error
+        raise WrongUse(f"{cut_short(given, 200)!r} is not a valid path: {error}") from error
     for top in (root, *map(Path.resolve, readable)):
         if path.is_relative_to(top):
             return LocatedPath(top, path, given)
-    raise WrongUse(f"{given[:200]!r} is outside the workspace {root}; give a path inside it")
+    raise WrongUse(f"{cut_short(given, 200)!r} is outside the workspace {root}; give a path inside it")
 
 
 def shown(workspace: Path, path: Path) -> str:

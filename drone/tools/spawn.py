@@ -11,6 +11,7 @@ from drone.tools.arguments import SpawnArguments
 from drone.tools.tool import BuiltinTool
 from drone.tools.wrong_use import WrongUse
 from shared.messages import ToolCall
+from shared.redaction import cut_short
 
 SpawnChild = Callable[[str, str, Sequence[str] | None], ToolResult]
 """Call id, task, and the names of the tools (None for all)."""
@@ -49,7 +50,7 @@ class Spawn:
         unknown = [name for name in wanted.tools if name not in known]
         if unknown:
             raise WrongUse(
-                f"a child cannot use {', '.join(repr(name[:60]) for name in unknown)}; "
+                f"a child cannot use {', '.join(repr(cut_short(name, 60)) for name in unknown)}; "
                 f"available tools: {', '.join(known)}"
             )
         # The child must always be able to submit.

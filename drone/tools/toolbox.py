@@ -36,6 +36,7 @@ from shared.errors import InterruptLoop, Submitted
 from shared.events import TodoStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
+from shared.redaction import cut_short
 from shared.work_order import Mode
 
 READ_ONLY = frozenset({"plan"})
@@ -93,7 +94,7 @@ class Tools:
     def _carried_out(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)
         if tool is None:
-            raise WrongUse(f"unknown tool {call.name[:60]!r}; available tools: {', '.join(self._tools)}")
+            raise WrongUse(f"unknown tool {cut_short(call.name, 60)!r}; available tools: {', '.join(self._tools)}")
         if call.name in self._ours:
             return tool.execute(call)
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
+from shared.redaction import cut_short
+
 
 class WrongUse(Exception):
     """Becomes a tool result with `is_error`; never ends a run."""
@@ -25,4 +27,4 @@ def _problem(item: dict[str, object]) -> str:
         return f"unknown argument `{name}`"
     if not name:
         return message
-    return f"`{name}`: {message[:1].lower()}{message[1:]} (given: {str(item.get('input'))[:80]!r})"
+    return f"`{name}`: {message[:1].lower()}{message[1:]} (given: {cut_short(str(item.get('input')), 80)!r})"

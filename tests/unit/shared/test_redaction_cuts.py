@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 from drone.agent.hooks.calling import described
 from drone.model.errors import classify, sentence
 from drone.runs.conclusion import sentence as ended
 from drone.sandbox.output import HeadAndTail
 from drone.services.pull_request.api import refusal_of
+from drone.tools.arguments import TodoArguments
+from drone.tools.editor import _around
+from drone.tools.paths import resolve
+from drone.tools.wrong_use import WrongUse, describe
 from drone.workspace.failures import explain
 from drone.workspace.git import GitFailed
 from drone.workspace.push import _words
@@ -46,6 +52,18 @@ def elided(text: str) -> str:
     return known().text(whole.text())
 
 
+def wrong_argument(text: str) -> str:
+    with pytest.raises(ValidationError) as refused:
+        TodoArguments.model_validate({"items": [{"text": text, "status": "done"}]})
+    return known().text(describe("todo", refused.value))
+
+
+def path_outside(text: str) -> str:
+    with pytest.raises(WrongUse) as refused:
+        resolve(Path("/work"), f"/{text}")
+    return known().text(str(refused.value))
+
+
 CUTS: dict[str, tuple[Callable[[str], str], int]] = {
     "shortened": (lambda text: shortened(text, 100), 100),
     "cut short": (lambda text: known().text(cut_short(text, 100)), 100),
@@ -57,6 +75,9 @@ CUTS: dict[str, tuple[Callable[[str], str], int]] = {
     "a refused push": (lambda text: _words(f"remote: {text}"), 300),
     "a code host's refusal": (lambda text: str(refusal_of("h", 400, {"message": text})), 300),
     "the head of an output": (elided, 200),
+    "a wrong argument": (wrong_argument, 80),
+    "a path outside": (path_outside, 199),
+    "a line that was edited": (lambda text: known().text(_around(text.encode(), 1)), 400),
 }
 
 
