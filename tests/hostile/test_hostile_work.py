@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from tests.hostile import call_tries, git_tries, wall_tries
-from tests.hostile.campaign import Campaign, bounded, campaign, doctor_rows, leaks, left_behind
+from tests.hostile.campaign import (
+    AS_ROOT,
+    AS_USER,
+    IN_CONTAINERS,
+    Campaign,
+    campaign,
+    doctor_rows,
+    leaks,
+    left_behind,
+)
+from tests.support.machines import needs_root
 from tests.support.repositories import git
 from tests.support.whole_fleet import WholeFleet
 
@@ -17,24 +27,34 @@ pytestmark = [pytest.mark.hostile, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[WholeFleet]:
+def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeFleet]:
+    if request.node.callspec.params["hostile"].sandbox == "docker":
+        request.getfixturevalue("container_image")
     made = WholeFleet(tmp_path / "fleet", drones=0)
     made.start()
     yield made
     made.close()
 
 
-@pytest.fixture
-def hostile(fleet: WholeFleet, tmp_path: Path) -> Iterator[Campaign]:
-    with campaign(fleet, tmp_path, "--sandbox", "bwrap") as made:
+@pytest.fixture(
+    params=[
+        pytest.param(AS_ROOT, id="as root"),
+        pytest.param(AS_USER, id="as a user", marks=pytest.mark.long),
+        pytest.param(IN_CONTAINERS, id="in podman", marks=pytest.mark.long),
+    ]
+)
+def hostile(request: pytest.FixtureRequest, fleet: WholeFleet, tmp_path: Path) -> Iterator[Campaign]:
+    needs_root()
+    with campaign(fleet, tmp_path, request.param) as made:
         yield made
 
 
 def test_commands_and_calls_of_a_hostile_model_get_nothing(hostile: Campaign) -> None:
     problems = hostile.order("walls", list(wall_tries.tries(hostile.decoys)))[1]
     problems += hostile.order("calls", list(call_tries.tries(hostile.decoys)))[1]
+    problems += hostile.keys() + hostile.texts()
     assert_held(hostile, problems)
-    assert len(hostile.table) > 120
+    assert len(hostile.table) > 160
 
 
 @pytest.mark.long
@@ -43,7 +63,6 @@ def test_a_hostile_repository_and_what_uses_up_the_machine_get_nothing(hostile: 
     rows, problems = doctor_rows(hostile.drone)
     hostile.table += rows
     order, got = hostile.order("git", list(git_tries.tries(hostile.decoys)))
-    bounded(hostile.drone)
     problems += got + hostile.order("bombs", list(wall_tries.bombs(hostile.decoys)))[1]
     assert_held(hostile, problems)
     assert order["status"] == "succeeded", order["reason"]

@@ -18,9 +18,10 @@ from tests.support import needs, wait_until
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 PROGRAMS = (
-    "awk bash cat chmod chown chroot cp curl cut date dd dmesg echo env false find git grep head hostname id kill ln "
-    "ls mawk mkdir mknod mktemp mount mv nohup printf ps rm sed seq setpriv setsid sh sleep sort stat stty su tail tee "
-    "test timeout touch tr true umount uname wc whoami yes"
+    "awk base64 basename bash cat chmod chown chroot cp curl cut date dd dirname dmesg echo env false find git grep "
+    "head hostname id ip kill ln ls mawk mkdir mkfifo mknod mktemp mount mv nohup nsenter printf prlimit ps rev rm "
+    "sed seq setpriv setsid sh sleep sort stat stty su tail tee test timeout touch tr true umount uname unshare wc "
+    "whoami xargs yes"
 )
 EMPTY = "dev etc home mnt opt proc root run srv sys tmp usr var"
 LEFT_OUT = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -18,6 +19,11 @@ import pyte
 from tests.support import warm_processes
 
 _SCROLLED = 5_000
+_OWN = re.compile(r"\x1b\[(?:0|1|2|3[1-6]|9[0-7]|1;3[1-6]|2;3[1-6])?m|\x1b\[\d+A|\x1b\[2K|\x1b\[\?25[lh]|\r(?=\n|\x1b)")
+"""What our command lines send themselves: their colors, and what redraws the status line."""
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
 
 
 class _Screen(pyte.HistoryScreen):
@@ -143,3 +149,8 @@ def running(
 def _take_terminal() -> None:
     """Make stdin's terminal the one whose Ctrl-C and Ctrl-Z this process gets."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def acting(written: str) -> list[str]:
+    """What of a text acts on a terminal or hides something from its reader, apart from what we send ourselves."""
+    return re.findall(f"{_HIDDEN.pattern}.{{,12}}", _OWN.sub("", written))

@@ -18,6 +18,7 @@ from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from tests.support import wait_until, warm_processes
 from tests.support.left_behind import lasts
+from tests.support.machines import Machine
 from tests.support.transcripts import transcript_problems
 from tests.support.warm_processes import DRONE, FLEET
 
@@ -35,16 +36,18 @@ class WorkstationDrone:
     join_token: str = ""
     """With which it registered."""
     process: subprocess.Popen[bytes] | None = None
+    machine: Machine | None = None
+    """None: that of the tests."""
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one `drone` command in this home."""
-        return warm_processes.run([*DRONE, *arguments], self.environment)
+        return warm_processes.run([*self._program, *arguments], self.environment)
 
     def start(self) -> None:
         again = self.process is not None
         with self.log.open("ab") as log:
             self.process = warm_processes.popen(
-                [*DRONE, "start"], env=dict(self.environment), stdout=log, stderr=log, start_new_session=True
+                [*self._program, "start"], env=dict(self.environment), stdout=log, stderr=log, start_new_session=True
             )
         if again:
             # A drone that a test restarts may be shared: it outlives this test.
@@ -56,6 +59,10 @@ class WorkstationDrone:
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(seconds)
+
+    @property
+    def _program(self) -> list[str]:
+        return [*(self.machine.words if self.machine else ()), *DRONE]
 
 
 @dataclass
@@ -192,15 +199,19 @@ class WholeFleet:
         home: Path | None = None,
         code: Mapping[str, str] | None = None,
         token_options: Sequence[str] = (),
+        machine: Machine | None = None,
     ) -> WorkstationDrone:
-        """Register a drone as on another workstation, with a separate home; `code`: the version that it runs."""
+        """Register a drone as on another workstation, with a separate home; `code`: the version that it runs.
+
+        A home that is made here is closed to a `machine` with another user.
+        """
         token = self.fleet("token", "create", *token_options).stdout.strip()
         directory = home or self.root / f"workstation {name}"
         version = self.code if code is None else code
         inherited = {name: value for name, value in self.environment.items() if name not in self.code}
         environment = {**inherited, **version, "HOME": str(directory), "DRONE_HOME": str(directory / "drone")}
         directory.mkdir(parents=True, exist_ok=True)
-        drone = WorkstationDrone(name, environment, self.root / f"drone-{name}.log", token)
+        drone = WorkstationDrone(name, environment, self.root / f"drone-{name}.log", token, machine=machine)
         done = drone.run("register", "--url", self.url, "--token", token, "--name", name, *options)
         assert done.returncode == 0, done.stderr
         self.workstations.append(drone)

