@@ -356,9 +356,9 @@ class PlayedRun:
         """One more whole message of the model."""
         self.step(AssistantStep(text=text))
 
-    def asks(self, call_id: str, tool: str, why: str) -> None:
+    def asks(self, call_id: str, tool: str, why: str, command: str = "") -> None:
         """A call of the run, and with it the order, waits for approval."""
-        self.step(ApprovalStep(call_id=call_id, tool=tool, why=why))
+        self.step(ApprovalStep(call_id=call_id, tool=tool, why=why, command=command))
 
     def streams(
         self,

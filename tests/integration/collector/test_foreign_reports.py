@@ -91,7 +91,8 @@ def facts_of(plane: Plane, order: WorkOrder) -> list[Any]:
     drone, run = plane.rows(Drone, Drone.id == order.drone_id)[0], plane.rows(Run, Run.id == order.run_id)[0]
     shown = next(each for each in managing.list_drones(plane.core, plane.admin) if each.id == order.drone_id)
     row = {column.name: getattr(drone, column.name) for column in Drone.__table__.columns}
-    return [row, shown.status, run.status, run.last_seq, run.boot_id, plane.status(order.order_id)]
+    of_run = {column.name: getattr(run, column.name) for column in Run.__table__.columns}
+    return [row, shown.status, of_run, plane.status(order.order_id)]
 
 
 def test_every_kind_of_report_is_tried_here() -> None:

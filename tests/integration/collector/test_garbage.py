@@ -88,6 +88,25 @@ def test_raw_entries_are_cut_and_limited_in_number_and_age(plane: Plane, monkeyp
     assert plane.rows(RawEvent) == []
 
 
+def test_a_stream_full_of_garbage_is_read_in_turns_with_the_streams_of_others(plane: Plane) -> None:
+    # Streams that are due at the same time are read in the order of the drones' ids.
+    hostile, other = sorted((plane.drone("oka"), plane.drone("mila")), key=lambda drone: drone.id)
+    plane.supervisor()
+    plane.submit(drone=other.name)
+    order = wait_until(other.take)
+    other.claim(order)
+    other.report(order, other.started())
+    with hostile.redis.pipeline(transaction=False) as pipe:
+        for _ in range(5000):
+            pipe.xadd(names.events_stream(hostile.id), {"t": "nonsense"})
+        pipe.execute()
+
+    plane.collector()
+    wait_until(lambda: plane.status(order.order_id) == "running", every=0.01)
+
+    assert plane.core.broker.redis.xlen(names.events_stream(hostile.id)) > 0
+
+
 def test_an_event_that_is_nested_too_deep_is_refused_at_its_first_reading(plane: Plane) -> None:
     drone = plane.drone()
     plane.collector()

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from control_plane.collector.listener import MAX_MESSAGE
+from control_plane.background.leases import Owners
+from control_plane.background.timings import Timings
+from control_plane.collector.heartbeats import Beats
+from control_plane.collector.listener import MAX_MESSAGE, Listener
+from control_plane.collector.stream_leases import Streams
 from control_plane.db.drones import Drone
 from shared import names
 from shared.events import MAX_RUNS
@@ -67,6 +71,18 @@ def test_a_beat_that_cannot_be_stored_keeps_no_other_out(any_plane: Plane, field
         stays_heard(any_plane, oka, mila, **fields)
     if "full" not in fields:
         assert [line["drone"] for line in logged if "heartbeat" in line["event"]] == [mila.id]
+
+
+def test_a_beat_that_cannot_be_stored_does_not_keep_out_one_that_is_written_with_it(any_plane: Plane) -> None:
+    oka, mila, core = any_plane.drone("oka"), any_plane.drone("mila"), any_plane.core
+    streams, listener = Streams(core, Owners("only", core.clock, 60.0)), Listener(core, stop_within=0.2)
+    wait_until(lambda: streams.share() or streams.owned)
+    listener.listen()
+    mila.forge_beat(boot_id="hostile", concurrency=2**70)
+    oka.beat()
+    wait_until(lambda: listener.listen() or len(listener._beats) == 2)
+    Beats(core, streams, listener, Timings()).take()
+    assert (boot_of(any_plane, oka), boot_of(any_plane, mila)) == (oka.boot, None)
 
 
 @pytest.mark.parametrize("fields", HOSTILE_RUNS, ids=str)

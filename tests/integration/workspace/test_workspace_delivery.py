@@ -10,6 +10,7 @@ import pytest
 
 from drone.sandbox import Sandbox, choose
 from drone.workspace import Delivery, Workspace, Workspaces
+from drone.workspace.encodings import add_unencoded
 from drone.workspace.git import Git, GitFailed
 from tests.support.repositories import (
     MakeWorkspaces,
@@ -400,6 +401,9 @@ def test_a_link_in_place_of_a_badly_encoded_file_does_not_bring_the_owners_file(
     head = work(workspace, "true").head_commit or ""
 
     assert git(workspace.session.git_dir, "ls-tree", head, "link.txt").startswith("120000 ")
+    # The link may also appear after git has found that the file is badly encoded.
+    with pytest.raises(OSError, match="symbolic link"):
+        add_unencoded(workspace.session.git.at(workspace.session.git_dir, workspace.path), b"link.txt")
 
 
 @pytest.mark.parametrize("attribute", ["=UTF-16", "=no-such-encoding", "", "=UTF-7"])
