@@ -1,9 +1,12 @@
-"""The table of attacks in the documentation names tests that there are."""
+"""The table of attacks in the documentation names tests that exist, each with a change that makes it fail."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
+
+from tests.hostile.removed_defenses import REMOVALS
 
 ROOT = Path(__file__).parents[3]
 _TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
@@ -22,6 +25,19 @@ def test_no_cell_but_the_attackers_is_empty_and_no_test_stands_twice() -> None:
     assert rows[0][0]
     tests = [row[3] for row in rows]
     assert len(set(tests)) == len(tests)
+
+
+def test_every_test_of_the_table_has_one_change_that_removes_its_defense() -> None:
+    named = Counter("::".join(_TEST.findall(row[3])[0]) for row in table())
+    assert Counter(removal.test for removal in REMOVALS) == named
+
+
+def test_what_removes_a_defense_finds_it_in_the_source() -> None:
+    for removal in REMOVALS:
+        assert removal.edits
+        for edit in removal.edits:
+            text = (ROOT / edit.path).read_text(encoding="utf-8")
+            assert edit.applied(text) != text
 
 
 def table() -> list[list[str]]:

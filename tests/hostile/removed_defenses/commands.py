@@ -1,0 +1,115 @@
+"""Defenses against a model, or a repository that directs it: the sandbox, its network, and what is shown of it."""
+
+from __future__ import annotations
+
+from tests.hostile.removed_defenses.removal import Edit, Removal, removal
+
+_BUBBLEWRAP = "drone/sandbox/bubblewrap.py"
+_ACCESS = "drone/sandbox/network/access.py"
+_CGROUPS = "drone/sandbox/resources/cgroups.py"
+_NAMESPACE = "drone/sandbox/network/namespace.py"
+_OWN_NETWORK = 'str(self._pid), *user, "--net", "--"]'
+_SHARED_NETWORK = 'str(self._pid), *user, "--"]'
+
+REMOVALS = (
+    removal(
+        "integration/sandbox/test_break_outs.py::test_a_sandbox_holds_every_break_out",
+        _BUBBLEWRAP,
+        '    *("--unshare-pid", "--unshare-ipc", ',
+        '    *("--unshare-ipc", ',
+        case="bwrap",
+    ),
+    # Two layers: the account, and the kernel's settings, which are read-only.
+    Removal(
+        "integration/sandbox/test_sandbox_account.py::test_what_only_root_may_do_is_refused",
+        (
+            Edit(_BUBBLEWRAP, "            inside = account.switched(inside)\n", "            pass\n"),
+            Edit(_BUBBLEWRAP, '["--ro-bind", "/proc/sys", "/proc/sys"] if self.user is not None else []', "()"),
+        ),
+    ),
+    # The drone's own environment, in which its owner may have keys.
+    removal(
+        "hostile/test_hostile_work.py::test_commands_and_calls_of_a_hostile_model_get_nothing",
+        "drone/sandbox/environment.py",
+        "    kept = {name: source[name] for name in ALLOWED if name in source}\n",
+        "    kept = dict(source)\n",
+    ),
+    removal(
+        "integration/sandbox/test_containers.py::test_a_command_cannot_look_into_what_starts_it",
+        "drone/sandbox/container/inside.py",
+        "    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)\n",
+        "",
+    ),
+    removal(
+        "integration/sandbox/test_hostile_commands.py::test_what_forks_itself_away_ends_with_its_command",
+        "drone/sandbox/direct.py",
+        "limited(_held(inside), self.resources)",
+        "limited(inside, self.resources)",
+        case="none",
+    ),
+    # One edit for each version of cgroups.
+    Removal(
+        "integration/sandbox/test_sandbox_resources.py::test_all_processes_of_a_run_share_its_memory",
+        (
+            Edit(_CGROUPS, '    (group / "memory.limit_in_bytes").write_text(str(limits.memory))\n', ""),
+            Edit(_CGROUPS, '    (group / "memory.max").write_text(str(limits.memory))\n', ""),
+        ),
+        case="bwrap",
+    ),
+    removal(
+        "integration/sandbox/test_sandbox_resources.py::test_a_run_has_only_so_many_processes",
+        _CGROUPS,
+        '    (group / "pids.max").write_text(str(limits.processes))\n',
+        "",
+        case="bwrap",
+    ),
+    removal(
+        "integration/sandbox/test_sandbox_resources.py::"
+        "test_a_command_that_fills_the_disk_is_ended_and_what_removes_files_is_not",
+        "drone/sandbox/resources/usage.py",
+        "        if total <= self._limit or total <= self._first:\n",
+        "        if True:\n",
+    ),
+    removal(
+        "integration/sandbox/test_sandbox_network.py::test_the_machines_own_ports_are_out_of_reach",
+        _NAMESPACE,
+        _OWN_NETWORK,
+        _SHARED_NETWORK,
+    ),
+    removal(
+        "unit/sandbox/test_network_access.py::test_an_address_inside_the_network_is_refused_under_any_name",
+        _ACCESS,
+        "        if any(map(is_inside, addresses)):\n",
+        "        if False:\n",
+    ),
+    removal(
+        "unit/sandbox/test_network_access.py::test_the_fleets_own_servers_are_refused_under_any_name",
+        _ACCESS,
+        "        if addresses & set(_addresses_of(self.own, resolve)):\n",
+        "        if False:\n",
+    ),
+    removal(
+        "integration/sandbox/test_sandbox_network.py::test_abstract_sockets_and_other_protocols_do_not_lead_out",
+        _NAMESPACE,
+        _OWN_NETWORK,
+        _SHARED_NETWORK,
+    ),
+    removal(
+        "unit/shared/test_redaction_spellings.py::test_a_secret_is_removed_in_every_spelling_from_every_channel",
+        "shared/redaction/spellings.py",
+        "*_in_bytes(_bytes(secret)), secret[::-1]}",
+        "*_in_bytes(_bytes(secret))}",
+    ),
+    removal(
+        "integration/runs/test_secrets_in_work.py::test_work_with_a_secret_stays_on_the_drone",
+        "drone/runs/delivery.py",
+        '        _released("; ".join(places), order, check)\n',
+        "        pass\n",
+    ),
+    removal(
+        "browser/test_steering_pages.py::test_all_of_a_command_that_waits_is_on_the_page_and_nothing_of_it_is_hidden",
+        "control_plane/web/templates/order_head.html",
+        "{{ order.waiting_for.command | visible }}",
+        "{{ order.waiting_for.command | visible | truncate(200, true) }}",
+    ),
+)

@@ -1,0 +1,145 @@
+"""Defenses of the HTTP interface, the pages and the command line: against strangers, other sites, and other roles."""
+
+from __future__ import annotations
+
+from tests.hostile.removed_defenses.removal import removal
+
+_ACCESS = "control_plane/web/access.py"
+_NO_TOKEN = '    raise Unauthenticated(\n        "a token is required",\n'
+_LOGIN = "control_plane/web/pages/login.py"
+_READING = "control_plane/operations/orders/reading.py"
+_OF_THE_ORGANIZATION = "        .where(Order.organization_id == caller.organization_id)\n"
+_KEY = "            await to_thread.run_sync(require_browser_key, self._core, identity.login_session_id, key)\n"
+_BROWSER_KEY = "control_plane/web/browser_key.py"
+
+REMOVALS = (
+    # A caller without a token becomes an administrator.
+    removal(
+        "integration/web/test_every_route.py::test_every_route_but_the_open_ones_answers_401_without_a_token",
+        _ACCESS,
+        _NO_TOKEN,
+        "    from control_plane.lookups import organizations\n"
+        f"    return organizations.system_caller(core)\n{_NO_TOKEN}",
+    ),
+    removal(
+        "integration/operations/test_refusal_tally.py::"
+        "test_ten_thousand_refusals_from_many_addresses_end_in_one_record_for_the_others",
+        "control_plane/operations/audit/refusal_tally.py",
+        "entry not in self._counts and sum(each.at == minute for each in self._counts) >= MOST_A_MINUTE",
+        "False",
+    ),
+    removal(
+        "integration/web/test_connections.py::test_a_trusted_proxy_says_who_the_client_is_and_nobody_before_it_does",
+        "control_plane/web/server.py",
+        "        forwarded_allow_ips=core.settings.trusted_proxies,\n",
+        '        forwarded_allow_ips="*",\n',
+    ),
+    removal(
+        "integration/web/test_every_route.py::test_a_form_of_another_site_changes_nothing_on_any_route",
+        _ACCESS,
+        "            refuse_other_sites(headers, self._core.settings.url)\n",
+        "            pass\n",
+    ),
+    removal(
+        "hostile/test_hostile_page.py::test_a_hostile_page_changes_nothing_and_reads_nothing",
+        _ACCESS,
+        "            refuse_other_sites(headers, self._core.settings.url)\n",
+        "            pass\n",
+    ),
+    removal(
+        "browser/test_other_ports.py::"
+        "test_another_port_receives_the_cookie_but_not_the_key_without_which_nothing_changes",
+        _BROWSER_KEY,
+        _KEY,
+        "",
+    ),
+    removal(
+        "browser/test_pages.py::test_a_login_link_replaces_a_session_only_by_the_button",
+        _LOGIN,
+        "logged_in=session_secret(core, request.scope) is not None)",
+        "logged_in=False)",
+    ),
+    removal(
+        "integration/web/test_every_route.py::test_a_log_in_never_leads_to_another_site",
+        _LOGIN,
+        'address.startswith("/") and not address.startswith(("//", "/\\\\")) and address.isprintable()',
+        'address.startswith("/")',
+    ),
+    removal(
+        "integration/cli/test_hostile_documents.py::test_no_text_of_a_server_acts_on_the_terminal",
+        "shared/terminal/output.py",
+        "    return visible_prose(text).translate(_WITHOUT_JOINERS)\n",
+        "    return text\n",
+    ),
+    removal(
+        "browser/test_pages.py::test_markup_in_text_in_flight_stays_text",
+        "control_plane/web/static/app.js",
+        "    pieces[kind].textContent = kind",
+        "    pieces[kind].innerHTML = kind",
+    ),
+    removal(
+        "unit/shared/test_visible_text.py::test_what_hides_something_has_a_mark",
+        "shared/visible_text.py",
+        "    return _HIDDEN.sub(_mark, text)\n",
+        "    return text\n",
+    ),
+    removal(
+        "integration/web/test_every_route.py::test_a_viewer_is_refused_every_operation_above_the_role",
+        "control_plane/operations/gateway.py",
+        "    require(caller, operation.role)\n",
+        "",
+    ),
+    removal(
+        "integration/operations/test_organizations_isolation.py::"
+        "test_no_list_and_no_overview_shows_anything_of_another_organization",
+        _READING,
+        _OF_THE_ORGANIZATION,
+        "",
+    ),
+    removal(
+        "hostile/test_openapi.py::test_no_answer_is_an_error_or_undocumented_or_shows_another_organization",
+        _READING,
+        _OF_THE_ORGANIZATION,
+        "",
+        case="short",
+    ),
+    removal(
+        "integration/operations/test_derived_access.py::"
+        "test_a_token_that_is_created_while_its_maker_is_revoked_ends_too",
+        "control_plane/operations/access/revocation.py",
+        ', with_for_update={"read": True}, populate_existing=True)',
+        ", populate_existing=True)",
+        case="postgresql",
+    ),
+    removal(
+        "integration/web/test_sse_orders.py::test_a_token_that_is_revoked_is_not_followed_any_further",
+        "control_plane/web/stream.py",
+        "        if time.monotonic() - self._allowed_at < self._pace.allowed_s:\n",
+        "        if True:\n",
+    ),
+    removal(
+        "integration/web/test_stolen_cookies.py::test_the_cookie_alone_changes_nothing_on_any_route",
+        _BROWSER_KEY,
+        _KEY,
+        "",
+    ),
+    removal(
+        "integration/operations/test_users.py::"
+        "test_a_disabled_user_is_refused_with_token_link_and_session_until_enabled",
+        "control_plane/operations/access/validity.py",
+        "member.where(*own, User.disabled_at.is_(None))",
+        "member.where(*own)",
+    ),
+    removal(
+        "integration/web/test_openid_logins.py::test_an_id_token_with_a_wrong_claim_is_refused",
+        "control_plane/services/openid.py",
+        "            registry.validate(claims)\n",
+        "",
+    ),
+    removal(
+        "integration/web/test_openid_logins.py::test_a_code_works_once_and_only_in_the_browser_that_began",
+        "control_plane/web/pages/openid.py",
+        "    if begun is None or not in_time or not compare_digest(begun.state.encode(), state.encode()):\n",
+        "    if begun is None or not in_time:\n",
+    ),
+)

@@ -1,0 +1,77 @@
+"""Defenses against anyone who controls the broker, its network or a copy of the database."""
+
+from __future__ import annotations
+
+from tests.hostile.removed_defenses.removal import Edit, Removal, removal
+
+_ENVELOPE = "shared/envelope.py"
+
+REMOVALS = (
+    # Sealing and opening without the box, which belong together.
+    Removal(
+        "unit/shared/test_envelope_sealing.py::test_one_changed_bit_anywhere_and_it_does_not_open",
+        (
+            Edit(_ENVELOPE, "bytes(box.encrypt(sealed, encoder=RawEncoder))", "sealed"),
+            Edit(
+                _ENVELOPE,
+                "Box(PrivateKey(private), PublicKey(sender)).decrypt(base64.b64decode(text, validate=True))",
+                "base64.b64decode(text, validate=True)",
+            ),
+        ),
+    ),
+    removal(
+        "unit/shared/test_envelope_sealing.py::test_an_envelope_that_belongs_elsewhere_is_refused_with_the_reason",
+        _ENVELOPE,
+        "    wrong = _differences(sealed.binding, expect)\n",
+        "    wrong: list[str] = []\n",
+    ),
+    removal(
+        "integration/worker/test_replayed_drain.py::test_a_drain_that_is_replayed_after_a_restart_does_not_drain_again",
+        "drone/worker/inbox.py",
+        "        elif self._is_replayed(issued_at, self._last_drain):\n",
+        "        elif False:\n",
+    ),
+    removal(
+        "integration/broker/test_broker_tls.py::test_a_broker_of_an_unknown_authority_is_refused",
+        "shared/sockets.py",
+        '"ssl_cert_reqs": ssl.CERT_REQUIRED',
+        '"ssl_cert_reqs": ssl.CERT_NONE',
+    ),
+    removal(
+        "acceptance/test_drone_cli.py::test_a_server_with_another_key_than_the_tokens_is_not_trusted",
+        "drone/installation/registration.py",
+        "    if key_id(sender) != token.fingerprint:\n",
+        "    if False:\n",
+    ),
+    removal(
+        "acceptance/test_tls.py::test_a_drone_that_does_not_know_the_authority_does_not_join",
+        "shared/tls.py",
+        "    context.load_default_certs()\n",
+        "    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE\n",
+    ),
+    removal(
+        "integration/operations/test_operations_projects.py::test_a_provider_key_is_sealed_and_never_shown",
+        "control_plane/core/vault.py",
+        "base64.b64encode(self.seal_content(text.encode())).decode()",
+        "base64.b64encode(text.encode()).decode()",
+    ),
+    removal(
+        "acceptance/test_key_rotation.py::test_orders_continue_while_the_master_key_is_replaced",
+        "control_plane/services/master_key_rotation.py",
+        "            file.replace(keys[:1])\n",
+        "",
+    ),
+    removal(
+        "integration/operations/test_audit_chain.py::test_tampering_is_found",
+        "control_plane/operations/audit/verifying.py",
+        "        if row.previous_hash != self._hash or row.hash != hash_of_row(row):\n",
+        "        if row.previous_hash != self._hash:\n",
+    ),
+    removal(
+        "integration/operations/test_audit_chain.py::"
+        "test_a_chain_that_is_rewritten_with_right_hashes_lacks_the_signature",
+        "control_plane/operations/audit/verifying.py",
+        "        if self._signed.get(row.seq, row.hash) != row.hash:\n",
+        "        if False:\n",
+    ),
+)
