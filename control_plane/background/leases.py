@@ -69,5 +69,7 @@ class Owners:
 
 
 def _changed(db: Session, statement: Any) -> bool:
-    result = db.execute(statement, execution_options={"synchronize_session": False})
+    # Without the option, psycopg's count of an insert is not kept.
+    options = {"synchronize_session": False, "preserve_rowcount": True}
+    result = db.execute(statement, execution_options=options)
     return isinstance(result, CursorResult) and result.rowcount == 1

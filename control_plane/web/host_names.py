@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from control_plane.core import Core
 from control_plane.core.settings import FleetSettings
-from control_plane.validation.issued_secrets import DRONE_PREFIX
 from control_plane.web.access import API, HOOKS, bearer_of
 from shared.errors import Forbidden
 
@@ -28,8 +27,8 @@ _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
 class OwnNames:
     """Admits only requests that were sent to a name of the control plane, or to a numeric address.
 
-    A numeric address cannot be rebound. What browsers do not send for a page (the token of a drone, the signature of a
-    code host) is accepted under any name, so that machines may reach the control plane by a name of their own.
+    A numeric address cannot be rebound. What browsers do not send for a page (a bearer token, the signature of a code
+    host) is accepted under any name, so that machines may reach the control plane by a name of their own.
     """
 
     def __init__(self, app: ASGIApp, core: Core) -> None:
@@ -73,11 +72,11 @@ def hostname_of(url: str) -> str:
 
 
 def _needs_no_name(scope: Scope) -> bool:
-    """Whether the request is answered without a browser's credentials; a wrong token is refused later."""
+    """Whether the request is answered without a browser's credentials; beside a token, the session does not count."""
     path = scope["path"]
     if path in ANY_NAME or path.startswith(HOOKS):
         return True
-    return path.startswith(f"{API}/") and bearer_of(Headers(scope=scope)).startswith(f"{DRONE_PREFIX}_")
+    return path.startswith(f"{API}/") and bool(bearer_of(Headers(scope=scope)))
 
 
 def _is_address(name: str) -> bool:
