@@ -28,6 +28,9 @@ from control_plane.web.stream import Live, Pace
 from control_plane.web.throttle import Throttle
 from shared.terminal.command_line import version
 
+PROVIDER_CALLS = 10
+"""How many log-ins may wait for the identity provider at once, in threads of their own: one that hangs stops no other
+request."""
 STATIC = Path(__file__).parent / "static"
 
 
@@ -47,6 +50,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.state.live = Live(Hub(core), pace or Pace())
     app.state.throttle = Throttle()
     app.state.tally = RefusalTally()
+    app.state.provider_calls = anyio.CapacityLimiter(PROVIDER_CALLS)
     problems.install(app)
     openapi.install(app)
     app.state.mcp = McpEndpoint(core)

@@ -84,6 +84,8 @@ class LyingProvider:
     """What happens at an address instead of an answer: `cut`, `500`, `hang`, else the text that it answers."""
     released: threading.Event = field(default_factory=threading.Event)
     """Ends what hangs."""
+    hanging: list[str] = field(default_factory=list)
+    """The addresses of requests that hang or hung."""
 
     @property
     def issuer(self) -> str:
@@ -127,6 +129,7 @@ class _LyingHandler(BaseHTTPRequestHandler):
         provider: LyingProvider = self.server.provider  # type: ignore[attr-defined]
         fault = provider.faults.get(self.path)
         if fault == "hang":
+            provider.hanging.append(self.path)
             provider.released.wait(60)
         if fault in {"hang", "cut"}:
             self.close_connection = True

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from hmac import compare_digest
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Form, Query, Request
 from pydantic import BaseModel, ValidationError
 from starlette.responses import RedirectResponse, Response
@@ -43,8 +44,12 @@ class _Begun(BaseModel):
 
 
 @router.get(BEGIN, dependencies=[Depends(throttled("log-in"))])
-def begin(core: CoreDep, request: Request, next: Annotated[str, Query(max_length=1000)] = "/") -> Response:
+async def begin(core: CoreDep, request: Request, next: Annotated[str, Query(max_length=1000)] = "/") -> Response:
     """Send the browser to the provider, with a sealed cookie that ties the answer to it."""
+    return await to_thread.run_sync(_sent_to_provider, core, request, next, limiter=request.app.state.provider_calls)
+
+
+def _sent_to_provider(core: Core, request: Request, next: str) -> Response:
     begun = _Begun(
         state=secrets.token_urlsafe(32),
         nonce=secrets.token_urlsafe(32),
@@ -87,7 +92,7 @@ def come_back(
 
 
 @router.post(BEGIN, dependencies=[Depends(throttled("log-in"))])
-def finish(
+async def finish(
     core: CoreDep,
     request: Request,
     code: Annotated[str, Form(max_length=4000)],
@@ -95,6 +100,11 @@ def finish(
     browser_key: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Exchange the code for the identity, and start the user's session."""
+    limiter = request.app.state.provider_calls
+    return await to_thread.run_sync(_logged_in, core, request, code, state, browser_key, limiter=limiter)
+
+
+def _logged_in(core: Core, request: Request, code: str, state: str, browser_key: str) -> Response:
     try:
         begun = _begun(core, request, state)
         identity = OpenIdProvider(core.settings, core.clock).identity(_attempt(begun), code)
