@@ -14,6 +14,12 @@ _BROWSER_KEY = "control_plane/web/browser_key.py"
 
 REMOVALS = (
     removal(
+        "integration/web/test_markup_everywhere.py::test_markup_in_any_name_or_text_stays_text_on_every_page",
+        "control_plane/web/rendering.py",
+        "        autoescape=True,\n",
+        "        autoescape=False,\n",
+    ),
+    removal(
         "acceptance/test_old_credentials.py::"
         "test_no_old_credential_is_accepted_after_5_s_and_a_running_order_continues",
         "control_plane/embedded/data_dir.py",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from control_plane.core.settings import FleetSettings
 from tests.support.documents import (
     ROOT,
     code_families,
@@ -199,6 +200,14 @@ def test_what_compose_needs_from_the_environment_is_in_the_example() -> None:
 
     assert {"api", "supervisor", "collector", "redis", "postgres", "caddy"} <= set(services)
     assert set(re.findall(r"\$\{(\w+):\?\}", compose)) - example == set()
+
+
+def test_every_setting_of_the_control_plane_is_in_the_example_and_in_the_documents() -> None:
+    settings = {f"FLEET_{name.upper()}" for name in FleetSettings.model_fields}
+    example = set(re.findall(r"(?m)^#?(FLEET_\w+)=", _read("deploy/example.env")))
+    documents = set(re.findall(r"FLEET_\w+", _read("docs/operations.md")))
+
+    assert (settings - example, settings - documents) == (set(), set())
 
 
 def _read(name: str) -> str:
