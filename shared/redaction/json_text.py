@@ -9,7 +9,10 @@ from shared.redaction import pieces
 
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
 _NUMBER = re.compile(r"\\n\d+(?:\\t|:)")
-_ESCAPE_WITH_NUMBER = re.compile(rf"(?P<number>{_NUMBER.pattern})|{_ESCAPE.pattern}", re.DOTALL)
+_CONTROL = r"(?P<control>\\u001[bB](?:\[[0-?]*[ -/]*[@-~]?)?)"
+"""A color, or another control sequence."""
+_ESCAPE_OR_CONTROL = re.compile(rf"{_CONTROL}|{_ESCAPE.pattern}", re.DOTALL)
+_WITH_NUMBERS = re.compile(rf"(?P<number>{_NUMBER.pattern})|{_ESCAPE_OR_CONTROL.pattern}", re.DOTALL)
 _OPEN = re.compile(r"(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|u[0-9a-fA-F]{0,3})?\Z")
 """What may follow a backslash at the end of a piece, so that the next one decides what they stand for."""
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -19,7 +22,7 @@ class Unescaped:
     """A text without white space and without its escapes, as a reader of the JSON sees it."""
 
     def __init__(self, squeezed: str, *, numbered: bool = False) -> None:
-        """`squeezed` has no white space; what stands for white space is left out too.
+        """`squeezed` has no white space; what stands for white space or a control sequence is left out too.
 
         `numbered`: numbers at the beginning of its lines are left out.
         """
@@ -28,7 +31,7 @@ class Unescaped:
         """For each escape, the index of the first character after it in `text`."""
         self._removed = [0]
         length = 0
-        for found in (_ESCAPE_WITH_NUMBER if numbered else _ESCAPE).finditer(squeezed):
+        for found in (_WITH_NUMBERS if numbered else _ESCAPE_OR_CONTROL).finditer(squeezed):
             letter = "" if found.lastgroup else pieces.squeezed(_decoded(found))
             parts += squeezed[end : found.start()], letter
             length += found.start() - end + len(letter)

@@ -23,17 +23,16 @@ pytestmark = pytest.mark.hostile
 SECRET = "zebra-in-the-prompt"
 OTHER_SITE = "evil.example"
 _READ = ".then(async (answer) => `${answer.status} ${await answer.text()}`)"
-_WITH_TOKEN = "headers: { Authorization: `Bearer ${token}` }"
 REBOUND = [
     f"fetch('/'){_READ}",
     f"fetch('/login'){_READ}",
     f"fetch('/static/app.js'){_READ}",
     f"fetch('/login', {{ method: 'POST', body: new URLSearchParams({{ token }}) }}){_READ}",
-    f"fetch('/api/v1/orders', {{ {_WITH_TOKEN} }}){_READ}",
-    f"fetch(`/api/v1/orders/${{order}}/cancel`, {{ method: 'POST', {_WITH_TOKEN} }}){_READ}",
-    f"fetch('/mcp', {{ method: 'POST', body: '{{}}', {_WITH_TOKEN} }}){_READ}",
+    f"fetch('/api/v1/orders'){_READ}",
+    f"fetch(`/api/v1/orders/${{order}}/cancel`, {{ method: 'POST' }}){_READ}",
+    f"fetch('/mcp', {{ method: 'POST', body: '{{}}', headers: {{ Authorization: `Bearer ${{token}}` }} }}){_READ}",
 ]
-"""What scripts of a page try whose name leads to the fleet, even with a token of the user."""
+"""What scripts of a page try whose name leads to the fleet. With a token of the user, it needs no such name."""
 MOVING = {"last_used_at", "last_seen_at"}
 """Columns that reading changes."""
 

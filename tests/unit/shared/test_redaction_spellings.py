@@ -108,6 +108,13 @@ def test_fifty_secrets_cost_little_more_than_reading_the_text() -> None:
     assert min(seconds(lambda: redactor.text(code)) for _ in range(5)) < 8 * yardstick
 
 
+def test_colors_behind_the_escapes_of_json_do_not_hide_the_pieces_of_a_secret() -> None:
+    secret = SECRETS[0]
+    colored = json.dumps({"command": f"echo {secret[:13]}\x1b[0;31m{secret[13:]}"})
+    for text in (colored, json.dumps(colored)):
+        assert secret[13:] not in Redactor([secret]).text(text)
+
+
 def test_a_backslash_at_the_end_of_a_line_does_not_hide_the_pieces_of_a_secret() -> None:
     secret = SECRETS[0]
     shown = Redactor([secret]).text(f"curl -H {secret[:13]}\\\n    {secret[13:]} x")
