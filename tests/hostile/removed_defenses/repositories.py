@@ -20,7 +20,7 @@ REMOVALS = (
         "_INSIDE = os.O_RDONLY | os.O_NOFOLLOW | ",
         "_INSIDE = os.O_RDONLY | ",
     ),
-    # The drone's git looks at the workspace with the configuration that is there, which the agent writes.
+    # The drone's git looks at the workspace with its configuration, which the agent writes.
     removal(
         "hostile/test_hostile_work.py::test_a_hostile_repository_and_what_uses_up_the_machine_get_nothing",
         "drone/workspace/staging.py",

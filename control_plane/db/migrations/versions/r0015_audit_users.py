@@ -1,4 +1,4 @@
-"""Records of the audit log name the user behind the token. Those that are there stay as they are, with their hashes."""
+"""Records of the audit log name the user behind the token. Existing records keep their content and their hashes."""
 
 from __future__ import annotations
 
