@@ -25,6 +25,8 @@ LARGEST = 100 * 1024 * 1024
 SHOWN = 9_000
 """Characters of an answer; a command's output is shown in full up to 10,000."""
 LINE = 400
+_WORD = re.compile(r"[A-Za-z0-9+/=_%\\.~-]{1,200}\Z")
+"""What may be the beginning of a key. Which keys there are is not known in a sandbox."""
 _BATCH = 150_000
 """Characters of file names on one command line; Linux allows 2 MB, and a character has up to four bytes."""
 _AT_ONCE = 2
@@ -210,9 +212,14 @@ def _add_matches(search: _Search, files: Iterable[str], lines: BoundedLines, sho
             last = path
             if not (lines.add(f"{chr(10) if lines.lines else ''}{shown_as}{path}", counts=False)):
                 return
-        line = text if len(text) <= LINE else f"{text[:LINE]} [… the line continues]"
+        line = text if len(text) <= LINE else f"{_without_last_word(text)} [… the line continues]"
         if not lines.add(f"{number}{':' if matches else '-'}{line}", counts=matches):
             return
+
+
+def _without_last_word(text: str) -> str:
+    """The beginning of a long line, without a word that the cut would divide: half a key would not be recognized."""
+    return _WORD.sub("", text[:LINE]) if _WORD.match(text[LINE]) else text[:LINE]
 
 
 def _searched(request: TreeRequest, large: list[str], deadline: float) -> Iterator[str]:

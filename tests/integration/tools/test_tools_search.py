@@ -171,6 +171,15 @@ def test_grep_says_that_there_is_more_and_stays_small(call: Call, tree: Path) ->
     assert "the line continues" in wide
 
 
+def test_a_word_that_the_end_of_a_long_line_would_divide_is_left_out(call: Call, tree: Path) -> None:
+    (tree / "long.txt").write_text(f"word {'a,' * 190}{'k3Y' * 20},b\n")
+
+    shown = call("grep", pattern="word").output
+
+    assert "k3Y" not in shown
+    assert shown.endswith("a,a, [… the line continues]")
+
+
 def test_lines_that_are_not_utf_8_are_found_and_binary_files_are_passed_over(call: Call, tree: Path) -> None:
     (tree / "latin").write_bytes(b"a word of caf\xe9\r\n")
     (tree / "utf8").write_text("ein Wörtchen\n", encoding="utf-8")
