@@ -5,10 +5,12 @@ No answer is an error of ours, none has an undocumented status or form, and none
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import FlakyStrategyDefinition
 from schemathesis import APIOperation, Case, Response
 
 from tests.hostile.generated_requests import (
@@ -33,6 +35,9 @@ SHORT = settings(
 )
 LONG = settings(SHORT, max_examples=100, derandomize=False)
 FAR = settings(LONG, max_examples=60, stateful_step_count=25)
+WALKS = 2
+FOLLOWED = 300
+"""Requests, at least, of all walks together."""
 LONG_MARKS = (pytest.mark.long, pytest.mark.timeout(3600))
 LAST = ("DELETE /api/v1/organizations/{name}", "DELETE /api/v1/registrations/self")
 """Operations after which callers may not exist any more."""
@@ -88,6 +93,11 @@ def test_no_answer_to_what_follows_from_answers_is_an_error_either(api: Api, cal
             def validate_response(self, response: Response, case: Case, **_: Any) -> None:
                 findings.look_at(caller, case, response)
 
-        Following.run(settings=FAR)
+        for _ in range(WALKS):
+            # The fleet keeps what a walk did. Hypothesis ends with this error when it repeats one and sees the change.
+            with suppress(FlakyStrategyDefinition):
+                Following.run(settings=FAR)
     assert findings.found == {}
-    assert _answered(findings) == {caller}
+    # To a drone, its own addresses alone answer, which follow from nothing.
+    assert _answered(findings) - {"drone"} == {caller} - {"drone"}
+    assert findings.statuses.total() >= FOLLOWED

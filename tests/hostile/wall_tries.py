@@ -138,7 +138,8 @@ REDIRECTS = {
 BOUNDED = 'case $(ulimit -u) in unlimited) exit 9;; esac; [ "$(ulimit -u)" -le {processes} ] && '
 """The line before a bomb: it is set off only inside a bound of the kernel."""
 _FORK = "timeout 3 bash -c 'f() {{ f | f & }}; f; sleep 2' 2>&1 | grep -m1 -o 'Resource temporarily unavailable'; false"
-_HOLD = "x = []\nwhile True: x.append(bytearray(20 << 20))"
+_HOLD = "import time\nx = []\nwhile True: x.append(bytearray(20 << 20)); time.sleep(0.1)"
+"""Slowly: without a cgroup, the memory is added up twice a second, and a faster process ends at its own limit first."""
 _FILLED = (
     "for i in $(seq 12); do head -c 30000000 /dev/zero > {0}/fill$i; sleep 0.3; done 2>/dev/null; "
     "[ $(cat {0}/fill* | wc -c) -gt 150000000 ]"
