@@ -7,12 +7,12 @@ that load fast. Its name says which process holds the command (`drone.processes.
 from __future__ import annotations
 
 import _socket  # noqa: PLC2701 - `socket` takes as long to load as everything else together
-import array
 import os
-import struct
 import sys
 
 KILLED = 128 + 9
+_INT = 4
+"""Bytes of a C int."""
 
 
 def main(path: str, directory: str, command: list[str]) -> int:
@@ -24,8 +24,8 @@ def main(path: str, directory: str, command: list[str]) -> int:
         _, ancillary, _, _ = holder.recvmsg(1, _socket.CMSG_SPACE(12))
         if not ancillary:
             return KILLED
-        # As the kernel says, not as the container says.
-        pid, _, _ = struct.unpack("iII", ancillary[0][2])
+        # As the kernel says, not as the container says. `struct` and `array` would be libraries to load.
+        pid = int.from_bytes(ancillary[0][2][:_INT], sys.byteorder)
         with open("/proc/self/comm", "w") as file:  # noqa: PTH123 - pathlib doubles the start-up time
             file.write(f"holder={pid}")
         _ask(holder, directory, command)
@@ -39,8 +39,8 @@ def _ask(holder: _socket.socket, directory: str, command: list[str]) -> None:
     pairs = [f"{name}={value}" for name, value in os.environ.items()]
     fields = [directory, str(len(command)), *command, *pairs]
     request = b"\0".join(map(os.fsencode, fields))
-    streams = array.array("i", [0, 1, 2])
-    holder.sendmsg([struct.pack("!I", len(request))], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    streams = b"".join(stream.to_bytes(_INT, sys.byteorder) for stream in (0, 1, 2))
+    holder.sendmsg([len(request).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     holder.sendall(request)
 
 
