@@ -23,12 +23,17 @@ def squeezed(text: str) -> str:
     """The text without these characters."""
     if "\x1b" in text:
         text = _CONTROLS.sub("", text)
-    words = "".join(["".join(text[at : at + _AT_ONCE].split()) for at in range(0, len(text), _AT_ONCE)])
+    if len(text) <= _AT_ONCE:
+        words = "".join(text.split())
+    else:
+        words = "".join(["".join(text[at : at + _AT_ONCE].split()) for at in range(0, len(text), _AT_ONCE)])
     return words if words.isascii() and "\0" not in words else _HIDDEN.sub("", words)
 
 
 def line_breaks(text: str) -> list[int]:
     """Where lines of the text begin with their number, or end with a backslash."""
+    if "\n" not in text and "\\" not in text:
+        return []
     # Each on its own: `re` finds a literal beginning fast, and no alternative.
     return sorted(found.start() for pattern in _BREAKS for found in pattern.finditer(text))
 
