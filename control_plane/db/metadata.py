@@ -13,10 +13,25 @@ from control_plane.db import (
     projects,
     runs,
     sessions,
+    spending,
     teams,
     users,
     waits,
 )
 
 METADATA = base.Row.metadata
-MODULES = (installation, users, access, drones, projects, sessions, orders, runs, waits, teams, automation, audit)
+MODULES = (
+    installation,
+    users,
+    access,
+    drones,
+    projects,
+    sessions,
+    orders,
+    runs,
+    waits,
+    spending,
+    teams,
+    automation,
+    audit,
+)

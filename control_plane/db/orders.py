@@ -45,6 +45,8 @@ class Order(Owned, Row):
     allow: Mapped[list[str]] = mapped_column(default=list)
     limits: Mapped[dict[str, Any]]
     """`shared.work_order.Limits`."""
+    on_limit: Mapped[str] = mapped_column(String(8), default="stop", server_default="stop")
+    """`shared.budgets.OnLimit`: what happens when its money is used up."""
     prompt: Mapped[str] = mapped_column(Text)
     purpose: Mapped[str] = mapped_column(String(16), default="work")
     """`shared.work_order.Purpose`: work on the project, or a small service for the control plane."""

@@ -26,6 +26,10 @@ class Provider(Owned, Row):
     sealed_key: Mapped[str | None] = mapped_column(Text)
     key_variable: Mapped[str | None] = mapped_column(String(128))
     """The variable on the drone; in that case the key itself is never here."""
+    rpm: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Requests per minute that all drones together may send with its key; 0: as many as the endpoint says it allows."""
+    tpm: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Tokens per minute, likewise."""
     created_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
 
@@ -46,6 +50,7 @@ class Project(Owned, Row):
     verify: Mapped[list[str]]
     provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
     budget_usd_day: Mapped[float | None]
+    """A copy of its daily budget, for processes of the previous version; the row in `budgets` applies."""
     pull_requests: Mapped[str] = mapped_column(String(16), default="never")
     """never, ready (title and body are composed) or open (and opened from a drone's workstation)."""
     trailers: Mapped[list[str]] = mapped_column(default=list)

@@ -62,7 +62,11 @@ class Run(Owned, Row):
     thinking_tokens: Mapped[int] = mapped_column(default=0)
     output_tokens: Mapped[int] = mapped_column(default=0)
     cost_usd: Mapped[float | None] = mapped_column(default=0.0)
-    """None: a price was unknown."""
+    """What its calls cost, as far as is known. None: a price was unknown."""
+    assumed_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    """What a lost run may have spent besides, at most: its reservations, until its drone reports what they cost."""
+    prices: Mapped[dict[str, Any] | None]
+    """`shared.budgets.ModelPrice` of each model that it was charged for."""
     duration_ms: Mapped[int] = mapped_column(default=0)
 
 

@@ -1,0 +1,163 @@
+"""The blocks of money that runs hold: granted before a call, settled after it, closed when the run has ended.
+
+The rule: for each period of each budget, spent + reserved never exceeds the limit. A block is granted only while this
+holds with the whole block, and an honest run spends no more than its blocks; decision 16 has the proof. All changes of
+one budget follow each other, under the lock of its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.spending import Budget, SpendingBlock
+from control_plane.spending.accounts import Account, Change, accounts_of, budgets_of, count
+
+AMPLE = 4
+"""Money for calls to come is granted while this many times as much is left; near the end, for one call at a time."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a run asks for. Nanodollars, in total since its beginning."""
+
+    model: str
+    spent: int
+    least: int
+    wanted: int
+
+
+@dataclass(frozen=True)
+class Granted:
+    """What a run may spend in total; if that is less than it needs at least, `short` is the budget that prevents it."""
+
+    total: int
+    bounded: bool
+    short: Account | None = None
+    passing: bool = False
+    """Others have reserved what is left, and may return enough of it."""
+
+
+def grant(db: Session, core: Core, dispatch: Dispatch, wish: Wish) -> Granted:
+    """Settle what the run has spent, and grant it as much as its budgets allow. The caller holds the dispatch's lock.
+
+    A repeated request grants nothing twice.
+    """
+    order = db.get_one(Order, dispatch.order_id)
+    budgets = budgets_of(db, order, lock=True)
+    blocks = _blocks(db, dispatch.id)
+    _settle(db, core, budgets, blocks, wish.spent)
+    held = sum(block.granted_nusd for block in blocks)
+    accounts = accounts_of(db, budgets, core.clock.now())
+    more, short = _more(accounts, wish.least - held, wish.wanted - held)
+    if short is not None:
+        unspent = held - min(wish.spent, held)
+        returns = short.left + short.reserved - unspent >= wish.least - held
+        return Granted(held, bounded=True, short=short, passing=returns)
+    if more > 0:
+        _add_block(db, core, budgets, dispatch, order, wish.model, more)
+    return Granted(held + more, bounded=bool(budgets))
+
+
+def settle(db: Session, core: Core, dispatch: Dispatch, spent: int, *, final: bool) -> None:
+    """Record what a run has spent in total; a smaller amount corrects what was only assumed.
+
+    `final`: the run has ended, so what it did not spend is free.
+    """
+    order = db.get_one(Order, dispatch.order_id)
+    blocks = _blocks(db, dispatch.id)
+    if not blocks and not spent:
+        return
+    budgets = budgets_of(db, order, lock=True)
+    if not blocks:
+        # An older drone reserves nothing: what it spent counts all the same.
+        blocks = [_add_block(db, core, budgets, dispatch, order, order.model, 0)]
+    _settle(db, core, budgets, blocks, spent, final=final)
+
+
+def granted_to(db: Session, run_id: str) -> int:
+    """Nanodollars that the run was granted in total."""
+    return sum(block.granted_nusd for block in _blocks(db, run_id))
+
+
+def shares(granted: Sequence[int], spent: int) -> list[int]:
+    """How much of `spent` each block paid for: the first ones first. What exceeds them all is the last one's."""
+    before = [0, *accumulate(granted)]
+    paid = [min(own, max(0, spent - earlier)) for own, earlier in zip(granted, before, strict=False)]
+    if paid:
+        paid[-1] += max(0, spent - before[-1])
+    return paid
+
+
+def _more(accounts: Iterable[Account], least: int, wanted: int) -> tuple[int, Account | None]:
+    """How much to grant; or the budget in which not even the least is left."""
+    least, wanted = max(least, 0), max(wanted, 0)
+    more = wanted
+    for account in accounts:
+        if least > 0 and account.left < least:
+            return 0, account
+        ample = account.left >= AMPLE * wanted
+        more = min(more, wanted if ample else max(least, min(wanted, account.left // AMPLE)))
+    return more, None
+
+
+def _settle(  # noqa: PLR0913 - all of one change
+    db: Session,
+    core: Core,
+    budgets: Sequence[Budget],
+    blocks: Sequence[SpendingBlock],
+    spent: int,
+    *,
+    final: bool = False,
+) -> None:
+    now = core.clock.now()
+    changes = []
+    for block, paid in zip(blocks, shares([each.granted_nusd for each in blocks], spent), strict=True):
+        reserved, before = _reserved(block), block.spent_nusd
+        block.spent_nusd = paid
+        if block.closed_at is None and (final or paid >= block.granted_nusd):
+            block.closed_at = now
+        if (reserved, before) != (_reserved(block), paid):
+            changes.append(Change(block.granted_at, _reserved(block) - reserved, paid - before))
+    db.flush()
+    count(db, budgets, changes)
+
+
+def _add_block(  # noqa: PLR0913, PLR0917 - all of one row
+    db: Session, core: Core, budgets: Sequence[Budget], dispatch: Dispatch, order: Order, model: str, amount: int
+) -> SpendingBlock:
+    block = SpendingBlock(
+        organization_id=order.organization_id,
+        run_id=dispatch.id,
+        order_id=order.id,
+        project_id=order.project_id,
+        session_id=order.session_id,
+        agent_id=order.agent_id,
+        user_id=order.user_id,
+        drone_id=dispatch.drone_id,
+        model=model,
+        granted_at=core.clock.now(),
+        granted_nusd=amount,
+        spent_nusd=0,
+        closed_at=None,
+    )
+    db.add(block)
+    db.flush()
+    count(db, budgets, [Change(block.granted_at, amount, 0)] if amount else [])
+    return block
+
+
+def _blocks(db: Session, run_id: str) -> list[SpendingBlock]:
+    db.flush()
+    wanted = select(SpendingBlock).where(SpendingBlock.run_id == run_id).order_by(SpendingBlock.id)
+    return list(db.scalars(wanted.execution_options(populate_existing=True)))
+
+
+def _reserved(block: SpendingBlock) -> int:
+    return block.granted_nusd - block.spent_nusd if block.closed_at is None else 0
