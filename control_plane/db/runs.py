@@ -24,6 +24,7 @@ class Run(Owned, Row):
             "agent_id",
             "task_id",
             "cost_usd",
+            "assumed_usd",
             "input_tokens",
             "output_tokens",
             "duration_ms",
@@ -68,6 +69,11 @@ class Run(Owned, Row):
     prices: Mapped[dict[str, Any] | None]
     """`shared.budgets.ModelPrice` of each model that it was charged for."""
     duration_ms: Mapped[int] = mapped_column(default=0)
+
+    @property
+    def shown_cost_usd(self) -> float | None:
+        """What it cost, with what is only assumed; None: a price was unknown."""
+        return None if self.cost_usd is None else self.cost_usd + self.assumed_usd
 
 
 class Step(Owned, Row):

@@ -21,7 +21,14 @@ class Budget(Owned, Row):
     __tablename__ = "budgets"
     __table_args__ = (
         Index(
-            "uq_budgets_alive", "kind", "target_id", "per", unique=True, sqlite_where=_ALIVE, postgresql_where=_ALIVE
+            "uq_budgets_alive",
+            "organization_id",
+            "kind",
+            "target_id",
+            "per",
+            unique=True,
+            sqlite_where=_ALIVE,
+            postgresql_where=_ALIVE,
         ),
     )
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -49,6 +56,10 @@ class BudgetPeriod(Row):
     spent_nusd: Mapped[int] = mapped_column(BigInteger, default=0)
     warned_at: Mapped[datetime | None]
     """When people were warned that little is left."""
+    refused_at: Mapped[datetime | None]
+    """When a model call was first refused because too little was left."""
+    exhausted_at: Mapped[datetime | None]
+    """When people were told that it is used up."""
 
 
 class SpendingBlock(Owned, Row):

@@ -44,7 +44,9 @@ def budgets_of(db: Session, of: Order | SpendingBlock, *, lock: bool = False) ->
     """The living budgets that count what an order's runs spend, by id, so that all lock them in the same order."""
     targets = {kind: getattr(of, column.key) for kind, column in _COLUMN.items()}
     matches = [and_(Budget.kind == kind, Budget.target_id == target) for kind, target in targets.items() if target]
-    wanted = select(Budget).where(or_(*matches), Budget.removed_at.is_(None)).order_by(Budget.id)
+    # A user may belong to several organizations; a budget is about what they spend in its own.
+    alive = Budget.organization_id == of.organization_id, Budget.removed_at.is_(None)
+    wanted = select(Budget).where(or_(*matches), *alive).order_by(Budget.id)
     # PostgreSQL would return values read before the lock was there.
     return list(db.scalars(wanted.with_for_update().execution_options(populate_existing=True) if lock else wanted))
 
@@ -130,5 +132,4 @@ def _sums(budget: Budget, begins_at: datetime, moment: datetime) -> Select[int, 
 
 
 def _counts(budget: Budget) -> ColumnElement[bool]:
-    counted: ColumnElement[bool] = _COLUMN[budget.kind] == budget.target_id
-    return counted
+    return and_(_COLUMN[budget.kind] == budget.target_id, SpendingBlock.organization_id == budget.organization_id)

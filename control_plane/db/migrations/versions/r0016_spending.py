@@ -27,6 +27,7 @@ def upgrade() -> None:
     _prices()
     op.add_column("runs", sa.Column("assumed_usd", sa.Double, nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("prices", sa.JSON))
+    _sum_assumed_costs()
     op.add_column("orders", sa.Column("on_limit", sa.String(8), nullable=False, server_default="stop"))
     for name in ("rpm", "tpm"):
         op.add_column("providers", sa.Column(name, sa.Integer, nullable=False, server_default="0"))
@@ -55,7 +56,8 @@ def _budgets() -> None:
     op.create_index(
         "uq_budgets_alive",
         "budgets",
-        ["kind", "target_id", "per"],
+        # A user may belong to several organizations, each with a budget of its own for them.
+        ["organization_id", "kind", "target_id", "per"],
         unique=True,
         sqlite_where=ALIVE,
         postgresql_where=ALIVE,
@@ -67,6 +69,8 @@ def _budgets() -> None:
         sa.Column("reserved_nusd", sa.BigInteger, nullable=False),
         sa.Column("spent_nusd", sa.BigInteger, nullable=False),
         sa.Column("warned_at", UtcDateTime),
+        sa.Column("refused_at", UtcDateTime),
+        sa.Column("exhausted_at", UtcDateTime),
         sa.PrimaryKeyConstraint("budget_id", "begins_at", name="pk_budget_periods"),
         sa.ForeignKeyConstraint(["budget_id"], ["budgets.id"], name="fk_budget_periods_budget_id_budgets"),
     )
@@ -131,6 +135,13 @@ def _prices() -> None:
     )
 
 
+def _sum_assumed_costs() -> None:
+    """Totals are sums over this index alone, so what they sum is in it."""
+    op.drop_index("ix_runs_totals", "runs")
+    columns = ["organization_id", "agent_id", "task_id", "cost_usd", "assumed_usd"]
+    op.create_index("ix_runs_totals", "runs", [*columns, "input_tokens", "output_tokens", "duration_ms"])
+
+
 def _keep_project_budgets() -> None:
     projects = sa.table(
         "projects",
@@ -166,7 +177,10 @@ def downgrade() -> None:
     for name in ("rpm", "tpm"):
         op.drop_column("providers", name)
     op.drop_column("orders", "on_limit")
+    op.drop_index("ix_runs_totals", "runs")
     op.drop_column("runs", "prices")
     op.drop_column("runs", "assumed_usd")
+    columns = ["organization_id", "agent_id", "task_id", "cost_usd", "input_tokens", "output_tokens", "duration_ms"]
+    op.create_index("ix_runs_totals", "runs", columns)
     for table in ("prices", "spending_blocks", "budget_periods", "budgets"):
         op.drop_table(table)
