@@ -183,7 +183,7 @@ def run_document(run: Run, drone: str | None) -> RunDocument:
         reason=run.reason,
         started_at=run.started_at,
         ended_at=run.ended_at,
-        cost_usd=run.cost_usd,
+        cost_usd=run.shown_cost_usd,
         doing=run.doing,
         doing_since=run.doing_since,
         progress_at=run.progress_at,

@@ -18,7 +18,7 @@ NOTHING = Totals(runs=0, input_tokens=0, output_tokens=0, cost_usd=0.0, unknown_
 _SUMS = (
     func.count(),
     func.count(Run.cost_usd),
-    func.sum(Run.cost_usd),
+    func.sum(Run.cost_usd + Run.assumed_usd),
     func.sum(Run.input_tokens),
     func.sum(Run.output_tokens),
     func.sum(Run.duration_ms),

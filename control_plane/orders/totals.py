@@ -18,7 +18,7 @@ _SUMS = (
     func.sum(Run.input_tokens),
     func.sum(Run.thinking_tokens),
     func.sum(Run.output_tokens),
-    func.sum(Run.cost_usd),
+    func.sum(Run.cost_usd + Run.assumed_usd),
     func.sum(Run.duration_ms),
 )
 

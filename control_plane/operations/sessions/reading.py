@@ -22,6 +22,7 @@ from control_plane.declarations.session_documents import (
     SessionSummary,
     TurnDocument,
 )
+from control_plane.documents.orders import StatsDocument
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
 from control_plane.lookups.users import member_emails, owner_text, require_user
@@ -30,7 +31,6 @@ from control_plane.operations.row_documents import stats_document
 from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
 from shared.errors import NotFound
-from shared.events import Stats
 from shared.states import ENDED, TurnStatus
 from shared.titles import title
 
@@ -232,12 +232,13 @@ def _entries(
 
 def _turns(db: Db, order_ids: Sequence[str]) -> dict[str, TurnDocument]:
     named = select(Turn, Order).join(Order, Order.id == Turn.order_id).where(Turn.order_id.in_(order_ids))
-    return {order.id: _turn(db, turn, order) for turn, order in db.execute(named)}
+    # Not the figures stored with the turn: late reports of a lost run correct its costs after the end.
+    spent = totals.of_orders(db, order_ids)
+    return {order.id: _turn(turn, order, stats_document(spent[order.id])) for turn, order in db.execute(named)}
 
 
-def _turn(db: Db, turn: Turn, order: Order) -> TurnDocument:
+def _turn(turn: Turn, order: Order, stats: StatsDocument) -> TurnDocument:
     ended = turn.status != TurnStatus.PROCESSING
-    stats = stats_document(Stats.model_validate(turn.stats) if ended else totals.of_order(db, order.id))
     return TurnDocument(
         order=order.id,
         user=turn.user,

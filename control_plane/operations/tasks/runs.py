@@ -73,7 +73,7 @@ def run_document(run: Run, order: Order, drone: str | None, agent: str | None, *
         input_tokens=run.input_tokens,
         output_tokens=run.output_tokens,
         tool_calls=run.tool_calls,
-        cost_usd=run.cost_usd,
+        cost_usd=run.shown_cost_usd,
         started_at=run.started_at,
         ended_at=run.ended_at,
         doing=progress.of_run(run, now) if run.status == RunStatus.RUNNING else "",

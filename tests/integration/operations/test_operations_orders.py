@@ -11,6 +11,7 @@ from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
+from control_plane.operations import organizations
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from control_plane.operations.runs.blobs import put_blob
@@ -103,6 +104,25 @@ def test_the_figures_of_an_order_are_the_sum_over_its_runs(core: Core, admin: Ca
     assert (stats.cost_usd, stats.duration_ms, stats.duration_label) == (0.75, 72_000, "1 min 12 s")
 
 
+def test_what_a_lost_run_may_have_spent_counts_in_every_figure_until_its_drone_reports(
+    core: Core, admin: Caller, order_id: str
+) -> None:
+    lost = start_run(core, order_id, cost_usd=0.25, assumed_usd=0.5)
+    send_again(core, admin, order_id, cost_usd=1.0)
+    assert costs_everywhere(core, admin, order_id) == ([0.75, 1.0], 1.75, 1.75)
+    with core.database.write() as db:
+        run = db.get_one(Run, lost)
+        run.cost_usd, run.assumed_usd = 0.375, 0.0
+    assert costs_everywhere(core, admin, order_id) == ([0.375, 1.0], 1.375, 1.375)
+
+
+def costs_everywhere(core: Core, admin: Caller, order_id: str) -> tuple[list[float | None], float | None, float | None]:
+    """The costs of the order's runs, of the order, and of its organization, which has no other."""
+    order = reading.show_order(core, admin, order_id)
+    everything = organizations.show(core, admin, "default").totals.cost_usd
+    return [run.cost_usd for run in order.runs], order.stats.cost_usd, everything
+
+
 def test_the_figures_of_runs_that_reported_the_most_can_be_shown(core: Core, admin: Caller, order_id: str) -> None:
     figures = dict.fromkeys(
         ("tool_calls", "input_tokens", "output_tokens", "thinking_tokens", "duration_ms"), MAX_COUNT
@@ -128,7 +148,8 @@ def test_one_unknown_price_makes_the_cost_unknown_and_no_run_costs_nothing(core:
     priced, waiting = submit(core, admin), submit(core, admin)
     run_id = start_run(core, priced.id)
     with core.database.write() as db:
-        db.get_one(Run, run_id).cost_usd = None
+        db.get_one(Run, run_id).cost_usd, db.get_one(Run, run_id).assumed_usd = None, 0.5
+    assert [run.cost_usd for run in reading.show_order(core, admin, priced.id).runs] == [None]
     assert reading.show_order(core, admin, priced.id).stats.cost_usd is None
     assert reading.show_order(core, admin, waiting.id).stats.cost_usd == 0
 

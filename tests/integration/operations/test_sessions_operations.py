@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
 from control_plane.declarations.sessions import (
     CompactRequest,
     ForkRequest,
@@ -97,6 +98,17 @@ def test_an_ended_turn_keeps_its_figures(core: Core, admin: Caller) -> None:
     assert turn is not None
     assert (turn.status, turn.stats.duration_label, turn.stats.cost_usd) == ("finished", "0 ms", 0)
     assert turn.ended_at is not None
+
+
+def test_the_cost_of_an_ended_turn_follows_what_the_drone_of_a_lost_run_reports_later(
+    core: Core, admin: Caller
+) -> None:
+    order_id = play(core, admin, "first")
+    with core.database.write() as db:
+        db.scalars(select(Run).where(Run.order_id == order_id)).one().assumed_usd = 0.5
+    turn = sessions.show(core, admin, session_of(core, order_id)).entries[0].turn
+    assert turn is not None
+    assert turn.stats.cost_usd == 0.5
 
 
 def session_of(core: Core, order_id: str) -> str:

@@ -42,7 +42,7 @@ def test_cost_is_summed_over_runs_when_it_is_asked_for(workshop: Workshop) -> No
     core, caller = workshop.core, workshop.caller
     first, second, third = workshop.new(), workshop.new("backend"), workshop.new()
     spend(workshop, first, cost_usd=0.25, input_tokens=100, output_tokens=10, duration_ms=1000)
-    spend(workshop, second, cost_usd=0.5, input_tokens=200, output_tokens=20, duration_ms=2000)
+    spend(workshop, second, cost_usd=0.25, assumed_usd=0.25, input_tokens=200, output_tokens=20, duration_ms=2000)
     spend(workshop, third, cost_usd=None, input_tokens=400, output_tokens=40, duration_ms=4000)
 
     with core.database.read() as db:
@@ -57,6 +57,7 @@ def test_cost_is_summed_over_runs_when_it_is_asked_for(workshop: Workshop) -> No
     assert (of_tasks[first].cost_usd, of_tasks[third].cost_usd, of_tasks["DEFA-9999"]) == (0.25, None, totals.NOTHING)
     assert status.status(core, caller).totals == of_all
     assert workshop.show(first).totals == of_tasks[first]
+    assert [run.cost_usd for run in runs.of_task(core, caller, second)] == [0.5]
 
 
 def test_a_row_of_the_list_says_how_long_the_run_is_on_and_how_long_all_took(workshop: Workshop) -> None:
