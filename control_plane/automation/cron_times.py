@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from difflib import get_close_matches
 from itertools import islice
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
 from control_plane.validation.checks import shown
+from control_plane.validation.time_zones import check_zone
 from shared.errors import Invalid
 
 MAX_CRON = 255
@@ -91,7 +91,7 @@ class Times:
 
 def read_times(cron: str, timezone: str, now: datetime) -> Times:
     """The times of a user-supplied line and zone. Raises Invalid if there are none."""
-    _check_zone(timezone)
+    check_zone(timezone, code="E-SCHEDULE-ZONE")
     line = " ".join(cron.split())
     if len(cron) > MAX_CRON:
         raise _invalid(cron, f"it has {len(cron):,} characters; {MAX_CRON} are allowed")
@@ -113,18 +113,6 @@ def times_of(line: str, timezone: str) -> Times:
     minute, hour = line.split()[:2]
     fields = CronSim(line, datetime(2000, 1, 1, tzinfo=UTC))
     return Times(line, ZoneInfo(timezone), fields, fixed=not minute.startswith("*") and not hour.startswith("*"))
-
-
-def _check_zone(name: str) -> None:
-    known = available_timezones()
-    if name in known:
-        return
-    near = get_close_matches(name[:64], sorted(known), n=3, cutoff=0.6)
-    raise Invalid(
-        f"unknown time zone {shown(name)}",
-        code="E-SCHEDULE-ZONE",
-        next=f"did you mean {' or '.join(near)}?" if near else "use an IANA time zone, for example Europe/Berlin",
-    )
 
 
 def _invalid(cron: str, why: str) -> Invalid:

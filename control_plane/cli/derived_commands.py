@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
@@ -18,6 +20,7 @@ from shared.terminal.watch import WatchFlag, watched
 if TYPE_CHECKING:
     from control_plane.declarations.operation import Command, Operation
 
+_NEGATIVE = re.compile(r"-\d[\d.]*")
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
@@ -74,7 +77,23 @@ def commands_of(noun: str, group: str) -> dict[str, Any]:
 
 def add_command(app: typer.Typer, name: str, operation: Operation, command: Command) -> None:
     """Register the command of one operation."""
-    app.command(name, epilog=examples(command.example), help=command.help)(_function(operation, command))
+    kind = _WithNumbers if _has_number(operation, command) else None
+    app.command(name, cls=kind, epilog=examples(command.example), help=command.help)(_function(operation, command))
+
+
+def _has_number(operation: Operation, command: Command) -> bool:
+    from control_plane.declarations.operation import value_type
+
+    fields = operation.request.model_fields if operation.request else {}
+    return any(value_type(fields[name].annotation) in {int, float} for name in command.arguments)
+
+
+class _WithNumbers(TyperCommand):
+    """A command with a number among its arguments: `-5` is a value, and the request says why it cannot be used."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # Numbers may be surrounded by blanks; with one in front, it does not look like an option.
+        return super().parse_args(ctx, [f" {each}" if _NEGATIVE.fullmatch(each) else each for each in args])
 
 
 def _function(operation: Operation, command: Command) -> Callable[..., None]:

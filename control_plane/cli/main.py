@@ -89,6 +89,7 @@ for group in (
     DerivedGroup("tokens", "login-session", "List and log out browsers.", "Setup"),
     DerivedGroup("providers", "provider", "Manage model providers.", "Setup"),
     DerivedGroup("projects", "project", "Manage projects: the repositories that orders work on.", "Setup"),
+    DerivedGroup("budgets", "budget", "Limit what runs may cost, per day, month or in total.", "Setup"),
     DerivedGroup("audit", "audit", "Read and verify the audit log.", "Setup", audit.add_others),
     servers,
     local_fleet,

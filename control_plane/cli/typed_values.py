@@ -14,8 +14,8 @@ def value(text: Any, kind: Any, unit: str) -> Any:
     """A mapping for `k=v` texts, an amount without its unit; any other value as typed."""
     if get_origin(kind) is dict:
         return parse_labels(text) if get_args(kind)[1] is str else pairs(text)
-    if kind is float and "/" in unit:
-        return text.removeprefix("$").removesuffix(f"/{unit.partition('/')[2]}")
+    if kind is float and unit.startswith("USD"):
+        return text.removeprefix("$").removesuffix(unit.removeprefix("USD"))
     return text
 
 

@@ -85,7 +85,7 @@ class HttpCalls:
         if request is not None:
             fields = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
             filters = {name: value for name, value in fields.items() if value is not None}
-            options = {"params": filters} if operation.method == "GET" else {"json": fields}
+            options = {"params": filters} if operation.takes_filters else {"json": fields}
         if not operation.idempotent:
             return self._json(operation.method, path, **options)
         options["headers"] = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}

@@ -28,6 +28,7 @@ NOUNS = (
     "organizations",
     "projects",
     "providers",
+    "budgets",
     "pull_requests",
     "schedules",
     "server",
@@ -65,6 +66,8 @@ class About:
     has both of its sides: `--on/--off`.
     """
     metavar: str = ""
+    slashes: bool = False
+    """Its values may contain slashes, as names of models do; only for the last name in a path."""
     none: str = ""
     """How a change removes the value: a word (`none`), or for a list or mapping a flag (`--no-labels`)."""
     reader: str = ""
@@ -172,7 +175,7 @@ class Operation:
     tool: Tool | ByHand | NoDoor
     command: Command | ByHand | NoDoor
     request: type[Request] | None = None
-    """The body, or the filters of a GET."""
+    """The body, or the filters of a GET or DELETE."""
     names: Mapping[str, Any] = field(default_factory=dict)
     """The fields of the path with their types, in the order in which the function takes them."""
     more: str = ""
@@ -196,6 +199,11 @@ class Operation:
     @property
     def path(self) -> str:
         return self.route.partition(" ")[2]
+
+    @property
+    def takes_filters(self) -> bool:
+        """Whether the request's fields are in the query: these methods have no body."""
+        return self.method in {"GET", "DELETE"}
 
     @property
     def body_optional(self) -> bool:

@@ -22,7 +22,14 @@ BRANCH = About("branch", "Branch that work starts from.", absent="the remote's d
 SETUP = About("setup", "Command to run before the model starts.")
 VERIFY = About("verify", "Command that must pass at the end.")
 PROVIDER = About("provider", "Provider of its orders.", absent="the only provider", source="providers:name")
-BUDGET = About("budget", "Daily budget (stored, not enforced yet).", unit="USD/day", absent="no limit", flag="--budget")
+BUDGET = About(
+    "budget",
+    "Daily budget; model calls that could exceed it are not made. `fleet budget set` sets others.",
+    unit="USD/day",
+    absent="no limit",
+    flag="--budget",
+    none="none",
+)
 PULL_REQUESTS = About(
     "pull requests",
     "When an order was pushed: never (do nothing), ready (prepare title and text to paste) or open (a pull request).",
@@ -44,7 +51,7 @@ class ProjectRequest(Request):
     setup: Annotated[list[str], SETUP] = Field(default_factory=list)
     verify: Annotated[list[str], VERIFY] = Field(default_factory=list)
     provider: Annotated[str | None, PROVIDER] = None
-    budget_usd_day: Annotated[float | None, BUDGET] = Field(None, ge=0)
+    budget_usd_day: Annotated[float | None, BUDGET] = Field(None, allow_inf_nan=False)
     pull_requests: Annotated[PullRequests, PULL_REQUESTS] = "never"
     trailers: Annotated[list[Trailer], TRAILERS] = Field(default_factory=list)
 
@@ -59,7 +66,7 @@ class ProjectEdit(Request):
     setup: Annotated[list[str] | None, SETUP] = None
     verify: Annotated[list[str] | None, VERIFY] = None
     provider: Annotated[str | None, PROVIDER] = None
-    budget_usd_day: Annotated[float | None, BUDGET] = Field(None, ge=0)
+    budget_usd_day: Annotated[float | None, BUDGET] = Field(None, allow_inf_nan=False)
     pull_requests: Annotated[PullRequests | None, PULL_REQUESTS] = None
     trailers: Annotated[list[Trailer] | None, TRAILERS] = None
 

@@ -38,7 +38,7 @@ class OperationCall:
 def perform(core: Core, caller: Caller, call: OperationCall) -> Any:
     """Run the operation and return its answer. Raises the operation's refusals.
 
-    The function receives the path parameters in order, then the request. For GET, the request's fields are passed as
+    The function receives the path parameters in order, then the request. The filters of a GET or DELETE are passed as
     keyword arguments.
     """
     operation = call.operation
@@ -46,7 +46,7 @@ def perform(core: Core, caller: Caller, call: OperationCall) -> Any:
     named = {"idempotency_key": call.idempotency_key} if operation.idempotent else {}
     if operation.request is not None:
         request = call.request or operation.request()
-        if operation.method == "GET":
+        if operation.takes_filters:
             named |= dict(request)
         else:
             values.append(request)

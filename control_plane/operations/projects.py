@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from sqlalchemy import Select, select
@@ -16,8 +15,11 @@ from control_plane.declarations import projects as declared
 from control_plane.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider
+from control_plane.operations.budgets import transacted
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
+from control_plane.spending.limits import check_limit
+from control_plane.spending.setting import BudgetTarget, Terms, daily_limits, remove_budgets, set_budget
 from control_plane.validation.checks import check_name, check_text, shown
 from control_plane.validation.git_urls import check_branch, parse_git_url
 from shared.errors import Conflict, Forbidden, Invalid
@@ -43,33 +45,40 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
         setup=_check_commands("setup", request.setup),
         verify=_check_commands("verify", request.verify),
         provider_id=None,
-        budget_usd_day=_check_budget(request.budget_usd_day),
+        budget_usd_day=None,
         pull_requests=request.pull_requests,
         trailers=_trailers(request.trailers),
         created_at=core.clock.now(),
         removed_at=None,
     )
     _set_url(core, caller, row, request.git_url)
+    limit = check_limit(request.budget_usd_day) if request.budget_usd_day is not None else None
     try:
         with core.database.write() as db:
             if request.provider is not None:
                 row.provider_id = find_provider(db, caller.organization_id, request.provider).id
             db.add(row)
+            db.flush()
+            _set_budget(db, core, caller, row, limit)
+            return _document(db, row)
     except IntegrityError as error:
         raise Conflict(
             f"project {shown(row.slug)} already exists",
             code="E-PROJECT-SLUG",
             next=f"fleet project edit {row.slug}",
         ) from error
-    return document_of(ProjectDocument, row, provider=request.provider)
 
 
 @performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[ProjectDocument]:
     """All projects of the organization by slug."""
     with core.database.read() as db:
-        rows = db.execute(_with_provider(caller.organization_id).order_by(Project.slug))
-        return [document_of(ProjectDocument, project, provider=provider) for project, provider in rows]
+        rows = db.execute(_with_provider(caller.organization_id).order_by(Project.slug)).all()
+        budgets = daily_limits(db, [project.id for project, _ in rows])
+        return [
+            document_of(ProjectDocument, project, provider=provider, budget_usd_day=budgets.get(project.id))
+            for project, provider in rows
+        ]
 
 
 @performs(declared.SHOW)
@@ -83,7 +92,9 @@ def show(core: Core, caller: Caller, slug: str) -> ProjectDocument:
 def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> ProjectDocument:
     """Change the fields that are set. Null removes the branch, provider or budget."""
     given = changes.model_fields_set
-    with core.database.write() as db:
+    limit = check_limit(changes.budget_usd_day) if changes.budget_usd_day is not None else None
+
+    def work(db: Session) -> ProjectDocument:
         row = find_project(db, caller.organization_id, slug)
         if changes.git_url is not None:
             _set_url(core, caller, row, changes.git_url)
@@ -95,12 +106,14 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
             row.provider_id = find_provider(db, caller.organization_id, named).id if named is not None else None
         _edit_commands(row, changes)
         if "budget_usd_day" in given:
-            row.budget_usd_day = _check_budget(changes.budget_usd_day)
+            _set_budget(db, core, caller, row, limit)
         if changes.pull_requests is not None:
             row.pull_requests = changes.pull_requests
         if changes.trailers is not None:
             row.trailers = _trailers(changes.trailers)
         return _document(db, row)
+
+    return transacted(core, work)
 
 
 @performs(declared.REMOVE)
@@ -116,8 +129,10 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
                 code="E-PROJECT-NEEDED",
                 next=f"fleet orders --project {row.slug}    then: fleet cancel ORDER",
             )
+        removed = _document(db, row)
         row.removed_at = core.clock.now()
-        return _document(db, row)
+        remove_budgets(db, core, _target(row))
+        return removed
 
 
 def _with_provider(organization_id: str) -> Select[Project, str | None]:
@@ -127,7 +142,20 @@ def _with_provider(organization_id: str) -> Select[Project, str | None]:
 
 def _document(db: Session, row: Project) -> ProjectDocument:
     provider = db.get_one(Provider, row.provider_id) if row.provider_id else None
-    return document_of(ProjectDocument, row, provider=provider.name if provider else None)
+    budget = daily_limits(db, [row.id]).get(row.id)
+    return document_of(ProjectDocument, row, provider=provider.name if provider else None, budget_usd_day=budget)
+
+
+def _set_budget(db: Session, core: Core, caller: Caller, row: Project, limit: int | None) -> None:
+    """Set the project's daily budget to this limit in nanodollars; None removes it."""
+    if limit is None:
+        remove_budgets(db, core, _target(row), "day")
+    else:
+        set_budget(db, core, _target(row), Terms("day", limit, None, caller.user))
+
+
+def _target(row: Project) -> BudgetTarget:
+    return BudgetTarget(row.organization_id, "project", row.id)
 
 
 def _set_url(core: Core, caller: Caller, row: Project, text: str) -> None:
@@ -166,9 +194,3 @@ def _check_commands(what: str, commands: Sequence[str]) -> list[str]:
     if len(commands) > MAX_COMMANDS:
         raise Invalid(f"{len(commands)} {what} commands given; {MAX_COMMANDS} are allowed", code="E-COMMANDS")
     return [check_text(f"a {what} command", command, limit=MAX_COMMAND) for command in commands]
-
-
-def _check_budget(amount: float | None) -> float | None:
-    if amount is not None and not math.isfinite(amount):
-        raise Invalid("the budget must be a finite number of USD", code="E-BUDGET")
-    return amount

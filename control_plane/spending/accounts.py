@@ -95,6 +95,20 @@ def recount(db: Session, budget: Budget, moment: datetime) -> Account:
     return Account(budget, begins_at, row.reserved_nusd, row.spent_nusd)
 
 
+def note_refusal(db: Session, account: Account, now: datetime) -> None:
+    """Record that a model call was refused because too little is left in the account, so that people are told.
+
+    The caller holds the budget's lock.
+    """
+    key = (account.budget.id, account.begins_at)
+    row = db.get(BudgetPeriod, key, populate_existing=True)
+    if row is None:
+        recount(db, account.budget, now)
+        row = db.get_one(BudgetPeriod, key)
+    row.refused_at = row.refused_at or now
+    db.flush()
+
+
 def _account(db: Session, budget: Budget, moment: datetime) -> Account:
     begins_at = begin_of(budget.per, budget.zone, moment)
     wanted = select(BudgetPeriod.reserved_nusd, BudgetPeriod.spent_nusd).where(

@@ -66,7 +66,7 @@ def attempts(operation: Operation) -> Iterator[Attempt]:
         yield replace(right, mistake="another organization", code="E-ORGANIZATION-404", organization=OTHER)
     yield from _wrong_types(right)
     yield from _missing(right)
-    if operation.request is not None and operation.method != "GET":
+    if operation.request is not None and not operation.takes_filters:
         yield replace(right, mistake="an unknown field", given={**right.given, "loud": True}, typed=False)
 
 
@@ -132,8 +132,8 @@ class Doors:
         names = {name: "x" for name in operation.names}
         path = operation.path.format_map({"organization": attempt.organization or "default", **names})
         params = {"org": attempt.organization} if attempt.organization else {}
-        if operation.method == "GET":
-            answer = self.http.get(f"/api/v1{path}", params={**params, **attempt.given})
+        if operation.takes_filters:
+            answer = self.http.request(operation.method, f"/api/v1{path}", params={**params, **attempt.given})
         else:
             body = attempt.given if operation.request else None
             answer = self.http.request(operation.method, f"/api/v1{path}", params=params, json=body)
@@ -160,7 +160,7 @@ def _typed(attempt: Attempt, command: Command) -> Iterator[str]:
     yield from ("x" for _ in attempt.operation.names)
     for name, _, about in fields_of(attempt.operation.request) if attempt.operation.request else ():
         if name in command.arguments:
-            yield attempt.given[name]
+            yield str(attempt.given[name])
         elif name in attempt.given:
             value, flag = attempt.given[name], flag_of(name, about).split()[0]
             for each in value if isinstance(value, list) else [value]:

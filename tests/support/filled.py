@@ -13,10 +13,11 @@ from sqlalchemy import select
 
 from control_plane.core import Caller
 from control_plane.db.orders import Order
+from control_plane.declarations.budgets import BudgetRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.declarations.users import UserRequest
-from control_plane.operations import organizations, providers
+from control_plane.operations import budgets, organizations, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import list_login_sessions
 from control_plane.operations.automation import webhooks
@@ -57,6 +58,7 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
     token = tokens.create_api_token(core, caller, ApiTokenRequest(role="viewer", name=mark))
     user = users.add(core, caller, UserRequest(email=f"{mark}@example.org", name=mark, role="viewer"))
     tokens.start_session(core, tokens.authenticate(core, str(token.token)))
+    budgets.set_(core, caller, "project", f"{mark}-project", BudgetRequest(usd=1000, per="month"))
     _automate(api, caller, mark)
     names = {
         "deliveries": webhooks.test(core, caller, f"{mark}-webhooks").id,
@@ -74,6 +76,8 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
         "login-sessions": list_login_sessions(core, caller)[0].id,
         "organizations": caller.organization,
         "agents": f"{mark}_agent",
+        "budgets": f"{mark}-project",
+        "budget-kinds": "project",
         **{each: f"{mark}-{each}" for each in AUTOMATION},
     }
     return Filled(caller, names)
@@ -110,4 +114,6 @@ def untouched(api: Api, caller: Caller) -> bool:
 
 def resource_of(path: str, parameter: str = r"(?!seq)\w+") -> str:
     """What the parameter of the address is the name or id of; by default the last one that is a name."""
-    return str(re.findall(rf"/([a-z-]+)/\{{{parameter}\}}", path)[-1])
+    if parameter == "kind":
+        return "budget-kinds"
+    return str(re.findall(rf"/([a-z-]+)(?:/\{{kind\}})?/\{{{parameter}\}}", path)[-1])

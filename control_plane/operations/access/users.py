@@ -23,6 +23,7 @@ from control_plane.operations.access.roles import parse_role, require_everywhere
 from control_plane.operations.access.validity import is_valid
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
+from control_plane.spending.setting import BudgetTarget, remove_budgets
 from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
@@ -132,6 +133,7 @@ def _remove(db: Session, core: Core, caller: Caller, named: str) -> UserDocument
     db.execute(
         delete(WebSession).where(WebSession.user_id == user.id, WebSession.organization_id == member.organization_id)
     )
+    remove_budgets(db, core, BudgetTarget(member.organization_id, "user", user.id))
     db.delete(member)
     db.flush()
     _require_admins(db, administered & {caller.organization_id}, now)

@@ -18,6 +18,7 @@ from control_plane.operations.agents.fields import fill
 from control_plane.operations.agents.reading import agent_document
 from control_plane.operations.gateway import performs
 from control_plane.services.describing import ask_description
+from control_plane.spending.setting import BudgetTarget, remove_budgets
 from control_plane.teams.claiming import claim_tasks
 from control_plane.validation.checks import check_agent
 from shared.errors import Conflict, Invalid
@@ -121,7 +122,7 @@ def _remove(db: Session, core: Core, caller: Caller, name: str) -> _Change:
     for report in reports:
         report.boss_id = None
     agent.removed_at = core.clock.now()
-    db.flush()
+    remove_budgets(db, core, BudgetTarget(agent.organization_id, "agent", agent.id))
     warnings = [f"{report.name} no longer has a boss (was {name})" for report in reports]
     return _Change(agent_document(db, agent, warnings))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, EndedRun
@@ -17,6 +17,7 @@ from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Blob, Run
+from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.db.teams import Agent, Task
 from control_plane.db.users import Member
 from control_plane.declarations import organizations as declared
@@ -78,12 +79,17 @@ def _remove(db: Session, core: Core, organization_id: str) -> _Removed:
     removed.blobs = _only_here(db, row)
     _remove_drones(db, core, row, removed)
     db.flush()
+    db.execute(delete(BudgetPeriod).where(BudgetPeriod.budget_id.in_(_own_budgets(row))))
     for table in reversed(METADATA.sorted_tables):
         if "organization_id" in table.columns:
             db.execute(delete(table).where(table.c.organization_id == row.id))
     db.execute(delete(Organization).where(Organization.id == row.id))
     remove_former(db)
     return removed
+
+
+def _own_budgets(row: Organization) -> Select[str]:
+    return select(Budget.id).where(Budget.organization_id == row.id)
 
 
 def _refuse_unfinished(db: Session, row: Organization) -> None:

@@ -27,6 +27,7 @@ ROUTERS = (
     derived_routes.router("tokens"),
     derived_routes.router("providers"),
     derived_routes.router("projects"),
+    derived_routes.router("budgets"),
     derived_routes.router("orders"),
     derived_routes.router("steering"),
     orders.router,

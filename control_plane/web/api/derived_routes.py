@@ -34,7 +34,7 @@ def add_route(routes: APIRouter, operation: Operation) -> None:
     """Add the route of one operation."""
     unknown = [404] if operation.in_organization or f"{{{OWN}}}" in operation.path else []
     routes.add_api_route(
-        operation.path,
+        _path(operation),
         _endpoint(operation),
         methods=[operation.method],
         status_code=operation.status,
@@ -44,8 +44,16 @@ def add_route(routes: APIRouter, operation: Operation) -> None:
     )
 
 
+def _path(operation: Operation) -> str:
+    """The path as FastAPI's: a name with slashes takes the rest of it."""
+    path = operation.path
+    for name, _, about in names_of(operation):
+        path = path.replace(f"{{{name}}}", f"{{{name}:path}}") if about.slashes else path
+    return path
+
+
 def _endpoint(operation: Operation) -> Callable[..., Any]:
-    filters = operation.request if operation.method == "GET" else None
+    filters = operation.request if operation.takes_filters else None
 
     def endpoint(http: Request, **given: Any) -> Any:
         core = http.app.state.core
@@ -69,7 +77,7 @@ def _parameters(operation: Operation) -> Iterator[Parameter]:
         yield _parameter(OWN, _info(str), Path(description="The organization's name.", max_length=64))
     elif operation.in_organization:
         yield _parameter("org", _info(str | None), Query(description=ORGANIZATION, max_length=64), None)
-    if operation.request is not None and operation.method == "GET":
+    if operation.request is not None and operation.takes_filters:
         yield from _filters(operation.request)
     elif operation.request is not None:
         kind = operation.request | None if operation.body_optional else operation.request

@@ -37,6 +37,7 @@ BODIES: dict[str, Doc] = {
     "AgentEdit": {"max_iterations": 3},
     "UserEdit": {"role": "viewer"},
     "ProviderEdit": {"model": "openai/x"},
+    "BudgetRequest": {"usd": 1, "per": "day"},
     "ProjectEdit": {"name": "x"},
     "SessionEdit": {"name": "x"},
     "SwitchRequest": {"entry": NOBODY},
@@ -96,6 +97,7 @@ def ask(  # noqa: PLR0917 - one per part of the request
     """The answer with what was asked for taken out of it."""
     address = re.sub(r"\{organization\}", other, path)
     address = re.sub(r"\{seq\}", "1", address)
+    address = re.sub(r"\{kind\}", "project", address)
     address = re.sub(r"\{\w+\}", value, address)
     answer = http.request(method, address, json=body_for(operation))
     told = answer.text

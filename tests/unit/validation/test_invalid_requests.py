@@ -20,7 +20,7 @@ CASES: list[tuple[type[Request], dict[str, Any], str]] = [
     (ProjectRequest, {**PROJECT, "brunch": "x"}, "brunch: unknown field"),
     (ProjectRequest, {**PROJECT, "branch": 7}, "branch: must be text"),
     (ProjectRequest, {**PROJECT, "budget_usd_day": "much"}, "budget_usd_day: must be a number"),
-    (ProjectRequest, {**PROJECT, "budget_usd_day": -1}, "budget_usd_day: must be at least 0"),
+    (OrderFilter, {"limit": 0}, "limit: must be at least 1"),
     (ProjectRequest, {**PROJECT, "pull_requests": "all"}, "pull_requests: must be 'never', 'ready' or 'open'"),
     (ProjectRequest, {**PROJECT, "setup": "make"}, "setup: must be a list"),
     (ProviderRequest, {**PROVIDER, "context_window": "wide"}, "context_window: must be a whole number"),
