@@ -90,6 +90,7 @@ for group in (
     DerivedGroup("providers", "provider", "Manage model providers.", "Setup"),
     DerivedGroup("projects", "project", "Manage projects: the repositories that orders work on.", "Setup"),
     DerivedGroup("budgets", "budget", "Limit what runs may cost, per day, month or in total.", "Setup"),
+    DerivedGroup("prices", "price", "Set what models cost, where LiteLLM's list is wrong or has no price.", "Setup"),
     DerivedGroup("audit", "audit", "Read and verify the audit log.", "Setup", audit.add_others),
     servers,
     local_fleet,

@@ -29,6 +29,7 @@ NOUNS = (
     "projects",
     "providers",
     "budgets",
+    "prices",
     "pull_requests",
     "schedules",
     "server",

@@ -14,10 +14,11 @@ from sqlalchemy import select
 from control_plane.core import Caller
 from control_plane.db.orders import Order
 from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.prices import PriceRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.declarations.users import UserRequest
-from control_plane.operations import budgets, organizations, providers
+from control_plane.operations import budgets, organizations, prices, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import list_login_sessions
 from control_plane.operations.automation import webhooks
@@ -59,6 +60,7 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
     user = users.add(core, caller, UserRequest(email=f"{mark}@example.org", name=mark, role="viewer"))
     tokens.start_session(core, tokens.authenticate(core, str(token.token)))
     budgets.set_(core, caller, "project", f"{mark}-project", BudgetRequest(usd=1000, per="month"))
+    prices.set_(core, caller, f"openai/{mark}", PriceRequest(discount_percent=5))
     _automate(api, caller, mark)
     names = {
         "deliveries": webhooks.test(core, caller, f"{mark}-webhooks").id,
@@ -78,6 +80,7 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
         "agents": f"{mark}_agent",
         "budgets": f"{mark}-project",
         "budget-kinds": "project",
+        "prices": f"openai/{mark}",
         **{each: f"{mark}-{each}" for each in AUTOMATION},
     }
     return Filled(caller, names)

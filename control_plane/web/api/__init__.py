@@ -28,6 +28,7 @@ ROUTERS = (
     derived_routes.router("providers"),
     derived_routes.router("projects"),
     derived_routes.router("budgets"),
+    derived_routes.router("prices"),
     derived_routes.router("orders"),
     derived_routes.router("steering"),
     orders.router,

@@ -1,0 +1,35 @@
+"""The prices that an organization has set, as runs are charged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from control_plane.db.spending import Price
+from shared.budgets import ModelPrice
+
+TOKENS = 1_000_000
+"""Rows have the price of so many tokens."""
+
+
+def prices_of(db: Session, organization_id: str, models: Collection[str]) -> tuple[ModelPrice, ...]:
+    """USD per token for those of the models for which the organization has set a price, by model."""
+    wanted = living_prices(organization_id).where(Price.model.in_(models)).order_by(Price.model)
+    return tuple(_per_token(row) for row in db.scalars(wanted)) if models else ()
+
+
+def living_prices(organization_id: str) -> Select[Price]:
+    return select(Price).where(Price.organization_id == organization_id, Price.removed_at.is_(None))
+
+
+def _per_token(row: Price) -> ModelPrice:
+    amounts = {
+        "input": row.input_usd,
+        "output": row.output_usd,
+        "cache_read": row.cache_read_usd,
+        "cache_write": row.cache_write_usd,
+    }
+    per_token = {name: None if usd is None else usd / TOKENS for name, usd in amounts.items()}
+    return ModelPrice(model=row.model, discount=row.discount_percent, **per_token)
