@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from shared.events import Dollars
+from shared.events import MAX_COUNT, Dollars
 from shared.wire import Wire
 
 BudgetKind = Literal["project", "agent", "user", "organization", "session"]
@@ -45,6 +45,8 @@ class Money(Wire):
 class AllowanceRequest(Wire):
     """A run reports what it has spent, and requests money for its next calls."""
 
+    number: int = Field(0, ge=0, le=MAX_COUNT)
+    """Counts the run's requests: one that arrives after a later one has no effect."""
     model: str = Field(max_length=255)
     spent: Dollars = 0.0
     """The cost of its calls so far. Calls in flight are not in it."""
@@ -52,6 +54,8 @@ class AllowanceRequest(Wire):
     """The total that has to be granted for the next call to be sent."""
     wanted: Dollars = 0.0
     """The total that spares the next calls a request; at least `least`."""
+    keep: Dollars | None = None
+    """The run gives back what it was granted above this total, and will not use it. None: it keeps everything."""
     priced: bool = True
     """False: the model has no known price, so nothing can be reserved for it."""
     price: ModelPrice | None = None
@@ -62,7 +66,7 @@ class Allowance(Wire):
     """What a run may spend."""
 
     granted: Dollars = 0.0
-    """In total since its beginning, including what it has spent. Never less than was granted before."""
+    """In total since its beginning, including what it has spent."""
     bounded: bool = False
     """As in `Money`; a budget may have been set or removed meanwhile."""
     refused: str = ""

@@ -173,6 +173,16 @@ class AssistantStep(Wire):
     duration_ms: int = 0
 
 
+class ChargeStep(Wire):
+    """Spending that no other step reports: on an answer that broke off, or one that is not part of the transcript."""
+
+    kind: Literal["charge"] = "charge"
+    about: Literal["broken_off", "summary", "service"]
+    """`broken_off`: what the answer cost is unknown, so it counts with the most that it can have cost."""
+    usage: Usage = Usage()
+    model: str = ""
+
+
 class UserStep(Wire):
     """A message that entered the transcript on behalf of users or the loop."""
 
@@ -390,6 +400,7 @@ Body = Annotated[
     | RunEnded
     | ReasoningStep
     | AssistantStep
+    | ChargeStep
     | UserStep
     | ToolCallStep
     | ToolResultStep

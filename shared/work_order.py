@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from shared.budgets import Money
 from shared.events import Spent
 from shared.messages import Message
 from shared.wire import Wire
@@ -213,6 +214,8 @@ class WorkOrder(Wire):
     pull_request: OpenPullRequest | None = None
     provider: OrderProvider
     limits: Limits = Limits()
+    money: Money | None = None
+    """None from a control plane that keeps no account of money."""
     approve: Approve = "yolo"
     allow: tuple[str, ...] = ()
     """Commands that need no approval, as shell patterns for the whole line: `git status*`."""

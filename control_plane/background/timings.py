@@ -45,6 +45,8 @@ class Timings:
     gap_after: float = 600.0
     """Events that have not arrived by then are written off as a gap."""
     clean_every: float = 600.0
+    settle_every: float = 30.0
+    """Between searches for reserved money of runs whose end said nothing about it."""
     seal_every: float = 60.0
     """Between signatures under the audit log's newest record."""
     stop_within: float = 1.0

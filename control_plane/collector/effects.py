@@ -25,12 +25,14 @@ from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.status_changes import explain, move_order
 from control_plane.orders.waits import ask_approval, close_decided, open_waits, reason
 from control_plane.services import pull_requests
+from control_plane.spending.settlement import spending_heard
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
 from shared.events import (
     MAX_COUNT,
     ApprovalStep,
     AssistantStep,
+    ChargeStep,
     ChildStep,
     CommentStep,
     CompactionStep,
@@ -124,6 +126,10 @@ def _assistant(scene: Scene, body: AssistantStep) -> None:
     _charge(scene.run, body.usage)
 
 
+def _charged(scene: Scene, body: ChargeStep) -> None:
+    _charge(scene.run, body.usage)
+
+
 def _tool_call(scene: Scene, _: ToolCallStep) -> None:
     scene.run.tool_calls += 1
 
@@ -147,6 +153,8 @@ def _charge(run: Run, usage: Usage) -> None:
     run.output_tokens = min(run.output_tokens + usage.output_tokens, MAX_COUNT)
     run.thinking_tokens = min(run.thinking_tokens + usage.thinking_tokens, MAX_COUNT)
     run.cost_usd = _sum(run.cost_usd, usage.cost_usd)
+    if run.status == RunStatus.LOST:
+        spending_heard(run, usage.cost_usd)
 
 
 def _approval(scene: Scene, body: ApprovalStep) -> None:
@@ -301,6 +309,7 @@ _EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
     Prepared: _prepared,
     ResumedStep: _resumed,
     AssistantStep: _assistant,
+    ChargeStep: _charged,
     ToolCallStep: _tool_call,
     CompactionStep: _compaction,
     ChildStep: _child,

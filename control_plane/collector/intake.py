@@ -23,6 +23,7 @@ from control_plane.db.runs import Run, Step
 from control_plane.drones import key_rotation
 from control_plane.drones.inbox import notify_drone
 from control_plane.drones.reports import InvalidReport, Report, ReportSender, open_report, sender_of
+from control_plane.spending.settlement import run_began_late
 from shared.control import Resend
 from shared.events import Event, GapStep, Hello
 from shared.states import RunStatus
@@ -175,6 +176,8 @@ class Intake:
         )
         self.db.add(run)
         self.db.flush()
+        if run.status == RunStatus.LOST:
+            run_began_late(self.db, run)
         return run
 
     # --- hellos ----------------------------------------------------------------------

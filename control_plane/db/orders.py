@@ -204,3 +204,5 @@ class Dispatch(Owned, Row):
     claimed_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     """The run ended, or the dispatch was revoked."""
+    allowance_number: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Of the run's last request for money; one that arrives after a later one has no effect."""

@@ -11,6 +11,7 @@ from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
 from control_plane.orders.status_changes import move_run
 from control_plane.orders.waits import close_all
+from control_plane.spending.settlement import run_lost, run_reported
 from shared.states import RunStatus
 
 
@@ -31,3 +32,7 @@ def close_run(db: Session, core: Core, dispatch: Dispatch, ending: RunEnding) ->
     run = db.get(Run, dispatch.id)
     if run is not None and run.status == RunStatus.RUNNING:
         move_run(db, run, ending.to, exit_status=str(ending.exit_status), reason=ending.reason, ended_at=now)
+    if ending.to is RunStatus.LOST or run is None:
+        run_lost(db, core, dispatch)
+    else:
+        run_reported(db, core, dispatch, run)

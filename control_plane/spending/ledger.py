@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -19,18 +20,29 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.spending import Budget, SpendingBlock
 from control_plane.spending.accounts import Account, Change, accounts_of, budgets_of, count
 
+
+class HasLeft(Protocol):
+    """Something in which an amount is left."""
+
+    @property
+    def left(self) -> int: ...
+
+
+A = TypeVar("A", bound=HasLeft)
 AMPLE = 4
 """Money for calls to come is granted while this many times as much is left; near the end, for one call at a time."""
 
 
 @dataclass(frozen=True)
-class Wish:
+class GrantRequest:
     """What a run asks for. Nanodollars, in total since its beginning."""
 
     model: str
     spent: int
     least: int
     wanted: int
+    keep: int | None = None
+    """It gives back what it holds above this."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,7 @@ class Granted:
     """Others have reserved what is left, and may return enough of it."""
 
 
-def grant(db: Session, core: Core, dispatch: Dispatch, wish: Wish) -> Granted:
+def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) -> Granted:
     """Settle what the run has spent, and grant it as much as its budgets allow. The caller holds the dispatch's lock.
 
     A repeated request grants nothing twice.
@@ -52,16 +64,17 @@ def grant(db: Session, core: Core, dispatch: Dispatch, wish: Wish) -> Granted:
     order = db.get_one(Order, dispatch.order_id)
     budgets = budgets_of(db, order, lock=True)
     blocks = _blocks(db, dispatch.id)
-    _settle(db, core, budgets, blocks, wish.spent)
+    if request.keep is not None:
+        _give_back(db, budgets, blocks, max(request.keep, request.spent))
+    _settle(db, core, budgets, blocks, request.spent)
     held = sum(block.granted_nusd for block in blocks)
     accounts = accounts_of(db, budgets, core.clock.now())
-    more, short = _more(accounts, wish.least - held, wish.wanted - held)
+    more, short = more_for(accounts, request.least - held, request.wanted - held)
     if short is not None:
-        unspent = held - min(wish.spent, held)
-        returns = short.left + short.reserved - unspent >= wish.least - held
+        returns = short.budget.limit_nusd - short.spent >= request.least - held
         return Granted(held, bounded=True, short=short, passing=returns)
     if more > 0:
-        _add_block(db, core, budgets, dispatch, order, wish.model, more)
+        _add_block(db, core, budgets, dispatch, order, request.model, more)
     return Granted(held + more, bounded=bool(budgets))
 
 
@@ -81,9 +94,26 @@ def settle(db: Session, core: Core, dispatch: Dispatch, spent: int, *, final: bo
     _settle(db, core, budgets, blocks, spent, final=final)
 
 
+def spent_by(db: Session, run_id: str) -> int:
+    """Nanodollars that the run reported in total."""
+    return sum(block.spent_nusd for block in _blocks(db, run_id))
+
+
 def granted_to(db: Session, run_id: str) -> int:
     """Nanodollars that the run was granted in total."""
     return sum(block.granted_nusd for block in _blocks(db, run_id))
+
+
+def more_for(accounts: Iterable[A], least: int, wanted: int, *, ample: int = AMPLE) -> tuple[int, A | None]:
+    """How much to grant; or the account in which not even the least is left."""
+    least, wanted = max(least, 0), max(wanted, 0)
+    more = wanted
+    for account in accounts:
+        if least > 0 and account.left < least:
+            return 0, account
+        enough = account.left >= ample * wanted
+        more = min(more, wanted if enough else max(least, min(wanted, account.left // ample)))
+    return more, None
 
 
 def shares(granted: Sequence[int], spent: int) -> list[int]:
@@ -95,16 +125,18 @@ def shares(granted: Sequence[int], spent: int) -> list[int]:
     return paid
 
 
-def _more(accounts: Iterable[Account], least: int, wanted: int) -> tuple[int, Account | None]:
-    """How much to grant; or the budget in which not even the least is left."""
-    least, wanted = max(least, 0), max(wanted, 0)
-    more = wanted
-    for account in accounts:
-        if least > 0 and account.left < least:
-            return 0, account
-        ample = account.left >= AMPLE * wanted
-        more = min(more, wanted if ample else max(least, min(wanted, account.left // AMPLE)))
-    return more, None
+def _give_back(db: Session, budgets: Sequence[Budget], blocks: Sequence[SpendingBlock], keep: int) -> None:
+    """Shrink the last blocks until the run holds no more than `keep` in total."""
+    changes = []
+    surplus = sum(block.granted_nusd for block in blocks) - keep
+    for block in reversed(blocks):
+        back = min(surplus, _reserved(block))
+        if back > 0:
+            block.granted_nusd -= back
+            surplus -= back
+            changes.append(Change(block.granted_at, -back, 0))
+    db.flush()
+    count(db, budgets, changes)
 
 
 def _settle(  # noqa: PLR0913 - all of one change

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from control_plane.db.orders import Order
+from control_plane.db.projects import Provider
 from control_plane.db.spending import Price
 from shared.budgets import ModelPrice
 
@@ -18,6 +20,17 @@ def prices_of(db: Session, organization_id: str, models: Collection[str]) -> tup
     """USD per token for those of the models for which the organization has set a price, by model."""
     wanted = living_prices(organization_id).where(Price.model.in_(models)).order_by(Price.model)
     return tuple(_per_token(row) for row in db.scalars(wanted)) if models else ()
+
+
+def prices_for(db: Session, order: Order) -> tuple[ModelPrice, ...]:
+    """The same for the models that the order's runs may use: its own, and those of its provider's fallbacks."""
+    provider = db.get_one(Provider, order.provider_id)
+    fallbacks = select(Provider.model).where(
+        Provider.organization_id == order.organization_id,
+        Provider.name.in_(provider.fallbacks),
+        Provider.removed_at.is_(None),
+    )
+    return prices_of(db, order.organization_id, {order.model, *db.scalars(fallbacks)})
 
 
 def living_prices(organization_id: str) -> Select[Price]:

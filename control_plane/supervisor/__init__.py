@@ -21,6 +21,7 @@ from control_plane.supervisor.lost_runs import take_back_lost_runs
 from control_plane.supervisor.missing_waits import ask_what_is_missing
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
+from control_plane.supervisor.settling import settle
 from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.waiting_reasons import refresh_reasons
@@ -76,6 +77,7 @@ class Supervisor:
             self._add("teams", lambda: claim_everywhere(self._core), every=seldom),
         ]
         self._add("quota", self._quota.enforce, every=self._timings.quota_every)
+        self._add("settling", lambda: settle(self._core), every=self._timings.settle_every)
         self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
         self._add("audit pruning", lambda: prune_expired(self._core), every=self._timings.clean_every)

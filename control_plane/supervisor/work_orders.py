@@ -21,6 +21,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent
+from control_plane.spending.settlement import money_of
 from control_plane.teams.briefing import team_of
 from control_plane.teams.unseen_comments import unseen_comments
 from shared.blobs import INLINE_CONTEXT, digest
@@ -55,6 +56,7 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "session": _session(db.get_one(Chat, order.session_id), order, way[-1].id if way else None),
             "provider": _provider(db, core, db.get_one(Provider, order.provider_id), model=order.model),
             "limits": Limits.model_validate(order.limits),
+            "money": money_of(db, order),
             "approve": order.approve,
             "allow": tuple(order.allow),
             "base": _base(last_work(db, way)),

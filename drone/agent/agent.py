@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from drone.agent.answer_checks import call_ids, format_problem, with_distinct_ids
-from drone.agent.budget import Budget, BudgetedControls
+from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.calls import Calls
 from drone.agent.hooks import events as hook
 from drone.agent.in_memory import NoGuardrails, NoHooks
@@ -42,7 +42,7 @@ class Agent:
     controls: Controls
     limits: Limits
     clock: Clock
-    budget: Budget | None = None
+    budget: RunBudget | None = None
     store_log: StoreLog | None = None
     """Stores the full log of a call and returns its SHA-256; None: logs stay where the tool left them."""
     hooks: Hooks = field(default_factory=NoHooks)
@@ -60,7 +60,7 @@ class Agent:
 
     def __post_init__(self) -> None:
         self.phase: AgentPhase = "idle"
-        self._budget = self.budget or Budget(self.limits, self.clock)
+        self._budget = self.budget or RunBudget(self.limits, self.clock)
         self._bounded = BudgetedControls(self.controls, self._budget)
         self._record = RecordedTranscript(self.recorder, self.store_log)
         self._tools: list[ToolSpec] = []

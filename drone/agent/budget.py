@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from drone.agent.protocols import Controls
 from drone.agent.values import Ruling
 from shared.clock import Clock
 from shared.errors import LimitsExceeded
-from shared.events import MAX_COUNT, Spent, Stats, Usage
+from shared.events import MAX_COUNT, ChargeStep, Spent, Stats, Usage
 from shared.outcome import ExitStatus, Outcome
 from shared.work_order import Limits
 
 
-class Budget:
+class RunBudget:
     """Counts a run's spending against its limits; a limit of 0 means no limit.
 
     A call whose price is unknown makes the run's price unknown; the cost limit then applies to the known part.
@@ -32,6 +33,8 @@ class Budget:
         self._waited = 0.0
         self._spent = Stats(cost_usd=0.0)
         self._known_cost = 0.0
+        self.on_apart: Callable[[Usage], None] | None = None
+        """Called with spending that is in no answer of the loop, to record it."""
 
     def start(self) -> None:
         """Start the clock; a second call has no effect."""
@@ -72,10 +75,15 @@ class Budget:
     def charge(self, usage: Usage) -> None:
         """Add one answer. Unusable answers are charged too: they were paid for."""
         self.iterations += 1
-        self.charge_apart(usage)
+        self._add(usage)
 
     def charge_apart(self, usage: Usage) -> None:
         """Add spending on anything other than an answer in the loop, such as a summary."""
+        self._add(usage)
+        if self.on_apart is not None:
+            self.on_apart(usage)
+
+    def _add(self, usage: Usage) -> None:
         self._known_cost += usage.cost_usd or 0.0
         unknown = usage.cost_usd is None or self._spent.cost_usd is None
         self._spent = self._spent.model_copy(
@@ -134,7 +142,7 @@ class Budget:
 class BudgetedControls:
     """Controls whose `check` includes the budget: for long operations inside a step, such as commands and streams."""
 
-    def __init__(self, controls: Controls, budget: Budget) -> None:
+    def __init__(self, controls: Controls, budget: RunBudget) -> None:
         self._controls = controls
         self._budget = budget
 
@@ -154,6 +162,17 @@ class BudgetedControls:
 
     def compaction_asked(self) -> str | None:
         return self._controls.compaction_asked()
+
+
+def recorded_apart(
+    record: Callable[[ChargeStep], object], about: Literal["summary", "service"]
+) -> Callable[[Usage], None]:
+    """For `RunBudget.on_apart`: records the spending as an event, which survives the run."""
+
+    def charged(usage: Usage) -> None:
+        record(ChargeStep(about=about, usage=usage))
+
+    return charged
 
 
 def _ended(status: ExitStatus, reason: str) -> LimitsExceeded:

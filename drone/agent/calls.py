@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from drone.agent.answer_checks import call_problem
 from drone.agent.approvals import command_of
-from drone.agent.budget import Budget, BudgetedControls
+from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.protocols import Approvals, Guardrails, Hooks, Recorder, Toolbox
 from drone.agent.question import Question
 from drone.agent.recorded_transcript import RecordedTranscript
@@ -38,7 +38,7 @@ class Calls:
     transcript: RecordedTranscript
     recorder: Recorder
     controls: BudgetedControls
-    budget: Budget
+    budget: RunBudget
     clock: Clock
     toolbox: Toolbox
     tools: Sequence[ToolSpec]

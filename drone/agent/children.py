@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.in_memory import NoHooks
 from drone.agent.protocols import Approvals, Controls, Guardrails, Hooks, Model, Recorder, Toolbox
 from drone.agent.values import DeltaKind, Ruling, ToolResult, ToolSpec, WaitsFor
@@ -38,7 +38,7 @@ class Children:
     controls: Controls
     limits: Limits
     clock: Clock
-    budget: Budget
+    budget: RunBudget
     guardrails: Guardrails
     approvals: Approvals | None
     ids: set[str]

@@ -23,6 +23,8 @@ class ModelCall:
         self._client = client
         self._details_wanted = way.family.thinking == "details"
         self.finish_reason = ""
+        self.began = False
+        """Whether any part of the answer arrived."""
         self.usage: Any = None
         self.details: list[Any] = []
         """OpenRouter's `reasoning_details`, piece by piece: litellm drops a chunk that contains nothing else."""
@@ -34,6 +36,7 @@ class ModelCall:
             if self._details_wanted:
                 stream.completion_stream = self._tapped(stream.completion_stream)
             for chunk in stream:
+                self.began = True
                 self.usage = getattr(chunk, "usage", None) or self.usage
                 yield chunk
         except OSError as error:

@@ -188,6 +188,22 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
     return Failure(error_class, shortened(text, 4000), asked_for(error, now))
 
 
+def may_be_charged(error: BaseException) -> bool:
+    """Whether the provider may have done the work of a call that failed before any part of its answer arrived.
+
+    A provider charges nothing for what it refuses with a status. What broke off or timed out, it may have answered.
+    """
+    if not isinstance(error, Exception):
+        return True
+    error_class = _class_of(error)
+    if error_class is None:
+        return True  # a signal, such as a person's message: the request was under way
+    if error_class is _E.TIMEOUT or isinstance(error, StreamBroken | ContentFiltered):
+        return not _UNREACHABLE.search(str(error))
+    cut_off = isinstance(error, httpx.HTTPError) or type(error).__name__ == "APIConnectionError"
+    return cut_off and not _UNREACHABLE.search(str(error))
+
+
 def sentence(failure: Failure, provider: OrderProvider) -> str:
     """Return one sentence for people on why there is no answer (S-084); the failure's detail has the full text."""
     where = _where(provider)

@@ -10,9 +10,17 @@ from drone.agent.protocols import Controls, Recorder
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, ToolSpec
 from drone.model.assembly import Assembly
 from drone.model.call import ModelCall
-from drone.model.errors import ContentFiltered, ErrorClass, Failure, StreamBroken, classify, sentence
+from drone.model.errors import (
+    ContentFiltered,
+    ErrorClass,
+    Failure,
+    StreamBroken,
+    classify,
+    may_be_charged,
+    sentence,
+)
 from drone.model.litellm_import import Client
-from drone.model.prices import usage_of
+from drone.model.metering import Meter, Unmetered
 from drone.model.retries import may_pass, retry_delay
 from drone.model.route import Route, window_of
 from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
@@ -38,6 +46,7 @@ class LiteLLMModel:
     clock: Clock
     controls: Controls
     waits: Waits = field(default_factory=Waits)
+    meter: Meter = field(default_factory=Unmetered)
 
     def __post_init__(self) -> None:
         self._client = Client()
@@ -121,17 +130,25 @@ class LiteLLMModel:
         self, way: Route, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta
     ) -> ModelResponse:
         """Make one call. An incomplete answer is discarded: no tool ever runs on half a message."""
+        metered = self.meter.reserve(self.provider, messages, tools)
         started = self.clock.monotonic()
-        call = ModelCall(way, way.request(messages, tools), self.waits, self._client)
-        said = self._streamed(call, Assembly(on_delta, way.family.thinking))
-        if not call.finish_reason:
-            raise StreamBroken("the stream ended before the answer was complete, or was not an answer stream")
-        message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
-        if call.finish_reason == "content_filter" and not message.tool_calls:
-            raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")
+        call = ModelCall(way, way.request(messages, tools, metered.max_tokens), self.waits, self._client)
+        try:
+            said = self._streamed(call, Assembly(on_delta, way.family.thinking))
+            if not call.finish_reason:
+                raise StreamBroken("the stream ended before the answer was complete, or was not an answer stream")
+            message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
+            if call.finish_reason == "content_filter" and not message.tool_calls:
+                raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")
+        except BaseException as error:
+            if call.began or may_be_charged(error):
+                metered.broke_off()
+            else:
+                metered.refused()
+            raise
         return ModelResponse(
             message=message,
-            usage=usage_of(call.usage, self.provider.model),
+            usage=metered.answered(call.usage),
             finish_reason=call.finish_reason,
             model=self.provider.model,
             duration_ms=round((self.clock.monotonic() - started) * 1000),

@@ -1,11 +1,20 @@
-"""What litellm knows about a model by its name, and the cost of an answer."""
+"""What a model's calls cost: at the organization's own price, else at LiteLLM's; and the most that one may cost."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from drone.model.litellm_import import litellm
+from shared.budgets import ModelPrice
 from shared.events import MAX_COUNT, MAX_DOLLARS, Usage
+
+_INPUT = ("input_cost_per_token", "cache_creation_input_token_cost")
+_OUTPUT = ("output_cost_per_token", "output_cost_per_reasoning_token")
+_LONGER = re.compile(r"(?P<rate>\w+)_above_(?P<thousands>\d+)k_tokens")
+"""The name of a rate that applies to prompts of more tokens."""
 
 
 def listed(model: str) -> dict[str, Any]:
@@ -16,24 +25,106 @@ def listed(model: str) -> dict[str, Any]:
         return {}
 
 
+@dataclass(frozen=True)
+class Pricing:
+    """How a model's calls are charged. `own`: the price that the organization has set."""
+
+    model: str
+    own: ModelPrice | None = None
+    known: dict[str, Any] = field(default_factory=dict)
+    """LiteLLM's entry."""
+
+    @property
+    def is_known(self) -> bool:
+        return self._is_set or _listed_cost(self.model, prompt_tokens=1, completion_tokens=1) is not None
+
+    def usage(self, reported: Any) -> Usage:
+        """Read tokens and price from litellm's usage; thinking tokens are part of the output tokens."""
+        if reported is None:
+            return Usage()
+        thought = getattr(reported.completion_tokens_details, "reasoning_tokens", None)
+        cached = getattr(reported.prompt_tokens_details, "cached_tokens", None)
+        return Usage(
+            input_tokens=_tokens(reported.prompt_tokens),
+            output_tokens=_tokens(reported.completion_tokens),
+            thinking_tokens=_tokens(thought),
+            cached_tokens=_tokens(cached),
+            cost_usd=self._cost(reported),
+        )
+
+    def most(self, input_tokens: int, output_tokens: int) -> float:
+        """The most that a call of this size costs, in USD: nothing cached, at the highest of the model's rates.
+
+        0.0 for an unknown price.
+        """
+        if self.own is not None and self._is_set:
+            asked = max(self.own.input or 0.0, self.own.cache_write or 0.0) * input_tokens
+            return self._discounted(asked + (self.own.output or 0.0) * output_tokens)
+        rates = self._rate(_INPUT, input_tokens) * input_tokens + self._rate(_OUTPUT, input_tokens) * output_tokens
+        # Some models are charged by other units: litellm's own computation knows them.
+        cost = _listed_cost(self.model, prompt_tokens=input_tokens, completion_tokens=output_tokens) or 0.0
+        return self._discounted(max(rates, cost))
+
+    @property
+    def price(self) -> ModelPrice:
+        """The rates that apply now, to keep with the run."""
+        if self.own is not None and self._is_set:
+            return self.own
+        return ModelPrice(
+            model=self.model,
+            input=self.known.get("input_cost_per_token"),
+            output=self.known.get("output_cost_per_token"),
+            cache_read=self.known.get("cache_read_input_token_cost"),
+            cache_write=self.known.get("cache_creation_input_token_cost"),
+            discount=self.own.discount if self.own is not None else 0.0,
+        )
+
+    @property
+    def _is_set(self) -> bool:
+        return self.own is not None and self.own.input is not None and self.own.output is not None
+
+    def _cost(self, reported: Any) -> float | None:
+        """USD; None if the price is unknown, which is not the same as 0."""
+        cost = self._own_cost(self.own, reported) if self.own and self._is_set else None
+        if cost is None:
+            cost = _listed_cost(self.model, usage_object=reported)
+        return None if cost is None else min(max(self._discounted(cost), 0.0), MAX_DOLLARS)
+
+    def _own_cost(self, own: ModelPrice, reported: Any) -> float:
+        details = reported.prompt_tokens_details
+        read = _tokens(getattr(details, "cached_tokens", None))
+        written = _tokens(getattr(details, "cache_creation_tokens", None))
+        asked, answered = _tokens(reported.prompt_tokens), _tokens(reported.completion_tokens)
+        plain = max(0, asked - read - written)
+        normal = own.input or 0.0
+        return (
+            plain * normal
+            + read * (normal if own.cache_read is None else own.cache_read)
+            + written * (normal if own.cache_write is None else own.cache_write)
+            + answered * (own.output or 0.0)
+        )
+
+    def _discounted(self, usd: float) -> float:
+        return usd * (1 - self.own.discount / 100) if self.own else usd
+
+    def _rate(self, names: tuple[str, ...], input_tokens: int) -> float:
+        """The highest of these rates, and of those that apply only to longer prompts if this is one."""
+        rates = [self.known.get(name) for name in names]
+        for name, value in self.known.items():
+            longer = _LONGER.fullmatch(name)
+            if longer and longer["rate"] in names and input_tokens > 1000 * int(longer["thousands"]):
+                rates.append(value)
+        return max((rate for rate in rates if isinstance(rate, int | float)), default=0.0)
+
+
+def pricing_of(model: str, own: Iterable[ModelPrice] = ()) -> Pricing:
+    """How the model is charged; `own` are prices that the organization has set, of any models."""
+    return Pricing(model, next((each for each in own if each.model == model), None), listed(model))
+
+
 def is_priced(model: str) -> bool:
     """Whether litellm knows what the model costs."""
-    return _cost(model, prompt_tokens=1, completion_tokens=1) is not None
-
-
-def usage_of(usage: Any, model: str) -> Usage:
-    """Read tokens and price from litellm's usage; thinking tokens are part of the output tokens."""
-    if usage is None:
-        return Usage()
-    answered = getattr(usage.completion_tokens_details, "reasoning_tokens", None)
-    asked = getattr(usage.prompt_tokens_details, "cached_tokens", None)
-    return Usage(
-        input_tokens=_tokens(usage.prompt_tokens),
-        output_tokens=_tokens(usage.completion_tokens),
-        thinking_tokens=_tokens(answered),
-        cached_tokens=_tokens(asked),
-        cost_usd=_price(usage, model),
-    )
+    return Pricing(model).is_known
 
 
 def _tokens(number: int | None) -> int:
@@ -41,13 +132,8 @@ def _tokens(number: int | None) -> int:
     return min(max(number or 0, 0), MAX_COUNT)
 
 
-def _price(usage: Any, model: str) -> float | None:
-    """USD according to litellm's price list; None if the model is not in the list, which is not the same as 0."""
-    cost = _cost(model, usage_object=usage)
-    return None if cost is None else min(max(cost, 0.0), MAX_DOLLARS)
-
-
-def _cost(model: str, **used: Any) -> float | None:
+def _listed_cost(model: str, **used: Any) -> float | None:
+    """USD according to litellm's price list; None if the model is not in the list."""
     module = litellm()
     try:
         asked, answered = module.cost_per_token(model=model, **used)

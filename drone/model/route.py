@@ -37,12 +37,17 @@ class Route:
         self.family = replace(family_of(self.model), text=text)
         self._wire: tuple[Sequence[ToolSpec], WireConversation] | None = None
 
-    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str, Any]:
-        """Return the request, with the provider's parameters."""
+    def request(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None = None
+    ) -> dict[str, Any]:
+        """Return the request, with the provider's parameters; `max_tokens` replaces theirs."""
         params = {name: value for name, value in self.provider.params.items() if name not in self.family.leave_out}
         offered = [] if self.family.text else tools_to_wire(tools)
         if offered and self.family.markers and messages[0].role != "system":
             offered[-1]["cache_control"] = dict(MARKER)
+        if max_tokens is not None and "max_tokens" not in self.family.leave_out:
+            own = "max_completion_tokens" if "max_completion_tokens" in params else "max_tokens"
+            params[own] = max_tokens
         return {**params, "messages": self._converted(tools).documents(messages), "tools": offered or None}
 
     def read(

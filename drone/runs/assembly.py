@@ -9,7 +9,7 @@ from functools import partial
 
 from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
-from drone.agent.budget import Budget, BudgetedControls
+from drone.agent.budget import BudgetedControls, RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
 from drone.agent.compaction import WindowCompaction
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
@@ -25,7 +25,7 @@ from drone.runs.context import RunContext
 from drone.runs.reminders import Nudge, few_answers_left
 from drone.tools import AddComment, Tools, build_toolbox
 from drone.workspace import DefaultBranch, Workspace, read_agent_instructions
-from shared.events import ErrorStep
+from shared.events import ErrorStep, Spent
 from shared.work_order import WorkOrder
 
 PROMPT_FOLDER = "prompt"
@@ -71,13 +71,20 @@ def _elsewhere(order: WorkOrder, url: str, context: RunContext) -> DefaultBranch
     )
 
 
+def spent_before(order: WorkOrder) -> Spent:
+    """What counts against the order's limits already: its path so far, and the money of all its runs."""
+    spent = order.resumed.spent if order.resumed else Spent()
+    others = order.money.spent if order.money else 0.0
+    return spent.model_copy(update={"cost_usd": max(spent.cost_usd, others)})
+
+
 class _Assembly:
     def __init__(self, order: WorkOrder, workspace: Workspace, context: RunContext) -> None:
         self._order = order
         self._workspace = workspace
         self._context = context
         self._settings = workspace.settings()
-        self._budget = Budget(order.limits, context.clock, order.resumed.spent if order.resumed else None)
+        self._budget = RunBudget(order.limits, context.clock, spent_before(order))
         self._controls: Controls | None = None
         self._children: Children | None = None
         self._thread: AddComment | None = None
@@ -186,6 +193,7 @@ class _Assembly:
                 toolbox.read_only,
             )
             agent.on_step = checkpoints.take
+        self._budget.on_apart = recorded_apart(extensions.recorder.record, "summary")
         agent.compaction = WindowCompaction(
             agent.model, extensions.recorder, extensions.hooks, self._budget, lambda: agent.tools
         )

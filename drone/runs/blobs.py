@@ -15,6 +15,7 @@ import httpx
 
 from shared.backoff import delay
 from shared.blobs import MAX_BYTES, digest
+from shared.budgets import Allowance, AllowanceRequest
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Unreachable
 from shared.loopback import http_options
@@ -112,6 +113,11 @@ class RunApi:
     def ask(self) -> Grant:
         answer = self._send("POST", f"{self._run}/push-grant").json()
         return Grant(float(answer["expires_in"]), answer.get("known"))
+
+    def allow(self, request: AllowanceRequest) -> Allowance:
+        """See `drone.runs.purse.AllowanceSource`."""
+        answer = self._send("POST", f"{self._run}/allowance", json=request.model_dump(mode="json"))
+        return Allowance.model_validate(answer.json())
 
     def close(self) -> None:
         self._http.close()

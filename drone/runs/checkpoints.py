@@ -6,7 +6,7 @@ import logging
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.protocols import Recorder
 from drone.runs.context import CheckpointStore
 from drone.workspace import Workspace
@@ -29,7 +29,7 @@ class Checkpoints:
     workspace: Workspace
     recorder: Recorder
     checkpoint_store: CheckpointStore
-    budget: Budget
+    budget: RunBudget
     read_only: Container[str]
     """Names of tools that change nothing."""
     _last: CheckpointStep = field(default_factory=CheckpointStep)

@@ -70,6 +70,11 @@ class RunDirectory:
         """The receipt of a run that ended itself because its worker was gone and could not receive it."""
         return self.path / "orphaned.json"
 
+    @property
+    def spending(self) -> Path:
+        """See `drone.runs.kept_spending`."""
+        return self.path / "spending"
+
     def create(self, meta: Meta) -> bool:
         """Create the directory; False if it already exists, which means that this run was here before.
 

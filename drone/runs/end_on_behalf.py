@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from drone.agent.answer_checks import parsed_arguments
+from drone.processes.tree import this_machine_boot
 from drone.reporting import journal
 from drone.reporting.event_size import fit
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
+from drone.runs.kept_spending import kept_spending
 from shared.clock import Clock
 from shared.events import (
     AssistantStep,
@@ -45,6 +47,7 @@ def end_on_behalf(
     lock = directory.lock()
     if lock is None:
         raise BlockingIOError(f"{CANNOT_LOCK}: {directory.path}")
+    last = [_with_spending(body, directory) for body in last]
     try:
         recorded = [line.event.body for line in journal.walk(directory.journal)]
         missing = [
@@ -56,6 +59,17 @@ def end_on_behalf(
             return [writer.append(fit(body)) for body in missing]
     finally:
         os.close(lock)
+
+
+def _with_spending(body: ErrorStep | RunEnded, directory: RunDirectory) -> ErrorStep | RunEnded:
+    """The end of the run with what its calls may have cost, also the one that was in flight when it died."""
+    if not isinstance(body, RunEnded):
+        return body
+    meta = directory.meta()
+    rebooted = meta is not None and bool(meta.machine_boot) and meta.machine_boot != this_machine_boot()
+    spent = kept_spending(directory.spending, rebooted=rebooted)
+    cost = max(body.stats.cost_usd or 0.0, spent)
+    return body.model_copy(update={"stats": body.stats.model_copy(update={"cost_usd": cost})})
 
 
 def _answers(recorded: Iterable[Body]) -> Iterator[ToolCallStep | ToolResultStep]:

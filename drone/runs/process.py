@@ -23,22 +23,26 @@ from drone.processes.reaping import become_reaper
 from drone.processes.receipt import Ended
 from drone.reporting import journal
 from drone.reporting.journal import Journal
+from drone.runs.assembly import spent_before
 from drone.runs.blobs import RunApi, Uploads
 from drone.runs.context import RunContext
 from drone.runs.controls import RunControls
 from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
 from drone.runs.job import Job
+from drone.runs.kept_spending import KeptSpending
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
 from drone.runs.metered_model import MeteredModel
 from drone.runs.pipe import PipeLink, Probed
 from drone.runs.provider_keys import keys_of, litellm_model
+from drone.runs.purse import Purse
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.network import NetworkAccess
 from drone.sandbox.opened import close_all
 from drone.workspace import Workspaces, git_environment
+from shared.budgets import Money
 from shared.clock import SystemClock
 from shared.control import Compact
 from shared.errors import FleetFault, Refused
@@ -122,6 +126,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     )
     uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
+    directory = RunDirectory(home.run_dir(job.run_id))
     owner = f"{job.boot_id}.{job.run_id}"
     sandbox = _sandbox(job, environ, owner)
     context = RunContext(
@@ -139,8 +144,8 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
             wish=lambda: controls.wish,
             say=partial(recorder.doing, waits_for="provider"),
         ),
-        log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
-        make_model=partial(_metered_model, job, environ),
+        log_dir=directory.logs,
+        make_model=partial(_metered_model, job, environ, _purse(order, api, directory)),
         check_url=partial(_check_url, job),
         check_order=job.policy.check_order,
         end_processes=partial(_end_processes, sandbox),
@@ -161,11 +166,18 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     api.close()
 
 
-def _metered_model(
-    job: Job, environ: Mapping[str, str], order: WorkOrder, recorder: Recorder, controls: Controls
+def _purse(order: WorkOrder, api: RunApi, directory: RunDirectory) -> Purse:
+    """The run's money; a control plane that keeps no account of it sends orders without `money`."""
+    account = api if order.money is not None else None
+    kept = KeptSpending(directory.spending)
+    return Purse(order.limits.cost_limit, spent_before(order).cost_usd, account, order.money or Money(), kept)
+
+
+def _metered_model(  # noqa: PLR0913, PLR0917 - three of the process, three of the loop
+    job: Job, environ: Mapping[str, str], purse: Purse, order: WorkOrder, recorder: Recorder, controls: Controls
 ) -> Model:
     clock = SystemClock()
-    model = litellm_model(order, recorder, controls, clock=clock, policy=job.policy, environ=environ)
+    model = litellm_model(order, recorder, controls, clock=clock, policy=job.policy, environ=environ, purse=purse)
     return MeteredModel(model, job.policy, DaySpending(DroneHome(job.home).spending_file, clock))
 
 

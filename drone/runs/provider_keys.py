@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.installation.policy import Policy
+from drone.runs.purse import Purse
+from shared.budgets import Money
 from shared.clock import Clock
 from shared.errors import FleetFault, Precondition
 from shared.work_order import OrderProvider, WorkOrder
@@ -40,8 +42,10 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
     clock: Clock,
     policy: Policy,
     environ: Mapping[str, str],
+    purse: Purse | None = None,
 ) -> Model:
-    """The order's model, reached through LiteLLM.
+    """The order's model, reached through LiteLLM. What its calls may cost is bounded by `purse`; without one, by the
+    order's cost limit.
 
     Raises FleetFault if the library is unavailable, Forbidden if the owner limits what is spent and the price of the
     provider or a fallback is unknown, and the errors of `with_keys`.
@@ -49,6 +53,7 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
     try:
         from drone.model.litellm_model import LiteLLMModel
         from drone.model.prices import is_priced
+        from drone.runs.run_meter import RunMeter
     except ImportError as error:
         raise FleetFault(
             "this drone cannot load its model library", code="E-LITELLM", why=str(error), next="drone doctor"
@@ -57,7 +62,9 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
     for each in (provider, *provider.fallbacks):
         if not policy.spend.allows_unpriced(each.api_base) and not is_priced(each.model):
             policy.check_unpriced(each.model, each.api_base)
-    return LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls)
+    purse = purse or Purse(order.limits.cost_limit, 0.0, None, Money())
+    meter = RunMeter(purse, recorder, controls, clock)
+    return LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls, meter=meter)
 
 
 def _from_variable(variable: str, api_base: str | None, policy: Policy, environ: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.runs.verification import Verifier
 from drone.tools import AddComment
 from shared.messages import Message
@@ -32,7 +32,7 @@ class Nudge:
     """The reminder to the agent of one turn."""
 
     agent: Agent
-    budget: Budget
+    budget: RunBudget
     thread: AddComment
     before: int
     """Comments that earlier runs of the turn wrote."""
@@ -60,7 +60,7 @@ class Nudge:
         return True
 
 
-def few_answers_left(budget: Budget) -> tuple[Message, ...]:
+def few_answers_left(budget: RunBudget) -> tuple[Message, ...]:
     """For the next request only: how many answers are left, if they are few (S-071)."""
     left = budget.answers_left
     if left is None or left > LAST:

@@ -9,12 +9,12 @@ from functools import partial
 
 from pydantic import TypeAdapter
 
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget, recorded_apart
 from drone.agent.question import Question
 from drone.agent.recorded_transcript import Source
 from drone.agent.values import Ruling
 from drone.processes.receipt import Ended
-from drone.runs.assembly import assemble
+from drone.runs.assembly import assemble, spent_before
 from drone.runs.blobs import HeldByAnother
 from drone.runs.conclusion import RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.context import RunContext
@@ -122,8 +122,9 @@ class _Run:
     def _service(self) -> Outcome:
         """Do a small service, without a workspace."""
         self._phase("working", f"service: {self._order.purpose}")
-        budget = Budget(self._order.limits, self._context.clock)
+        budget = RunBudget(self._order.limits, self._context.clock, spent_before(self._order))
         self._stats = budget.stats
+        budget.on_apart = recorded_apart(self._record, "service")
         return serve(self._order, self._context, budget)
 
     def _conclusion(self, outcome: Outcome) -> RunConclusion:

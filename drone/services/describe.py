@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pydantic import Field
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Budget, BudgetedControls
+from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.values import ToolResult, ToolSpec
 from drone.services.context import ServiceContext
 from drone.tools.arguments import ToolArguments
@@ -40,7 +40,7 @@ class SetDescription(ToolArguments):
     text: str = Field(description=f"The description, at most {MAX_DESCRIPTION:,} characters.")
 
 
-def describe(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outcome:
+def describe(order: WorkOrder, context: ServiceContext, budget: RunBudget) -> Outcome:
     """Let the model describe the agent; the response is the text.
 
     Model usage is charged to `budget`. Raises OrderError if the instructions cannot be read, or the model gives no
@@ -64,7 +64,7 @@ def describe(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outco
     return outcome
 
 
-def _agent(order: WorkOrder, context: ServiceContext, budget: Budget, toolbox: _Toolbox) -> Agent:
+def _agent(order: WorkOrder, context: ServiceContext, budget: RunBudget, toolbox: _Toolbox) -> Agent:
     model = context.make_model(order, context.recorder, BudgetedControls(context.controls, budget))
     return Agent(model, toolbox, context.recorder, context.controls, order.limits, context.clock, budget)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.services.context import ServiceContext
 from drone.services.describe import describe
 from shared.errors import OrderError
@@ -10,7 +10,7 @@ from shared.outcome import Outcome
 from shared.work_order import WorkOrder
 
 
-def serve(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outcome:
+def serve(order: WorkOrder, context: ServiceContext, budget: RunBudget) -> Outcome:
     """Carry out a service order; `response` in the outcome is the requested text. Raises OrderError if it fails.
 
     Model usage is charged to `budget`.

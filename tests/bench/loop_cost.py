@@ -25,7 +25,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import ECHO, EchoToolbox, KeptEvents, QuietControls
 from drone.model.conversion import WireConversation, tools_to_wire
@@ -190,7 +190,7 @@ def _step(model: LiteLLMModel, past: list[Message]) -> Callable[[], Time]:
         agent = Agent(model, EchoToolbox(), KeptEvents(), QuietControls(), _NO_LIMITS, SystemClock())
         agent.begin(past[0].content, past[1:-1], past[-1].content)
         compaction = WindowCompaction(
-            model, agent.recorder, agent.hooks, Budget(_NO_LIMITS, agent.clock), lambda: agent.tools
+            model, agent.recorder, agent.hooks, RunBudget(_NO_LIMITS, agent.clock), lambda: agent.tools
         )
         # As in a run, where each step adds to the previous step's count.
         compaction.due(agent.transcript)

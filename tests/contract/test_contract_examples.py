@@ -15,6 +15,7 @@ from typing import Any, get_args
 import pytest
 
 from shared import control, events
+from shared.budgets import Allowance, AllowanceRequest
 from shared.control import ControlMessage
 from shared.envelope import Binding, key_id, open_envelope, public_key
 from shared.events import Beat, Delta, Event, Hello
@@ -45,6 +46,8 @@ MODELS: dict[str, type[Wire]] = {
     "new_key_request": NewKeyRequest,
     "new_key_answer": NewKeyAnswer,
     "work_order": WorkOrder,
+    "allowance_request": AllowanceRequest,
+    "allowance": Allowance,
 }
 FREE = frozenset({"labels", "params", "arguments", "blocks", "thinking_blocks", "step"})
 """Objects in which every key is content."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.hooks.events import BeforeCompaction, CancelCompaction
@@ -55,7 +55,7 @@ class Compacting:
         self.model = ScriptedModel(
             list(self.script), self.clock, cost_usd=0.01, window=self.window, summaries=self.summaries
         )
-        self.budget = Budget(self.limits, self.clock)
+        self.budget = RunBudget(self.limits, self.clock)
         self.compaction = WindowCompaction(self.model, self.recorder, self.hooks, self.budget, self.toolbox.specs)
         self.estimate = Estimate(self.model, self.toolbox.specs)
         """An uncalibrated estimate, for measurements in tests."""

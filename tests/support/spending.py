@@ -15,7 +15,7 @@ def reserve(core: Core, run_id: str, usd: float, *, spent: float = 0.0) -> ledge
         dispatch = db.get_one(Dispatch, run_id)
         model = db.get_one(Order, dispatch.order_id).model
         amount = reserved(usd)
-        return ledger.grant(db, core, dispatch, ledger.Wish(model, charged(spent), amount, amount))
+        return ledger.grant(db, core, dispatch, ledger.GrantRequest(model, charged(spent), amount, amount))
 
 
 def spend(core: Core, run_id: str, usd: float, *, final: bool = True) -> None:

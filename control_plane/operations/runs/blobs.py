@@ -35,7 +35,7 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     not match its SHA-256, TooLarge over 512 MB, or 64 MB for a checkpoint.
     """
     with core.database.read() as db:
-        dispatch = _own_dispatch(db, identity, run_id)
+        dispatch = own_dispatch(db, identity, run_id)
     sealed = kind == "checkpoint"
     if sealed:
         size = core.blobs.store_sealed(sha256, stream, core.vault.seal_content)
@@ -85,7 +85,7 @@ def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[st
     that is not its order's current one: its work goes to a branch under its own name.
     """
     with core.database.write() as db:
-        dispatch = _own_dispatch(db, identity, run_id)
+        dispatch = own_dispatch(db, identity, run_id)
         # One statement compares the generation and writes the grant; while a grant is open, the supervisor does not
         # record the run as lost, so two runs can never push the same branch.
         current = (
@@ -128,7 +128,8 @@ def _give(  # noqa: PLR0913 - one argument per column
         )
 
 
-def _own_dispatch(db: Session, identity: AuthenticatedDrone, run_id: str) -> Dispatch:
+def own_dispatch(db: Session, identity: AuthenticatedDrone, run_id: str) -> Dispatch:
+    """The dispatch of a run of this drone. Raises NotFound for every other run."""
     dispatch = db.get(Dispatch, run_id)
     if dispatch is None or dispatch.drone_id != identity.drone_id:
         raise NotFound(f"drone {identity.name} has no run {shown(run_id)}", code="E-RUN-404")

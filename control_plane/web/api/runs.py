@@ -1,4 +1,4 @@
-"""What a run requests under its drone's token: blobs in and out, and permission to push."""
+"""What a run requests under its drone's token: blobs in and out, permission to push, and money."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from fastapi import Path as PathParameter
 from fastapi import Query, Request, Response
 from fastapi.responses import FileResponse
 
-from control_plane.operations.runs import blobs
+from control_plane.operations.runs import allowance, blobs
 from control_plane.web.access import CoreDep, DroneDep, api_router
 from control_plane.web.openapi import errors
 from shared.blobs import MAX_BYTES
+from shared.budgets import Allowance, AllowanceRequest
 from shared.errors import TooLarge
 
 router = api_router("runs", "/runs")
@@ -65,6 +66,12 @@ def get_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest) -> R
 def grant_push(core: CoreDep, drone: DroneDep, run_id: RunId) -> dict[str, Any]:
     """Granted for 60 s, and only to the current run of the order; a late run gets a 409."""
     return blobs.grant_push(core, drone, run_id)
+
+
+@router.post("/{run_id}/allowance", summary="Request money for model calls", responses=errors(401, 403, 404, 409, 422))
+def allow(core: CoreDep, drone: DroneDep, run_id: RunId, request: AllowanceRequest) -> Allowance:
+    """Amounts are totals since the run's beginning; a repeated request changes nothing."""
+    return allowance.allow(core, drone, run_id, request)
 
 
 async def _spool(request: Request, spool: BinaryIO) -> None:

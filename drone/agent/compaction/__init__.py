@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.compaction.cut import Cause, Cut, cut
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.compaction.footer import Footer, footer_of, parted, without_tags
@@ -33,7 +33,7 @@ class WindowCompaction:
     model: Model
     recorder: Recorder
     hooks: Hooks
-    budget: Budget
+    budget: RunBudget
     tools: Callable[[], Sequence[ToolSpec]]
     """The tools included in every question."""
 

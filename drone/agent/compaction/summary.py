@@ -8,7 +8,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.compaction.cut import head_and_tail
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.protocols import Model
@@ -30,7 +30,7 @@ class Summarizer:
     """Asks the model for summaries, on the run's budget."""
 
     model: Model
-    budget: Budget
+    budget: RunBudget
     estimate: Estimate
 
     def write(self, messages: Sequence[Message], earlier: str, instructions: str) -> str:

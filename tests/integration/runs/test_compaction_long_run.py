@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import KeptEvents, NoHooks, QuietControls
 from drone.agent.values import ToolResult, ToolSpec
@@ -103,7 +103,7 @@ class Working:
             name="scripted", model="openai/scripted", api_base=server.url, context_window=stated_window
         )
         self.model = LiteLLMModel(provider, None, _NO_LIMITS, self.recorder, clock, self.controls)
-        self.budget = Budget(_NO_LIMITS, clock)
+        self.budget = RunBudget(_NO_LIMITS, clock)
         self.compaction = WindowCompaction(self.model, self.recorder, NoHooks(), self.budget, toolbox.specs)
         self.agent = Agent(
             self.model,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Budget, BudgetedControls
+from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.model.errors import RETRIED, ErrorClass
 from drone.model.litellm_model import LiteLLMModel
@@ -124,7 +124,7 @@ class Tried:
             self.requests = len(endpoint.asked) - 1
 
     def _run(self, url: str) -> Outcome:
-        budget = Budget(self.limits, self.clock)
+        budget = RunBudget(self.limits, self.clock)
         controls = BudgetedControls(QuietControls(), budget)
         base = f"{url}/v1" if self.model.startswith("openai/") else url
         provider = OrderProvider(name="p", model=self.model, api_base=base, api_key="k")

@@ -9,7 +9,7 @@ import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.children import SPAWN, Children
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.values import Ruling, ToolResult, ToolSpec
@@ -49,7 +49,7 @@ class Family:
     def __post_init__(self) -> None:
         self.clock, self.recorder, self.controls, self.toolbox = HandClock(), KeptEvents(), QuietControls(), Toolbox()
         self.model = ScriptedModel(self.script, self.clock, cost_usd=0.5)
-        self.budget = Budget(self.limits, self.clock)
+        self.budget = RunBudget(self.limits, self.clock)
         self.parent = Agent(
             self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, budget=self.budget
         )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drone.agent.approvals import AskingFor
-from drone.agent.budget import Budget
+from drone.agent.budget import RunBudget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import NoGuardrails, QuietControls
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
@@ -191,7 +191,7 @@ def test_any_compactions_rulings_and_interruptions_leave_a_valid_transcript(
     loop = Loop(script, Limits(max_run_seconds=10), controls=Judging(compact_every))
     agent = loop.agent
     agent.model = loop.model = Small(script, loop.clock, cost_usd=0.0)
-    budget = Budget(loop.limits, loop.clock)
+    budget = RunBudget(loop.limits, loop.clock)
     agent.compaction = WindowCompaction(agent.model, loop.recorder, agent.hooks, budget, lambda: agent.tools)
     agent.guardrails, agent.approvals = Deciding(verdicts), AskingFor("all")
     loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", signals.pop() if signals else None)

@@ -33,6 +33,7 @@ OTHER_ROUTES = {
             "GET /runs/{run_id}/blobs/{sha256}",
             "PUT /runs/{run_id}/blobs/{sha256}",
             "POST /runs/{run_id}/push-grant",
+            "POST /runs/{run_id}/allowance",
         ),
         "a drone calls it, with a token of its own",
     ),

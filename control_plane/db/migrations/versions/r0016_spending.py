@@ -28,6 +28,7 @@ def upgrade() -> None:
     op.add_column("runs", sa.Column("assumed_usd", sa.Double, nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("prices", sa.JSON))
     _sum_assumed_costs()
+    op.add_column("dispatches", sa.Column("allowance_number", sa.Integer, nullable=False, server_default="0"))
     op.add_column("orders", sa.Column("on_limit", sa.String(8), nullable=False, server_default="stop"))
     for name in ("rpm", "tpm"):
         op.add_column("providers", sa.Column(name, sa.Integer, nullable=False, server_default="0"))
@@ -178,6 +179,7 @@ def downgrade() -> None:
         op.drop_column("providers", name)
     op.drop_column("orders", "on_limit")
     op.drop_index("ix_runs_totals", "runs")
+    op.drop_column("dispatches", "allowance_number")
     op.drop_column("runs", "prices")
     op.drop_column("runs", "assumed_usd")
     columns = ["organization_id", "agent_id", "task_id", "cost_usd", "input_tokens", "output_tokens", "duration_ms"]

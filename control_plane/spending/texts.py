@@ -1,0 +1,41 @@
+"""Why there is no money for a call, in sentences for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from control_plane.spending.accounts import Account
+from control_plane.spending.amounts import dollars
+from control_plane.spending.periods import end_of
+
+_PER = {"day": "per day", "month": "per month", "total": "in total"}
+
+
+def amount(nusd: int) -> str:
+    """`$0.42`; amounts below ten cents with four digits."""
+    usd = dollars(nusd)
+    return f"${usd:.2f}" if abs(usd) >= 0.1 or not usd else f"${usd:.4f}"
+
+
+def said_short(name: str, account: Account, now: datetime) -> str:
+    """Which budget has too little left, how much it has, and what would change that."""
+    budget = account.budget
+    limit = f"{amount(budget.limit_nusd)} {_PER[budget.per]}"
+    used = f"{amount(account.spent)} spent, {amount(account.reserved)} reserved for running calls"
+    renewed = end_of(budget.per, budget.zone, now)
+    again = "" if renewed is None else f" It begins again at {_time(renewed, budget.zone)}."
+    command = f"fleet budget set {budget.kind} {name} USD --per {budget.per}"
+    return f"The budget of {budget.kind} {name} has too little left: {limit}, {used}.{again} To raise it: {command}"
+
+
+def said_unpriced(model: str) -> str:
+    """Why a model cannot be used where a budget applies."""
+    return (
+        f"A budget applies, and the price of {model} is unknown. "
+        f"To set it: fleet price set {model} --input USD --output USD (per million tokens)"
+    )
+
+
+def _time(moment: datetime, zone: str) -> str:
+    return f"{moment.astimezone(ZoneInfo(zone) if zone != 'UTC' else UTC):%Y-%m-%d %H:%M} {zone}"

@@ -1,0 +1,72 @@
+"""What a model call asks before it is sent, and reports after it: may it cost this much, and what did it cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from drone.agent.values import ToolSpec
+from drone.model.output_limit import output_limit
+from drone.model.prices import pricing_of
+from drone.model.prompt_bound import PromptBound
+from shared.events import Usage
+from shared.messages import Message
+from shared.work_order import OrderProvider
+
+
+class MeteredCall(Protocol):
+    """One call whose worst case is reserved. Exactly one of its methods is called, once."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The most tokens that it may answer with; None: as many as the endpoint gives."""
+        ...
+
+    def answered(self, reported: Any) -> Usage:
+        """It was answered; returns litellm's usage with what counts as its cost."""
+        ...
+
+    def broke_off(self) -> None:
+        """It began, and did not end: the provider may charge all of it."""
+        ...
+
+    def refused(self) -> None:
+        """It was not accepted, so it costs nothing."""
+        ...
+
+
+class Meter(Protocol):
+    """Bounds what the calls of a run may cost."""
+
+    def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
+        """Reserve the most that the call may cost; waits if other runs have reserved what is left.
+
+        Raises LimitsExceeded if there is no money for it.
+        """
+        ...
+
+
+class Unmetered:
+    """Bounds nothing, and reads prices from LiteLLM's list; implements Meter."""
+
+    def __init__(self) -> None:
+        self._bound = PromptBound()
+
+    def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
+        size = self._bound.size(messages, tools)
+        return _Free(provider, output_limit(provider, size.estimate))
+
+
+class _Free:
+    def __init__(self, provider: OrderProvider, max_tokens: int | None) -> None:
+        self._provider = provider
+        self.max_tokens = max_tokens
+
+    def answered(self, reported: Any) -> Usage:
+        return pricing_of(self._provider.model).usage(reported)
+
+    def broke_off(self) -> None:
+        """Nothing was reserved."""
+
+    def refused(self) -> None:
+        """Nothing was reserved."""

@@ -1,0 +1,142 @@
+"""Bounds what the model calls of a run may cost: sizes each call, reserves its worst case, and counts what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from drone.agent.protocols import Controls, Recorder
+from drone.agent.values import ToolSpec
+from drone.model.metering import MeteredCall
+from drone.model.output_limit import least_output, output_limit
+from drone.model.prices import Pricing, pricing_of
+from drone.model.prompt_bound import PromptBound
+from drone.runs.purse import Need, Purse
+from shared.budgets import ModelPrice
+from shared.clock import Clock
+from shared.events import ChargeStep, CommentStep, Usage
+from shared.messages import Message
+from shared.work_order import OrderProvider
+
+_LOOK_UP_EVERY = 0.2
+"""Seconds between two checks of the controls while waiting."""
+
+
+class RunMeter:
+    """Implements `drone.model.metering.Meter` for one run. Threads may share it."""
+
+    def __init__(self, purse: Purse, recorder: Recorder, controls: Controls, clock: Clock) -> None:
+        self._purse = purse
+        self._recorder = recorder
+        self._controls = controls
+        self._clock = clock
+        self._bound = PromptBound()
+        self._pricings: dict[tuple[str, tuple[ModelPrice, ...]], Pricing] = {}
+        self._said: set[str] = set()
+
+    def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
+        pricing = self._pricing(provider.model)
+        size = self._bound.size(messages, tools)
+        if not pricing.is_known:
+            self._purse.check_unpriced(provider.model, self._pause)
+            call = _Call(self, provider, messages, pricing)
+            call.max_tokens = output_limit(provider, size.estimate)
+            return call
+        longest = output_limit(provider, size.estimate, counted=True) or 0
+        shortest = min(longest, least_output(provider))
+        need = Need(
+            provider.model,
+            pricing.most(size.bound, shortest),
+            pricing.most(size.bound, longest),
+            pricing.price,
+        )
+        call = _Call(self, provider, messages, pricing)
+        call.reserved = self._purse.reserve(need, self._pause)
+        call.max_tokens = longest if call.reserved >= need.wanted else _affordable(pricing, size.bound, call.reserved)
+        call.input_bound = size.bound
+        return call
+
+    def learned(self, messages: Sequence[Message], usage: Usage) -> None:
+        """The provider counted the tokens of a question."""
+        self._bound.learned(messages, usage.input_tokens)
+
+    def settled(self, reserved: float, cost: float) -> None:
+        self._purse.settle(reserved, cost)
+
+    def charge(self, model: str, usage: Usage) -> None:
+        """Record spending on an answer that broke off."""
+        self._recorder.record(ChargeStep(about="broken_off", usage=usage, model=model))
+
+    def remark(self, text: str) -> None:
+        """Record a sentence once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._recorder.record(CommentStep(text=text))
+
+    def _pricing(self, model: str) -> Pricing:
+        key = (model, self._purse.prices)
+        if key not in self._pricings:
+            self._pricings[key] = pricing_of(*key)
+        return self._pricings[key]
+
+    def _pause(self, seconds: float, why: str) -> None:
+        """Wait for money, as for a provider: the wait is no lack of progress. Raises what the controls raise."""
+        self._recorder.doing(f"waiting for money: {why}", "provider")
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0:
+            self._controls.check()
+            self._clock.sleep(min(left, _LOOK_UP_EVERY))
+        self._recorder.doing("waiting for the model")
+
+
+class _Call:
+    """A call and what was reserved for it."""
+
+    def __init__(self, meter: RunMeter, provider: OrderProvider, messages: Sequence[Message], pricing: Pricing) -> None:
+        self._meter = meter
+        self._provider = provider
+        self._messages = messages
+        self._pricing = pricing
+        self.reserved = 0.0
+        self.max_tokens: int | None = None
+        self.input_bound = 0
+
+    def answered(self, reported: Any) -> Usage:
+        usage = self._pricing.usage(reported)
+        if self._pricing.is_known:
+            usage = self._bounded(usage, missing=reported is None)
+        self._meter.learned(self._messages, usage)
+        self._meter.settled(self.reserved, usage.cost_usd or 0.0)
+        return usage
+
+    def broke_off(self) -> None:
+        self._meter.settled(self.reserved, self.reserved)
+        if self.reserved:
+            self._meter.charge(self._provider.model, Usage(cost_usd=self.reserved))
+
+    def refused(self) -> None:
+        self._meter.settled(self.reserved, 0.0)
+
+    def _bounded(self, usage: Usage, *, missing: bool) -> Usage:
+        """The usage, at most with the cost that such a call can have."""
+        model = self._provider.model
+        if missing:
+            self._meter.remark(
+                f"The endpoint of {model} reports no usage: each answer counts with the most that it may have cost."
+            )
+        elif (usage.cost_usd or 0.0) > self.reserved:
+            self._meter.remark(
+                f"The endpoint of {model} reported more tokens than the request allowed "
+                f"({usage.input_tokens} in, {usage.output_tokens} out); "
+                "the answer counts with the most that it may have cost."
+            )
+        else:
+            return usage
+        return usage.model_copy(update={"cost_usd": self.reserved})
+
+
+def _affordable(pricing: Pricing, input_tokens: int, usd: float) -> int:
+    """The longest answer that costs no more than `usd` together with its question."""
+    asked = pricing.most(input_tokens, 0)
+    each = (pricing.most(input_tokens, 1000) - asked) / 1000
+    return max(1, int((usd - asked) / each)) if each > 0 else 1

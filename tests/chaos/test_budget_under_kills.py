@@ -1,0 +1,169 @@
+"""A budget for ten orders against many more, on drones that are killed at random: it is never exceeded."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from control_plane.client.fleet import FleetClient
+from control_plane.declarations import orders, projects, providers
+from control_plane.declarations.orders import OrderFilter
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
+from control_plane.documents.orders import SubmitRequest
+from drone.model.scripted.server import ScriptedServer
+from drone.model.scripted.wire import completion, guessed_tokens
+from tests.chaos.parts import Drone
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.whole_fleet import Doc, WholeFleet
+
+MODEL = "openai/gpt-4o-mini"
+INPUT, OUTPUT = 0.15e-6, 0.60e-6
+"""USD per token in LiteLLM's list, which bounds and charges the calls; the provider here bills the same."""
+CALLS = 5
+SCRIPT = [
+    *[{"tool_calls": [{"name": "shell", "arguments": {"command": f"echo {n} >> steps.txt"}}]} for n in range(1, CALLS)],
+    {"text": "Done."},
+]
+TO_THE_CENT = 0.005
+
+
+@dataclass
+class Bill:
+    """What the provider charges for the requests that it received."""
+
+    server: ScriptedServer
+
+    @property
+    def total(self) -> float:
+        return sum(self._price(body) for body in self.server.requests)
+
+    def _price(self, body: Doc) -> float:
+        index, reply = self.server.book.reply(body["messages"])
+        usage = completion(index, reply, body, guessed_tokens)["usage"]
+        return float(usage["prompt_tokens"] * INPUT + usage["completion_tokens"] * OUTPUT)
+
+
+@dataclass
+class Watch:
+    """Reads the budget all the time, in a thread of its own."""
+
+    fleet: WholeFleet
+    ended: threading.Event = field(default_factory=threading.Event)
+    seen: list[Doc] = field(default_factory=list)
+
+    def __enter__(self) -> Watch:
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self.ended.wait(0.5):
+            self.seen.append(budget_of(self.fleet))
+
+
+def budget_of(fleet: WholeFleet) -> Doc:
+    return dict(fleet.json("budget", "show", "project", "calc")[0])
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer({"default": SCRIPT}) as started:
+        yield started
+
+
+def price_of_one(fleet: WholeFleet, bill: Bill) -> float:
+    """What one order costs."""
+    order = fleet.ended(fleet.submit("Note it", project="calc")["id"])
+    assert order["status"] == "succeeded"
+    assert order["stats"]["cost_usd"] == pytest.approx(bill.total)
+    return bill.total
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("count", "names", "kills"),
+    [
+        pytest.param(30, ("mila", "oka"), 3, id="short"),
+        pytest.param(200, ("mila", "oka", "tano", "ubi"), 20, id="long", marks=[pytest.mark.chaos, pytest.mark.long]),
+    ],
+)
+def test_orders_never_spend_more_than_their_budget_while_drones_die(
+    tmp_path: Path, server: ScriptedServer, count: int, names: tuple[str, ...], kills: int
+) -> None:
+    fleet = WholeFleet(tmp_path / "fleet", drones=0)
+    try:
+        fleet.start()
+        work(fleet, server, f"file://{calc_project(tmp_path / 'calc.git')}")
+        drones = [Drone(fleet.workstation(name, "--concurrency", "2")) for name in names]
+        for drone in drones:
+            drone.start()
+        fleet.online(*names)
+        bill = Bill(server)
+        limit = 10 * price_of_one(fleet, bill)
+        assert fleet.fleet("budget", "set", "project", "calc", f"{limit:.6f}", "--per", "total").returncode == 0
+        with Watch(fleet) as watch:
+            with fleet.client() as client:
+                submit(client, count)
+                kill_at_random(drones, kills)
+                wait_until(lambda: ended(client) == count + 1, seconds=600, every=1.0)
+            wait_until(lambda: budget_of(fleet)["reserved_usd"] == 0, seconds=120, every=1.0)
+        check(fleet, watch, bill, limit)
+    finally:
+        fleet.close()
+
+
+def work(fleet: WholeFleet, server: ScriptedServer, url: str) -> None:
+    with fleet.client() as client:
+        client.call(providers.ADD, ProviderRequest(name="scripted", model=MODEL, api_base=server.url))
+        client.call(projects.ADD, ProjectRequest(slug="calc", git_url=url, provider="scripted"))
+
+
+def submit(client: FleetClient, count: int) -> None:
+    for number in range(count):
+        client.call(orders.SUBMIT, SubmitRequest(prompt=f"Note {number}", project="calc"), idempotency_key=f"n{number}")
+
+
+def kill_at_random(drones: list[Drone], kills: int) -> None:
+    numbers = random.Random(7)
+    for _ in range(kills):
+        time.sleep(numbers.uniform(0.5, 3.0))
+        drone = numbers.choice(drones)
+        drone.kill()
+        drone.start()
+
+
+def ended(client: FleetClient) -> int:
+    listed = client.call(orders.LIST, OrderFilter(limit=1000))
+    return sum(order["status"] in {"succeeded", "failed", "canceled"} for order in listed)
+
+
+def check(fleet: WholeFleet, watch: Watch, bill: Bill, limit: float) -> None:
+    """The budget held at every moment, and everything that counts agrees to the cent."""
+    assert watch.seen
+    most = max(seen["spent_usd"] + seen["reserved_usd"] for seen in watch.seen)
+    spent = budget_of(fleet)["spent_usd"]
+    with fleet.client() as client:
+        listed = client.call(orders.LIST, OrderFilter(limit=1000))
+    succeeded = sum(order["status"] == "succeeded" for order in listed)
+    of_runs = sum(order["stats"]["cost_usd"] for order in listed)
+    figures = f"limit {limit:.6f}, billed {bill.total:.6f}, counted {spent:.6f}, at most {most:.6f} at any moment"
+    sys.stdout.write(f"\n{figures}, {succeeded} orders succeeded\n")
+    assert most <= limit + 1e-6
+    assert bill.total <= limit + 1e-6
+    assert bill.total <= spent + 1e-6
+    assert spent == pytest.approx(of_runs, abs=TO_THE_CENT)
+    assert succeeded >= 3
+    assert all(order["exit_status"] in {"cost_limit", "lost"} for order in listed if order["status"] == "failed")
