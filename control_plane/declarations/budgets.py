@@ -120,7 +120,7 @@ LIST = Operation(
         READS,
         "List the organization's budgets in their current periods: limit, spent (with a forecast to the end of the "
         "period), reserved by running orders, left, and which model calls would be refused now. People set budgets in "
-        "the terminal.",
+        "the terminal. list_costs shows what was spent on what.",
     ),
     command=Command(
         "budget ls",

@@ -30,6 +30,7 @@ NOUNS = (
     "providers",
     "budgets",
     "prices",
+    "costs",
     "pull_requests",
     "schedules",
     "server",

@@ -29,6 +29,7 @@ ROUTERS = (
     derived_routes.router("projects"),
     derived_routes.router("budgets"),
     derived_routes.router("prices"),
+    derived_routes.router("costs"),
     derived_routes.router("orders"),
     derived_routes.router("steering"),
     orders.router,
