@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, get_args
 
 from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
 
+from control_plane.operations.providers import check_model
 from control_plane.operations.transfer.kinds import (
     BY_NAME,
     DRONE,
@@ -27,6 +28,8 @@ from control_plane.operations.transfer.kinds import (
 )
 from control_plane.validation.checks import check_name, check_organization, shown
 from control_plane.validation.git_urls import parse_git_url
+from control_plane.validation.time_zones import check_zone
+from shared.budgets import BudgetKind, Per
 from shared.errors import Conflict, FleetError, Invalid
 
 MAX_LINE = 16 * 1024 * 1024
@@ -232,12 +235,31 @@ class _Check:
         if line["id"] != f"{acronym}-{line['number']:04d}":
             raise LineRefused(f"has an id that does not match its number: {shown(str(line['id']))}")
 
+    def _budget(self, line: Line) -> None:
+        if line["kind"] not in set(get_args(BudgetKind)) - {"user"} or line["per"] not in get_args(Per):
+            raise LineRefused("has an unknown kind or period of budgets")
+        if line["limit_nusd"] <= 0:
+            raise LineRefused("has an invalid limit_nusd: expected more than 0")
+        if not is_id(line["target_id"]):
+            raise LineRefused("has an invalid target_id: expected an id")
+        check_zone(line["zone"])
+
+    def _price(self, line: Line) -> None:
+        check_model(line["model"])
+
+    def _block(self, line: Line) -> None:
+        if min(line["granted_nusd"], line["spent_nusd"]) < 0:
+            raise LineRefused("has a negative amount")
+
 
 _MEANINGS: Mapping[str, Callable[[_Check, Line], None]] = {
     "provider": _Check._provider,
     "project": _Check._project,
     "agent": _Check._agent,
     TASK: _Check._task,
+    "budget": _Check._budget,
+    "price": _Check._price,
+    "block": _Check._block,
 }
 
 

@@ -20,6 +20,7 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Blob
+from control_plane.db.spending import Budget
 from control_plane.db.users import Member
 from control_plane.declarations import organizations as declared
 from control_plane.lookups.organizations import in_organization
@@ -94,6 +95,7 @@ def _rows(db: Session, organization: Organization) -> Iterator[tuple[str, Line]]
 def _of_kind(db: Session, kind: Kind, organization_id: str) -> Iterator[Line]:
     table = kind.table
     wanted = select(*kind.columns).where(table.c.organization_id == organization_id)
+    wanted = wanted.where(kind.only(table)) if kind.only is not None else wanted
     for row in db.execute(
         wanted.order_by(*(table.c[name] for name in kind.sorted_by)).execution_options(yield_per=BATCH)
     ):
@@ -129,10 +131,9 @@ def _left_out(db: Session, organization_id: str) -> list[str]:
     def names(column: Any, table: type[Owned], *also: Any) -> list[str]:
         return list(db.scalars(select(column).where(table.organization_id == organization_id, *also).order_by(column)))
 
-    def number(table: type[Owned]) -> int:
-        return db.execute(
-            select(func.count()).select_from(table).where(table.organization_id == organization_id)
-        ).scalar_one()
+    def number(table: type[Owned], *also: Any) -> int:
+        own = select(func.count()).select_from(table).where(table.organization_id == organization_id, *also)
+        return db.execute(own).scalar_one()
 
     alive = {table: table.removed_at.is_(None) for table in (Provider, Project, Trigger, Webhook)}
     sealed = (
@@ -146,6 +147,7 @@ def _left_out(db: Session, organization_id: str) -> list[str]:
     )
     counted = (
         (number(Member), "users and their roles"),
+        (number(Budget, Budget.kind == "user", Budget.removed_at.is_(None)), "budgets of users"),
         (number(ApiToken), "API tokens"),
         (number(JoinToken), "join tokens"),
         (number(Drone), "drones and their credentials"),

@@ -19,8 +19,10 @@ from sqlalchemy.orm import Session
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
+from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.sessions import SessionEntry
+from control_plane.db.spending import Budget
 from control_plane.db.teams import Comment
 from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument, OrganizationRequest
@@ -30,12 +32,17 @@ from control_plane.operations.organizations import create_within, document_of
 from control_plane.operations.transfer.checking import Checked, check, lines_of
 from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK, Kind, is_id
 from control_plane.orders.numbers import ORDERS
+from control_plane.spending.accounts import recount
+from control_plane.spending.limits import MAX_USD, check_limit
+from control_plane.spending.setting import BudgetTarget, Terms, set_budget
 from control_plane.validation.checks import check_organization, shown
 from control_plane.validation.issued_secrets import hashed, new_secret
 from shared.errors import Conflict, FleetFault
 from shared.outcome import ExitStatus
 from shared.states import ENDED, RunStatus, TaskStatus, TurnStatus
 
+SINCE_BUDGETS = 3
+"""The version of the format from which on it has budgets."""
 BATCH = 500
 """Rows in memory at once."""
 _TRIES = 3
@@ -123,6 +130,7 @@ class _Import:
             made = map(self._drone, rows) if kind == DRONE else (self._row(BY_NAME[kind], line) for line in rows)
             if kept := [row for row in made if kind != "blob" or self._has_blob(row)]:
                 db.execute(insert(table), kept)
+        self._count_money(db)
         self._announce_tasks(db)
         self._compare(db)
         db.flush()
@@ -234,6 +242,13 @@ class _Import:
             row["reason"] = "its organization was exported while the run was active"
             row["ended_at"], row["doing"], row["waits_for"] = self.made_at, "", ""
 
+    def _settle_budget(self, row: Line) -> None:
+        of_all = row["kind"] == "organization"
+        row["target_id"] = self.organization_id if of_all else self.ids.of(row["target_id"])
+
+    def _settle_block(self, row: Line) -> None:
+        row["closed_at"] = row["closed_at"] or self.made_at
+
     def _settle_secret(self, row: Line) -> None:
         """Set a random secret that is never disclosed, and disable the trigger or webhook until it gets a new one."""
         made = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
@@ -246,6 +261,18 @@ class _Import:
 
     def _settle_project(self, row: Line) -> None:
         row["sealed_git_url"] = None
+
+    def _count_money(self, db: Session) -> None:
+        """Count the blocks in the budgets' periods; the daily budgets of older files are those of their projects."""
+        if self.checked.version < SINCE_BUDGETS:
+            projects = select(Project).where(Project.organization_id == self.organization_id)
+            for project in db.scalars(projects.where(Project.budget_usd_day > 0, Project.removed_at.is_(None))):
+                limit = check_limit(min(project.budget_usd_day or 0.0, MAX_USD))
+                target = BudgetTarget(self.organization_id, "project", project.id)
+                set_budget(db, self.core, target, Terms("day", limit, None, ""))
+        alive = select(Budget).where(Budget.organization_id == self.organization_id, Budget.removed_at.is_(None))
+        for budget in db.scalars(alive).all():
+            recount(db, budget, self.core.clock.now())
 
     def _announce_tasks(self, db: Session) -> None:
         """Add a system comment to each task that was in progress, with the reason for its new state (S-043)."""
@@ -308,6 +335,8 @@ _SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
     "turn": _Import._settle_turn,
     "dispatch": _Import._settle_dispatch,
     "run": _Import._settle_run,
+    "budget": _Import._settle_budget,
+    "block": _Import._settle_block,
     "trigger": _Import._settle_secret,
     "webhook": _Import._settle_secret,
 }

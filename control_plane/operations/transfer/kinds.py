@@ -6,13 +6,13 @@ No line contains secrets: sealed columns, credentials and tokens are left out, a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Column, DateTime, Table
+from sqlalchemy import Column, ColumnElement, DateTime, Table
 from sqlalchemy.types import TypeDecorator
 
 from control_plane.db import metadata
@@ -22,11 +22,12 @@ from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.sessions import ChatSession, SessionEntry
+from control_plane.db.spending import Budget, Price, SpendingBlock
 from control_plane.db.teams import Agent, Comment, Task
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
-VERSION = 2
-"""2: orders have typed facts in addition to their reason, and projects a description."""
+VERSION = 3
+"""2: orders have typed facts in addition to their reason, and projects a description. 3: budgets, prices and money."""
 HEADER = "dronefleet_export"
 DRONE, END = "drone", "end"
 TASK = "task"
@@ -48,8 +49,10 @@ class Kind:
     """JSON columns, and their keys that hold ids."""
     states: type[StrEnum] | None = None
     """Valid values of `status`."""
-    since_2: Mapping[str, Any] = field(default_factory=dict)
-    """Columns that files of version 1 lack, with the values for their rows."""
+    since: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Columns that files of versions before this one lack, with the values for their rows."""
+    only: Callable[[Table], ColumnElement[bool]] | None = None
+    """Which rows are exported; None: all."""
 
     @cached_property
     def table(self) -> Table:
@@ -62,7 +65,8 @@ class Kind:
 
     def completed(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
         """The line in the format of the current version."""
-        return {**(self.since_2 if version < 2 else {}), **line}
+        added = (columns for since, columns in self.since.items() if version < since)
+        return {**{name: value for columns in added for name, value in columns.items()}, **line}
 
     @cached_property
     def times(self) -> tuple[str, ...]:
@@ -91,7 +95,7 @@ _FACTS = (
 )
 """Columns of orders. Without them the reason keeps the text of the older version."""
 KINDS: tuple[Kind, ...] = (
-    _kind("provider", Provider, "created_at", "id", without="sealed_key"),
+    _kind("provider", Provider, "created_at", "id", without="sealed_key", since={3: {"rpm": 0, "tpm": 0}}),
     _kind(
         "project",
         Project,
@@ -99,7 +103,7 @@ KINDS: tuple[Kind, ...] = (
         "id",
         without="sealed_git_url",
         refers={"provider_id": "provider"},
-        since_2={"description": ""},
+        since={2: {"description": ""}},
     ),
     _kind(
         "agent",
@@ -131,7 +135,7 @@ KINDS: tuple[Kind, ...] = (
         without="number user_id idempotency_key request_hash grant_until",
         states=OrderStatus,
         inside={"pull_request": ("order",)},
-        since_2=dict.fromkeys(_FACTS),
+        since={2: dict.fromkeys(_FACTS), 3: {"on_limit": "stop"}},
         refers={
             "project_id": "project",
             "session_id": "session",
@@ -161,6 +165,7 @@ KINDS: tuple[Kind, ...] = (
         "started_at",
         "id",
         states=RunStatus,
+        since={3: {"assumed_usd": 0.0, "prices": None}},
         refers={
             "id": "dispatch",
             "order_id": "order",
@@ -183,6 +188,29 @@ KINDS: tuple[Kind, ...] = (
     _kind("schedule", Schedule, "created_at", "id", refers={"last_task_id": TASK}),
     _kind("trigger", Trigger, "created_at", "id", without="sealed_secret", refers={"last_task_id": TASK}),
     _kind("webhook", Webhook, "created_at", "id", without="sealed_secret"),
+    _kind("price", Price, "created_at", "id"),
+    _kind(
+        "budget",
+        Budget,
+        "created_at",
+        "id",
+        # Users are not exported.
+        only=lambda table: table.c.kind != "user",
+    ),
+    _kind(
+        "block",
+        SpendingBlock,
+        "id",
+        without="id user_id",
+        refers={
+            "run_id": "dispatch",
+            "order_id": "order",
+            "project_id": "project",
+            "session_id": "session",
+            "agent_id": "agent",
+            "drone_id": DRONE,
+        },
+    ),
     _kind("blob", Blob, "run_id", "sha256", refers={"run_id": "dispatch"}),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -24,10 +24,14 @@ from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.teams import Task
+from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.prices import PriceRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
+from control_plane.declarations.users import UserRequest
 from control_plane.lookups.organizations import in_organization, system_caller
-from control_plane.operations import organizations, projects, providers, transfer
+from control_plane.operations import budgets, costs, organizations, prices, projects, providers, transfer
+from control_plane.operations.access import users
 from control_plane.operations.transfer.kinds import BY_NAME
 from shared.blobs import digest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Refused
@@ -36,6 +40,7 @@ from tests.support.database import CoreFactory, core_on
 from tests.support.made import make_drone
 from tests.support.many_tasks import fill
 from tests.support.organizations import add_organization
+from tests.support.spending import reserve, spend
 from tests.support.team_rows import add_agent, add_task, begin, comments_of, kinds_of, order_of, play, task_of
 
 SECRETS = ("sk-provider-secret", "hunter2", "trigger-secret", "webhook-secret")
@@ -99,6 +104,12 @@ def _more(core: Core, caller: Caller, drone: str, order: Order) -> None:
         hook = {"url": "https://hooks.example/in", "sealed_secret": core.vault.seal_at_rest(SECRETS[3])}
         db.add(Webhook(id="7" * 12, name="chat", events=[], created_at=now, **hook, **own))
     assert drone
+    prices.set_(core, caller, "openai/x", PriceRequest(discount_percent=5))
+    budgets.set_(core, caller, "project", "shop", BudgetRequest(usd=20, per="month", zone="Asia/Kathmandu"))
+    core.clock.sleep(1)
+    budgets.set_(core, caller, "organization", "payments", BudgetRequest(usd=2000, per="total"))
+    reserve(core, begun, 1.0)
+    spend(core, begun, 0.25, final=False)
 
 
 def exported(core: Core, caller: Caller) -> list[Line]:
@@ -158,7 +169,7 @@ def test_only_what_was_under_way_and_what_has_a_secret_comes_in_otherwise(
         json.loads(line)["kind"]
         for line in set(comparable(before, "PAYM")) ^ set(comparable(after, after[0]["acronym"]))
     }
-    assert changed == {"task", "order", "turn", "dispatch", "run", "trigger", "webhook", "comment", "end"}
+    assert changed == {"task", "order", "turn", "dispatch", "run", "block", "trigger", "webhook", "comment", "end"}
     assert before[-1]["totals"] == after[-1]["totals"] != {}
 
 
@@ -167,7 +178,8 @@ def test_every_kind_of_row_is_in_the_file_and_each_after_those_that_it_names(cor
     kinds = list(dict.fromkeys(line["kind"] for line in lines[1:]))
     assert kinds == [
         *("organization", "drone", "provider", "project", "agent", "session", "task", "order", "turn", "entry"),
-        *("dispatch", "run", "step", "word", "comment", "schedule", "trigger", "webhook", "blob", "end"),
+        *("dispatch", "run", "step", "word", "comment", "schedule", "trigger", "webhook", "price"),
+        *("budget", "block", "blob", "end"),
     ]
 
 
@@ -321,6 +333,11 @@ def without(kind: str) -> Breaking:
         (in_kind("task", created_at="yesterday"), "an invalid created_at: expected a time"),
         (in_kind("order", project_id="f" * 12), "refers to a project that does not precede it"),
         (in_kind("run", cost_usd="much"), "has an invalid cost_usd"),
+        (in_kind("budget", kind="user"), "has an unknown kind or period of budgets"),
+        (in_kind("budget", zone="Mars"), "unknown time zone"),
+        (in_kind("budget", limit_nusd=0), "an invalid limit_nusd"),
+        (in_kind("block", spent_nusd=-1), "has a negative amount"),
+        (in_kind("price", model="a b"), "invalid model name"),
         (in_kind("run", input_tokens=True), "has an invalid input_tokens"),
         (at(9, kind="mystery"), "has an unknown kind"),
         (without("drone"), "refers to a drone that does not precede it"),
@@ -363,8 +380,9 @@ def test_a_file_of_version_1_comes_in_with_what_its_orders_and_projects_had(
     lines = exported(core, payments)
     lines[0]["dronefleet_export"] = 1
     for line in lines:
-        for column in BY_NAME[line["kind"]].since_2 if line.get("kind") in BY_NAME else ():
-            del line["row"][column]
+        for columns in BY_NAME[line["kind"]].since.values() if line.get("kind") in BY_NAME else ():
+            for column in columns:
+                del line["row"][column]
     caller = imported(core, admin, lines)
 
     after = exported(core, caller)
@@ -373,8 +391,44 @@ def test_a_file_of_version_1_comes_in_with_what_its_orders_and_projects_had(
     assert ended[0] == ended[1] != []
 
 
+def test_money_travels_with_its_budgets_and_what_was_reserved_is_free(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    moved = imported(core, admin, exported(core, payments))
+    of_project, of_all = (budgets.list_(core, each) for each in (payments, moved))
+    assert [(each.kind, each.name, each.limit_usd, each.spent_usd, each.reserved_usd) for each in of_all] == [
+        ("project", "shop", 20, 0.25, 0),
+        ("organization", "moved", 2000, 0.25, 0),
+    ]
+    assert [each.reserved_usd for each in of_project] == [0.75, 0.75]
+    assert prices.list_(core, moved)[0].discount_percent == 5
+    assert [each.spent_usd for each in costs.list_(core, moved, by="project")] == [0.25]
+
+
+def test_budgets_of_users_stay_behind_and_the_file_says_so(core: Core, admin: Caller, payments: Caller) -> None:
+    users.add(core, payments, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
+    budgets.set_(core, payments, "user", "kim@example.org", BudgetRequest(usd=1, per="day"))
+    lines = exported(core, payments)
+    assert "1 budgets of users" in lines[-1]["left_out"]
+    assert len(budgets.list_(core, imported(core, admin, lines))) == 2
+
+
+def test_a_file_from_before_budgets_brings_those_of_its_projects(core: Core, admin: Caller, payments: Caller) -> None:
+    lines = [line for line in exported(core, payments) if line.get("kind") not in {"budget", "price", "block"}]
+    lines[0]["dronefleet_export"] = 2
+    for kind in ("budget", "price", "block"):
+        del lines[-1]["counts"][kind]
+    for line in lines:
+        for column in BY_NAME[line["kind"]].since.get(3, ()) if line.get("kind") in BY_NAME else ():
+            del line["row"][column]
+    named(lines, "project")[0]["budget_usd_day"] = 2.5
+    moved = imported(core, admin, lines)
+    assert [(each.name, each.per, each.limit_usd) for each in budgets.list_(core, moved)] == [("shop", "day", 2.5)]
+    assert projects.show(core, moved, "shop").budget_usd_day == 2.5
+
+
 def test_a_file_of_a_newer_version_is_refused(kept: tuple[Core, list[str]]) -> None:
-    newer = kept[1][0].replace('"dronefleet_export": 2', '"dronefleet_export": 3')
+    newer = kept[1][0].replace('"dronefleet_export": 3', '"dronefleet_export": 4')
     with pytest.raises(Conflict) as refusal:
         transfer.import_lines(kept[0], system_caller(kept[0]), [newer, *kept[1][1:]], "moved")
     assert refusal.value.code == "E-IMPORT-NEWER"
