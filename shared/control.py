@@ -41,6 +41,10 @@ class Decide(Wire):
     call_id: str
     approved: bool
     comment: str = ""
+    raise_usd: float | None = None
+    """Of an order at its cost limit: by how much the limit is raised. None: as before."""
+    finish: bool = False
+    """Of an order at its cost limit: it makes one more call, for a summary, and ends."""
 
 
 class Compact(Wire):

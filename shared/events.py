@@ -268,8 +268,9 @@ class ApprovalStep(Wire):
     """A call, or the delivery, waits for a person's decision; the order is `awaiting_approval` until then."""
 
     kind: Literal["approval"] = "approval"
-    about: Literal["approval", "secret"] = "approval"
-    """`approval` of a call; `secret`: may work be delivered in which a secret was found?"""
+    about: Literal["approval", "secret", "limit", "budget"] = "approval"
+    """`approval` of a call; `secret`: may work be delivered in which a secret was found? `limit`, `budget`: may the
+    order spend more than its cost limit, has its budget been raised?"""
     call_id: str
     tool: str
     why: str

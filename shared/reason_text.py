@@ -145,10 +145,17 @@ def _no_drone_text(
 
 def _person_text(waits: ForPerson | AnswerOnItsWay | Answered) -> str:
     match waits:
+        case ForPerson(about="limit", order=order, why=why):
+            raising = f"fleet approve {order} --raise USD"
+            return (
+                f"waiting for a decision: {why} (next: {raising}, fleet deny {order}, or fleet deny {order} --finish)"
+            )
+        case ForPerson(about="budget", order=order, why=why):
+            return f"waiting for a decision: {why} (next: when it is raised, fleet approve {order}; fleet deny {order})"
         case ForPerson(order=order, tool=tool, why=why):
             return f"waiting for approval of {tool}: {why} (next: fleet approve {order}, or fleet deny {order})"
         case AnswerOnItsWay(by=by, tool=tool):
-            what = "the delivery" if tool == "delivery" else f"the {tool} call"
+            what = f"the {tool}" if tool in {"delivery", "model call"} else f"the {tool} call"
             return f"{by or 'a user'} {_decision(waits.approved)} {what}; waiting for the drone to confirm"
         case Answered(by="clock"):
             return "continuing: the call was not approved in time and was denied automatically"

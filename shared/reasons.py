@@ -202,9 +202,11 @@ class CannotBeSent(Wire):
 
 
 class ForPerson(Wire):
-    """A call of its run waits for approval."""
+    """Its run waits for a person's decision: about a call, a secret in the work, or money."""
 
     code: Literal["for_person"] = "for_person"
+    about: str = "approval"
+    """`shared.events.ApprovalStep.about`."""
     order: str
     tool: str
     why: str

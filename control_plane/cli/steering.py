@@ -58,16 +58,22 @@ def approve(
     always: Annotated[
         bool, typer.Option("--always", help="Also allow the same command in later orders of the session.")
     ] = False,
+    raise_usd: Annotated[
+        float | None,
+        typer.Option(
+            "--raise", metavar="USD", help="For an order at its cost limit: raise it by USD (default: the limit again)."
+        ),
+    ] = None,
     comment: Comment = "",
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Approve a pending command."""
+    """Approve what an order waits for: a command, or more money."""
     from control_plane.declarations.steering import APPROVE
     from control_plane.documents.orders import ApproveRequest
     from control_plane.validation.invalid_requests import checked
 
-    fields = {"call": call, "always": always, "comment": comment}
+    fields = {"call": call, "always": always, "raise_usd": raise_usd, "comment": comment}
     request = checked(ApproveRequest, fields, form="fleet approve --help")
     order = client(org).call(APPROVE, request, order_id=order_id)
     _print_update(order, order["reason"], as_json=as_json)
@@ -76,16 +82,19 @@ def approve(
 def deny(
     order_id: OrderId,
     call: Call = None,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="For an order at its cost limit: one more answer, with a summary.")
+    ] = False,
     comment: Comment = "",
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Deny a pending command; the run continues without it."""
+    """Deny what an order waits for. Without a command the run continues, without money it stops."""
     from control_plane.declarations.steering import DENY
-    from control_plane.documents.orders import DecideRequest
+    from control_plane.documents.orders import DenyRequest
     from control_plane.validation.invalid_requests import checked
 
-    request = checked(DecideRequest, {"call": call, "comment": comment}, form="fleet deny --help")
+    request = checked(DenyRequest, {"call": call, "finish": finish, "comment": comment}, form="fleet deny --help")
     order = client(org).call(DENY, request, order_id=order_id)
     _print_update(order, order["reason"], as_json=as_json)
 

@@ -72,6 +72,14 @@ def submit(
     cost_limit: Annotated[
         float | None, typer.Option("--cost-limit", help="Maximum cost in USD (default 3; 0 = unlimited).")
     ] = None,
+    on_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--on-limit",
+            help="When its money is used up: stop and keep the work, or ask a person (default stop).",
+            autocompletion=choices("shared.budgets:OnLimit"),
+        ),
+    ] = None,
     max_run_seconds: Annotated[
         float | None, typer.Option("--max-run-seconds", help="Time limit in seconds (default 1800; 0 = unlimited).")
     ] = None,
@@ -154,6 +162,7 @@ _AS_THEY_ARE = (
     "max_iterations",
     "cost_limit",
     "max_run_seconds",
+    "on_limit",
     "verify_attempts",
     "max_attempts",
     "progress_timeout",

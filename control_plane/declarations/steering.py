@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from control_plane.declarations.operation import ADDS, SETS, SETS_WORK, ByHand, Operation, Tool
 from control_plane.declarations.orders import NAMES
-from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary, SayRequest
+from control_plane.documents.orders import ApproveRequest, DenyRequest, OrderSummary, SayRequest
 
 SAY = Operation(
     name="say",
@@ -56,6 +56,7 @@ APPROVE = Operation(
         "Requires the operator role.",
         about={
             **DECISION,
+            "raise_usd": "For an order at its cost limit: USD by which it is raised. Default: the same amount again.",
             "always": "true: the same command needs no approval in later orders of the session. Default: false.",
         },
     ),
@@ -68,7 +69,7 @@ DENY = Operation(
     names=NAMES,
     errors=(404, 409),
     run="orders.steering:deny",
-    request=DecideRequest,
+    request=DenyRequest,
     answer=OrderSummary,
     summary="Deny a pending call",
     more="The model receives the denial with the comment, and the run continues.",
@@ -78,7 +79,7 @@ DENY = Operation(
         SETS,
         "Deny the pending call of an order with status awaiting_approval. The agent receives the denial with your "
         "comment and continues without the call. The first decision counts. Requires the operator role.",
-        about=DECISION,
+        about={**DECISION, "finish": "true: an order at its cost limit writes a summary and ends. Default: false."},
     ),
     command=ByHand("deny", "it prints the next step"),
 )

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from control_plane.documents.base import Document, Request
+from shared.budgets import OnLimit
 from shared.work_order import Approve, Mode
 
 
@@ -24,6 +25,8 @@ class SubmitRequest(Request):
     max_iterations: int | None = Field(None, ge=0)
     cost_limit: float | None = Field(None, ge=0)
     max_run_seconds: float | None = Field(None, ge=0)
+    on_limit: OnLimit | None = None
+    """What happens when its money is used up: stop, which keeps the work, or ask a person. None: stop."""
     verify_attempts: int | None = Field(None, ge=0, le=1000)
     approval_timeout: float | None = Field(None, ge=0)
     """Seconds; 0: a call waits for a decision without limit."""
@@ -62,7 +65,14 @@ class DecideRequest(Request):
     """An explanation for the model and for later readers."""
 
 
+class DenyRequest(DecideRequest):
+    finish: bool = False
+    """An order at its cost limit makes one more call, to write a summary, and ends."""
+
+
 class ApproveRequest(DecideRequest):
+    raise_usd: float | None = Field(None, gt=0, le=1e6, allow_inf_nan=False)
+    """By how much an order at its cost limit may exceed it; None: by the same amount again."""
     always: bool = False
     """Allow the same command in later orders of the session."""
 

@@ -15,6 +15,7 @@ from control_plane.db.sessions import ChatSession
 from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.numbers import next_number
 from control_plane.orders.status_changes import facts_columns
+from shared.budgets import OnLimit
 from shared.names import new_id
 from shared.reasons import JustSubmitted, OrderFacts
 from shared.states import OrderStatus, TurnStatus
@@ -41,6 +42,7 @@ class Draft:
     model: str | None = None
     """None: the provider's own."""
     limits: Limits = field(default_factory=Limits)
+    on_limit: OnLimit = "stop"
     priority: int = 0
     approve: str | None = None
     """None: the session's approval mode."""
@@ -86,6 +88,7 @@ def _order(core: Core, draft: Draft, number: int) -> Order:
         approve=draft.approve or draft.session.approve or "yolo",
         allow=list(dict.fromkeys([*(draft.session.allow or ()), *draft.allow])),
         limits=draft.limits.model_dump(mode="json"),
+        on_limit=draft.on_limit,
         max_attempts=draft.max_attempts,
         prompt=draft.prompt,
         purpose=draft.purpose,

@@ -96,4 +96,4 @@ def ask_missing(db: Session, core: Core, run_id: str) -> int:
 
 def reason(wait: Wait) -> ForPerson:
     """Why the order waits."""
-    return ForPerson(order=wait.order_id, tool=wait.details["tool"], why=wait.details["why"])
+    return ForPerson(about=wait.kind, order=wait.order_id, tool=wait.details["tool"], why=wait.details["why"])

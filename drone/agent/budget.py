@@ -33,6 +33,8 @@ class RunBudget:
         self._waited = 0.0
         self._spent = Stats(cost_usd=0.0)
         self._known_cost = 0.0
+        self.asks = False
+        """The money is bounded before each call, and at its limit a person is asked: no check may end the run first."""
         self.on_apart: Callable[[Usage], None] | None = None
         """Called with spending that is in no answer of the loop, to record it."""
 
@@ -120,7 +122,7 @@ class RunBudget:
         cost = before.cost_usd + self._known_cost
         if limits.max_run_seconds and before.seconds + self._elapsed() >= limits.max_run_seconds:
             raise _ended(ExitStatus.TIME_LIMIT, f"The time limit of {limits.max_run_seconds:g} s was reached.")
-        if limits.cost_limit and cost >= limits.cost_limit:
+        if limits.cost_limit and cost >= limits.cost_limit and not self.asks:
             spent = f"{cost:.4f} of {limits.cost_limit:.2f} USD"
             raise _ended(ExitStatus.COST_LIMIT, f"The cost limit was reached: {spent} spent.")
         if limits.token_limit and tokens >= limits.token_limit:
@@ -145,6 +147,10 @@ class BudgetedControls:
     def __init__(self, controls: Controls, budget: RunBudget) -> None:
         self._controls = controls
         self._budget = budget
+
+    @property
+    def budget(self) -> RunBudget:
+        return self._budget
 
     def check(self) -> None:
         # The fleet's request comes first: a run that was asked to stop must not report a limit instead.

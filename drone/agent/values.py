@@ -78,6 +78,9 @@ class Ruling:
 
     approved: bool
     comment: str = ""
+    raise_usd: float | None = None
+    finish: bool = False
+    """Both as in `shared.control.Decide`."""
 
 
 @dataclass(frozen=True)

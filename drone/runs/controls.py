@@ -41,7 +41,9 @@ class RunControls:
                 case Say():
                     self._said(message)
                 case Decide():
-                    self._rulings[message.call_id] = Ruling(message.approved, message.comment)
+                    self._rulings[message.call_id] = Ruling(
+                        message.approved, message.comment, message.raise_usd, message.finish
+                    )
                 case Compact():
                     self._compact = message.instructions
 

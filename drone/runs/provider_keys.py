@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.installation.policy import Policy
+from drone.runs.limit_question import limit_question
 from drone.runs.purse import Purse
 from shared.budgets import Money
 from shared.clock import Clock
@@ -63,7 +64,7 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
         if not policy.spend.allows_unpriced(each.api_base) and not is_priced(each.model):
             policy.check_unpriced(each.model, each.api_base)
     purse = purse or Purse(order.limits.cost_limit, 0.0, None, Money())
-    meter = RunMeter(purse, recorder, controls, clock)
+    meter = RunMeter(purse, recorder, controls, clock, limit_question(order, recorder, controls, clock))
     return LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls, meter=meter)
 
 

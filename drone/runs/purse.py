@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from drone.runs.kept_spending import KeptSpending
 from shared.budgets import Allowance, AllowanceRequest, ModelPrice, Money
@@ -102,7 +102,7 @@ class Purse:
     def reserve(self, need: Need, pause: Callable[[float, str], None]) -> float:
         """Reserve for a call: between `least` and `wanted`. `pause` waits, and says why; it may raise.
 
-        Raises LimitsExceeded if there is not enough money, and will not be without a person.
+        Raises MoneyUsedUp if there is not enough money, and will not be without a person.
         """
         need = self._within_limit(need)
         while True:
@@ -117,16 +117,26 @@ class Purse:
                 if free >= need.least and self._bounded:
                     return self._take(need, min(free, need.wanted))
             if answer is not None and answer.refused:
-                raise _ended(answer.refused)
+                raise MoneyUsedUp("budget", answer.refused)
             if answer is not None and answer.wait_s is not None:
                 pause(answer.wait_s, answer.waits_for)
 
+    @property
+    def limit(self) -> float:
+        """The order's cost limit in USD; 0: none."""
+        return self._limit
+
+    def raise_limit(self, usd: float) -> None:
+        """Raise the order's cost limit, because a person said so."""
+        with self._lock:
+            self._limit += usd
+
     def check_unpriced(self, model: str, pause: Callable[[float, str], None]) -> None:
-        """Raises LimitsExceeded if a budget applies: nothing can be reserved for a model without a known price."""
+        """Raises MoneyUsedUp if a budget applies: nothing can be reserved for a model without a known price."""
         while (account := self._account) is not None and self._bounded:
             answer = self._ask(account, Need(model, 0.0, 0.0, ModelPrice(model=model)), pause, Asking.UNPRICED)
             if answer is not None and answer.refused:
-                raise _ended(answer.refused)
+                raise MoneyUsedUp("budget", answer.refused)
 
     def settle(self, reserved: float, cost: float) -> None:
         """A call ended: `cost` was spent, and the rest of what was reserved for it is free."""
@@ -143,9 +153,11 @@ class Purse:
             spent = self._before + self._spent + self._in_flight
         left = self._limit - spent
         if left <= 0 or left < need.least:
-            raise _ended(
+            raise MoneyUsedUp(
+                "limit",
                 f"The cost limit was reached: {spent:.4f} of {self._limit:.2f} USD spent, "
-                f"and the next model call may cost {need.least:.4f} USD."
+                f"and the next model call may cost {need.least:.4f} USD.",
+                1.25 * need.least,
             )
         return Need(need.model, need.least, min(need.wanted, left), need.price)
 
@@ -231,5 +243,12 @@ class Purse:
             self._kept.write(self._spent, self._in_flight)
 
 
-def _ended(reason: str) -> LimitsExceeded:
-    return LimitsExceeded(outcome=Outcome(ExitStatus.COST_LIMIT, reason))
+class MoneyUsedUp(LimitsExceeded):
+    """A call may cost more than is left."""
+
+    def __init__(self, about: Literal["limit", "budget"], reason: str, least: float = 0.0) -> None:
+        super().__init__(outcome=Outcome(ExitStatus.COST_LIMIT, reason))
+        self.about = about
+        self.reason = reason
+        self.least = least
+        """USD that suffice for the shortest useful answer, to a question that is a little longer."""

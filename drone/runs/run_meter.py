@@ -11,7 +11,8 @@ from drone.model.metering import MeteredCall
 from drone.model.output_limit import least_output, output_limit
 from drone.model.prices import Pricing, pricing_of
 from drone.model.prompt_bound import PromptBound
-from drone.runs.purse import Need, Purse
+from drone.runs.limit_question import LimitQuestion
+from drone.runs.purse import MoneyUsedUp, Need, Purse
 from shared.budgets import ModelPrice
 from shared.clock import Clock
 from shared.events import ChargeStep, CommentStep, Usage
@@ -25,8 +26,12 @@ _LOOK_UP_EVERY = 0.2
 class RunMeter:
     """Implements `drone.model.metering.Meter` for one run. Threads may share it."""
 
-    def __init__(self, purse: Purse, recorder: Recorder, controls: Controls, clock: Clock) -> None:
+    def __init__(
+        self, purse: Purse, recorder: Recorder, controls: Controls, clock: Clock, person: LimitQuestion | None = None
+    ) -> None:
+        """`person` is asked when the money is used up; None: the run ends."""
         self._purse = purse
+        self._person = person
         self._recorder = recorder
         self._controls = controls
         self._clock = clock
@@ -35,25 +40,29 @@ class RunMeter:
         self._said: set[str] = set()
 
     def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
+        if self._person is not None:
+            self._person.next_call()
+        while True:
+            try:
+                return self._reserved(provider, messages, tools)
+            except MoneyUsedUp as used_up:
+                if self._person is None:
+                    raise
+                self._person.ask(used_up, self._purse, self._controls.ruling, self._controls.check)
+
+    def _reserved(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
         pricing = self._pricing(provider.model)
         size = self._bound.size(messages, tools)
+        call = _Call(self, provider, messages, pricing)
         if not pricing.is_known:
             self._purse.check_unpriced(provider.model, self._pause)
-            call = _Call(self, provider, messages, pricing)
             call.max_tokens = output_limit(provider, size.estimate)
             return call
         longest = output_limit(provider, size.estimate, counted=True) or 0
-        shortest = min(longest, least_output(provider))
-        need = Need(
-            provider.model,
-            pricing.most(size.bound, shortest),
-            pricing.most(size.bound, longest),
-            pricing.price,
-        )
-        call = _Call(self, provider, messages, pricing)
+        least = pricing.most(size.bound, min(longest, least_output(provider)))
+        need = Need(provider.model, least, pricing.most(size.bound, longest), pricing.price)
         call.reserved = self._purse.reserve(need, self._pause)
         call.max_tokens = longest if call.reserved >= need.wanted else _affordable(pricing, size.bound, call.reserved)
-        call.input_bound = size.bound
         return call
 
     def learned(self, messages: Sequence[Message], usage: Usage) -> None:
@@ -99,7 +108,6 @@ class _Call:
         self._pricing = pricing
         self.reserved = 0.0
         self.max_tokens: int | None = None
-        self.input_bound = 0
 
     def answered(self, reported: Any) -> Usage:
         usage = self._pricing.usage(reported)

@@ -75,7 +75,7 @@ class Watch:
 
 
 def budget_of(fleet: WholeFleet) -> Doc:
-    return dict(fleet.json("budget", "show", "project", "calc")[0])
+    return dict(fleet.json("budget", "show", "project", "calc")["budgets"][0])
 
 
 @pytest.fixture
@@ -165,5 +165,9 @@ def check(fleet: WholeFleet, watch: Watch, bill: Bill, limit: float) -> None:
     assert bill.total <= limit + 1e-6
     assert bill.total <= spent + 1e-6
     assert spent == pytest.approx(of_runs, abs=TO_THE_CENT)
+    for by in ("day", "project", "model", "drone"):
+        assert sum(line["spent_usd"] for line in fleet.json("cost", "--by", by)) == pytest.approx(
+            spent, abs=TO_THE_CENT
+        )
     assert succeeded >= 3
     assert all(order["exit_status"] in {"cost_limit", "lost"} for order in listed if order["status"] == "failed")

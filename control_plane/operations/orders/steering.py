@@ -16,7 +16,7 @@ from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
 from control_plane.declarations import steering as declared
-from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary, SayRequest
+from control_plane.documents.orders import ApproveRequest, DecideRequest, DenyRequest, OrderSummary, SayRequest
 from control_plane.drones.inbox import notify_drone
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
@@ -61,7 +61,7 @@ def approve(core: Core, caller: Caller, order_id: str, request: ApproveRequest) 
 
 
 @performs(declared.DENY)
-def deny(core: Core, caller: Caller, order_id: str, request: DecideRequest) -> OrderSummary:
+def deny(core: Core, caller: Caller, order_id: str, request: DenyRequest) -> OrderSummary:
     """As `approve`, but the call does not run: the model is notified, with the comment."""
     return _decide(core, caller, order_id, request, approved=False)
 
@@ -138,12 +138,23 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
         require(caller, cast("Role", wait.role))
         if isinstance(request, ApproveRequest) and request.always:
             _allow(db, order, wait)
+        more = _raised(order, wait, request) if approved else None
+        finish = isinstance(request, DenyRequest) and request.finish
+        if finish and wait.kind != "limit":
+            raise _nothing_to_finish(order, wait)
         given = WaitAnswer(APPROVE if approved else DENY, caller.user, request.comment)
         if not answer(db, core, wait, given):
             db.refresh(wait)
             raise _decided(wait)
         run_id, drone_id = wait.run_id, str(order.drone_id)
-        decided = Decide(run_id=run_id, call_id=wait.subject, approved=approved, comment=request.comment)
+        decided = Decide(
+            run_id=run_id,
+            call_id=wait.subject,
+            approved=approved,
+            comment=request.comment,
+            raise_usd=more,
+            finish=finish,
+        )
         notify_drone(db, core, drone_id, decided, run_id)
         pending_answer = AnswerOnItsWay(by=caller.user, approved=approved, tool=wait.details["tool"])
         explain(db, order, order.facts.model_copy(update={"waits": pending_answer}))
@@ -151,6 +162,35 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
     core.database.transact(write)
     core.broker.changed(order_id)
     return order_summary(core, caller, order_id)
+
+
+def _raised(order: Order, wait: Wait, request: DecideRequest) -> float | None:
+    """Raise the cost limit of an order that waits at it, and return by how much; None for other waits.
+
+    Raises Invalid if an amount is given for another wait.
+    """
+    given = request.raise_usd if isinstance(request, ApproveRequest) else None
+    if wait.kind == "limit":
+        limit = float(order.limits["cost_limit"])
+        order.limits = {**order.limits, "cost_limit": limit + (given or limit)}
+        return given or limit
+    if given is None:
+        return None
+    raise Invalid(
+        "only the cost limit of an order can be raised by an approval",
+        code="E-APPROVAL-RAISE",
+        why=wait.details["why"],
+        next="fleet budget ls    shows the budgets" if wait.kind == "budget" else f"fleet approve {order.id}",
+    )
+
+
+def _nothing_to_finish(order: Order, wait: Wait) -> Invalid:
+    return Invalid(
+        "only an order at its cost limit can finish with a summary",
+        code="E-APPROVAL-FINISH",
+        why=wait.details["why"],
+        next=f"fleet deny {order.id}",
+    )
 
 
 def _undecided(db: Db, order: Order, call_id: str | None) -> Wait:

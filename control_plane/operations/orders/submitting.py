@@ -135,6 +135,7 @@ def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
         user_id=caller.user_id,
         mode=request.mode or cast("Mode", session.mode),
         limits=_limits(request),
+        on_limit=request.on_limit or "stop",
         priority=request.priority,
         approve=request.approve,
         allow=request.allow,
@@ -202,6 +203,6 @@ def _hash(request: SubmitRequest) -> str:
 
     Fields added in later versions count only if they are set, so that a key outlives an upgrade.
     """
-    later = {name for name in ("progress_timeout", "max_attempts") if getattr(request, name) is None}
+    later = {name for name in ("progress_timeout", "max_attempts", "on_limit") if getattr(request, name) is None}
     canonical = json.dumps(request.model_dump(mode="json", exclude=later), sort_keys=True, separators=(",", ":"))
     return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

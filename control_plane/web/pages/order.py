@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.orders import (
     ApproveRequest,
-    DecideRequest,
+    DenyRequest,
     OrderDocument,
     OrderSummary,
     ResumeRequest,
@@ -131,7 +131,7 @@ def approve(  # noqa: PLR0913, PLR0917 - one per field of the form
 def deny(
     core: CoreDep, caller: CallerDep, order_id: str, call: CallField = None, comment: Annotated[str, Form()] = ""
 ) -> Response:
-    steering.deny(core, caller, order_id, DecideRequest(call=call, comment=comment))
+    steering.deny(core, caller, order_id, DenyRequest(call=call, comment=comment))
     return RedirectResponse(f"/orders/{order_id}", 303)
 
 

@@ -13,7 +13,7 @@ from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
-from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary
+from control_plane.documents.orders import ApproveRequest, DenyRequest, OrderSummary
 from control_plane.operations.orders import reading, steering
 from control_plane.operations.orders.canceling import cancel
 from control_plane.orders.waits import WaitAnswer, answer
@@ -60,7 +60,7 @@ def approve(plane: Plane, order: WorkOrder, **fields: Any) -> OrderSummary:
 
 
 def deny(plane: Plane, order: WorkOrder, **fields: Any) -> OrderSummary:
-    return steering.deny(plane.core, plane.admin, order.order_id, DecideRequest(**fields))
+    return steering.deny(plane.core, plane.admin, order.order_id, DenyRequest(**fields))
 
 
 def told(drone: DroneStandIn) -> list[tuple[str, bool, str]]:

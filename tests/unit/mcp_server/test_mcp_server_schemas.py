@@ -43,7 +43,7 @@ REQUESTS = {
     "say_to_order": orders.SayRequest,
     "resume_order": orders.ResumeRequest,
     "approve_call": orders.ApproveRequest,
-    "deny_call": orders.DecideRequest,
+    "deny_call": orders.DenyRequest,
     "open_pull_request": pull_requests.PullRequestRequest,
     "open_task_pull_request": pull_requests.PullRequestRequest,
     "create_session": sessions.SessionRequest,

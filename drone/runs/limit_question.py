@@ -1,0 +1,76 @@
+"""Asks a person what to do when an order's money is used up: raise the limit, stop, or finish with a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+from drone.agent.budget import BudgetedControls, RunBudget
+from drone.agent.protocols import Controls, Recorder
+from drone.agent.question import Question
+from drone.agent.values import Ruling
+from drone.runs.purse import MoneyUsedUp, Purse
+from shared.clock import Clock
+from shared.errors import Interrupted
+from shared.events import ApprovalStep
+from shared.messages import Message
+from shared.work_order import WorkOrder
+
+SUMMARIZE = (
+    "The cost limit of this order is reached, and no further work is possible. Do not call any tool. Answer with a "
+    "summary: what is done, what is left, and how to continue."
+)
+
+
+class LimitQuestion:
+    """One question at a time, answered by anyone who may, or by the clock, which stops the run."""
+
+    def __init__(self, recorder: Recorder, clock: Clock, timeout: float, budget: RunBudget | None) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._timeout = timeout
+        self._budget = budget
+        self._asked = 0
+        self._ended: MoneyUsedUp | None = None
+        """Why the run makes no call but one more, for its summary."""
+        self._calls_left = 1
+
+    def next_call(self) -> None:
+        """A call is about to be reserved. Raises MoneyUsedUp after the summary."""
+        if self._ended is not None:
+            if not self._calls_left:
+                raise self._ended
+            self._calls_left -= 1
+
+    def ask(
+        self, used_up: MoneyUsedUp, purse: Purse, ruling: Callable[[str], Ruling | None], check: Callable[[], None]
+    ) -> None:
+        """Return if the call may be tried again.
+
+        Raises `used_up` if the run is to stop, and Interrupted with the request for a summary if it is to finish.
+        """
+        if self._ended is not None:
+            raise used_up
+        self._asked += 1
+        step = ApprovalStep(about=used_up.about, call_id=f"money-{self._asked}", tool="model call", why=used_up.reason)
+        # The wait for a person is no work of the run's.
+        with self._budget.waiting() if self._budget is not None else nullcontext():
+            answer = Question(step, self._recorder, self._clock, self._timeout).ask(ruling, check)
+        if answer.finish and used_up.about == "limit":
+            self._ended = used_up
+            purse.raise_limit(used_up.least)
+            raise Interrupted(Message(role="user", content=SUMMARIZE))
+        if not answer.approved:
+            raise used_up
+        if used_up.about == "limit":
+            purse.raise_limit(answer.raise_usd or purse.limit)
+
+
+def limit_question(order: WorkOrder, recorder: Recorder, controls: Controls, clock: Clock) -> LimitQuestion | None:
+    """For an order that asks at its limits; None for one that stops."""
+    if order.money is None or order.money.on_limit != "ask":
+        return None
+    budget = controls.budget if isinstance(controls, BudgetedControls) else None
+    if budget is not None:
+        budget.asks = True
+    return LimitQuestion(recorder, clock, order.limits.approval_timeout, budget)
