@@ -112,6 +112,8 @@ NOTICES = (
     "task.failed",
     "task.done",
     "task.canceled",
+    "budget.warning",
+    "budget.exhausted",
 )
 """Events that people wait for, and that webhooks send. `task.waiting`: the task was assigned to the user."""
 

@@ -47,6 +47,8 @@ class Timings:
     clean_every: float = 600.0
     settle_every: float = 30.0
     """Between searches for reserved money of runs whose end said nothing about it."""
+    recount_every: float = 60.0
+    """Between counts of what concerns young budgets, in which a concurrent grant may be missing."""
     seal_every: float = 60.0
     """Between signatures under the audit log's newest record."""
     stop_within: float = 1.0

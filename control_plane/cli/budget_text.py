@@ -64,10 +64,20 @@ def target_lines(found: Doc) -> str:
     return "\n".join(budget_lines(budget) for budget in found["budgets"])
 
 
+def near(budget: Doc) -> str:
+    """A budget of which little is left, in one line."""
+    of = f"{budget['kind']} {printable(budget['name'])} {_period(budget)}"
+    return f"{of}: {budget['state']}, {amount(budget['spent_usd'])} of {amount(budget['limit_usd'])} spent"
+
+
 def removed(found: Doc) -> None:
     """Say what was removed."""
-    periods = " and ".join("in total" if each["per"] == "total" else f"per {each['per']}" for each in found["budgets"])
+    periods = " and ".join(map(_period, found["budgets"]))
     say(f"budget of {found['kind']} {printable(found['name'])} {periods} removed")
+
+
+def _period(budget: Doc) -> str:
+    return "in total" if budget["per"] == "total" else f"per {budget['per']}"
 
 
 def _left(budget: Doc) -> str:

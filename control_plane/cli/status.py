@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.budget_text import near
 from control_plane.cli.common_options import Org
 from control_plane.cli.connection import client
 from control_plane.cli.orders import cost
@@ -47,6 +48,8 @@ def _lines(found: Doc) -> str:
         f"runs     {found['active_runs']} running; capacity {found['max_concurrency']}",
         f"cost     {cost(totals['cost_usd'])} for {totals['runs']} {'run' if totals['runs'] == 1 else 'runs'}{more}",
         f"tokens   {totals['input_tokens']:,} in, {totals['output_tokens']:,} out",
+        # An older server does not know budgets.
+        *(f"budget   {near(each)}" for each in found.get("budgets", ())),
     ]
     return "\n".join(lines)
 

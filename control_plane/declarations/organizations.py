@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from control_plane.declarations.agents import AgentNode
+from control_plane.declarations.budgets import BudgetDocument
 from control_plane.declarations.operation import (
     ADDS,
     ENDS,
@@ -89,6 +90,8 @@ class StatusDocument(Document):
     active_runs: int
     max_concurrency: int
     totals: Totals
+    budgets: list[BudgetDocument]
+    """Those of which little or nothing is left."""
 
 
 NAMES = {"name": Annotated[str, Field(max_length=255), NAME]}

@@ -24,8 +24,11 @@ from control_plane.spending.setting import BudgetTarget, Terms, budgets_for, rem
 from control_plane.validation.checks import shown
 from control_plane.validation.time_zones import check_zone
 from shared.errors import NotFound
+from shared.terminal.doctor import OK, WARN, Check
 
 T = TypeVar("T")
+_NAMED = 5
+"""Budgets that a check names."""
 
 
 @performs(declared.SET)
@@ -81,6 +84,32 @@ def remove(core: Core, caller: Caller, kind: str, name: str, per: str | None = N
     return core.database.transact(work)
 
 
+def pressing(core: Core, organization_id: str) -> list[BudgetDocument]:
+    """The budgets of which little or nothing is left, the exhausted ones first."""
+    wanted = select(Budget).where(Budget.organization_id == organization_id, Budget.removed_at.is_(None))
+    with core.database.read() as db:
+        near = [each for each in figures_of(db, db.scalars(wanted).all(), core.clock.now()) if each.state != "ok"]
+        names = target_names(db, [each.budget for each in near])
+    found = [budget_document(each, names[each.budget.kind, each.budget.target_id]) for each in near]
+    return sorted(found, key=lambda each: (each.state, -each.percent, each.name))
+
+
+def check(core: Core, organization_id: str) -> Check:
+    """Whether enough is left of each budget, for `fleet doctor` and the board."""
+    near = pressing(core, organization_id)
+    if not near:
+        return Check("D-BUDGETS", OK, "budgets", "enough is left of each")
+    named = [f"{each.kind} {each.name} {period(each.per)}: {each.state}, {each.percent:g} % spent" for each in near]
+    more = f"; and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
+    fix = "fleet budget ls    then: fleet budget set KIND NAME USD --per PERIOD"
+    return Check("D-BUDGETS", WARN, "budgets", "; ".join(named[:_NAMED]) + more, fix=fix)
+
+
+def period(per: str) -> str:
+    """`per day`, or `in total`."""
+    return "in total" if per == "total" else f"per {per}"
+
+
 def transacted(core: Core, work: Callable[[Session], T]) -> T:
     """The result of a transaction that sets a budget, repeated if another one created the same budget meanwhile."""
     try:
@@ -98,7 +127,7 @@ def _of_target(  # noqa: PLR0913, PLR0917 - what the error for no budget names
     db: Session, core: Core, target: BudgetTarget, budgets: Sequence[Budget], name: str, per: str | None = None
 ) -> BudgetsDocument:
     if not budgets:
-        which = {None: "budget", "total": "budget in total"}.get(per, f"budget per {per}")
+        which = f"budget {period(per)}" if per else "budget"
         raise NotFound(
             f"{target.kind} {shown(name)} has no {which}",
             code="E-BUDGET-404",

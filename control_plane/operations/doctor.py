@@ -21,6 +21,7 @@ from control_plane.declarations import server as declared
 from control_plane.declarations.server import Identity
 from control_plane.drones.quota import CODE, quota_bytes
 from control_plane.lookups.drones import serving
+from control_plane.operations import budgets
 from control_plane.operations.gateway import performs
 from control_plane.operations.weaknesses import broker_encryption, broker_users, certificate
 from shared.states import OFFLINE_AFTER
@@ -60,6 +61,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
         ("D-DRONES", "drones", partial(_drones, organization_id=organization_id)),
         ("D-PROVIDERS", "providers", partial(_providers, organization_id=organization_id)),
         ("D-PROJECTS", "projects", partial(_projects, organization_id=organization_id)),
+        ("D-BUDGETS", "budgets", partial(budgets.check, organization_id=organization_id)),
         ("D-EVENTS", "events", _raw_events),
         ("D-FLOWER", "flower", _flower),
     )

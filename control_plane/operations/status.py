@@ -16,6 +16,7 @@ from control_plane.declarations import organizations as declared
 from control_plane.declarations.drones import DroneDocument
 from control_plane.declarations.organizations import StatusDocument
 from control_plane.operations import totals
+from control_plane.operations.budgets import pressing
 from control_plane.operations.drones.managing import list_drones
 from control_plane.operations.gateway import performs
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
@@ -28,7 +29,7 @@ _THERE = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 @performs(declared.STATUS)
 def status(core: Core, caller: Caller) -> StatusDocument:
     """The number of drones, orders and tasks in each state, the number of active runs, and the total cost."""
-    drones = list_drones(core, caller)
+    drones, near = list_drones(core, caller), pressing(core, caller.organization_id)
     with core.database.read() as db:
         organization = db.get_one(Organization, caller.organization_id)
         orders = _orders(db, caller.organization_id)
@@ -43,6 +44,7 @@ def status(core: Core, caller: Caller) -> StatusDocument:
             active_runs=sum(orders.get(each, 0) for each in _WITH_A_RUN),
             max_concurrency=_slots(drones),
             totals=totals.of_organization(db, organization.id),
+            budgets=near,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from control_plane.automation.budget_notices import warn
 from control_plane.automation.schedules import make_due
 from control_plane.automation.webhook_outbox import Sender
 from control_plane.background.loops import Loop, Loops
@@ -11,6 +12,7 @@ from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.drones import inbox
 from control_plane.operations.audit.keeping import prune_expired, seal_head
+from control_plane.spending.setting import recount_young
 from control_plane.supervisor.broker_quota import BrokerQuota
 from control_plane.supervisor.broker_refusals import BrokerRefusals
 from control_plane.supervisor.broker_users import ensure_users
@@ -78,6 +80,8 @@ class Supervisor:
         ]
         self._add("quota", self._quota.enforce, every=self._timings.quota_every)
         self._add("settling", lambda: settle(self._core), every=self._timings.settle_every)
+        self._add("budgets", lambda: warn(self._core), every=4 * often)
+        self._add("young budgets", lambda: recount_young(self._core), every=self._timings.recount_every)
         self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
         self._add("audit pruning", lambda: prune_expired(self._core), every=self._timings.clean_every)

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Caller, Core
 from control_plane.documents.orders import SubmitRequest
-from control_plane.operations import projects, providers
+from control_plane.operations import budgets, projects, providers
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from control_plane.operations.weaknesses import weaknesses
@@ -21,6 +21,7 @@ from control_plane.web.rendering import page
 from shared.errors import Refused
 from shared.states import OrderStatus
 from shared.terminal.command_line import parse_labels
+from shared.terminal.doctor import OK, Check
 
 router = APIRouter(include_in_schema=False)
 
@@ -90,10 +91,16 @@ def _board(core: Core, caller: Caller, form: dict[str, Any], status: int = 200) 
 def _live(core: Core, caller: Caller) -> dict[str, Any]:
     listed = reading.list_orders(core, caller, None, None, None, SHOWN_ORDERS)
     return {
-        "weaknesses": weaknesses(core),
+        "weaknesses": _weaknesses(core, caller),
         "drones": managing.list_drones(core, caller),
         "orders": listed,
         # Including those that newer orders have pushed off the list: each is blocked until a person answers.
         "waiting": reading.list_orders(core, caller, OrderStatus.AWAITING_APPROVAL, None, None, SHOWN_ORDERS),
         "counts": Counter(each.status for each in listed),
     }
+
+
+def _weaknesses(core: Core, caller: Caller) -> list[Check]:
+    """What people should look at: of the installation, and the budgets of which little is left."""
+    left = budgets.check(core, caller.organization_id)
+    return weaknesses(core) + ([left] if left.state is not OK else [])

@@ -1,0 +1,156 @@
+"""People are told once per period that little is left of a budget, and once that it is used up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from control_plane.automation.budget_notices import warn
+from control_plane.core import Caller, Core
+from control_plane.db.automation import WebhookDelivery
+from control_plane.db.orders import Dispatch
+from control_plane.db.spending import Budget, BudgetPeriod
+from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.webhooks import WebhookRequest
+from control_plane.operations import budgets, projects
+from control_plane.operations.automation import webhooks
+from control_plane.operations.doctor import doctor
+from control_plane.operations.status import status
+from control_plane.spending.accounts import accounts_of, note_refusal
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.command_tree import invoke
+from tests.support.fleet import Api
+from tests.support.made import later, make_drone, make_project, start_run, submit
+from tests.support.spending import reserve, spend
+
+
+@pytest.fixture
+def run_id(core: Core, admin: Caller) -> str:
+    """A run on project `web`, whose budget is 10 USD a day; a webhook receives what is told."""
+    make_project(core, admin)
+    make_drone(core, admin)
+    set_budget(core, admin, 10)
+    webhooks.create(core, admin, WebhookRequest(name="chat", url="https://hooks.example/in"))
+    return start_run(core, submit(core, admin).id)
+
+
+def set_budget(core: Core, caller: Caller, usd: float) -> None:
+    budgets.set_(core, caller, "project", "web", BudgetRequest(usd=usd, per="day"))
+
+
+def told(core: Core) -> list[tuple[str, dict[str, Any]]]:
+    """What the webhook receives after a round of the supervisor, oldest first."""
+    warn(core)
+    with core.database.read() as db:
+        rows = db.scalars(select(WebhookDelivery).where(WebhookDelivery.event.startswith("budget.")))
+        return sorted(((row.event, row.data) for row in rows), key=lambda each: each[1]["spent_usd"])
+
+
+def events(core: Core) -> list[str]:
+    return [event for event, _ in told(core)]
+
+
+def test_people_are_warned_once_at_80_percent_of_what_is_spent_not_reserved(core: Core, run_id: str) -> None:
+    reserve(core, run_id, 9)
+    spend(core, run_id, 7.99, final=False)
+    assert told(core) == []
+    spend(core, run_id, 8, final=False)
+    assert (
+        told(core)
+        == told(core)
+        == [
+            (
+                "budget.warning",
+                {
+                    "kind": "project",
+                    "name": "web",
+                    "per": "day",
+                    "limit_usd": 10,
+                    "spent_usd": 8,
+                    "reserved_usd": 1,
+                    "left_usd": 1,
+                    "percent": 80,
+                    "forecast_usd": 16,
+                    "refuses": "model calls that may cost more than $1.00",
+                    "period_ends_at": "2026-11-22T00:00:00+00:00",
+                },
+            )
+        ]
+    )
+
+
+def test_people_are_told_once_that_it_is_used_up_and_not_also_that_little_is_left(core: Core, run_id: str) -> None:
+    spend(core, run_id, 10)
+    assert events(core) == events(core) == ["budget.exhausted"]
+
+
+def test_a_budget_in_which_too_little_was_left_for_a_call_is_used_up(core: Core, run_id: str) -> None:
+    spend(core, run_id, 8)
+    assert events(core) == ["budget.warning"]
+    with core.database.write() as db:
+        account = accounts_of(db, db.scalars(select(Budget)).all(), core.clock.now())[0]
+        note_refusal(db, account, core.clock.now())
+    assert sorted(events(core)) == sorted(events(core)) == ["budget.exhausted", "budget.warning"]
+
+
+def test_the_next_period_and_a_new_limit_are_warned_of_again(core: Core, admin: Caller, run_id: str) -> None:
+    reserve(core, run_id, 8)
+    spend(core, run_id, 8)
+    assert len(events(core)) == 1
+    set_budget(core, admin, 9)
+    assert len(events(core)) == 2
+    later(core, days=1)
+    assert len(events(core)) == 2
+    reserve(core, run_id, 16, spent=8)
+    spend(core, run_id, 16)
+    assert len(events(core)) == 3
+
+
+def test_a_removed_budget_is_not_warned_of(core: Core, admin: Caller, run_id: str) -> None:
+    spend(core, run_id, 8)
+    budgets.remove(core, admin, "project", "web")
+    assert told(core) == []
+
+
+def test_status_and_doctor_name_the_budgets_of_which_little_is_left(core: Core, admin: Caller, run_id: str) -> None:
+    assert status(core, admin).budgets == []
+    assert budget_check(core, admin) == ("ok", "enough is left of each")
+    spend(core, run_id, 8)
+    assert [(each.name, each.state) for each in status(core, admin).budgets] == [("web", "warning")]
+    assert budget_check(core, admin) == ("warn", "project web per day: warning, 80 % spent")
+
+
+def budget_check(core: Core, admin: Caller) -> tuple[str, str]:
+    found = next(check for check in doctor(core, admin) if check["code"] == "D-BUDGETS")
+    return found["state"].lower(), found["found"]
+
+
+def test_the_board_and_the_status_command_name_them_too(api: Api) -> None:
+    api.add_work()
+    run = api.add_drone().take(api.submit())
+    budget = BudgetRequest(usd=10, per="total")
+    with api.http() as http:
+        http.put("/api/v1/budgets/project/demo", json=budget.model_dump(exclude_none=True)).raise_for_status()
+    spend(api.core, run.id, 9)
+    with api.browser() as browser:
+        board = browser.get("/board").raise_for_status().text
+    assert "project demo in total: warning, 90 % spent" in board
+    shown = invoke("fleet", "status", env={"FLEET_URL": api.url, "FLEET_API_TOKEN": api.token}).stdout
+    assert "budget   project demo in total: warning, $9.00 of $10.00 spent" in shown
+
+
+def test_the_supervisor_warns_and_counts_what_a_young_budget_missed(plane: Plane) -> None:
+    plane.supervisor(recount_every=0.1)
+    plane.drone()
+    plane.submit()
+    wait_until(lambda: plane.rows(Dispatch))
+    project = projects.list_(plane.core, plane.admin)[0].slug
+    budgets.set_(plane.core, plane.admin, "project", project, BudgetRequest(usd=10, per="total"))
+    spend(plane.core, plane.rows(Dispatch)[0].id, 8)
+    wait_until(lambda: plane.rows(BudgetPeriod)[0].warned_at)
+    with plane.core.database.write() as db:
+        db.execute(update(BudgetPeriod).values(spent_nusd=0))
+    wait_until(lambda: plane.rows(BudgetPeriod)[0].spent_nusd == 8_000_000_000)
