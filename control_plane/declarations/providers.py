@@ -13,6 +13,8 @@ from shared.work_order import Protocol
 
 MAX_WINDOW = 1_000_000_000
 """Tokens."""
+MAX_RATE = 1_000_000_000
+"""Requests or tokens per minute."""
 NAME = About("provider", "The provider's name.", source="providers:name")
 MODEL = About("model", "LiteLLM name of the model, such as openai/gpt-x.")
 API_BASE = About("api base", "Base URL of the endpoint, including /v1.", absent="the model's default endpoint")
@@ -23,6 +25,18 @@ PROTOCOL = About("protocol", "How the model calls tools: auto, tools (natively) 
 PARAMS = About("params", "Model parameter k=v, such as temperature=0.", absent="none", flag="--param")
 FALLBACKS = About(
     "fallbacks", "Provider to try when this one fails.", absent="none", source="providers:name", flag="--fallback"
+)
+RPM = About(
+    "rpm",
+    "Requests per minute for all runs with its key together (0 = the limit that the endpoint names).",
+    unit="requests per minute",
+    absent="as the endpoint names it",
+)
+TPM = About(
+    "tpm",
+    "Tokens per minute, input and output, for all runs with its key together (0 = the limit that the endpoint names).",
+    unit="tokens per minute",
+    absent="as the endpoint names it",
 )
 API_KEY = About("key", "API key of the endpoint.", secret=True)
 KEY_VARIABLE = About(
@@ -39,6 +53,8 @@ class ProviderRequest(Request):
     protocol: Annotated[Protocol, PROTOCOL] = "auto"
     params: Annotated[dict[str, Any], PARAMS] = Field(default_factory=dict)
     fallbacks: Annotated[list[str], FALLBACKS] = Field(default_factory=list)
+    rpm: Annotated[int, RPM] = Field(0, ge=0, le=MAX_RATE)
+    tpm: Annotated[int, TPM] = Field(0, ge=0, le=MAX_RATE)
     api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
     key_variable: Annotated[str | None, KEY_VARIABLE] = None
     no_key: Annotated[bool, NO_KEY] = False
@@ -53,6 +69,8 @@ class ProviderEdit(Request):
     protocol: Annotated[Protocol | None, PROTOCOL] = None
     params: Annotated[dict[str, Any] | None, PARAMS] = None
     fallbacks: Annotated[list[str] | None, FALLBACKS] = None
+    rpm: Annotated[int | None, RPM] = Field(None, ge=0, le=MAX_RATE)
+    tpm: Annotated[int | None, TPM] = Field(None, ge=0, le=MAX_RATE)
     api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
     key_variable: Annotated[str | None, KEY_VARIABLE] = None
     no_key: Annotated[bool, NO_KEY] = False
@@ -67,6 +85,8 @@ class ProviderDocument(Document):
     protocol: Annotated[str, PROTOCOL]
     params: Annotated[dict[str, Any], PARAMS]
     fallbacks: Annotated[list[str], FALLBACKS]
+    rpm: Annotated[int, RPM]
+    tpm: Annotated[int, TPM]
     key: Annotated[str, About("key")]
     """`sealed`, `on drone: VARIABLE` or `none`; never the key."""
     created_at: datetime

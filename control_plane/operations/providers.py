@@ -43,6 +43,8 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
         protocol=request.protocol,
         params=_check_params(request.params),
         fallbacks=request.fallbacks,
+        rpm=request.rpm,
+        tpm=request.tpm,
         sealed_key=None,
         key_variable=None,
         created_at=core.clock.now(),
@@ -82,15 +84,13 @@ def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> Provid
     """Change the fields that are set. Queued orders are sent with the new key and parameters."""
     with core.database.write() as db:
         row = find_provider(db, caller.organization_id, name)
-        given = changes.model_fields_set
-        if "model" in given and changes.model is not None:
+        if changes.model is not None:
             row.model = check_model(changes.model)
-        if "api_base" in given:
+        if "api_base" in changes.model_fields_set:
             row.api_base = _check_api_base(changes.api_base)
-        if changes.context_window is not None:
-            row.context_window = changes.context_window
-        if changes.protocol is not None:
-            row.protocol = changes.protocol
+        for field in ("context_window", "protocol", "rpm", "tpm"):
+            if (value := getattr(changes, field)) is not None:
+                setattr(row, field, value)
         if changes.params is not None:
             row.params = _check_params(changes.params)
         if changes.fallbacks is not None:

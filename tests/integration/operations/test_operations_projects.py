@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import select
 
 from control_plane.core import Caller, Core
@@ -164,6 +165,23 @@ def test_a_provider_comes_back_as_it_was_added(core: Core, admin: Caller) -> Non
     assert providers.show(core, admin, "local") == added
     assert added.model_dump(include=set(fields)) == fields
     assert added.key == "none"
+
+
+def test_a_provider_s_limits_are_set_changed_and_removed(core: Core, admin: Caller) -> None:
+    unlimited = add_provider(core, admin)
+    assert (unlimited.rpm, unlimited.tpm) == (0, 0)
+    set_ = providers.edit(core, admin, "local", ProviderEdit(rpm=60, tpm=90_000))
+    assert (set_.rpm, set_.tpm) == (60, 90_000)
+    changed = providers.edit(core, admin, "local", ProviderEdit(rpm=0))
+    assert (changed.rpm, changed.tpm) == (0, 90_000)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "many", 10**9 + 1, float("inf")])
+@pytest.mark.parametrize("field", ["rpm", "tpm"])
+def test_a_limit_that_is_none_is_refused(core: Core, admin: Caller, field: str, value: object) -> None:
+    for request in (ProviderRequest, ProviderEdit):
+        with pytest.raises(ValidationError, match=field):
+            request.model_validate({"name": "local", "model": "openai/x", field: value})
 
 
 def test_a_provider_key_is_sealed_and_never_shown(core: Core, admin: Caller) -> None:
