@@ -88,6 +88,8 @@ class OrderProvider(Wire):
     params: dict[str, Any] = Field(default_factory=dict)
     """temperature, top_p, top_k, max_tokens and any other parameter that the endpoint accepts."""
     fallbacks: tuple[OrderProvider, ...] = ()
+    limited: bool = False
+    """A limit per minute is set, so that already the first call needs a permit (`shared.rates`)."""
 
 
 class Base(Wire):

@@ -140,6 +140,7 @@ def _provider(db: Session, core: Core, provider: Provider, *, model: str | None 
         protocol=_PROTOCOL.validate_python(provider.protocol),
         params=provider.params,
         fallbacks=tuple(fallbacks),
+        limited=bool(provider.rpm or provider.tpm),
     )
 
 

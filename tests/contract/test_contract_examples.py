@@ -19,6 +19,7 @@ from shared.budgets import Allowance, AllowanceRequest
 from shared.control import ControlMessage
 from shared.envelope import Binding, key_id, open_envelope, public_key
 from shared.events import Beat, Delta, Event, Hello
+from shared.rates import ModelPermit, PermitRequest
 from shared.registration import (
     Credentials,
     JoinTokenString,
@@ -48,6 +49,8 @@ MODELS: dict[str, type[Wire]] = {
     "work_order": WorkOrder,
     "allowance_request": AllowanceRequest,
     "allowance": Allowance,
+    "permit_request": PermitRequest,
+    "model_permit": ModelPermit,
 }
 FREE = frozenset({"labels", "params", "arguments", "blocks", "thinking_blocks", "step"})
 """Objects in which every key is content."""

@@ -80,6 +80,8 @@ RUNS: dict[str, tuple[str, str, int]] = {
     "read a file with a name of another form": ("GET", "/runs/{own_run}/blobs/master.key", 422),
     "be allowed to push another's branch": ("POST", "/runs/{oka_run}/push-grant", 404),
     "be allowed to push a branch of another organization": ("POST", "/runs/{mila_run}/push-grant", 404),
+    "take a model permit of another drone's run": ("POST", "/runs/{oka_run}/model-permit", 404),
+    "take a model permit of another organization": ("POST", "/runs/{mila_run}/model-permit", 404),
     "replace its keys unasked": ("POST", "/registrations/self/keys", 409),
 }
 """Method, address and the status of the refusal."""
@@ -151,6 +153,8 @@ def _run(it: HostileDrone, method: str, path: str, status: int) -> str:
     content = {"content": CONTENT} if method == "PUT" else {}
     if address.endswith("/keys"):
         content = {"json": {"envelope": "x"}}  # type: ignore[dict-item]
+    if address.endswith("/model-permit"):
+        content = {"json": {"provider": "main"}}  # type: ignore[dict-item]
     with it.http() as http:
         return refused(http.request(method, f"/api/v1{address}", **content), status)  # type: ignore[arg-type]
 

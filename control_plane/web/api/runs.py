@@ -10,12 +10,13 @@ from fastapi import Path as PathParameter
 from fastapi import Query, Request, Response
 from fastapi.responses import FileResponse
 
-from control_plane.operations.runs import allowance, blobs
+from control_plane.operations.runs import allowance, blobs, model_permits
 from control_plane.web.access import CoreDep, DroneDep, api_router
 from control_plane.web.openapi import errors
 from shared.blobs import MAX_BYTES
 from shared.budgets import Allowance, AllowanceRequest
 from shared.errors import TooLarge
+from shared.rates import ModelPermit, PermitRequest
 
 router = api_router("runs", "/runs")
 
@@ -72,6 +73,16 @@ def grant_push(core: CoreDep, drone: DroneDep, run_id: RunId) -> dict[str, Any]:
 def allow(core: CoreDep, drone: DroneDep, run_id: RunId, request: AllowanceRequest) -> Allowance:
     """Amounts are totals since the run's beginning; a repeated request changes nothing."""
     return allowance.allow(core, drone, run_id, request)
+
+
+@router.post(
+    "/{run_id}/model-permit",
+    summary="Request permission to call the model",
+    responses=errors(401, 403, 404, 422, 503),
+)
+def permit_call(core: CoreDep, drone: DroneDep, run_id: RunId, request: PermitRequest) -> ModelPermit:
+    """Granted at a time, or refused with the time after which to ask again; reports of earlier calls come with it."""
+    return model_permits.permit_call(core, drone, run_id, request)
 
 
 async def _spool(request: Request, spool: BinaryIO) -> None:

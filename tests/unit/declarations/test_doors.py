@@ -34,6 +34,7 @@ OTHER_ROUTES = {
             "PUT /runs/{run_id}/blobs/{sha256}",
             "POST /runs/{run_id}/push-grant",
             "POST /runs/{run_id}/allowance",
+            "POST /runs/{run_id}/model-permit",
         ),
         "a drone calls it, with a token of its own",
     ),

@@ -1,0 +1,73 @@
+"""Which runs share limits, and their state in the broker, changed in one atomic step."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import random
+import threading
+import time
+from collections import defaultdict
+from typing import Any, cast
+
+import redis
+from pydantic import ValidationError
+
+from control_plane.broker.broker import Broker
+from control_plane.core.vault import Vault
+from control_plane.rates.permits import Asker, PermitDecision
+from control_plane.rates.state import GroupState
+from shared.errors import Unreachable
+from shared.rates import ModelPermit, PermitRequest
+
+KEPT_SECONDS = 2 * 3600
+_TRIES = 100
+_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+"""Requests of one process to one group wait for each other instead of repeating their step again and again."""
+
+
+def group_of(vault: Vault, *parts: str) -> str:
+    """The name of the group that these parts identify; it reveals nothing about a key among them.
+
+    It changes with the master key: then the groups begin with an empty state.
+    """
+    key = hmac.digest(vault.keys()[0], b"dronefleet rate limits", hashlib.sha256)
+    return hmac.digest(key, "\0".join(parts).encode(), hashlib.sha256).hex()[:32]
+
+
+def state_key(group: str) -> str:
+    """The key of a group's state. Drones have rights to keys below `fleet:<drone>:` and to their queues, not to it."""
+    return f"rates:{group}"
+
+
+def decide(broker: Broker, group: str, asker: Asker, request: PermitRequest) -> ModelPermit:
+    """Answer a request by the group's state, and store the changed state. Raises Unreachable."""
+    key = state_key(group)
+    with _locks[group], broker.reaching(), broker.redis.pipeline() as pipe:
+        for _ in range(_TRIES):
+            try:
+                cast("Any", pipe).watch(key)
+                # The server's clock, which all control planes share.
+                seconds, micros = pipe.time()
+                state = _read(cast("str | None", pipe.get(key)))
+                answer = PermitDecision(state, asker, seconds + micros / 1e6).answer(request)
+                pipe.multi()
+                pipe.set(key, state.model_dump_json(), ex=KEPT_SECONDS)
+                pipe.execute()
+            except redis.WatchError:
+                time.sleep(random.uniform(0.0, 0.01))  # noqa: S311 - not a secret
+            else:
+                return answer
+    raise Unreachable(
+        "the rate limits could not be stored in the broker",
+        code="E-BROKER-UNREACHABLE",
+        why="too many requests changed them at the same time",
+        next="wait: the run asks again automatically",
+    )
+
+
+def _read(stored: Any) -> GroupState:
+    try:
+        return GroupState.model_validate_json(stored) if stored else GroupState()
+    except ValidationError:  # of another version
+        return GroupState()

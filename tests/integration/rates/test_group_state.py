@@ -1,0 +1,136 @@
+"""The state of groups in a real broker: one step at a time, in order of urgency, harmless to lose, closed to drones."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+import redis
+
+from control_plane.broker.broker import Broker
+from control_plane.broker.drone_memory import measure
+from control_plane.rates.call_log import PART
+from control_plane.rates.groups import decide, state_key
+from control_plane.rates.permits import Asker
+from control_plane.rates.state import GroupState
+from shared.names import new_id
+from shared.rates import CallReport, ModelPermit, PermitRequest, Tokens
+from tests.support.broker import BrokerServer
+
+SOME = Tokens(input_tokens=1000, output_tokens=100)
+ASK = PermitRequest(provider="main", expected=SOME)
+
+
+def asker(run_id: str, org: str = "a", *, rank: int = 1) -> Asker:
+    return Asker(run_id, org, "provider", "model", 60, 0, rank)
+
+
+def ask_often(url: str, who: str) -> int:
+    """What a process of its own is granted now."""
+    broker = Broker(url)
+    try:
+        answers = [decide(broker, "group", asker(f"{who}{n}"), ASK) for n in range(15)]
+        return sum(answer.granted for answer in answers)
+    finally:
+        broker.close()
+
+
+def use_up(broker: Broker, *, back_in: float) -> None:
+    """Let the group look as if what its limit allows had been used, and be allowed again in so many seconds."""
+    at = time.time() - PART + back_in
+    state = GroupState(log=[(at, 10.0, 0.0, 0.0, 0.0)])
+    broker.redis.set(state_key("group"), state.model_dump_json())
+
+
+def grants(broker: Broker, *askers: Asker, seconds: float) -> list[str]:
+    """Let runs ask in threads, in this order and again whenever their time has come; return them as permitted."""
+    until = time.monotonic() + seconds
+
+    def wait_for_permit(who: Asker) -> tuple[float, str]:
+        while time.monotonic() < until:
+            answer = decide(broker, "group", who, ASK)
+            if answer.granted:
+                return answer.at, who.run_id
+            time.sleep(min(answer.wait_s, max(0.0, until - time.monotonic())))
+        return float("inf"), who.run_id
+
+    with ThreadPoolExecutor(len(askers)) as pool:
+        waiting = []
+        for who in askers:
+            waiting.append(pool.submit(wait_for_permit, who))
+            time.sleep(0.005)
+        found = sorted(each.result() for each in waiting)
+    return [run for at, run in found if at != float("inf")]
+
+
+def test_processes_that_ask_at_the_same_time_do_not_exceed_the_limit(broker_server: BrokerServer) -> None:
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert sum(pool.map(ask_often, [broker_server.url] * 2, "xy")) == 10
+
+
+def test_an_organization_with_many_waiting_runs_does_not_delay_one_with_a_single_run(broker: Broker) -> None:
+    use_up(broker, back_in=2.0)
+    assert "only" in grants(broker, *(asker(f"many{n}") for n in range(40)), asker("only", "b"), seconds=4.0)[:3]
+
+
+def test_an_urgent_run_goes_before_those_that_wait_longer(broker: Broker) -> None:
+    use_up(broker, back_in=2.0)
+    many = [asker(f"batch{n}", rank=0) for n in range(40)]
+    assert "urgent" in grants(broker, *many, asker("urgent", rank=3), seconds=4.0)[:2]
+
+
+def test_a_refusal_that_one_run_reports_stops_the_others(broker: Broker) -> None:
+    assert decide(broker, "group", asker("one"), ASK).granted
+    refused = CallReport(refused=True, retry_after_s=20.0)
+    decide(broker, "group", asker("one"), PermitRequest(provider="main", reports=(refused,)))
+    other = decide(broker, "group", asker("other", "b"), ASK)
+    assert not other.granted
+    assert other.left_s > 19
+
+
+def test_a_lost_or_unknown_state_is_replaced(broker: Broker) -> None:
+    use_up(broker, back_in=60.0)
+    assert not decide(broker, "group", asker("run"), ASK).granted
+    broker.redis.flushall()
+    assert decide(broker, "group", asker("run"), ASK).granted
+    broker.redis.set(state_key("group"), '{"models": "of another version"}')
+    assert decide(broker, "group", asker("run"), ASK).granted
+
+
+def test_the_state_expires_and_stays_small(broker: Broker) -> None:
+    for number in range(300):
+        decide(broker, "group", asker(f"run{number}", f"org{number % 20}"), ASK)
+    stored = broker.redis.get(state_key("group"))
+    assert len(str(stored)) < 60_000
+    assert 0 < int(str(broker.redis.ttl(state_key("group")))) <= 7200
+
+
+def test_a_drone_cannot_reach_the_state_of_a_group(broker: Broker, valkey: BrokerServer) -> None:
+    use_up(broker, back_in=60.0)
+    drone_id, key = new_id(), state_key("group")
+    broker.ensure_user(drone_id, hashlib.sha256(b"secret").hexdigest())
+    with redis.Redis(port=valkey.port, username=drone_id, password="secret") as drone:
+        tries = (
+            lambda: drone.get(key),
+            lambda: drone.set(key, "{}"),
+            lambda: drone.delete(key),
+            lambda: drone.execute_command("WATCH", key),
+            lambda: drone.publish(key, "x"),
+        )
+        for attempt in tries:
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                attempt()
+    assert drone_id not in measure(broker), "it counts as memory of a drone"
+
+
+def test_permits_are_answered_quickly_with_many_waiting_runs(broker: Broker) -> None:
+    use_up(broker, back_in=9.0)
+    for number in range(200):
+        decide(broker, "group", asker(f"run{number}", f"org{number % 7}"), ASK)
+    began = time.perf_counter()
+    answers: list[ModelPermit] = [decide(broker, "group", asker(f"run{n}", f"org{n % 7}"), ASK) for n in range(50)]
+    assert answers[-1].waiting == 200
+    assert (time.perf_counter() - began) / 50 < 0.1

@@ -1,0 +1,140 @@
+"""Permits for model calls over HTTP: who may ask, and which runs share a limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from control_plane.core import AuthenticatedDrone
+from control_plane.declarations import providers
+from control_plane.declarations.providers import ProviderRequest
+from control_plane.operations.runs.model_permits import permit_call
+from shared.rates import UNLIMITED, PermitRequest, Tokens
+from tests.support.fleet import Api, PlayedRun
+
+ASK: dict[str, Any] = {"provider": "limited", "expected": {"input_tokens": 10}}
+
+
+def add_provider(api: Api, name: str = "limited", **fields: Any) -> None:
+    api.client.call(providers.ADD, ProviderRequest(**{"name": name, "model": "openai/x", **fields}))
+
+
+def new_run(api: Api, drone: str = "oka", provider: str = "limited", **fields: Any) -> PlayedRun:
+    return api.add_drone(drone).take(api.submit(provider=provider, **fields))
+
+
+def ask(api: Api, run: PlayedRun, body: Any = ASK, token: str = "") -> httpx.Response:
+    with api.http(token or run.drone.token) as http:
+        return http.post(f"/api/v1/runs/{run.id}/model-permit", json=body)
+
+
+def groups(api: Api) -> int:
+    return len(list(api.broker.redis.scan_iter(match="rates:*")))
+
+
+@pytest.fixture
+def work(api: Api) -> Api:
+    api.add_work()
+    return api
+
+
+def test_a_run_gets_a_permit_up_to_its_provider_s_limit(work: Api) -> None:
+    add_provider(work, rpm=12, api_key="sk-1")
+    run = new_run(work)
+    answers = [ask(work, run).json() for _ in range(3)]
+    assert [answer["granted"] for answer in answers] == [True, True, False]
+    assert answers[2]["limit"] == 12
+    assert 5 < answers[2]["left_s"] <= 10.25
+
+
+def test_only_the_drone_of_a_run_gets_permits_for_it(work: Api) -> None:
+    add_provider(work)
+    run, other = new_run(work), work.add_drone("mila")
+    assert ask(work, run, token=other.token).status_code == 404
+    assert ask(work, run, token=work.token).status_code in {401, 403}
+    with work.http(None) as http:
+        assert http.post(f"/api/v1/runs/{run.id}/model-permit", json=ASK).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        {},
+        {"provider": 5},
+        {"provider": "limited", "expected": {"input_tokens": -1}},
+        {"provider": "limited", "expected": {"input_tokens": "1e400"}},
+        {"provider": "limited", "reports": [{"retry_after_s": -1}]},
+        {"provider": "limited", "reports": [{"rates": [{"kind": "cats", "limit": 1}]}]},
+        {"provider": "limited", "reports": [{}] * 201},
+        {"provider": "x" * 300},
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(work: Api, body: Any) -> None:
+    add_provider(work)
+    assert ask(work, new_run(work), body).status_code == 422
+
+
+def test_a_provider_that_the_order_no_longer_has_is_not_limited(work: Api) -> None:
+    add_provider(work)
+    answer = ask(work, new_run(work), {**ASK, "provider": "renamed"})
+    assert answer.json() == UNLIMITED.model_dump(mode="json")
+
+
+def test_without_the_broker_the_answer_says_so(work: Api) -> None:
+    add_provider(work)
+    run = new_run(work)
+    work.broker.stop()
+    answer = ask(work, run)
+    assert (answer.status_code, answer.json()["code"]) == (503, "E-BROKER-UNREACHABLE")
+
+
+def test_providers_with_one_key_at_one_endpoint_share_a_group_and_other_keys_do_not(work: Api) -> None:
+    add_provider(work, "one", api_key="sk-1", api_base="https://models.example/v1")
+    add_provider(work, "same", api_key="sk-1", api_base="https://models.example/v1", model="openai/other")
+    add_provider(work, "other-key", api_key="sk-2", api_base="https://models.example/v1")
+    add_provider(work, "elsewhere", api_key="sk-1", api_base="https://other.example/v1")
+    found = []
+    for number, name in enumerate(("one", "same", "other-key", "elsewhere")):
+        ask(work, new_run(work, f"drone{number}", name), {**ASK, "provider": name})
+        found.append(groups(work))
+    assert found == [1, 1, 2, 3]
+
+
+def test_a_key_on_the_drones_is_limited_for_each_drone(work: Api) -> None:
+    add_provider(work, key_variable="MODEL_KEY")
+    for name in ("oka", "mila"):
+        ask(work, new_run(work, name))
+    assert groups(work) == 2
+
+
+def test_a_fallback_has_a_group_of_its_own(work: Api) -> None:
+    add_provider(work, "spare", rpm=12, api_key="sk-9")
+    add_provider(work, fallbacks=["spare"], api_key="sk-1")
+    run = new_run(work)
+    assert not ask(work, run).json()["limited"]
+    assert [ask(work, run, {**ASK, "provider": "spare"}).json()["limited"] for _ in range(2)] == [True, True]
+    assert groups(work) == 2
+
+
+def test_nothing_in_the_broker_reveals_a_key(work: Api) -> None:
+    add_provider(work, api_key="sk-very-secret", rpm=60)
+    ask(work, new_run(work))
+    keys = list(work.broker.redis.scan_iter(match="rates:*"))
+    stored = [*keys, *(str(work.broker.redis.get(key)) for key in keys)]
+    assert keys
+    assert not any("very-secret" in text for text in stored)
+
+
+def test_an_order_with_a_higher_priority_goes_first(work: Api) -> None:
+    add_provider(work, rpm=12, api_key="sk-1")
+    batch = [new_run(work, f"drone{n}") for n in range(5)]
+    for run in batch:
+        ask(work, run)
+    urgent = new_run(work, "urgent", priority=5)
+    core = work.core
+    identity = AuthenticatedDrone(urgent.drone.id, "", "urgent")
+    answer = permit_call(core, identity, urgent.id, PermitRequest(provider="limited", expected=Tokens(input_tokens=1)))
+    assert (answer.granted, answer.position, answer.urgent, answer.waiting) == (False, 1, 0, 4)

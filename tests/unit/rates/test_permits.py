@@ -1,0 +1,249 @@
+"""What a group decides about one request: limits, pauses, the order of those who wait, and calls without asking."""
+
+from __future__ import annotations
+
+import pytest
+
+from control_plane.rates.permits import AHEAD, Asker, PermitDecision
+from control_plane.rates.state import GroupState
+from shared.rates import MOST, CallReport, Kind, ModelPermit, PermitRequest, Rate, Tokens, wait_text
+
+T0 = 1_000_000.0
+SOME = Tokens(input_tokens=1000, output_tokens=100)
+
+
+def asker(run_id: str = "run", org: str = "a", *, rank: int = 1, model: str = "m", rpm: int = 0, tpm: int = 0) -> Asker:
+    return Asker(run_id, org, f"provider {rpm} {tpm}", model, rpm, tpm, rank)
+
+
+def ask(
+    state: GroupState, who: Asker, at: float = T0, expected: Tokens | None = SOME, reports: tuple[CallReport, ...] = ()
+) -> ModelPermit:
+    return PermitDecision(state, who, at).answer(PermitRequest(provider="main", expected=expected, reports=reports))
+
+
+def used_up(**limits: int) -> GroupState:
+    """A group that used what its limit allows for now."""
+    state = GroupState()
+    while ask(state, asker("before", "before", **limits)).wait_s == 0:
+        pass
+    return state
+
+
+def refused(pause: float | None = None, *rates: Rate) -> CallReport:
+    return CallReport(refused=True, retry_after_s=pause, rates=rates)
+
+
+def test_without_a_known_limit_calls_need_no_permit() -> None:
+    answer = ask(GroupState(), asker(), expected=None)
+    assert not answer.limited
+    assert answer.free_calls > 1000
+
+
+def test_the_provider_s_setting_limits_all_runs_together() -> None:
+    state = GroupState()
+    granted = [ask(state, asker(f"run{n}", rpm=60), T0 + n / 1000) for n in range(30)]
+    now = sum(answer.granted for answer in granted)
+    assert now == 10
+    assert granted[-1].limit == 60
+    assert "60 requests per minute are allowed, position 20 of 20" in wait_text(granted[-1], "main")
+
+
+def test_no_minute_has_more_than_the_limit() -> None:
+    state, times, now = GroupState(), [], T0
+    while now < T0 + 300:
+        answer = ask(state, asker(rpm=30), now)
+        times += [answer.at] if answer.granted else []
+        now += max(answer.wait_s, 0.01)
+    assert len(times) > 130
+    assert min(later - earlier for earlier, later in zip(times, times[30:], strict=False)) > 60.5
+
+
+@pytest.mark.parametrize("kind", ["requests", "tokens", "input_tokens", "output_tokens"])
+def test_a_limit_in_headers_applies_to_every_run_of_the_group(kind: Kind) -> None:
+    state = GroupState()
+    ask(state, asker("first"), expected=None, reports=(CallReport(used=SOME, rates=(Rate(kind=kind, limit=600),)),))
+    answers = [ask(state, asker(f"run{n}")) for n in range(120)]
+    assert not answers[-1].granted
+    assert (answers[-1].kind, answers[-1].limit) == (kind, 600)
+
+
+def test_the_smaller_one_of_setting_and_headers_applies() -> None:
+    state = GroupState()
+    ask(state, asker(rpm=600), expected=None, reports=(CallReport(rates=(Rate(kind="requests", limit=12),)),))
+    assert [ask(state, asker(rpm=600)).granted for _ in range(3)] == [True, False, False]
+    assert ask(state, asker(rpm=600)).limit == 12
+
+
+def test_two_providers_with_one_key_share_the_smaller_setting() -> None:
+    state = GroupState()
+    ask(state, asker("one", rpm=12), expected=None)
+    answers = [ask(state, asker(f"other{n}", rpm=6000)) for n in range(4)]
+    assert [answer.granted for answer in answers] == [True, True, False, False]
+
+
+def test_headers_of_one_model_do_not_limit_another_model() -> None:
+    state = GroupState()
+    ask(state, asker(model="big"), expected=None, reports=(CallReport(rates=(Rate(kind="requests", limit=1),)),))
+    ask(state, asker(model="big"))
+    assert not ask(state, asker("x", model="big")).granted
+    assert ask(state, asker("y", model="small")).granted
+
+
+def test_a_call_that_needs_more_than_a_minute_s_tokens_is_made_when_nothing_else_counts() -> None:
+    state, large = GroupState(), Tokens(input_tokens=50_000)
+    assert ask(state, asker(tpm=10_000), expected=large).granted
+    assert not ask(state, asker(tpm=10_000), T0 + 30, expected=large).granted
+    assert ask(state, asker(tpm=10_000), T0 + 62, expected=large).granted
+
+
+def test_tokens_that_a_call_did_not_use_are_available_again() -> None:
+    state, large = GroupState(), Tokens(input_tokens=100, output_tokens=5_500)
+    first = ask(state, asker(tpm=10_000), expected=large)
+    assert not ask(state, asker("b", tpm=10_000), T0 + 1, expected=large).granted
+    used = CallReport(at=first.at, expected=large, used=Tokens(input_tokens=100, output_tokens=10))
+    ask(state, asker(tpm=10_000), T0 + 1, expected=None, reports=(used,))
+    assert ask(state, asker("b", tpm=10_000), T0 + 1, expected=large).granted
+
+
+def test_a_permit_that_was_not_used_is_available_again() -> None:
+    state = used_up(rpm=12)
+    assert not ask(state, asker(rpm=12)).granted
+    ask(state, asker(rpm=12), expected=None, reports=(CallReport(at=T0, expected=SOME, made=False),))
+    assert ask(state, asker(rpm=12)).granted
+
+
+def test_input_from_the_cache_does_not_count_towards_input_tokens() -> None:
+    state, cached = GroupState(), Tokens(input_tokens=50_000, cached_tokens=49_900)
+    ask(state, asker(), expected=None, reports=(CallReport(rates=(Rate(kind="input_tokens", limit=6_000),)),))
+    assert [ask(state, asker(f"r{n}"), expected=cached).granted for n in range(11)] == [True] * 10 + [False]
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def test_a_refusal_with_retry_after_stops_every_run_of_the_group_until_then() -> None:
+    state = GroupState()
+    ask(state, asker("one"), expected=None, reports=(refused(30.0),))
+    other = ask(state, asker("other", "b", model="another"), T0 + 1)
+    assert not other.granted
+    assert other.left_s >= 29
+    assert "the endpoint refused a request (429) and is given a pause" in wait_text(other, "main")
+    assert ask(state, asker("other", "b", model="another"), T0 + 30.1).granted
+
+
+def test_a_wish_for_an_endless_pause_is_bounded() -> None:
+    state = GroupState()
+    ask(state, asker(), expected=None, reports=(refused(86_400.0 * 300),))
+    assert ask(state, asker(), T0 + 901).granted
+
+
+def test_refusals_without_a_header_pause_longer_each_time_and_a_success_ends_that() -> None:
+    state, at, pauses = GroupState(), T0, []
+    for _ in range(4):
+        ask(state, asker(), at, expected=None, reports=(refused(),))
+        pauses.append(round(state.paused_until - at))
+        at = state.paused_until + 2
+    assert pauses == [2, 4, 8, 16]
+    ask(state, asker(), at, expected=None, reports=(CallReport(used=SOME),))
+    ask(state, asker(), at + 60, expected=None, reports=(refused(),))
+    assert round(state.paused_until - at - 60) == 2
+
+
+def test_what_others_use_of_the_same_key_is_left_to_them() -> None:
+    state = GroupState()
+    seen = Rate(kind="requests", limit=60, remaining=12)
+    ask(state, asker(), expected=None, reports=(CallReport(used=SOME, rates=(seen,)),))
+    answers = [ask(state, asker(f"run{n}")) for n in range(20)]
+    assert sum(answer.granted for answer in answers) == 4
+
+
+# --- who goes first --------------------------------------------------------------------------
+
+
+def times_of_grants(state: GroupState, *askers: Asker, seconds: float) -> dict[str, float]:
+    """Let runs ask, in this order and again whenever their time has come; return when each may make its call."""
+    asks = {who: T0 + n / 1000 for n, who in enumerate(askers)}
+    granted: dict[str, float] = {}
+    while asks and (now := min(asks.values())) < T0 + seconds:
+        who = min(asks, key=lambda each: asks[each])
+        answer = ask(state, who, now)
+        asks[who] = now + answer.wait_s
+        if answer.granted:
+            del asks[who]
+            granted[who.run_id] = answer.at - T0
+    return granted
+
+
+def test_one_hundred_runs_of_an_organization_do_not_delay_the_only_one_of_another() -> None:
+    many = [asker(f"many{n}", "a", rpm=12) for n in range(100)]
+    times = times_of_grants(used_up(rpm=12), *many, asker("only", "b", rpm=12), seconds=60)
+    assert sorted(times, key=lambda run: times[run]).index("only") <= 1
+
+
+def test_two_organizations_take_turns() -> None:
+    runs = [asker(f"{org}{n}", org, rpm=60) for org in "ab" for n in range(20)]
+    times = times_of_grants(used_up(rpm=60), *runs, seconds=32)
+    first = sorted(times, key=lambda run: times[run])[:20]
+    assert abs(sum(run.startswith("a") for run in first) - 10) <= 2
+
+
+def test_a_more_urgent_run_goes_first() -> None:
+    many = [asker(f"batch{n}", rank=0, rpm=12) for n in range(30)]
+    times = times_of_grants(used_up(rpm=12), *many, asker("urgent", "a", rank=9, rpm=12), seconds=60)
+    assert times["urgent"] == min(times.values())
+
+
+def test_runs_of_one_organization_are_served_in_the_order_of_their_requests() -> None:
+    runs = [asker(f"run{n:02}", rpm=60) for n in range(20)]
+    times = times_of_grants(used_up(rpm=60), *runs, seconds=25)
+    assert list(times.values()) == sorted(times.values())
+    assert list(times) == sorted(times)
+
+
+def test_a_run_that_stopped_asking_delays_the_others_only_briefly() -> None:
+    state = used_up(rpm=60)
+    ask(state, asker("gone", rank=9, rpm=60))
+    times = times_of_grants(state, asker("patient", rpm=60), seconds=20)
+    assert times["patient"] < 14
+
+
+# --- calls without asking -----------------------------------------------------------------------
+
+
+def test_far_below_the_limit_some_calls_need_no_permit_and_near_it_all_do() -> None:
+    state = GroupState()
+    assert ask(state, asker(rpm=600), expected=None).free_calls == 50
+    assert ask(state, asker("b", rpm=600), expected=None).free_calls == 25
+    assert ask(used_up(rpm=600), asker(rpm=600), expected=None).free_calls == 0
+
+
+def test_calls_without_a_permit_count_when_they_are_reported() -> None:
+    state, now = GroupState(), T0 + 0.1
+    made = tuple(CallReport(age_s=n / 100, used=SOME) for n in range(10))
+    answer = ask(state, asker(rpm=60), now, reports=made)
+    assert not answer.granted
+    assert answer.wait_s > AHEAD
+
+
+# --- odd values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        CallReport(at=0.0, expected=Tokens(input_tokens=MOST), used=Tokens()),
+        CallReport(at=-1e300, used=SOME),
+        CallReport(at=1e300, used=SOME),
+        CallReport(age_s=86_400 * 366, used=Tokens(output_tokens=MOST)),
+        CallReport(rates=(Rate(kind="requests", limit=0), Rate(kind="tokens", limit=0.5, remaining=0))),
+        CallReport(rates=(Rate(kind="requests", limit=MOST, remaining=MOST, reset_s=86_400 * 366),)),
+        CallReport(refused=True, retry_after_s=0.0),
+        CallReport(refused=True, made=False, at=5.0),
+    ],
+)
+def test_reports_with_odd_values_break_nothing(report: CallReport) -> None:
+    state = GroupState()
+    ask(state, asker(rpm=60), expected=None, reports=(report,) * 5)
+    stored = GroupState.model_validate_json(state.model_dump_json())
+    assert ask(stored, asker(rpm=60), T0 + 1000).granted

@@ -1,0 +1,55 @@
+"""Calls of several runs below one limit, in simulated time, against an endpoint with a strict sliding window."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.rate_simulation import Names, Simulation
+
+
+def eight_runs(simulation: Simulation) -> Simulation:
+    for number in range(8):
+        simulation.add(f"run{number}")
+    return simulation
+
+
+@pytest.mark.parametrize("names", ["settings", "headers"])
+def test_eight_runs_use_a_known_limit_and_do_not_exceed_it(names: Names) -> None:
+    simulation = eight_runs(Simulation(60, names))
+    simulation.run(300)
+    assert simulation.refused_part(0, 300) <= 0.01
+    assert simulation.used_part(0, 300) >= 0.93
+
+
+@pytest.mark.parametrize("names", ["retry-after", "nothing"])
+def test_eight_runs_find_an_unknown_limit_by_their_refusals(names: Names) -> None:
+    simulation = eight_runs(Simulation(60, names))
+    simulation.run(600)
+    assert simulation.refused_part(120, 600) <= 0.03
+    assert simulation.used_part(120, 600) >= 0.9
+
+
+@pytest.mark.parametrize("names", ["headers", "retry-after", "nothing"])
+def test_a_limit_that_is_halved_is_followed(names: Names) -> None:
+    simulation = eight_runs(Simulation(60, names, changes={300: 30}))
+    simulation.run(1200)
+    assert simulation.refused_part(540, 1200) <= 0.03
+    assert simulation.used_part(540, 1200) >= 0.9
+    assert len(simulation.refused) <= 25
+
+
+@pytest.mark.parametrize(("names", "used"), [("headers", 0.93), ("nothing", 0.7)])
+def test_a_limit_that_is_raised_is_followed(names: Names, used: float) -> None:
+    simulation = eight_runs(Simulation(60, names, changes={300: 120}))
+    simulation.run(1200)
+    assert simulation.used_part(960, 1200) >= used
+    assert simulation.refused_part(60, 1200) <= 0.03
+
+
+def test_one_run_far_below_the_limit_asks_seldom() -> None:
+    simulation = Simulation(600)
+    simulation.add("run").thinks_s = 3.0
+    simulation.run(300)
+    assert len(simulation.accepted) > 50
+    assert simulation.asked["run"] <= len(simulation.accepted) / 5
+    assert not simulation.refused
