@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drone.model.errors import StreamBroken
 from drone.model.litellm_import import Client, litellm
+from drone.model.retry_after import headers_of
 from drone.model.route import Route
 from drone.model.stream_reader import Waits
 
@@ -26,6 +27,8 @@ class ModelCall:
         self.began = False
         """Whether any part of the answer arrived."""
         self.usage: Any = None
+        self.headers: Mapping[str, Any] = {}
+        """Of the answer."""
         self.details: list[Any] = []
         """OpenRouter's `reasoning_details`, piece by piece: litellm drops a chunk that contains nothing else."""
 
@@ -33,6 +36,7 @@ class ModelCall:
         """Yield litellm's chunks; runs in the pump's thread."""
         try:
             stream = litellm().completion(**self._arguments)
+            self.headers = headers_of(stream)
             if self._details_wanted:
                 stream.completion_stream = self._tapped(stream.completion_stream)
             for chunk in stream:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 
 from drone.agent.protocols import Controls, Recorder
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, ToolSpec
@@ -20,8 +21,11 @@ from drone.model.errors import (
     sentence,
 )
 from drone.model.litellm_import import Client
-from drone.model.metering import Meter, Unmetered
+from drone.model.metering import Meter, MeteredCall, Unmetered
+from drone.model.expected_tokens import ExpectedTokens, tokens_of
+from drone.model.permits import Permit, Permits, Unrestricted
 from drone.model.retries import may_pass, retry_delay
+from drone.model.retry_after import headers_of
 from drone.model.route import Route, window_of
 from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
 from shared.clock import Clock
@@ -36,7 +40,7 @@ class LiteLLMModel:
 
     `api_key` is the resolved key of `provider`; fallbacks have theirs in `api_key`. Once a fallback is used, it stays
     for the rest of the run. `controls.check` is called while waiting, also before the first byte: if it checks the
-    run's limits too, they bound all waiting.
+    run's limits too, they bound all waiting. Each attempt takes one of `permits` first.
     """
 
     provider: OrderProvider
@@ -47,10 +51,12 @@ class LiteLLMModel:
     controls: Controls
     waits: Waits = field(default_factory=Waits)
     meter: Meter = field(default_factory=Unmetered)
+    permits: Permits = field(default_factory=Unrestricted)
 
     def __post_init__(self) -> None:
         self._client = Client()
         self._window = 0
+        self._expected = ExpectedTokens()
         self._fallbacks = list(self.provider.fallbacks)
         self._use(self.provider.model_copy(update={"api_key": self.api_key or self.provider.api_key}))
 
@@ -90,22 +96,46 @@ class LiteLLMModel:
         way = self._way = self._way or Route(self.provider)
         attempt = 1
         while True:
+            metered = self.meter.reserve(self.provider, messages, tools)
+            permit = self._permitted(messages, metered)
             try:
-                return self._ask(way, messages, tools, on_delta)
+                answer, headers = self._ask(way, messages, tools, on_delta, metered)
             except Exception as error:  # the boundary of foreign code: translated here, once
                 failure = classify(error, self.clock.now())
+                awaited = self._reported(permit, error, failure)
                 if failure is None:
                     raise  # a bug, or a signal of the loop
                 changed = way.concede(failure)
                 if not changed and not may_pass(failure, attempt, self.limits):
                     raise self._failed(failure) from error
+            else:
+                self._expected.learned(messages, answer.usage)
+                permit.answered(headers, tokens_of(answer.usage))
+                return answer
             if changed:
                 self._record(attempt, 0, failure.error_class, f"{sentence(failure, self.provider)} {changed}")
-            else:
-                seconds = retry_delay(failure, attempt, self.limits)
-                self._record(attempt, seconds, failure.error_class, sentence(failure, self.provider))
+                continue
+            # The next permit comes when it is time to retry: a pause of our own would only add to it.
+            seconds = 0.0 if awaited else retry_delay(failure, attempt, self.limits)
+            self._record(attempt, seconds, failure.error_class, sentence(failure, self.provider))
+            if not awaited:
                 self._wait(seconds)
-                attempt += 1
+            attempt += 1
+
+    def _permitted(self, messages: Sequence[Message], metered: MeteredCall) -> Permit:
+        """Wait for permission to make the call whose money is reserved."""
+        try:
+            return self.permits.take(self.provider.name, self._expected.of(messages, self.provider.params))
+        except BaseException:
+            metered.refused()
+            raise
+
+    def _reported(self, permit: Permit, error: Exception, failure: Failure | None) -> bool:
+        """End a failed call's permit. Returns whether the next permit comes when it is time to retry."""
+        if failure is not None and failure.error_class is ErrorClass.RATE_LIMIT:
+            return permit.refused(headers_of(error), failure.retry_after)
+        permit.failed()
+        return False
 
     def _wait(self, seconds: float) -> None:
         self.recorder.doing(f"retrying the model in {seconds:.0f} s", "provider")
@@ -128,9 +158,12 @@ class LiteLLMModel:
 
     def _ask(
         self, way: Route, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta
-    ) -> ModelResponse:
-        """Make one call. An incomplete answer is discarded: no tool ever runs on half a message."""
-        metered = self.meter.reserve(self.provider, messages, tools)
+        metered: MeteredCall,
+    ) -> tuple[ModelResponse, Mapping[str, Any]]:
+        """Make one call, and return the answer with its headers.
+
+        An incomplete answer is discarded: no tool ever runs on half a message.
+        """
         started = self.clock.monotonic()
         call = ModelCall(way, way.request(messages, tools, metered.max_tokens), self.waits, self._client)
         try:
@@ -146,7 +179,7 @@ class LiteLLMModel:
             else:
                 metered.refused()
             raise
-        return ModelResponse(
+        response = ModelResponse(
             message=message,
             usage=metered.answered(call.usage),
             finish_reason=call.finish_reason,
@@ -154,6 +187,7 @@ class LiteLLMModel:
             duration_ms=round((self.clock.monotonic() - started) * 1000),
             format_problem=problem,
         )
+        return response, call.headers
 
     def _streamed(self, call: ModelCall, assembly: Assembly) -> Message:
         """Read an answer to its end, or until it is longer than any real answer; that counts as cut off by length."""

@@ -11,7 +11,7 @@ from typing import Any
 
 def asked_for(error: BaseException, now: datetime) -> float | None:
     """Return the seconds requested by a failed call's headers; None if they contain no valid value."""
-    headers = _headers(error)
+    headers = headers_of(error)
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:
         return exact / 1000
@@ -20,11 +20,16 @@ def asked_for(error: BaseException, now: datetime) -> float | None:
     return seconds if seconds is not None or value is None else _until(str(value), now)
 
 
-def _headers(error: BaseException) -> Mapping[str, Any]:
-    """Headers as litellm stores them; some of its providers add a prefix to the names."""
-    found: Any = getattr(error, "litellm_response_headers", None)
+def headers_of(answer: Any) -> Mapping[str, Any]:
+    """The headers of a failed call or of a stream, with names in lower case.
+
+    They are where litellm stores them; some of its providers add a prefix to the names.
+    """
+    found: Any = getattr(answer, "litellm_response_headers", None)
     if not found:
-        found = getattr(getattr(error, "response", None), "headers", None)
+        found = (getattr(answer, "_hidden_params", None) or {}).get("additional_headers")
+    if not found:
+        found = getattr(getattr(answer, "response", None), "headers", None)
     return {str(name).lower().removeprefix("llm_provider-"): value for name, value in dict(found or {}).items()}
 
 

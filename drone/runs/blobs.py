@@ -20,6 +20,7 @@ from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Unreachable
 from shared.loopback import http_options
 from shared.problems import error_of, kind_of
+from shared.rates import ModelPermit, PermitRequest
 from shared.redaction import Redactor
 from shared.tls import failed_handshake
 
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 RETRY_BASE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
+_PERMIT_WAIT = httpx.Timeout(5, connect=3)
 
 
 class Store(Protocol):
@@ -118,6 +120,12 @@ class RunApi:
         """See `drone.runs.purse.AllowanceSource`."""
         answer = self._send("POST", f"{self._run}/allowance", json=request.model_dump(mode="json"))
         return Allowance.model_validate(answer.json())
+
+    def permit(self, request: PermitRequest) -> ModelPermit:
+        """Ask for permission to call the model. Raises Unreachable soon, so that a call does not wait long for it."""
+        content, headers = request.model_dump_json(), {"Content-Type": "application/json"}
+        answer = self._send("POST", f"{self._run}/model-permit", content=content, headers=headers, timeout=_PERMIT_WAIT)
+        return ModelPermit.model_validate_json(answer.content)
 
     def close(self) -> None:
         self._http.close()

@@ -33,6 +33,7 @@ from drone.runs.job import Job
 from drone.runs.kept_spending import KeptSpending
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
 from drone.runs.metered_model import MeteredModel
+from drone.runs.permits import FleetPermits
 from drone.runs.pipe import PipeLink, Probed
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.purse import Purse
@@ -145,7 +146,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
             say=partial(recorder.doing, waits_for="provider"),
         ),
         log_dir=directory.logs,
-        make_model=partial(_metered_model, job, environ, _purse(order, api, directory)),
+        make_model=partial(_metered_model, job, environ, (api, _purse(order, api, directory))),
         check_url=partial(_check_url, job),
         check_order=job.policy.check_order,
         end_processes=partial(_end_processes, sandbox),
@@ -174,10 +175,19 @@ def _purse(order: WorkOrder, api: RunApi, directory: RunDirectory) -> Purse:
 
 
 def _metered_model(  # noqa: PLR0913, PLR0917 - three of the process, three of the loop
-    job: Job, environ: Mapping[str, str], purse: Purse, order: WorkOrder, recorder: Recorder, controls: Controls
+    job: Job,
+    environ: Mapping[str, str],
+    control_plane: tuple[RunApi, Purse],
+    order: WorkOrder,
+    recorder: Recorder,
+    controls: Controls,
 ) -> Model:
+    api, purse = control_plane
     clock = SystemClock()
-    model = litellm_model(order, recorder, controls, clock=clock, policy=job.policy, environ=environ, purse=purse)
+    permits = FleetPermits(api, order.provider, recorder, controls, clock)
+    model = litellm_model(
+        order, recorder, controls, clock=clock, policy=job.policy, environ=environ, purse=purse, permits=permits
+    )
     return MeteredModel(model, job.policy, DaySpending(DroneHome(job.home).spending_file, clock))
 
 

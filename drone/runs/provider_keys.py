@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.installation.policy import Policy
+from drone.model.permits import Permits
 from drone.runs.limit_question import limit_question
 from drone.runs.purse import Purse
 from shared.budgets import Money
@@ -35,7 +36,7 @@ def keys_of(provider: OrderProvider, environ: Mapping[str, str]) -> Iterator[str
             yield environ[each.key_variable]
 
 
-def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
+def litellm_model(  # noqa: PLR0913 - four of a run, three of its drone
     order: WorkOrder,
     recorder: Recorder,
     controls: Controls,
@@ -44,6 +45,7 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
     policy: Policy,
     environ: Mapping[str, str],
     purse: Purse | None = None,
+    permits: Permits | None = None,
 ) -> Model:
     """The order's model, reached through LiteLLM. What its calls may cost is bounded by `purse`; without one, by the
     order's cost limit.
@@ -65,7 +67,9 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
             policy.check_unpriced(each.model, each.api_base)
     purse = purse or Purse(order.limits.cost_limit, 0.0, None, Money())
     meter = RunMeter(purse, recorder, controls, clock, limit_question(order, recorder, controls, clock))
-    return LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls, meter=meter)
+    model = LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls, meter=meter)
+    model.permits = permits or model.permits
+    return model
 
 
 def _from_variable(variable: str, api_base: str | None, policy: Policy, environ: Mapping[str, str]) -> str:

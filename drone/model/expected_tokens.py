@@ -1,0 +1,55 @@
+"""What the next call may need: estimated from the conversation's length and from the last answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shared.events import Usage
+from shared.messages import Message
+from shared.rates import MOST, Tokens
+
+_PER_TOKEN = 3.5
+"""Characters, until the endpoint has counted."""
+_USUAL_OUTPUT = 4096
+_MANY_TIMES = 4
+"""An answer is expected to be at most so many times as long as the longest one so far."""
+
+
+class ExpectedTokens:
+    """Learns from each answer of a run."""
+
+    def __init__(self) -> None:
+        self._per_token = _PER_TOKEN
+        self._cached = 0
+        self._longest = 0
+
+    def of(self, messages: Sequence[Message], params: Mapping[str, Any]) -> Tokens:
+        """The tokens of the next call. The output counts with what is likely: the maximum of most models is so large
+        that few calls would fit into a minute.
+        """
+        asked = _size(messages) / self._per_token
+        most = params.get("max_tokens") or params.get("max_completion_tokens")
+        likely = max(_USUAL_OUTPUT, _MANY_TIMES * self._longest)
+        output = min(likely, MOST)
+        if isinstance(most, int) and most > 0:
+            output = min(most, output)
+        return Tokens(input_tokens=round(asked), cached_tokens=min(self._cached, round(asked)), output_tokens=output)
+
+    def learned(self, messages: Sequence[Message], usage: Usage) -> None:
+        """Correct the estimate by what a call used."""
+        if usage.input_tokens > 0:
+            self._per_token = min(max(_size(messages) / usage.input_tokens, 0.5), 8.0)
+        # The endpoint caches the beginning of a conversation, which the next question repeats.
+        self._cached = usage.input_tokens if usage.cached_tokens else 0
+        self._longest = max(self._longest, usage.output_tokens)
+
+
+def _size(messages: Sequence[Message]) -> int:
+    calls = (call for message in messages for call in message.tool_calls)
+    return 1 + sum(len(message.content) for message in messages) + sum(len(call.arguments) for call in calls)
+
+
+def tokens_of(usage: Usage) -> Tokens:
+    """What a call used."""
+    return Tokens(input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, output_tokens=usage.output_tokens)

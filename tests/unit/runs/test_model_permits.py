@@ -1,0 +1,187 @@
+"""When a run may call its model, by the answers of the control plane, and without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from drone.agent.in_memory import KeptEvents, QuietControls
+from drone.runs.permits import FleetPermits
+from shared.errors import FleetError, FleetFault, NotFound, Preempted, Unreachable
+from shared.rates import UNLIMITED, CallReport, ModelPermit, PermitRequest, Rate, Tokens
+from shared.work_order import OrderProvider
+from tests.support import wait_until
+from tests.support.clocks import HandClock
+
+SOME = Tokens(input_tokens=1000, output_tokens=100)
+LIMITED = {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "0"}
+
+
+class Desk:
+    """A control plane that gives these answers one after another, and the last one again and again."""
+
+    def __init__(self, *answers: ModelPermit | FleetError) -> None:
+        self.answers = list(answers)
+        self.requests: list[PermitRequest] = []
+
+    def permit(self, request: PermitRequest) -> ModelPermit:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, FleetError):
+            raise answer
+        return answer
+
+    @property
+    def reports(self) -> list[CallReport]:
+        return [report for request in self.requests for report in request.reports]
+
+
+class Run:
+    """A run with its clock and what it says."""
+
+    def __init__(self, desk: Desk, *, limited: bool) -> None:
+        self.desk, self.clock = desk, HandClock()
+        self.recorder, self.controls = KeptEvents(), QuietControls()
+        self.said: list[str] = []
+        provider = OrderProvider(name="main", model="openai/x", limited=limited)
+        self.permits = FleetPermits(desk, provider, self.recorder, self.controls, self.clock)
+
+    def calls(self, **used: Any) -> float:
+        """One call that is answered; returns how long it waited."""
+        before = self.clock.monotonic()
+        permit = self.permits.take("main", SOME)
+        waited = self.clock.monotonic() - before
+        permit.answered(used.get("headers", {}), SOME)
+        return waited
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[..., Run]]:
+    """`run(*answers, limited=True)`: a run whose control plane gives these answers."""
+    made: list[Run] = []
+
+    def make(*answers: ModelPermit | FleetError, limited: bool = True) -> Run:
+        made.append(Run(Desk(*answers), limited=limited))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.permits.close()
+
+
+Make = Callable[..., Run]
+
+
+def test_without_a_known_limit_no_call_waits_for_an_answer(run: Make) -> None:
+    running = run(UNLIMITED, limited=False)
+    assert [running.calls() for _ in range(20)] == [0.0] * 20
+    wait_until(lambda: len(running.desk.requests) > 0)
+    assert all(request.expected is None for request in running.desk.requests)
+
+
+def test_a_limited_provider_s_first_call_waits_for_its_permit_and_its_time(run: Make) -> None:
+    running = run(ModelPermit(granted=True, at=5.0, wait_s=1.2))
+    assert running.calls() == pytest.approx(1.2)
+    assert running.desk.requests[0].expected == SOME
+
+
+def test_a_run_that_waits_says_for_how_long_and_why(run: Make) -> None:
+    wait = ModelPermit(wait_s=8.0, left_s=12.0, limit=60, position=3, waiting=9, urgent=1)
+    running = run(wait, ModelPermit(granted=True))
+    said: list[str] = []
+    running.recorder.doing = lambda text, waits_for="": said.append(f"{waits_for}: {text}")  # type: ignore[method-assign]
+    assert running.calls() == pytest.approx(8.0)
+    assert said == [
+        "provider: waiting for provider main for about 12 s: 60 requests per minute are allowed, "
+        "position 3 of 9 (1 more urgent)",
+        ": waiting for the model",
+    ]
+
+
+def test_a_run_that_is_to_end_stops_waiting_and_gives_its_permit_back(run: Make) -> None:
+    running = run(ModelPermit(granted=True, at=5.0, wait_s=1.2))
+    running.controls.signal = Preempted()
+    with pytest.raises(Preempted):
+        running.calls()
+    wait_until(lambda: running.desk.reports == [CallReport(at=5.0, expected=SOME, made=False)])
+
+
+def test_calls_that_are_free_need_no_permit_until_they_are_used_up(run: Make) -> None:
+    free = ModelPermit(granted=True, at=1.0, free_s=10, free_calls=2, free_tokens=10_000)
+    running = run(free, ModelPermit(granted=True, at=2.0))
+    taken = [running.permits.take("main", SOME) for _ in range(4)]
+    assert [permit.at for permit in taken] == [1.0, None, None, 2.0]
+
+
+def test_calls_that_are_free_need_a_permit_after_their_time(run: Make) -> None:
+    running = run(ModelPermit(granted=True, at=1.0, free_s=10, free_calls=2, free_tokens=10_000))
+    running.permits.take("main", SOME)
+    running.clock.sleep(11)
+    assert running.permits.take("main", SOME).at == 1.0
+
+
+def test_headers_that_name_a_limit_are_reported_at_once(run: Make) -> None:
+    running = run(UNLIMITED, limited=False)
+    running.calls(headers=LIMITED)
+    wait_until(lambda: bool(running.desk.reports))
+    assert running.desk.reports[0].rates == (Rate(kind="requests", limit=60, remaining=0),)
+    assert running.desk.reports[0].used == SOME
+
+
+def test_after_a_refusal_the_next_call_needs_a_permit_and_the_report_comes_first(run: Make) -> None:
+    running = run(UNLIMITED, UNLIMITED, UNLIMITED, ModelPermit(granted=True, at=7.0, wait_s=1.0), limited=False)
+    running.calls()
+    assert running.permits.take("main", SOME).refused({}, 30.0)
+    running.permits.take("main", SOME)
+    wait_until(lambda: bool(running.desk.reports))
+    refusal = next(report for report in running.desk.reports if report.refused)
+    assert refusal.retry_after_s == 30.0
+    assert any(request.expected is not None for request in running.desk.requests)
+
+
+@pytest.mark.parametrize("pause", [1e300, float("inf"), 0.0])
+def test_an_odd_wish_for_a_pause_is_bounded(run: Make, pause: float) -> None:
+    running = run(ModelPermit(granted=True))
+    running.permits.take("main", SOME).refused({}, pause)
+    wait_until(lambda: bool(running.desk.reports))
+    assert running.desk.reports[0].retry_after_s == min(pause, 900.0)
+
+
+def test_a_refusal_that_only_names_resets_is_reported_with_the_pause_until_then(run: Make) -> None:
+    running = run(ModelPermit(granted=True))
+    running.permits.take("main", SOME).refused({**LIMITED, "x-ratelimit-reset-requests": "7s"}, None)
+    wait_until(lambda: bool(running.desk.reports))
+    assert running.desk.reports[0].retry_after_s == 7.0
+
+
+def test_an_earlier_control_plane_is_asked_once_and_calls_are_made_as_before(run: Make) -> None:
+    running = run(NotFound("no such route", code="E-HTTP-404"))
+    assert [running.calls() for _ in range(3)] == [0.0] * 3
+    assert not running.permits.take("main", SOME).refused({}, 1.0)
+    assert len(running.desk.requests) == 1
+
+
+@pytest.mark.parametrize("error", [Unreachable("away", code="E-NO-SERVER"), FleetFault("a bug", code="E-HTTP-500")])
+def test_without_an_answer_calls_continue_at_the_last_known_rate(run: Make, error: FleetError) -> None:
+    running = run(ModelPermit(granted=True, at=1.0, share=10.0), error)
+    running.calls()
+    wait_until(lambda: len(running.desk.requests) >= 2)
+    assert [running.calls() for _ in range(2)] == pytest.approx([6.0, 6.0])
+    assert not running.permits.take("main", SOME).refused({}, 1.0)
+
+
+def test_without_any_answer_calls_are_made_at_once(run: Make) -> None:
+    running = run(Unreachable("away", code="E-NO-SERVER"))
+    assert [running.calls() for _ in range(3)] == [0.0] * 3
+
+
+def test_reports_are_kept_until_the_control_plane_answers_again(run: Make) -> None:
+    running = run(Unreachable("away", code="E-NO-SERVER"), ModelPermit(granted=True))
+    running.calls()
+    running.clock.sleep(20)
+    running.calls()
+    wait_until(lambda: len(running.desk.requests) >= 2)
+    assert len(running.desk.requests[1].reports) == 1
+    assert running.desk.requests[1].reports[0].age_s == pytest.approx(20)
