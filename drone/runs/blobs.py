@@ -125,7 +125,12 @@ class RunApi:
         """Ask for permission to call the model. Raises Unreachable soon, so that a call does not wait long for it."""
         content, headers = request.model_dump_json(), {"Content-Type": "application/json"}
         answer = self._send("POST", f"{self._run}/model-permit", content=content, headers=headers, timeout=_PERMIT_WAIT)
-        return ModelPermit.model_validate_json(answer.content)
+        try:
+            return ModelPermit.model_validate_json(answer.content)
+        except ValueError as error:
+            raise Unreachable(
+                "the control plane does not answer", code="E-NO-SERVER", why="its answer is not a permit"
+            ) from error
 
     def close(self) -> None:
         self._http.close()

@@ -29,6 +29,7 @@ from shared.blobs import digest
 from shared.control import ControlMessage
 from shared.envelope import Binding, key_id, new_private_key, open_envelope, public_key, seal
 from shared.events import Beat, Delta, Event, Hello, RunEnded
+from shared.rates import UNLIMITED
 from shared.registration import Credentials
 from shared.work_order import WorkOrder
 from tests.support import wait_until
@@ -70,6 +71,15 @@ class BlobServer:
         self.stop()
 
 
+def _posted(server: BlobServer, path: str) -> tuple[int, bytes]:
+    """The answer to a request for a permit to call the model, or to push."""
+    if path.endswith("/model-permit"):
+        return 200, UNLIMITED.model_dump_json().encode()
+    status = server.grants.get(path.split("/")[-2], 200)
+    granted = {"granted": True, "expires_in": 60, "known": None}
+    return status, json.dumps(granted if status == 200 else {"detail": "no", "code": "E-GRANT"}).encode()
+
+
 def _exchange(server: BlobServer) -> type[BaseHTTPRequestHandler]:
     class Exchange(BaseHTTPRequestHandler):
         """One request."""
@@ -91,9 +101,7 @@ def _exchange(server: BlobServer) -> type[BaseHTTPRequestHandler]:
             self._answer(404 if content is None else 200, content or b"")
 
         def do_POST(self) -> None:
-            status = server.grants.get(self.path.split("/")[-2], 200)
-            granted = {"granted": True, "expires_in": 60, "known": None}
-            self._answer(status, json.dumps(granted if status == 200 else {"detail": "no", "code": "E-GRANT"}).encode())
+            self._answer(*_posted(server, self.path))
 
         def _answer(self, status: int, content: bytes) -> None:
             server.seen += 1
