@@ -59,7 +59,7 @@ def approve(
         bool, typer.Option("--always", help="Also allow the same command in later orders of the session.")
     ] = False,
     raise_usd: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--raise", metavar="USD", help="For an order at its cost limit: raise it by USD (default: the limit again)."
         ),

@@ -20,9 +20,9 @@ from drone.model.errors import (
     may_be_charged,
     sentence,
 )
+from drone.model.expected_tokens import ExpectedTokens, tokens_of
 from drone.model.litellm_import import Client
 from drone.model.metering import Meter, MeteredCall, Unmetered
-from drone.model.expected_tokens import ExpectedTokens, tokens_of
 from drone.model.permits import Permit, Permits, Unrestricted
 from drone.model.retries import may_pass, retry_delay
 from drone.model.retry_after import headers_of
@@ -157,7 +157,11 @@ class LiteLLMModel:
         )
 
     def _ask(
-        self, way: Route, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta
+        self,
+        way: Route,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        on_delta: OnDelta,
         metered: MeteredCall,
     ) -> tuple[ModelResponse, Mapping[str, Any]]:
         """Make one call, and return the answer with its headers.
