@@ -122,12 +122,12 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     clock = SystemClock()
     redactor = know(_secrets(job, environ))
     recorder = JournalRecorder(writer, link, redactor)
+    home = DroneHome(job.home)
+    directory = RunDirectory(home.run_dir(job.run_id))
     api = RunApi(
         job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls), job.ca_file
     )
-    uploads = Uploads(api, redactor)
-    home = DroneHome(job.home)
-    directory = RunDirectory(home.run_dir(job.run_id))
+    uploads, purse = Uploads(api, redactor), _purse(order, api, directory)
     owner = f"{job.boot_id}.{job.run_id}"
     sandbox = _sandbox(job, environ, owner)
     context = RunContext(
@@ -146,7 +146,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
             say=partial(recorder.doing, waits_for="provider"),
         ),
         log_dir=directory.logs,
-        make_model=partial(_metered_model, job, environ, (api, _purse(order, api, directory))),
+        make_model=partial(_metered_model, job, environ, (api, purse)),
         check_url=partial(_check_url, job),
         check_order=job.policy.check_order,
         end_processes=partial(_end_processes, sandbox),
@@ -164,6 +164,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     finally:
         close_all()  # a delivery, after the processes were ended, may have opened it again
     uploads.finish(LOG_SECONDS)
+    purse.close()
     api.close()
 
 

@@ -25,6 +25,8 @@ IDLE_SECONDS = 30.0
 """Without a call: then the run gives back what it holds, since a command may take hours and others may wait."""
 BLOCK_USD = 0.05
 """Requested for the calls to come, if they may cost less: cheap calls share one request."""
+CLOSE_SECONDS = 5.0
+"""For a request that is under way when the run has ended."""
 LEAST_USD = 1e-9
 """Smaller rests are rounding errors of sums."""
 UNANSWERED_SECONDS = 2.0
@@ -85,6 +87,7 @@ class Purse:
         self._bounded = money.bounded
         self._prices = money.prices
         self._requested = 0
+        self._closed = False
         self._coming: Need | None = None
         self._last: Need | None = None
         self._thread: threading.Thread | None = None
@@ -146,6 +149,14 @@ class Purse:
             self._spent += cost
             self._keep()
 
+    def close(self) -> None:
+        """Stop requesting money ahead. A request that is under way gets some seconds."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+        if self._thread is not None:
+            self._thread.join(CLOSE_SECONDS)
+
     def _within_limit(self, need: Need) -> Need:
         if not self._limit:
             return need
@@ -178,7 +189,9 @@ class Purse:
         """Request money ahead, and give back what is not used, in a thread of its own."""
         while (account := self._account) is not None:
             with self._lock:
-                self._lock.wait_for(lambda: self._coming is not None, IDLE_SECONDS)
+                self._lock.wait_for(lambda: self._coming is not None or self._closed, IDLE_SECONDS)
+                if self._closed:
+                    return
                 need, self._coming = self._coming, None
                 idle = need is None and not self._in_flight and self._granted > self._spent
             try:

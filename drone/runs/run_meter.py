@@ -54,6 +54,7 @@ class RunMeter:
         pricing = self._pricing(provider.model)
         size = self._bound.size(messages, tools)
         call = _Call(self, provider, messages, pricing)
+        call.most_input = size.bound
         if not pricing.is_known:
             self._purse.check_unpriced(provider.model, self._pause)
             call.max_tokens = output_limit(provider, size.estimate)
@@ -108,12 +109,14 @@ class _Call:
         self._pricing = pricing
         self.reserved = 0.0
         self.max_tokens: int | None = None
+        self.most_input = 0
 
     def answered(self, reported: Any) -> Usage:
         usage = self._pricing.usage(reported)
         if self._pricing.is_known:
             usage = self._bounded(usage, missing=reported is None)
-        self._meter.learned(self._messages, usage)
+        if usage.input_tokens <= self.most_input:
+            self._meter.learned(self._messages, usage)
         self._meter.settled(self.reserved, usage.cost_usd or 0.0)
         return usage
 

@@ -1,0 +1,239 @@
+"""What model calls cost: as reported, at most their reservation, and all of it where nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from drone.agent.in_memory import KeptEvents, QuietControls
+from drone.agent.values import ModelCallFailed
+from drone.model.litellm_model import LiteLLMModel
+from drone.model.output_limit import output_limit
+from drone.model.prices import pricing_of
+from drone.model.prompt_bound import PromptBound
+from drone.model.scripted.server import ScriptedServer
+from drone.runs.purse import MoneyUsedUp, Purse
+from drone.runs.run_meter import RunMeter
+from shared.budgets import ModelPrice, Money
+from shared.clock import SystemClock
+from shared.errors import Interrupted
+from shared.events import ChargeStep, CommentStep, Usage
+from shared.messages import Message
+from shared.work_order import Limits, OrderProvider
+
+LISTED = "openai/gpt-4o-mini"
+INPUT, OUTPUT = 0.15e-6, 0.60e-6
+QUESTION = (Message(role="system", content="Rules."), Message(role="user", content="Do it."))
+
+
+@dataclass
+class Metered:
+    """A model at a scripted endpoint, with the purse that pays for it."""
+
+    server: ScriptedServer
+    limit: float = 0.0
+    model_name: str = LISTED
+    prices: tuple[ModelPrice, ...] = ()
+    params: dict[str, Any] | None = None
+    fallbacks: tuple[OrderProvider, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.recorder, controls, clock = KeptEvents(), QuietControls(), SystemClock()
+        provider = OrderProvider(
+            name="scripted",
+            model=self.model_name,
+            api_base=self.server.url,
+            params=self.params or {},
+            fallbacks=self.fallbacks,
+        )
+        self.purse = Purse(self.limit, 0.0, None, Money(prices=self.prices))
+        meter = RunMeter(self.purse, self.recorder, controls, clock)
+        limits = Limits(base_delay=0, max_retries=1)
+        self.model = LiteLLMModel(provider, None, limits, self.recorder, clock, controls, meter=meter)
+
+    def ask(self, *messages: Message, on_delta: Any = lambda *_: None) -> Usage:
+        return self.model.answer(messages or QUESTION, (), on_delta).usage
+
+    def recorded(self, kind: type[Any]) -> list[Any]:
+        return [body for body in self.recorder.bodies if isinstance(body, kind)]
+
+
+@contextmanager
+def metered(*replies: dict[str, Any], count: Any = None, **options: Any) -> Iterator[Metered]:
+    with ScriptedServer(list(replies), **({"count": count} if count else {})) as server:
+        asking = Metered(server, **options)
+        try:
+            yield asking
+        finally:
+            asking.model.close()
+
+
+def test_an_answer_costs_what_the_endpoint_reports() -> None:
+    with metered({"text": "Done."}) as asking:
+        usage = asking.ask()
+    assert usage.cost_usd == pytest.approx(usage.input_tokens * INPUT + usage.output_tokens * OUTPUT)
+    assert asking.purse.spent == pytest.approx(usage.cost_usd)
+
+
+def test_an_answer_without_usage_counts_with_all_it_may_have_cost() -> None:
+    with metered({"text": "Done.", "usage": None}) as asking:
+        usage = asking.ask()
+    assert usage.cost_usd is not None
+    assert usage.cost_usd >= 16_384 * OUTPUT
+    assert asking.purse.spent == usage.cost_usd
+    assert "reports no usage" in asking.recorded(CommentStep)[0].text
+
+
+def test_absurd_usage_counts_at_most_with_what_was_reserved() -> None:
+    with metered({"text": "Done.", "repeat": True}, count=lambda _: 2**31) as asking:
+        costs = [asking.ask().cost_usd for _ in range(2)]
+    assert all(cost is not None and cost < 0.02 for cost in costs)
+    assert len(asking.recorded(CommentStep)) == 1
+    assert "more tokens than the request allowed" in asking.recorded(CommentStep)[0].text
+
+
+def test_an_answer_that_breaks_off_is_charged_in_full_and_its_retry_again() -> None:
+    with metered({"text": "Done and done.", "fail": [{"text": "Hal", "cut_after": 2}]}) as asking:
+        usage = asking.ask()
+    (broken,) = asking.recorded(ChargeStep)
+    assert broken.about == "broken_off"
+    assert broken.usage.cost_usd >= 16_384 * OUTPUT
+    assert asking.purse.spent == pytest.approx(broken.usage.cost_usd + (usage.cost_usd or 0))
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 503])
+def test_a_refused_call_costs_nothing(status: int) -> None:
+    refused = {"text": "", "status": status, "error": "no", "repeat": True}
+    with metered(refused) as asking, pytest.raises(ModelCallFailed):
+        asking.ask()
+    assert asking.purse.spent == 0
+    assert asking.recorded(ChargeStep) == []
+
+
+def test_an_endpoint_that_cannot_be_reached_costs_nothing() -> None:
+    with metered({"text": "Done."}) as asking:
+        asking.server.stop()
+        with pytest.raises(ModelCallFailed):
+            asking.ask()
+        asking.server.start = lambda: asking.server  # stopped already
+    assert asking.purse.spent == 0
+
+
+def test_an_answer_that_a_person_interrupts_is_charged_in_full() -> None:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    with metered({"text": "Done and done."}) as asking, pytest.raises(Interrupted):
+        asking.ask(on_delta=interrupt)
+    assert len(asking.recorded(ChargeStep)) == 1
+    assert asking.purse.spent >= 16_384 * OUTPUT
+
+
+def test_near_the_limit_answers_get_shorter_and_then_no_call_is_made() -> None:
+    with metered({"text": "Done.", "repeat": True}, limit=0.004) as asking:
+        asking.ask()
+        (short,) = (body["max_tokens"] for body in asking.server.requests)
+        assert 1_024 <= short < 0.004 / OUTPUT
+        asking.purse.settle(0.0, 0.0035)
+        with pytest.raises(MoneyUsedUp):
+            asking.ask()
+        assert len(asking.server.requests) == 1
+
+
+def test_a_price_that_is_set_replaces_the_list_with_cache_prices_and_discount() -> None:
+    own = ModelPrice(model=LISTED, input=1e-6, output=2e-6, cache_read=1e-7, discount=50)
+    with metered({"text": "Done."}, prices=(own,)) as asking:
+        usage = asking.ask()
+    assert usage.cost_usd == pytest.approx((usage.input_tokens * 1e-6 + usage.output_tokens * 2e-6) / 2)
+
+
+def test_a_discount_alone_applies_to_the_list() -> None:
+    with metered({"text": "Done."}, prices=(ModelPrice(model=LISTED, discount=10),)) as asking:
+        usage = asking.ask()
+    assert usage.cost_usd == pytest.approx(0.9 * (usage.input_tokens * INPUT + usage.output_tokens * OUTPUT))
+
+
+def test_a_model_without_a_price_is_called_without_max_tokens_and_its_cost_is_unknown() -> None:
+    with metered({"text": "Done."}, model_name="openai/own-model") as asking:
+        assert asking.ask().cost_usd is None
+        assert "max_tokens" not in asking.server.requests[0]
+
+
+def test_a_providers_own_limit_of_an_answer_is_kept() -> None:
+    with metered({"text": "Done."}, params={"max_tokens": 300}) as asking:
+        asking.ask()
+        assert asking.server.requests[0]["max_tokens"] == 300
+
+
+def test_a_fallback_is_charged_at_its_own_price() -> None:
+    with ScriptedServer([{"text": "Done."}]) as second:
+        fallback = OrderProvider(name="second", model="openai/gpt-4o", api_base=second.url)
+        with metered({"text": "", "status": 401, "error": "no"}, fallbacks=(fallback,)) as asking:
+            usage = asking.ask()
+    assert usage.cost_usd == pytest.approx(usage.input_tokens * 2.5e-6 + usage.output_tokens * 10e-6)
+
+
+# --- bounds ----------------------------------------------------------------------------------
+
+
+def test_a_longer_question_is_bounded_by_what_was_counted_and_the_bytes_since() -> None:
+    bound = PromptBound()
+    first = [Message(role="user", content="x" * 9_000)]
+    assert bound.size(first, ()).bound >= 9_000
+    bound.learned(first, 2_000)
+    longer = [*first, Message(role="user", content="ü" * 50)]
+    assert 2_000 + 100 <= bound.size(longer, ()).bound < 2_300
+
+
+def test_another_conversation_is_not_bounded_by_what_was_counted_in_this_one() -> None:
+    bound = PromptBound()
+    bound.learned([Message(role="user", content="x" * 9_000)], 10)
+    assert bound.size([Message(role="user", content="x" * 9_000)], ()).bound >= 9_000
+
+
+def test_a_conversation_that_was_cut_is_still_bounded_by_its_common_beginning() -> None:
+    bound = PromptBound()
+    system, one = Message(role="system", content="r" * 900), Message(role="user", content="x" * 900)
+    bound.learned([system, one, Message(role="user", content="reminder")], 700)
+    assert 700 <= bound.size([system, one], ()).bound < 1_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "prompt", "most"),
+    [
+        ({"model": "anthropic/claude-sonnet-4-5"}, 1_000, 32_000),
+        ({"model": LISTED}, 1_000, 16_384),
+        ({"model": LISTED}, 127_500, 1_024),
+        ({"model": "openai/own-model", "context_window": 8_000}, 6_000, 2_000),
+        ({"model": LISTED, "params": {"max_tokens": 64_000}}, 1_000, 64_000),
+    ],
+)
+def test_an_answer_may_be_as_long_as_the_model_the_window_and_the_usual_allow(
+    fields: dict[str, Any], prompt: int, most: int
+) -> None:
+    assert output_limit(OrderProvider(name="x", **fields), prompt, counted=True) == most
+
+
+def test_the_worst_case_uses_the_rates_of_long_prompts_only_for_them() -> None:
+    pricing = pricing_of("gemini/gemini-2.5-pro")
+    assert pricing.most(100_000, 0) == pytest.approx(100_000 * 1.25e-6)
+    assert pricing.most(300_000, 1_000) == pytest.approx(300_000 * 2.5e-6 + 1_000 * 15e-6)
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro"])
+def test_no_reported_usage_within_the_bounds_costs_more_than_the_worst_case(model: str) -> None:
+    pricing = pricing_of(model)
+    for asked in (0, 1, 10_000, 199_999, 200_001, 900_000):
+        for answered in (0, 1, 1_024, 32_000):
+            assert pricing.most(asked, answered) >= (pricing_cost(model, asked, answered) - 1e-12)
+
+
+def pricing_cost(model: str, asked: int, answered: int) -> float:
+    """What litellm itself computes."""
+    from drone.model.litellm_import import litellm
+
+    return float(sum(litellm().cost_per_token(model=model, prompt_tokens=asked, completion_tokens=answered)))
