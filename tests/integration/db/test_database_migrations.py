@@ -18,6 +18,7 @@ from control_plane.db.base import Row
 from control_plane.db.engine import Database
 from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
+from control_plane.db.spending import Budget, SpendingBlock
 from control_plane.db.types import UtcDateTime
 from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
@@ -86,6 +87,7 @@ def test_rows_of_the_first_revision_are_all_there_and_readable_after_the_upgrade
             # Not the table itself, whose defaults would name columns of later revisions.
             bare = light_table(table.name, *(light_column(name, table.columns[name].type) for name in values))
             db.execute(bare.insert().values(values))
+        db.execute(text("UPDATE projects SET removed_at = NULL"))
     counted = {name: count(database, name) for name in old}
 
     assert apply_migrations(empty_database_url) == REVISIONS[1:]
@@ -93,8 +95,12 @@ def test_rows_of_the_first_revision_are_all_there_and_readable_after_the_upgrade
     mappers = [mapper for mapper in Row.registry.mappers if mapper.local_table in old_tables(old)]
     with database.read() as db:
         read = [db.scalars(select(mapper.class_)).all() for mapper in mappers]
+        blocks = db.execute(select(SpendingBlock.run_id, SpendingBlock.spent_nusd, SpendingBlock.closed_at)).all()
+        budgets = db.scalars(select(Budget)).all()
     database.dispose()
     assert all(read)
+    assert [tuple(row) for row in blocks] == [("7", 7_000_000_000, datetime(2026, 11, 22, tzinfo=UTC))]
+    assert [(each.kind, each.target_id, each.limit_nusd) for each in budgets] == [("project", "7", 7_000_000_000)]
 
 
 def tables(inspector: Inspector) -> list[str]:

@@ -1,6 +1,7 @@
 """Money: budgets with their periods, the blocks reserved for runs, prices, and the limits of providers.
 
-The daily budget of a project, which was only stored, becomes a budget.
+The daily budget of a project, which was only stored, becomes a budget. What runs cost before becomes their blocks, so
+that the ledger agrees with the runs.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def upgrade() -> None:
     for name in ("rpm", "tpm"):
         op.add_column("providers", sa.Column(name, sa.Integer, nullable=False, server_default="0"))
     _keep_project_budgets()
+    _keep_costs()
 
 
 def _budgets() -> None:
@@ -172,6 +174,28 @@ def _keep_project_budgets() -> None:
             "created_at": sa.func.current_timestamp(),
         }
         connection.execute(budgets.insert().values(**row))
+
+
+def _keep_costs() -> None:
+    """Each run that has cost something gets a block on the day on which it began. Active runs get more blocks."""
+    runs = sa.table(
+        "runs",
+        *(sa.column(name) for name in ("id", "organization_id", "order_id", "drone_id", "started_at", "cost_usd")),
+    )
+    of_order = ("project_id", "session_id", "agent_id", "user_id", "model")
+    orders = sa.table("orders", *(sa.column(name) for name in ("id", *of_order)))
+    blocks: dict[str, sa.ColumnElement[object]] = {
+        "run_id": runs.c.id,
+        **{name: runs.c[name] for name in ("organization_id", "order_id", "drone_id")},
+        **{name: orders.c[name] for name in of_order},
+        "granted_at": runs.c.started_at,
+        "granted_nusd": sa.literal_column("0"),
+        "spent_nusd": sa.cast(sa.func.round(runs.c.cost_usd * NANODOLLARS), sa.BigInteger),
+        "closed_at": runs.c.started_at,
+    }
+    spent = sa.select(*blocks.values()).join(orders, orders.c.id == runs.c.order_id).where(runs.c.cost_usd > 0)
+    table = sa.table("spending_blocks", *(sa.column(name) for name in blocks))
+    op.execute(table.insert().from_select(list(blocks), spent.order_by(runs.c.started_at, runs.c.id)))
 
 
 def downgrade() -> None:
