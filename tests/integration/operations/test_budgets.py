@@ -268,6 +268,8 @@ def test_each_organization_has_its_own_budget_for_a_user_of_both(core: Core, adm
     assert not reserve(core, run, 1.5).short
     spend(core, run, 1.5)
     assert [budgets.list_(core, each)[0].spent_usd for each in (admin, payments)] == [0, 1.5]
+    recount_young(core)
+    assert [budgets.list_(core, each)[0].spent_usd for each in (admin, payments)] == [0, 1.5]
 
 
 # --- removing --------------------------------------------------------------------------------
