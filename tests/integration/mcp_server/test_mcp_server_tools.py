@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import orders, schedules, tasks
+from control_plane.declarations import budgets, orders, prices, schedules, tasks
+from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.prices import PriceRequest
 from control_plane.declarations.schedules import ScheduleRequest
 from control_plane.declarations.task_documents import TaskRequest
 from shared.events import Delivered
@@ -119,13 +121,18 @@ def about_automation(api: Api, client: Connected) -> None:
     assert client.refused("list_webhook_deliveries", name="nowhere")["status"] == 404
 
 
-def about_the_rest(client: Connected) -> None:
+def about_the_rest(api: Api, client: Connected) -> None:
     """What work runs on."""
     assert client.get("drain_drone", name="mila")["draining"]
     assert not client.get("resume_drone", name="mila")["draining"]
     assert "mila" in [each["name"] for each in client.get("list_drones")]
     assert [each["slug"] for each in client.get("list_projects")] == ["demo"]
     assert [each["name"] for each in client.get("list_providers")] == ["scripted"]
+    api.client.call(budgets.SET, BudgetRequest(usd=5, per="day"), kind="project", name="demo")
+    assert [each["left_usd"] for each in client.get("list_budgets")] == [5]
+    api.client.call(prices.SET, PriceRequest(discount_percent=5), model="openai/scripted")
+    assert [each["model"] for each in client.get("list_prices")] == ["openai/scripted"]
+    assert client.get("list_costs", by="project", until="2000-01-01") == []
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -139,7 +146,7 @@ def test_every_tool_does_what_it_says(api: Api, way: str, tmp_path: Path) -> Non
         about_orders(api, mila, client)
         about_sessions(mila, client)
         about_automation(api, client)
-        about_the_rest(client)
+        about_the_rest(api, client)
 
         assert client.called == {tool.name for tool in client.list()}
 
@@ -197,6 +204,9 @@ BAD: dict[str, tuple[Doc, str]] = {
     "list_webhooks": ({"name": "nightly"}, "E-REQUEST"),
     "list_audit_records": ({"since": "yesterday"}, "E-REQUEST"),
     "list_webhook_deliveries": ({"name": "nowhere"}, "E-WEBHOOK-404"),
+    "list_budgets": ({"organization": ""}, "E-ORGANIZATION-404"),
+    "list_prices": ({"organization": ""}, "E-ORGANIZATION-404"),
+    "list_costs": ({"since": "yesterday"}, "E-TIME"),
     "list_providers": ({"organization": ""}, "E-ORGANIZATION-404"),
 }
 
