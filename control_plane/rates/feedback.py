@@ -81,6 +81,7 @@ def _refused(state: GroupState, model: ModelState, report: CallReport, times: tu
     began, now = times
     same_storm = model.refused_at > 0 and began <= model.refused_at + STORM
     was_spread = now < state.spread_until
+    lowest = model.proven if model.growths else LEAST
     state.refusals += not same_storm
     model.refused_at, model.growths = now, 0
     state.spread_until = now + SPREAD
@@ -89,19 +90,19 @@ def _refused(state: GroupState, model: ModelState, report: CallReport, times: tu
     pause = backoff if asked is None else min(asked if state.refusals < 3 else max(asked, backoff), LONGEST_PAUSE)
     state.paused_until = max(state.paused_until, now + pause)
     if not same_storm:
-        _learn(state, model, was_spread=was_spread)
+        _learn(state, model, lowest, was_spread=was_spread)
 
 
-def _learn(state: GroupState, model: ModelState, *, was_spread: bool) -> None:
-    """Set the learned limit after a refusal."""
+def _learn(state: GroupState, model: ModelState, lowest: float, *, was_spread: bool) -> None:
+    """Set the learned limit after a refusal. `lowest`: what was not refused before the limit was last raised."""
     known, passed = _known_limit(state, model), _got_through(model)
     if known is None:
         model.learned = max(passed, LEAST)
     elif state.refusals > 1:
         # Nothing was accepted in between: the limit is lower than before.
-        model.learned, model.proven = max(min(passed, known), LEAST), 0.0
+        model.learned = max(min(passed, known), LEAST)
     elif model.learned and was_spread:
-        model.learned = max(min(max(passed, model.proven), known), LEAST)
+        model.learned = max(min(max(passed, lowest), known), LEAST)
     elif was_spread and passed < 0.9 * known:
         model.learned = max(passed, known / 2, LEAST)
 

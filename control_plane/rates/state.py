@@ -27,7 +27,7 @@ class ModelState(BaseModel):
     learned: float = 0.0
     """Requests per minute, from refusals; 0: none was refused."""
     proven: float = 0.0
-    """What the learned limit was before it was last raised."""
+    """The learned limit before it was last raised."""
     refused_at: float = 0.0
     grown_at: float = 0.0
     growths: int = 0
