@@ -18,6 +18,8 @@ FEWEST_IN_PART = 2
 GRAIN = 0.25
 """Calls of the same quarter of a second are counted together, as if all were made with the last of them."""
 KEPT = 90.0
+FUTURE = 5.0
+"""Seconds. A later time was written before the clock was set back; without this bound, it would stop all calls."""
 
 Amounts = tuple[float, float, float, float]
 """One number for each of KINDS."""
@@ -53,7 +55,8 @@ def add(log: list[Entry], at: float, amounts: Sequence[float]) -> None:
 
 
 def forget(log: list[Entry], now: float) -> None:
-    """Remove the calls that no longer matter."""
+    """Remove the calls that no longer matter, and those that were not made yet by this clock."""
+    del log[bisect_right(log, now + FUTURE, key=lambda entry: entry[0]) :]
     del log[: bisect_right(log, now - KEPT, key=lambda entry: entry[0])]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from control_plane.rates.call_log import Amounts, Entry, Limits, forget
-from shared.rates import Kind
+from control_plane.rates.call_log import FUTURE, Amounts, Entry, Limits, forget
+from shared.rates import LONGEST_PAUSE, Kind
 
 HEADERS_LAST = 900.0
 """Seconds for which a limit from headers applies if no answer repeats it."""
@@ -97,10 +97,14 @@ class GroupState(BaseModel):
         return found
 
     def forget_old(self, now: float) -> None:
-        """Remove all that no longer matters, so that the state stays small."""
+        """Remove all that no longer matters, so that the state stays small, and what a clock that was ahead left."""
+        if self.paused_until > now + LONGEST_PAUSE:
+            self.paused_until = 0.0
+        self.waiting = {run: each for run, each in self.waiting.items() if each.since <= now + FUTURE}
         forget(self.log, now)
         for model in self.models.values():
             forget(model.log, now)
+            model.refused_at, model.grown_at = min(model.refused_at, now), min(model.grown_at, now)
             model.limits = {k: v for k, v in model.limits.items() if now - v[1] < HEADERS_LAST}
             model.elsewhere = {k: v for k, v in model.elsewhere.items() if now < v[1]}
             if now - max(model.refused_at, model.grown_at) > LEARNED_LASTS:

@@ -248,3 +248,13 @@ def test_reports_with_odd_values_break_nothing(report: CallReport) -> None:
     ask(state, asker(rpm=60), expected=None, reports=(report,) * 5)
     stored = GroupState.model_validate_json(state.model_dump_json())
     assert ask(stored, asker(rpm=60), T0 + 1000).granted
+
+
+def test_a_clock_that_is_set_back_stops_no_call() -> None:
+    state = used_up(rpm=60)
+    ask(state, asker(rpm=60), T0 + 1, expected=None, reports=(refused(20.0),))
+    assert ask(state, asker(rpm=60), T0 - 3600).granted
+
+
+def test_a_clock_that_is_set_forward_frees_what_was_used() -> None:
+    assert ask(used_up(rpm=60), asker(rpm=60), T0 + 3600).granted
