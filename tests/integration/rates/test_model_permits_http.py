@@ -11,7 +11,11 @@ from control_plane.core import AuthenticatedDrone
 from control_plane.declarations import providers
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations.runs.model_permits import permit_call
+from drone.runs.blobs import RunApi
+from shared.clock import SystemClock
+from shared.errors import Unreachable
 from shared.rates import UNLIMITED, PermitRequest, Tokens
+from tests.support.endpoints import Endpoint, Said
 from tests.support.fleet import Api, PlayedRun
 
 ASK: dict[str, Any] = {"provider": "limited", "expected": {"input_tokens": 10}}
@@ -138,3 +142,12 @@ def test_an_order_with_a_higher_priority_goes_first(work: Api) -> None:
     identity = AuthenticatedDrone(urgent.drone.id, "", "urgent")
     answer = permit_call(core, identity, urgent.id, PermitRequest(provider="limited", expected=Tokens(input_tokens=1)))
     assert (answer.granted, answer.position, answer.urgent, answer.waiting) == (False, 1, 0, 4)
+
+
+@pytest.mark.parametrize("body", [b"<html>Welcome</html>", b"", {"granted": "perhaps"}])
+def test_an_answer_that_is_no_permit_counts_as_none(body: Any) -> None:
+    with Endpoint(Said(body)) as proxy:
+        api = RunApi(proxy.url, "token", "0" * 12, SystemClock(), lambda: 0.0)
+        with pytest.raises(Unreachable):
+            api.permit(PermitRequest(provider="main"))
+        api.close()
