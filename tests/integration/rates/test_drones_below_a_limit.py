@@ -1,6 +1,6 @@
 """Eight drones that ask one endpoint through a real control plane: they use its limit, and are seldom refused.
 
-`make long ARGS="-k below_a_limit"` repeats the table of docs/rate-limits.md; `RATE_LIMITS_TABLE=FILE` keeps its rows.
+The long form repeats the table of docs/rate-limits.md; `RATE_LIMITS_TABLE=FILE` keeps its rows.
 """
 
 from __future__ import annotations
