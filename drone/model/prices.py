@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from drone.model.litellm_import import litellm
@@ -34,7 +35,7 @@ class Pricing:
     known: dict[str, Any] = field(default_factory=dict)
     """LiteLLM's entry."""
 
-    @property
+    @cached_property
     def is_known(self) -> bool:
         return self._is_set or _listed_cost(self.model, prompt_tokens=1, completion_tokens=1) is not None
 
@@ -61,9 +62,11 @@ class Pricing:
             asked = max(self.own.input or 0.0, self.own.cache_write or 0.0) * input_tokens
             return self._discounted(asked + (self.own.output or 0.0) * output_tokens)
         rates = self._rate(_INPUT, input_tokens) * input_tokens + self._rate(_OUTPUT, input_tokens) * output_tokens
-        # Some models are charged by other units: litellm's own computation knows them.
-        cost = _listed_cost(self.model, prompt_tokens=input_tokens, completion_tokens=output_tokens) or 0.0
-        return self._discounted(max(rates, cost))
+        if not self.known.get("input_cost_per_token") and self.is_known:
+            # Some models are charged by other units, which litellm's own computation knows; it takes longer.
+            cost = _listed_cost(self.model, prompt_tokens=input_tokens, completion_tokens=output_tokens) or 0.0
+            rates = max(rates, cost)
+        return self._discounted(rates)
 
     @property
     def price(self) -> ModelPrice:
@@ -110,11 +113,14 @@ class Pricing:
     def _rate(self, names: tuple[str, ...], input_tokens: int) -> float:
         """The highest of these rates, and of those that apply only to longer prompts if this is one."""
         rates = [self.known.get(name) for name in names]
-        for name, value in self.known.items():
-            longer = _LONGER.fullmatch(name)
-            if longer and longer["rate"] in names and input_tokens > 1000 * int(longer["thousands"]):
-                rates.append(value)
+        rates += [rate for name, tokens, rate in self._longer if name in names and input_tokens > tokens]
         return max((rate for rate in rates if isinstance(rate, int | float)), default=0.0)
+
+    @cached_property
+    def _longer(self) -> list[tuple[str, int, Any]]:
+        """The rates that apply to longer prompts: the name of the usual one, tokens, and the rate."""
+        found = ((_LONGER.fullmatch(name), rate) for name, rate in self.known.items())
+        return [(each["rate"], 1000 * int(each["thousands"]), rate) for each, rate in found if each]
 
 
 def pricing_of(model: str, own: Iterable[ModelPrice] = ()) -> Pricing:
