@@ -6,23 +6,17 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from control_plane.spending.accounts import Account
-from control_plane.spending.amounts import dollars
+from control_plane.spending.figures import in_dollars
 from control_plane.spending.periods import end_of
 
 _PER = {"day": "per day", "month": "per month", "total": "in total"}
 
 
-def amount(nusd: int) -> str:
-    """`$0.42`; amounts below ten cents with four digits."""
-    usd = dollars(nusd)
-    return f"${usd:.2f}" if abs(usd) >= 0.1 or not usd else f"${usd:.4f}"
-
-
 def said_short(name: str, account: Account, now: datetime) -> str:
     """Which budget has too little left, how much it has, and what would change that."""
     budget = account.budget
-    limit = f"{amount(budget.limit_nusd)} {_PER[budget.per]}"
-    used = f"{amount(account.spent)} spent, {amount(account.reserved)} reserved for running calls"
+    limit = f"{in_dollars(budget.limit_nusd)} {_PER[budget.per]}"
+    used = f"{in_dollars(account.spent)} spent, {in_dollars(account.reserved)} reserved for running calls"
     renewed = end_of(budget.per, budget.zone, now)
     again = "" if renewed is None else f" It begins again at {_time(renewed, budget.zone)}."
     command = f"fleet budget set {budget.kind} {name} USD --per {budget.per}"

@@ -14,6 +14,7 @@ from shared.events import (
     ApprovalStep,
     AssistantStep,
     Body,
+    ChargeStep,
     CheckpointStep,
     ChildStep,
     CommentStep,
@@ -204,6 +205,13 @@ def _cut(line: str, width: int | None) -> str:
     return line if width is None or len(line) <= width else f"{line[: max(0, width - 1)]}…"
 
 
+def _charge(body: ChargeStep) -> Lines:
+    """Only what a person would look for in vain elsewhere: a summary is shown by its own step."""
+    if body.about != "broken_off" or not body.usage.cost_usd:
+        return []
+    return [(f"! the answer broke off; counted with at most ${body.usage.cost_usd:.4f}", "dim")]
+
+
 def _retry(body: RetryStep) -> Lines:
     delay = duration_label(round(body.delay_s * 1000))
     return [(f"! {one_line(f'model call failed ({body.error_class}: {body.error})')}; retrying in {delay}", "yellow")]
@@ -288,6 +296,7 @@ _SHOWN: dict[type[Any], Callable[[Any], Lines]] = {
     ToolCallStep: _tool_call,
     ToolResultStep: _tool_result,
     RetryStep: _retry,
+    ChargeStep: _charge,
     ErrorStep: _error,
     Phase: _phase,
     GapStep: _gap,
