@@ -16,6 +16,9 @@ import psutil
 from control_plane.broker.valkey_config import program
 from control_plane.client.fleet import FleetClient
 from control_plane.db.engine import Database
+from control_plane.declarations import budgets, prices
+from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.prices import PriceRequest
 from drone.processes.tree import MARK
 from tests.chaos.parts import Drone, ModelServer, Role
 from tests.chaos.witness import Witness
@@ -27,6 +30,7 @@ from tests.support.whole_fleet import ExternalFleet
 
 NUMBERS = "numbers.txt"
 STEPS = 10
+BUDGET_USD = 1_000.0
 ROLES = ("api", "collector", "supervisor")
 
 
@@ -66,11 +70,18 @@ class FleetUnderLoad:
             self.roles[role].start()
         wait_until(lambda: self.health().get("status") == "ok", seconds=90, every=0.2)
         self._fleet.add_work(self.model.url, f"file://{self.remote}")
+        self._set_money()
         for number in range(1, self.size.drones + 1):
             station = self._fleet.workstation(f"drone-{number}", "--concurrency", str(self.size.slots))
             self.drones[station.name] = Drone(station)
             self.drones[station.name].start()
         self._fleet.online(*self.drones, seconds=90)
+
+    def _set_money(self) -> None:
+        """A price and a budget, so that every call needs a reservation; the budget suffices for all orders."""
+        with self.client() as client:
+            client.call(prices.SET, PriceRequest(input_usd=1.0, output_usd=2.0), model="openai/scripted")
+            client.call(budgets.SET, BudgetRequest(usd=BUDGET_USD, per="total"), kind="organization", name="default")
 
     @property
     def remote(self) -> Path:

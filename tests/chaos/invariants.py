@@ -23,6 +23,7 @@ from shared.states import ENDED, OrderStatus, RunStatus
 from shared.transcripts import messages_of, problems
 from tests.chaos.fleet_under_load import NUMBERS, STEPS, FleetUnderLoad
 from tests.chaos.load import Load
+from tests.chaos.money import wrong_money
 from tests.chaos.witness import Change
 from tests.support.repositories import git
 
@@ -47,6 +48,7 @@ class Findings:
     survivors: list[str] = field(default_factory=list)
     no_receipt: list[str] = field(default_factory=list)
     followers_wrong: list[str] = field(default_factory=list)
+    money_wrong: list[str] = field(default_factory=list)
     # Figures, not guarantees.
     statuses: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Findings:
             "survivor": self.survivors,
             "receipt": self.no_receipt,
             "follower": self.followers_wrong,
+            "money": self.money_wrong,
         }
         return [f"{what}: {each}" for what, all_of_it in found.items() for each in all_of_it]
 
@@ -128,6 +131,7 @@ def examine(fleet: FleetUnderLoad, load: Load, *, late_followers: Sequence[str])
         refs_moved_late=list(_wrong_refs(fleet, stored)),
         no_receipt=[f"order {order.id}: {order.receipt}" for order in ends if not _has_receipt(order)],
         followers_wrong=[*(f"{each}: no end came" for each in late_followers), *_followers(load, stored)],
+        money_wrong=list(wrong_money(fleet)),
         statuses=dict(Counter(order.status for order in orders)),
         failed={o.id: f"{o.exit_status}: {o.reason}" for o in orders if o.status == OrderStatus.FAILED},
         unpushed={order.id: str(order.push_error) for order in ends if order.head_commit and not order.pushed},
