@@ -26,7 +26,9 @@ FORGOTTEN = timedelta(seconds=60)
 def money_of(db: Session, order: Order) -> Money:
     """What the order's next run has to know about money."""
     cost = func.coalesce(Run.cost_usd, 0.0) + Run.assumed_usd
-    others = select(func.sum(cost)).where(Run.order_id == order.id, Run.generation > order.renewed_generation)
+    # A person who retries or resumes an order begins to count anew.
+    since = max(order.renewed_generation, order.fresh_generation)
+    others = select(func.sum(cost)).where(Run.order_id == order.id, Run.generation > since)
     return Money(
         bounded=is_bounded(db, order),
         spent=db.scalar(others) or 0.0,

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
 from control_plane.spending.settlement import money_of, settle_forgotten
 from shared.errors import Conflict, NotFound
 from tests.support.budgets import Money
@@ -111,6 +112,17 @@ def test_what_a_lost_run_may_have_spent_counts_against_its_orders_limit(money: M
     money.lose(run, heard=0.3)
     with money.core.database.read() as db:
         assert money_of(db, money.order_of(run)).spent == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("column", ["fresh_generation", "renewed_generation"])
+def test_the_limit_of_an_order_counts_anew_when_a_person_retries_or_resumes_it(money: Money, column: str) -> None:
+    run = money.run()
+    money.lose(run, heard=0.3)
+    with money.core.database.write() as db:
+        order = db.get_one(Order, money.order_of(run).id)
+        assert money_of(db, order).spent == pytest.approx(0.3)
+        setattr(order, column, order.generation)
+        assert money_of(db, order).spent == 0.0
 
 
 def test_spending_of_drones_that_reserve_nothing_counts_at_the_end(money: Money) -> None:
