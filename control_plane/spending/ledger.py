@@ -19,6 +19,7 @@ from control_plane.core import Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.spending import Budget, SpendingBlock
 from control_plane.spending.accounts import Account, Change, accounts_of, budgets_of, count
+from control_plane.spending.amounts import reserved
 
 
 class HasLeft(Protocol):
@@ -29,6 +30,7 @@ class HasLeft(Protocol):
 
 
 A = TypeVar("A", bound=HasLeft)
+SUMMARY_USD = 5.0
 AMPLE = 4
 """Money for calls to come is granted while this many times as much is left; near the end, for one call at a time."""
 
@@ -69,7 +71,7 @@ def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) ->
     _settle(db, core, budgets, blocks, request.spent)
     held = sum(block.granted_nusd for block in blocks)
     accounts = accounts_of(db, budgets, core.clock.now())
-    more, short = more_for(accounts, request.least - held, request.wanted - held)
+    more, short = more_for(accounts, request.least - held, _at_most(order, request.wanted) - held)
     if short is not None:
         returns = short.budget.limit_nusd - short.spent >= request.least - held
         return Granted(held, bounded=True, short=short, passing=returns)
@@ -123,6 +125,13 @@ def shares(granted: Sequence[int], spent: int) -> list[int]:
     if paid:
         paid[-1] += max(0, spent - before[-1])
     return paid
+
+
+def _at_most(order: Order, wanted: int) -> int:
+    """No run needs much more than its order may cost: else, one drone could reserve all that others need."""
+    limit = float(order.limits.get("cost_limit", 0.0))
+    # More than the limit, because a person may let it write a summary beyond it.
+    return min(wanted, reserved(2 * limit + SUMMARY_USD)) if limit else wanted
 
 
 def _give_back(db: Session, budgets: Sequence[Budget], blocks: Sequence[SpendingBlock], keep: int) -> None:

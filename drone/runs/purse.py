@@ -121,8 +121,8 @@ class Purse:
                     return self._take(need, min(free, need.wanted))
             if answer is not None and answer.refused:
                 raise MoneyUsedUp("budget", answer.refused)
-            if answer is not None and answer.wait_s is not None:
-                pause(answer.wait_s, answer.waits_for)
+            if answer is not None and self._bounded:
+                pause(UNANSWERED_SECONDS if answer.wait_s is None else answer.wait_s, answer.waits_for)
 
     @property
     def limit(self) -> float:

@@ -80,6 +80,8 @@ RUNS: dict[str, tuple[str, str, int]] = {
     "read a file with a name of another form": ("GET", "/runs/{own_run}/blobs/master.key", 422),
     "be allowed to push another's branch": ("POST", "/runs/{oka_run}/push-grant", 404),
     "be allowed to push a branch of another organization": ("POST", "/runs/{mila_run}/push-grant", 404),
+    "take money for another drone's run": ("POST", "/runs/{oka_run}/allowance", 404),
+    "take money for a run of another organization": ("POST", "/runs/{mila_run}/allowance", 404),
     "take a model permit of another drone's run": ("POST", "/runs/{oka_run}/model-permit", 404),
     "take a model permit of another organization": ("POST", "/runs/{mila_run}/model-permit", 404),
     "replace its keys unasked": ("POST", "/registrations/self/keys", 409),
@@ -153,6 +155,8 @@ def _run(it: HostileDrone, method: str, path: str, status: int) -> str:
     content = {"content": CONTENT} if method == "PUT" else {}
     if address.endswith("/keys"):
         content = {"json": {"envelope": "x"}}  # type: ignore[dict-item]
+    if address.endswith("/allowance"):
+        content = {"json": {"number": 1, "model": "openai/x", "wanted": 1e6}}  # type: ignore[dict-item]
     if address.endswith("/model-permit"):
         content = {"json": {"provider": "main"}}  # type: ignore[dict-item]
     with it.http() as http:

@@ -29,6 +29,11 @@ def test_a_run_is_granted_what_it_wants_while_its_budget_holds_much_more(money: 
     assert money.counted(budget) == (1.0, 0.0)
 
 
+def test_no_run_reserves_much_more_than_its_order_may_cost(money: Money) -> None:
+    money.budget(1_000)
+    assert money.ask(money.run(), 0.5, wanted=1e6).granted == 11.0
+
+
 def test_near_the_end_a_run_is_granted_one_call_at_a_time(money: Money) -> None:
     money.budget(1.0)
     assert money.ask(money.run(), 0.5, wanted=1.0).granted == 0.5
