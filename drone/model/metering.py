@@ -54,16 +54,22 @@ class Unmetered:
 
     def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
         size = self._bound.size(messages, tools)
-        return _Free(provider, output_limit(provider, size.estimate))
+        return _Free(self._bound, provider, messages, output_limit(provider, size.estimate))
 
 
 class _Free:
-    def __init__(self, provider: OrderProvider, max_tokens: int | None) -> None:
+    def __init__(
+        self, bound: PromptBound, provider: OrderProvider, messages: Sequence[Message], max_tokens: int | None
+    ) -> None:
+        self._bound = bound
         self._provider = provider
+        self._messages = tuple(messages)
         self.max_tokens = max_tokens
 
     def answered(self, reported: Any) -> Usage:
-        return pricing_of(self._provider.model).usage(reported)
+        usage = pricing_of(self._provider.model).usage(reported)
+        self._bound.learned(self._messages, usage.input_tokens)
+        return usage
 
     def broke_off(self) -> None:
         """Nothing was reserved."""

@@ -39,7 +39,9 @@ class LivePolicy:
         self._lock = threading.Lock()
         self._policy = first
         self._broken = ""
+        # Loaded again after the look: the file may have changed while the drone started.
         self._seen = self._look()
+        self._reload()
         self._since = clock.monotonic()
         self._is_spent = False
         self._answer = ""
@@ -72,15 +74,23 @@ class LivePolicy:
         if file is None or seen == self._seen:
             return
         self._seen, self._since, self._asked_at = seen, self._clock.monotonic(), float("-inf")
+        if self._reload():
+            log.info("the policy file %s changed and was read again", file)
+
+    def _reload(self) -> bool:
+        """Load the file; False if there is none, or if it cannot be used, which is then why no orders are taken."""
+        file = self._policy.file
+        if file is None:
+            return False
         try:
             fresh = policy.load(file)
             fresh.check_sandbox(self._sandbox)
         except Precondition as error:
             self._broken = f"{error.what}: {error.why}"
             log.error("no orders are taken: %s (next: %s)", self._broken, error.next)
-            return
+            return False
         self._policy, self._broken = fresh, ""
-        log.info("the policy file %s changed and was read again", file)
+        return True
 
     def _lacking(self) -> str:
         applies = self._policy

@@ -24,6 +24,7 @@ from shared.outcome import ExitStatus
 from shared.reasons import RunEnd
 from shared.states import OrderStatus
 from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support.spending import reserve
 
 PATCH = "diff --git a/x b/x\n+ü\n".encode()
 
@@ -107,7 +108,8 @@ def test_the_figures_of_an_order_are_the_sum_over_its_runs(core: Core, admin: Ca
 def test_what_a_lost_run_may_have_spent_counts_in_every_figure_until_its_drone_reports(
     core: Core, admin: Caller, order_id: str
 ) -> None:
-    lost = start_run(core, order_id, cost_usd=0.25, assumed_usd=0.5)
+    lost = start_run(core, order_id, cost_usd=0.25)
+    reserve(core, lost, 0.75)
     send_again(core, admin, order_id, cost_usd=1.0)
     assert costs_everywhere(core, admin, order_id) == ([0.75, 1.0], 1.75, 1.75)
     with core.database.write() as db:

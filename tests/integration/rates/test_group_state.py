@@ -39,7 +39,7 @@ def ask_often(url: str, who: str) -> int:
 
 
 def use_up(broker: Broker, *, back_in: float) -> None:
-    """Let the group look as if what its limit allows had been used, and be allowed again in so many seconds."""
+    """Let the group look as if its limit had been used up, and were free again in so many seconds, at most 15."""
     at = time.time() - PART + back_in
     state = GroupState(log=[(at, 10.0, 0.0, 0.0, 0.0)])
     broker.redis.set(state_key("group"), state.model_dump_json())
@@ -92,7 +92,7 @@ def test_a_refusal_that_one_run_reports_stops_the_others(broker: Broker) -> None
 
 
 def test_a_lost_or_unknown_state_is_replaced(broker: Broker) -> None:
-    use_up(broker, back_in=60.0)
+    use_up(broker, back_in=12.0)
     assert not decide(broker, "group", asker("run"), ASK).granted
     broker.redis.flushall()
     assert decide(broker, "group", asker("run"), ASK).granted
