@@ -76,7 +76,7 @@ def submit(
         str | None,
         typer.Option(
             "--on-limit",
-            help="When its money is used up: stop and keep the work, or ask a person (default stop).",
+            help="When its money is used up: stop and keep the work, or ask a user (default stop).",
             autocompletion=choices("shared.budgets:OnLimit"),
         ),
     ] = None,

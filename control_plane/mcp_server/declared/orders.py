@@ -23,7 +23,7 @@ LIMITS = {
     "priority": "-100 to 100; orders with a higher number start first. Default: 0.",
     "max_iterations": "Maximum steps; 0 = unlimited. Default: 50.",
     "cost_limit": "Maximum cost in USD; 0 = unlimited. Default: 3.00.",
-    "on_limit": "When its money is used up: stop, which keeps the work, or ask a person. Default: stop.",
+    "on_limit": "When its money is used up: stop, which keeps the work, or ask a user. Default: stop.",
     "max_run_seconds": "Maximum working time in seconds; 0 = unlimited. Default: 1800.",
 }
 
