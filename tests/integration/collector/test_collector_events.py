@@ -9,9 +9,21 @@ from control_plane.db.drones import RawEvent
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
+from control_plane.operations.drones import managing
 from shared import names
 from shared.envelope import Binding
-from shared.events import MAX_COUNT, MAX_DOLLARS, AssistantStep, Delivered, Phase, Prepared, Stats, ToolCallStep, Usage
+from shared.events import (
+    MAX_COUNT,
+    MAX_DOLLARS,
+    AssistantStep,
+    ChargeStep,
+    Delivered,
+    Phase,
+    Prepared,
+    Stats,
+    ToolCallStep,
+    Usage,
+)
 from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
 from tests.support import wait_until
@@ -384,3 +396,21 @@ def test_an_ended_run_says_how_it_ended(plane: Plane) -> None:
     wait_until(lambda: plane.status(order.order_id) == "succeeded")
     run = run_of(plane, order)
     assert (run.status, run.exit_status, run.duration_ms) == ("success", "submitted", 5)
+
+
+# --- spending that is in no answer -------------------------------------------------------
+
+
+def test_summaries_and_answers_that_broke_off_count_towards_the_cost_of_a_run(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.report(order, PRICED)
+    drone.report(order, ChargeStep(about="summary", usage=Usage(input_tokens=7, cost_usd=0.5)))
+    drone.report(order, ChargeStep(about="broken_off", usage=Usage(cost_usd=0.125)))
+    wait_until(lambda: run_of(plane, order).cost_usd == 0.875)
+    assert run_of(plane, order).input_tokens == 17
+
+    managing.remove_drone(plane.core, plane.admin, drone.name)
+    wait_until(lambda: run_of(plane, order).status == "lost")
+    assert run_of(plane, order).cost_usd == 0.875

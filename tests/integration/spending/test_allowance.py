@@ -9,7 +9,11 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
+from control_plane.db.runs import Run
+from control_plane.declarations.prices import PriceRequest
+from control_plane.operations import prices
 from control_plane.spending.settlement import money_of, settle_forgotten
+from shared.budgets import ModelPrice
 from shared.errors import Conflict, NotFound
 from tests.support.budgets import Money
 from tests.support.made import later, make_drone
@@ -177,6 +181,24 @@ def test_a_model_without_a_price_is_refused_where_a_budget_applies(money: Money)
     assert money.ask(run, 0.0, priced=False).refused == ""
     money.budget(1.0)
     assert "fleet price set openai/x --input USD --output USD" in money.ask(run, 0.0, priced=False).refused
+
+
+def test_a_price_that_is_set_during_a_run_reaches_it_with_the_next_answer(money: Money) -> None:
+    run = money.run()
+    assert money.ask(run, 0.1).prices == ()
+    prices.set_(money.core, money.admin, "openai/scripted", PriceRequest(input_usd=1.0, output_usd=2.0))
+    (price,) = money.ask(run, 0.1).prices
+    assert (price.model, price.input, price.output) == ("openai/scripted", 1e-6, 2e-6)
+
+
+def test_a_run_keeps_the_price_that_it_was_charged_at(money: Money) -> None:
+    run = money.run()
+    charged = ModelPrice(model="openai/x", input=1e-6, output=2e-6, discount=10)
+    money.ask(run, 0.1, price=charged.model_dump())
+    with money.core.database.read() as db:
+        kept = db.get_one(Run, run).prices
+    assert kept is not None
+    assert ModelPrice.model_validate(kept["openai/x"]) == charged
 
 
 def test_blocks_of_a_dispatch_that_was_closed_without_a_word_about_money_are_settled(money: Money, core: Core) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
-from drone.agent.budget import RunBudget
+from drone.agent.budget import RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.values import Ruling, ToolResult, ToolSpec
 from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted
-from shared.events import ChildStep, ToolResultStep
+from shared.events import ChildStep, ToolResultStep, Usage
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.transcripts import assert_valid
@@ -181,3 +181,12 @@ def test_what_a_child_says_and_prints_is_a_sign_of_progress_and_not_shown() -> N
     family.run()
     assert ("output", "") in family.recorder.deltas
     assert "found it" not in "".join(text for _, text in family.recorder.deltas)
+
+
+def test_spending_that_is_in_no_answer_is_recorded_and_counted_once() -> None:
+    recorder, budget = KeptEvents(), RunBudget(Limits(), HandClock())
+    budget.on_apart = recorded_apart(recorder.record, "summary")
+    budget.charge(Usage(input_tokens=5, cost_usd=0.25))
+    budget.charge_apart(Usage(input_tokens=7, cost_usd=0.5))
+    assert [body.kind for body in recorder.bodies] == ["charge"]
+    assert (budget.stats().cost_usd, budget.stats().input_tokens, budget.iterations) == (0.75, 12, 1)
