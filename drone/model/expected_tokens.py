@@ -23,12 +23,14 @@ class ExpectedTokens:
         self._per_token = _PER_TOKEN
         self._cached = 0
         self._longest = 0
+        self._measured: tuple[int, Message | None, int] = (0, None, 0)
+        """How many messages were measured last, the last of them, and their characters: a transcript only grows."""
 
     def of(self, messages: Sequence[Message], params: Mapping[str, Any]) -> Tokens:
         """The tokens of the next call. The output counts with what is likely: the maximum of most models is so large
         that few calls would fit into a minute.
         """
-        asked = _size(messages) / self._per_token
+        asked = self._size(messages) / self._per_token
         most = params.get("max_tokens") or params.get("max_completion_tokens")
         likely = max(_USUAL_OUTPUT, _MANY_TIMES * self._longest)
         output = min(likely, MOST)
@@ -39,15 +41,22 @@ class ExpectedTokens:
     def learned(self, messages: Sequence[Message], usage: Usage) -> None:
         """Correct the estimate by what a call used."""
         if usage.input_tokens > 0:
-            self._per_token = min(max(_size(messages) / usage.input_tokens, 0.5), 8.0)
+            self._per_token = min(max(self._size(messages) / usage.input_tokens, 0.5), 8.0)
         # The endpoint caches the beginning of a conversation, which the next question repeats.
         self._cached = usage.input_tokens if usage.cached_tokens else 0
         self._longest = max(self._longest, usage.output_tokens)
 
+    def _size(self, messages: Sequence[Message]) -> int:
+        known, last, size = self._measured
+        if not known or len(messages) < known or messages[known - 1] is not last:
+            known, size = 0, 1
+        size += sum(map(_characters, messages[known:]))
+        self._measured = (len(messages), messages[-1] if messages else None, size)
+        return size
 
-def _size(messages: Sequence[Message]) -> int:
-    calls = (call for message in messages for call in message.tool_calls)
-    return 1 + sum(len(message.content) for message in messages) + sum(len(call.arguments) for call in calls)
+
+def _characters(message: Message) -> int:
+    return len(message.content) + sum(len(call.arguments) for call in message.tool_calls)
 
 
 def tokens_of(usage: Usage) -> Tokens:

@@ -62,6 +62,8 @@ class PromptBound:
             same = _common(counted.messages, messages)
             if same > best[0]:
                 best = (same, counted.tokens)
+            if same == len(counted.messages):
+                break  # all of it: an earlier question of the same conversation knows less
         return best
 
 
