@@ -62,7 +62,7 @@ class BudgetDocument(Document):
     percent: float
     """The spent part of the limit."""
     forecast_usd: float | None
-    """Spent at the end of the period if it goes on like this; null for a budget in total, and early in a period."""
+    """What the period will have cost at this pace; null for a budget in total, and early in a period."""
     state: State
     """warning: 80 % are spent; exhausted: all is spent, or a model call was refused in this period."""
     refuses: str

@@ -59,9 +59,10 @@ class Granted:
 
 
 def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) -> Granted:
-    """Settle what the run has spent, and grant it as much as its budgets allow. The caller holds the dispatch's lock.
+    """Settle what the run has spent, and grant it as much as its budgets allow.
 
-    A repeated request grants nothing twice.
+    The caller holds the order's lock, which recording the end of a run takes too. A repeated request grants nothing
+    twice.
     """
     order = db.get_one(Order, dispatch.order_id)
     budgets = budgets_of(db, order, lock=True)

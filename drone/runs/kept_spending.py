@@ -1,4 +1,4 @@
-"""What a run has spent, in a small file: it tells whoever reports the end of a run that crashed."""
+"""What a run has spent, in a small file: the process that reports the end of a crashed run reads it."""
 
 from __future__ import annotations
 

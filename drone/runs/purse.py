@@ -73,7 +73,7 @@ class Purse:
     ) -> None:
         """`limit`: the order's cost limit in USD, 0 for none, against which `before` counts already.
 
-        `account` None: nobody else counts. `kept` survives a crash of the run.
+        `account` None: there is no control plane, and only the limit applies. `kept` survives a crash of the run.
         """
         self._limit = limit
         self._before = before

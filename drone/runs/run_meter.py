@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +36,8 @@ class RunMeter:
         self._recorder = recorder
         self._controls = controls
         self._clock = clock
-        self._bound = PromptBound()
+        self._bounds: defaultdict[str, PromptBound] = defaultdict(PromptBound)
+        """By model: another one, such as a fallback, may count more tokens in the same text."""
         self._pricings: dict[tuple[str, tuple[ModelPrice, ...]], Pricing] = {}
         self._said: set[str] = set()
 
@@ -52,7 +54,7 @@ class RunMeter:
 
     def _reserved(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
         pricing = self._pricing(provider.model)
-        size = self._bound.size(messages, tools)
+        size = self._bounds[provider.model].size(messages, tools)
         call = _Call(self, provider, messages, pricing)
         call.most_input = size.bound
         if not pricing.is_known:
@@ -66,9 +68,9 @@ class RunMeter:
         call.max_tokens = longest if call.reserved >= need.wanted else _affordable(pricing, size.bound, call.reserved)
         return call
 
-    def learned(self, messages: Sequence[Message], usage: Usage) -> None:
-        """The provider counted the tokens of a question."""
-        self._bound.learned(messages, usage.input_tokens)
+    def learned(self, model: str, messages: Sequence[Message], usage: Usage) -> None:
+        """The provider of this model counted the tokens of a question."""
+        self._bounds[model].learned(messages, usage.input_tokens)
 
     def settled(self, reserved: float, cost: float) -> None:
         self._purse.settle(reserved, cost)
@@ -116,7 +118,7 @@ class _Call:
         if self._pricing.is_known:
             usage = self._bounded(usage, missing=reported is None)
         if usage.input_tokens <= self.most_input:
-            self._meter.learned(self._messages, usage)
+            self._meter.learned(self._provider.model, self._messages, usage)
         self._meter.settled(self.reserved, usage.cost_usd or 0.0)
         return usage
 

@@ -176,6 +176,16 @@ def test_a_fallback_is_charged_at_its_own_price() -> None:
     assert usage.cost_usd == pytest.approx(usage.input_tokens * 2.5e-6 + usage.output_tokens * 10e-6)
 
 
+def test_what_one_model_counted_bounds_no_question_to_another_which_may_count_more() -> None:
+    question = [Message(role="user", content="x" * 90_000)]
+    purse = Purse(0.0, 0.0, None, Money())
+    meter = RunMeter(purse, KeptEvents(), QuietControls(), SystemClock())
+    second = OrderProvider(name="second", model="openai/gpt-4o", params={"max_tokens": 1})
+    meter.learned(LISTED, question, Usage(input_tokens=10))
+    meter.reserve(second, question, ()).broke_off()
+    assert purse.spent >= 90_000 * 2.5e-6
+
+
 # --- bounds ----------------------------------------------------------------------------------
 
 
