@@ -66,8 +66,8 @@ def used(log: Iterable[Entry], kind: Kind, since: float, until: float) -> float:
     return sum(entry[index] for entry in log if since < entry[0] <= until)
 
 
-def next_slot(log: Sequence[Entry], limits: Limits, need: Amounts, earliest: float) -> Slot:
-    """When a call that needs this much fits below the limits, `earliest` or later.
+def next_slot(log: Sequence[Entry], limits: Limits, need: Amounts, earliest: float, reserved: Limits) -> Slot:
+    """When a call that needs this much fits below the limits and beside what is reserved, `earliest` or later.
 
     A call that needs more than a limit allows fits once nothing else counts: otherwise, it would never be made.
     """
@@ -79,7 +79,8 @@ def next_slot(log: Sequence[Entry], limits: Limits, need: Amounts, earliest: flo
         part = part_of(kind, limit)
         # Tokens may exceed a part with the last call: otherwise, calls that need more than half of it would waste it.
         allowed = part - min(wanted, part) if kind == "requests" else part - 1
-        for rule in ((MINUTE, limit - min(wanted, limit)), (PART, allowed)):
+        for span, most in ((MINUTE, limit - min(wanted, limit)), (PART, allowed)):
+            rule = (span, max(0.0, most - reserved.get(kind, 0.0)))
             at = _fits_at(log, kind, rule, best.at)
             if at > best.at:
                 best = Slot(at, kind)

@@ -25,13 +25,15 @@ from control_plane.rates.call_log import (
     used,
 )
 from control_plane.rates.feedback import grow, take_report
-from control_plane.rates.state import GroupState, WaitingRun
+from control_plane.rates.state import FreeCalls, GroupState, WaitingRun
 from shared.rates import KINDS, UNLIMITED, Kind, ModelPermit, PermitRequest, Tokens
 
 AHEAD = 1.5
 """Seconds."""
 ASKS_AGAIN = (0.2, 10.0)
 """A waiting run asks again at least and at most after so many seconds."""
+REPORTED_SOON = 1.0
+"""The same while other runs may make calls without asking: their reports may show that fewer were made."""
 GRACE = 2.0
 """A waiting run that has not asked for so long after its time is gone."""
 FREE_SECONDS = 10.0
@@ -55,6 +57,11 @@ class Asker:
     rank: int
     """The highest goes first."""
 
+    @property
+    def run_and_model(self) -> str:
+        """Names its calls without asking."""
+        return f"{self.run_id} {self.model}"
+
 
 @dataclass
 class PermitDecision:
@@ -72,6 +79,7 @@ class PermitDecision:
         state.forget_old(self.now)
         state.runs[asker.run_id] = self.now
         state.settings[asker.provider_id] = (asker.rpm, asker.tpm, self.now)
+        state.free.pop(asker.run_and_model, None)
         for report in request.reports:
             take_report(state, asker.model, report, self.now)
             if report.at is None and report.made:
@@ -131,9 +139,9 @@ class PermitDecision:
         log = self._log(run.model)
         limits = state.models[run.model].effective_limits() if run.model in state.models else {}
         slot = Slot(max(self.now, state.paused_until))
-        everywhere = next_slot(self._log(""), state.group_limits(), run.need, slot.at)
+        everywhere = next_slot(self._log(""), state.group_limits(), run.need, slot.at, self._reserved())
         slot = everywhere if everywhere.kind else slot
-        here = next_slot(log, limits, run.need, slot.at)
+        here = next_slot(log, limits, run.need, slot.at, self._reserved(run.model))
         slot = here if here.kind else slot
         rpm = self._requests_per_minute(limits)
         if self.now < state.spread_until and rpm and log and (spread := log[-1][0] + MINUTE / rpm) > slot.at:
@@ -152,7 +160,8 @@ class PermitDecision:
         limits = {**state.model(me.model).effective_limits(), **_smaller(state, me.model)}
         rpm = self._requests_per_minute(state.model(me.model).effective_limits())
         left = slot.at - self.now + ((position - 1) * MINUTE / rpm if rpm else 0.0)
-        wait = min(max(left - AHEAD / 2, ASKS_AGAIN[0]), ASKS_AGAIN[1])
+        most = REPORTED_SOON if state.free else ASKS_AGAIN[1]
+        wait = min(max(left - AHEAD / 2, ASKS_AGAIN[0]), most)
         me.asks_at = self.now + wait
         state.waiting[self.asker.run_id] = me
         kind: Kind = slot.kind or KINDS[0]
@@ -187,27 +196,39 @@ class PermitDecision:
         """What the run may do without asking, and while nothing answers."""
         state, asker = self.state, self.asker
         here = state.model(asker.model)
-        pairs = [(here.log, here.effective_limits()), (state.log, state.group_limits())]
+        pairs = [
+            (here.log, here.effective_limits(), self._reserved(asker.model)),
+            (state.log, state.group_limits(), self._reserved()),
+        ]
         paused = self.now < state.paused_until
-        if not paused and not any(limits for _, limits in pairs):
+        if not paused and not any(limits for _, limits, _ in pairs):
             return {"limited": False, **_free(UNLIMITED.free_calls, UNLIMITED.free_tokens)}
         runs = max(1, len(state.runs))
         share = {"limited": True, "share": self._requests_per_minute(pairs[0][1]) / runs}
         if paused or state.waiting or self.now < state.spread_until:
             return share
         free: dict[Kind, float] = {}
-        for log, limits in pairs:
+        for log, limits, reserved in pairs:
             for kind, limit in limits.items():
-                if self._is_busy(log, kind, limit):
+                if self._is_busy(log, kind, limit, reserved[kind]):
                     return share
                 free[kind] = min(free.get(kind, limit), FREE_BELOW * part_of(kind, limit) / runs)
         calls = int(min(free.pop("requests", MOST_FREE), MOST_FREE))
-        return {**share, **_free(calls, min(free.values(), default=UNLIMITED.free_tokens))} if calls else share
+        if not calls:
+            return share
+        tokens = min(free.values(), default=0.0)
+        state.free[asker.run_and_model] = FreeCalls(
+            model=asker.model, calls=calls, tokens=tokens, until=self.now + FREE_SECONDS
+        )
+        return {**share, **_free(calls, tokens or UNLIMITED.free_tokens)}
 
-    def _is_busy(self, log: list[Entry], kind: Kind, limit: float) -> bool:
+    def _is_busy(self, log: list[Entry], kind: Kind, limit: float, reserved: float) -> bool:
         rules = ((MINUTE, limit), (PART, part_of(kind, limit)))
         until = self.now + AHEAD
-        return any(used(log, kind, self.now - span, until) >= FREE_BELOW * most for span, most in rules)
+        return any(used(log, kind, self.now - span, until) + reserved >= FREE_BELOW * most for span, most in rules)
+
+    def _reserved(self, model: str | None = None) -> dict[Kind, float]:
+        return {kind: self.state.reserved(kind, model) for kind in KINDS}
 
     # --- fairness --------------------------------------------------------------------------
 

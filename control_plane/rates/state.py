@@ -63,6 +63,15 @@ class WaitingRun(BaseModel):
     """When it asks again."""
 
 
+class FreeCalls(BaseModel):
+    """Calls that a run may make without asking, and has not reported."""
+
+    model: str
+    calls: float
+    tokens: float
+    until: float
+
+
 class GroupState(BaseModel):
     """All that the runs of a group share. Losing it is harmless: the endpoint still refuses what exceeds its limits."""
 
@@ -77,6 +86,8 @@ class GroupState(BaseModel):
     refusals: int = 0
     """Consecutive refusals, with no accepted call in between."""
     waiting: dict[str, WaitingRun] = Field(default_factory=dict)
+    free: dict[str, FreeCalls] = Field(default_factory=dict)
+    """By run and model. They count as used until the run's next report, which says how many it made."""
     served: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """By organization: the share of the limits that it used lately, and the time of this value."""
     runs: dict[str, float] = Field(default_factory=dict)
@@ -96,11 +107,17 @@ class GroupState(BaseModel):
             found["tokens"] = min(tpm)
         return found
 
+    def reserved(self, kind: Kind, model: str | None = None) -> float:
+        """What may be used without asking, of one model or of all."""
+        mine = [each for each in self.free.values() if model is None or each.model == model]
+        return sum(each.calls if kind == "requests" else each.tokens for each in mine)
+
     def forget_old(self, now: float) -> None:
         """Remove all that no longer matters, so that the state stays small, and what a clock that was ahead left."""
         if self.paused_until > now + LONGEST_PAUSE:
             self.paused_until = 0.0
         self.waiting = {run: each for run, each in self.waiting.items() if each.since <= now + FUTURE}
+        self.free = {key: each for key, each in self.free.items() if now < each.until <= now + LONGEST_PAUSE}
         forget(self.log, now)
         for model in self.models.values():
             forget(model.log, now)

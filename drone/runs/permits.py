@@ -53,6 +53,8 @@ class _Standing:
     free_until: float = 0.0
     free_calls: int = 0
     free_tokens: float = 0.0
+    unreported: int = 0
+    """Calls without a permit of which the control plane does not know yet."""
     away_until: float = 0.0
     called_at: float = float("-inf")
     sent_at: float = float("-inf")
@@ -70,11 +72,13 @@ class _Standing:
     def is_limited(self) -> bool:
         return self.must_ask or (self.last is not None and self.last.limited)
 
-    def learn(self, answer: ModelPermit, now: float) -> None:
+    def learn(self, answer: ModelPermit, now: float, reported: int) -> None:
+        """Take an answer in; `reported` calls without a permit are known by now."""
         self.last, self.away_until = answer, 0.0
-        self.must_ask = answer.limited and not answer.free_calls
+        self.unreported = max(0, self.unreported - reported)
         self.free_until = now + answer.free_s
-        self.free_calls, self.free_tokens = answer.free_calls, answer.free_tokens
+        self.free_calls, self.free_tokens = max(0, answer.free_calls - self.unreported), answer.free_tokens
+        self.must_ask = answer.limited and not self.free_calls
 
     def keep(self, *reports: tuple[Began, CallReport]) -> None:
         self.reports = [*self.reports, *reports][-MOST_REPORTS:]
@@ -111,6 +115,8 @@ class FleetPermits:
         """See `Permits`."""
         standing = self._standings[provider]
         at = self._allowed(provider, standing, expected)
+        with self._lock:
+            standing.unreported += at is None
         began = standing.called_at = self.clock.monotonic()
         return FleetPermit(self, provider, expected, at, began)
 
@@ -238,7 +244,7 @@ class FleetPermits:
             log.info("no permit for %s: %s", query.provider, error)
             return None
         with self._lock:
-            standing.learn(answer, self.clock.monotonic())
+            standing.learn(answer, self.clock.monotonic(), sum(report.at is None for report in reports))
         return answer
 
 

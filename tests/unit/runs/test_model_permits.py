@@ -122,6 +122,11 @@ def test_calls_that_are_free_need_a_permit_after_their_time(run: Make) -> None:
     assert running.permits.take("main", SOME).at == 1.0
 
 
+def test_a_call_that_was_not_reported_yet_counts_as_one_of_those_that_are_free(run: Make) -> None:
+    running = run(*(ModelPermit(granted=True, at=at, free_s=10, free_calls=1, free_tokens=10_000) for at in (1, 2, 3)))
+    assert [running.permits.take("main", SOME).at for _ in range(4)] == [1, None, 2, 3]
+
+
 def test_headers_that_name_a_limit_are_reported_at_once(run: Make) -> None:
     running = run(UNLIMITED, limited=False)
     running.calls(headers=LIMITED)
