@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,7 +28,11 @@ TOO_LITTLE = "0.0005"
 @pytest.fixture(scope="module")
 def server() -> Iterator[ScriptedServer]:
     steps = [*(shell(f"echo {number} >> steps.txt") for number in range(5)), {"text": "Five steps done."}]
-    with ScriptedServer({**SCRIPTS, "five": steps}) as started:
+    thirty = [
+        *(shell(f"echo {number} >> steps.txt; sleep 0.2") for number in range(30)),
+        {"text": "Thirty steps done."},
+    ]
+    with ScriptedServer({**SCRIPTS, "five": steps, "thirty": thirty}) as started:
         yield started
 
 
@@ -159,3 +165,49 @@ def test_what_was_spent_is_listed_by_project_and_adds_up(fleet: WholeFleet, tmp_
     assert sum(line["spent_usd"] for line in by_day) == pytest.approx(spent, abs=0.005)
     table = fleet.fleet("cost", "--by", "project", "--csv").stdout.splitlines()
     assert table[0].startswith("project,")
+
+
+def test_while_the_control_plane_is_away_a_run_uses_its_block_then_waits_and_continues_later(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    fleet = WholeFleet(tmp_path / "fleet", drones=0)
+    try:
+        fleet.start()
+        dearly_budgeted(fleet, server, f"file://{calc_project(tmp_path / 'calc.git')}")
+        fleet.workstation("mila").start()
+        fleet.online("mila")
+        before = len(server.requests)
+        order = fleet.submit("Thirty steps, script:thirty", project="dear")
+        wait_until(lambda: len(server.requests) >= before + 3, seconds=60)
+        fleet.stop()
+        at_stop = len(server.requests)
+        wait_until(lambda: is_quiet(server), seconds=60, every=0.1)
+        away = server.requests[before:]
+        assert len(away) < 31
+        fleet.start()
+        ended = fleet.ended(order["id"])
+        (budget,) = fleet.json("budget", "show", "project", "dear")["budgets"]
+    finally:
+        fleet.close()
+    sys.stdout.write(f"\n{at_stop - before} calls, {len(away)} before the run waited\n")
+    assert (ended["status"], ended["response"]) == ("succeeded", "All steps done."), ended["reason"]
+    assert len(server.requests) == before + 31
+    assert budget["spent_usd"] == pytest.approx(ended["stats"]["cost_usd"])
+    assert budget["reserved_usd"] == 0
+
+
+def dearly_budgeted(fleet: WholeFleet, server: ScriptedServer, url: str) -> None:
+    """A project `dear` with a budget, whose model costs so much that a block lasts for a few calls."""
+    with fleet.client() as client:
+        dear = ProviderRequest(name="dear", model="openai/dear", api_base=server.url, params={"max_tokens": 1024})
+        client.call(providers.ADD, dear)
+        client.call(projects.ADD, ProjectRequest(slug="dear", git_url=url, provider="dear"))
+    assert fleet.fleet("price", "set", "openai/dear", "--input", "20", "--output", "20").returncode == 0
+    assert fleet.fleet("budget", "set", "project", "dear", "50", "--per", "total").returncode == 0
+
+
+def is_quiet(server: ScriptedServer) -> bool:
+    """Whether no request arrives for six seconds, in which a run makes several calls."""
+    before = len(server.requests)
+    time.sleep(6)
+    return len(server.requests) == before

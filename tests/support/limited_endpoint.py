@@ -6,13 +6,13 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from tests.support.endpoints import anthropic_answer, text_answer
+from tests.support.endpoints import Said, anthropic_answer, text_answer
 
 Style = Literal["openai", "anthropic", "retry-after", "none"]
 """What its answers say: the limits in OpenAI's or Anthropic's headers, the pause after a 429 alone, or nothing."""
@@ -48,6 +48,8 @@ class LimitedEndpoint:
     """The requests per minute that it names; 0: what it enforces."""
     arrivals: list[Arrival] = field(default_factory=list)
 
+    answer: Callable[[int], Said] | None = None
+    """Its answer to the n-th request; None: a text."""
     closed_until: float = 0.0
     """Until this time of the monotonic clock, every request is refused."""
 
@@ -119,7 +121,7 @@ class LimitedEndpoint:
 
 def _exchange(endpoint: LimitedEndpoint) -> type[BaseHTTPRequestHandler]:
     anthropic = anthropic_answer({"type": "text", "text": "done"})
-    good = anthropic if endpoint.style == "anthropic" else text_answer("done")
+    text = anthropic if endpoint.style == "anthropic" else text_answer("done")
     refusal = json.dumps({"error": {"type": "rate_limit_error", "message": "Rate limit reached"}}).encode()
 
     class Exchange(BaseHTTPRequestHandler):
@@ -130,6 +132,7 @@ def _exchange(endpoint: LimitedEndpoint) -> type[BaseHTTPRequestHandler]:
             accepted, headers = endpoint.arrive(str(asked.get("user", "")))
             if accepted:
                 time.sleep(endpoint.takes_s)
+            good = text if endpoint.answer is None else endpoint.answer(len(endpoint.arrivals))
             content = good.content if accepted else refusal
             self.send_response(200 if accepted else 429)
             kind = "text/event-stream" if accepted else "application/json"
