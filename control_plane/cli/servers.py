@@ -135,13 +135,14 @@ def flower(
     """Start Flower for this fleet, protected by a password (FLEET_FLOWER_PASSWORD, or a generated one)."""
     import secrets
 
-    from control_plane.flower.process import USER, run
+    from control_plane.core.flower_address import FLOWER_USER
+    from control_plane.flower.process import run
 
     settings, password = _fleet_to_watch(os.environ)
     if not password:
         password = secrets.token_urlsafe(12)
         scheme = "https" if settings.tls_files else "http"
-        say(f"Flower on {scheme}://{address}:{port}  user {USER}, password {password}")
+        say(f"Flower on {scheme}://{address}:{port}  user {FLOWER_USER}, password {password}")
     run(settings, address=address, port=port, password=password)
 
 

@@ -48,6 +48,11 @@ class FleetSettings(BaseSettings):
     drone_broker_mb: int = Field(128, ge=96)
     """What one drone's keys may hold of the broker's memory, in MiB. Honest drones pause at 64."""
     flower_url: str | None = None
+    """The address of a Flower with a log-in of its own; pages link to it unless `flower_upstream` is set."""
+    flower_upstream: str | None = None
+    """Where Flower listens, on this machine, for requests of this control plane, which serves it at `/flower`."""
+    flower_password: str = Field("", repr=False)
+    """Flower's password, with which the control plane logs in to it."""
     allow_file_urls: bool | None = None
     """Whether a project's git URL may be `file://`; None: only while `host` is a loopback address."""
 
@@ -70,6 +75,14 @@ class FleetSettings(BaseSettings):
     """None: a public client, protected by PKCE alone."""
     oidc_organization: str = "default"
     """The organization of the sessions; its users were added with `fleet user add`."""
+
+    @field_validator("flower_upstream")
+    @classmethod
+    def _is_on_this_machine(cls, upstream: str | None) -> str | None:
+        parts = urlsplit(upstream or "")
+        if upstream and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+            raise ValueError("expected http://127.0.0.1:PORT: Flower's password must not leave this machine")
+        return upstream
 
     @field_validator("oidc_issuer")
     @classmethod

@@ -9,7 +9,6 @@ from typing import Literal
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.demo import seeding
 from control_plane.embedded.plan import Plan
-from control_plane.flower.process import USER
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,8 @@ def summary(plan: Plan, data: DataDir, login_url: str, parts: Sequence[PartState
 
 
 def flower_line(plan: Plan) -> str:
-    """Where Flower is, and how to log in."""
-    return f"  Flower   {plan.flower_url}  user {USER}, password {plan.chosen.flower_password}"
+    """Where Flower is."""
+    return f"  Flower   {plan.flower_url}"
 
 
 def next_step(set_up: SetUp) -> str:

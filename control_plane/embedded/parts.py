@@ -44,7 +44,7 @@ def server(plan: Plan, data: DataDir) -> Child:
 
 def flower(plan: Plan, data: DataDir) -> Child:
     """Flower, a window on the queues."""
-    command = (*FLEET, "flower", "--address", plan.bind, "--port", str(plan.chosen.flower_port))
+    command = (*FLEET, "flower", "--address", LOOPBACK, "--port", str(plan.chosen.flower_port))
     return Child(
         "flower", command, data.log("flower"), _with_settings(plan, data), stop_seconds=5.0, ready_seconds=30.0
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from control_plane.core.flower_address import FLOWER_PATH
 from control_plane.embedded.broker_tls import encrypting_server
 from control_plane.embedded.certificate import check_certificate
 from control_plane.embedded.data_dir import DataDir, Remembered
@@ -50,7 +51,8 @@ class Plan:
 
     @property
     def flower_url(self) -> str | None:
-        return f"{self.options.scheme}://{self.public_host}:{self.chosen.flower_port}" if self.options.flower else None
+        """Where browsers reach Flower: at the address of the pages, behind their log-in."""
+        return f"{self.public_url}{FLOWER_PATH}" if self.options.flower else None
 
     @property
     def open_to_others(self) -> bool:
@@ -77,7 +79,8 @@ class Plan:
             "FLEET_PORT": str(self.chosen.port),
             "FLEET_PUBLIC_URL": self.public_url,
             "FLEET_PUBLIC_BROKER_URL": self.public_broker_url,
-            "FLEET_FLOWER_URL": self.flower_url or "",
+            "FLEET_FLOWER_URL": "",
+            "FLEET_FLOWER_UPSTREAM": f"http://{LOOPBACK}:{self.chosen.flower_port}" if self.options.flower else "",
             "FLEET_FLOWER_PASSWORD": self.chosen.flower_password,
         }
 
@@ -103,7 +106,7 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
         port=choose_port(bind, wanted=options.port, last=last.port, flag="--port"),
         # Registered drones know the broker's port, so it changes only if another program took it.
         broker_port=choose_port(bind, wanted=0, last=last.broker_port, flag="--port"),
-        flower_port=choose_port(bind, wanted=options.flower_port, last=last.flower_port, flag="--flower-port")
+        flower_port=choose_port(LOOPBACK, wanted=options.flower_port, last=last.flower_port, flag="--flower-port")
         if options.flower
         else last.flower_port,
         demo_port=choose_port(LOOPBACK, wanted=0, last=last.demo_port, flag="--port")

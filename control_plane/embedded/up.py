@@ -178,7 +178,7 @@ class EmbeddedFleet:
             banner.PartState("server", "ready", f"{plan.local_url}  (API, collector, supervisor)"),
         ]
         if flower is not None:
-            answers = parts.port_answers(plan.bind, plan.chosen.flower_port)
+            answers = parts.port_answers(LOOPBACK, plan.chosen.flower_port)
             states.append(banner.PartState("flower", "ready" if answers else "starting", plan.flower_url or ""))
         if self.options.demo:
             where = f"{seeding.model_url(plan.chosen.demo_port)}  (plays a script; not a real model)"

@@ -8,30 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from control_plane.core.flower_address import FLOWER_PATH, FLOWER_USER
 from control_plane.core.settings import FleetSettings
 from shared import names
 from shared.sockets import celery_tls
 
-USER = "fleet"
 PASSWORD_VARIABLE = "FLEET_FLOWER_PASSWORD"  # noqa: S105 - the variable's name
 MAX_TASKS = 10_000
+OFFLINE_SECONDS = 300
+"""How long Flower lists a worker after its last sign of life."""
+SEND_KEY = """
+$.ajaxPrefilter(function (options, original, request) {
+  if (options.crossDomain) return;
+  var key = "";
+  try { key = localStorage.getItem("fleet-browser-key") || ""; } catch (error) { /* blocked: reads only */ }
+  request.setRequestHeader("X-Fleet-Browser-Key", key);
+});
+"""
+"""Added to Flower's script: changes need the key of the browser that logged in, as on the fleet's own pages."""
 
 
 def run(settings: FleetSettings, *, address: str, port: int, password: str) -> None:
     """Serve Flower until the process is ended. Blocks."""
     from celery import Celery
-    from flower.app import Flower
+    from flower.app import Flower, rewrite_handler
     from flower.command import extract_settings, setup_logging
     from flower.options import options
     from flower.urls import settings as web_settings
 
+    prefix = FLOWER_PATH if settings.flower_upstream else ""
     words = [f"--address={address}", f"--port={port}", f"--max_tasks={MAX_TASKS}", "--inspect_timeout=2000"]
-    if settings.tls_files:
+    words += [f"--purge_offline_workers={OFFLINE_SECONDS}"]
+    if prefix:
+        # Only the control plane connects, on this machine; browsers use its certificate.
+        words += [f"--url_prefix={prefix.strip('/')}"]
+    elif settings.tls_files:
         # Tornado loads them for each connection, so that it has the newest ones.
         certificate, key = (file.absolute() for file in settings.tls_files)
         words += [f"--certfile={certificate}", f"--keyfile={key}"]
     options.parse_command_line(["flower", *words])
-    options.basic_auth = [f"{USER}:{password}"]
+    options.basic_auth = [f"{FLOWER_USER}:{password}"]
     extract_settings()
     setup_logging()
     app = Celery("fleet", broker=settings.broker_url)
@@ -39,7 +55,8 @@ def run(settings: FleetSettings, *, address: str, port: int, password: str) -> N
     # Flower retries a broker that is unavailable, as the fleet does.
     app.conf.broker_connection_retry_on_startup = True
     flower = Flower(capp=app, options=options, **web_settings)
-    flower.add_handlers(r".*", [_broker_page(registered_queues(settings)), _metrics_page()])
+    pages = [_broker_page(registered_queues(settings)), _metrics_page(), _script()]
+    flower.add_handlers(r".*", [rewrite_handler(page, prefix) if prefix else page for page in pages])
     flower.start_http_server()
     flower.start()
 
@@ -60,6 +77,25 @@ def registered_queues(settings: FleetSettings) -> Callable[[], set[str]]:
             }
 
     return queues
+
+
+def _script() -> object:
+    from pathlib import Path
+
+    from flower.urls import settings as web_settings
+    from flower.views import BaseHandler
+    from tornado.web import url
+
+    text = (Path(web_settings["static_path"]) / "js" / "flower.js").read_text() + SEND_KEY
+
+    class KeyedScript(BaseHandler):  # type: ignore[misc]
+        """Flower's script, which sends the browser's key with each request."""
+
+        def get(self) -> None:
+            self.set_header("Content-Type", "text/javascript; charset=utf-8")
+            self.finish(text)
+
+    return url(r"/static/js/flower\.js", KeyedScript)
 
 
 def _metrics_page() -> object:

@@ -204,7 +204,7 @@ def _raw_events(core: Core) -> Check:
 
 
 def _flower(core: Core) -> Check:
-    url = core.settings.flower_url
+    url = core.settings.flower_upstream or core.settings.flower_url
     if not url:
         return Check("D-FLOWER", OK, "flower", "not configured")
     parts = urlsplit(url)

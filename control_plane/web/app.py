@@ -20,6 +20,7 @@ from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
 from control_plane.web.audited_requests import AuditedRequests, flush_regularly
 from control_plane.web.browser_key import BrowserKey
+from control_plane.web.flower_proxy import FlowerProxy
 from control_plane.web.host_names import OwnNames
 from control_plane.web.hub import Hub
 from control_plane.web.middleware import SecurityHeaders, WholeBody
@@ -59,6 +60,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
         *code_host_requests.router.routes,
         *page_routes(),
         Route(MCP, app.state.mcp, include_in_schema=False),
+        *FlowerProxy(core).routes(),
     ]
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     # The last one added is the outermost: every answer has the headers, every error below becomes a document, and no

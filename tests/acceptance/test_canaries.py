@@ -122,7 +122,7 @@ class Told:
 def shown_by_flower(fleet: WholeFleet, order: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
     """Flower's pages, and what its interface says of the order's first run."""
     known = json.loads((fleet.data / "up.json").read_text())
-    url, auth = f"http://127.0.0.1:{known['flower_port']}", ("fleet", known["flower_password"])
+    url, auth = f"http://127.0.0.1:{known['flower_port']}/flower", ("fleet", known["flower_password"])
     run = order["runs"][0]["id"]
     for path in ("/api/tasks", f"/api/task/info/{run}", "/api/workers", "/workers", "/tasks", f"/task/{run}"):
         answer = httpx.get(f"{url}{path}", auth=auth, timeout=30).raise_for_status()

@@ -89,7 +89,7 @@ class _Flower:
 
     def __init__(self, fleet: WholeFleet) -> None:
         known = json.loads((fleet.data / "up.json").read_text())
-        self._url = f"http://127.0.0.1:{known['flower_port']}"
+        self._url = f"http://127.0.0.1:{known['flower_port']}/flower"
         self.auth = ("fleet", known["flower_password"])
 
     def status(self, method: str, path: str, **options: Any) -> int:

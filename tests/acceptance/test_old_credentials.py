@@ -326,7 +326,7 @@ def open_broker_door(what: str, url: str) -> Door:
 def flower_door(fleet: WholeFleet) -> Door:
     """Flower, with its present password."""
     known = json.loads((fleet.data / "up.json").read_text())
-    url = f"http://127.0.0.1:{known['flower_port']}/api/workers"
+    url = f"http://127.0.0.1:{known['flower_port']}/flower/api/workers"
     return http_door("Flower's password", "GET", url, auth=("fleet", known["flower_password"]))
 
 

@@ -55,7 +55,7 @@ def test_drones_work_and_pages_open_over_tls(
 
     assert fleet.url.startswith("https://")
     assert [fleet.ended(order)["status"] for order in orders] == ["succeeded", "succeeded"]
-    flower = f"https://127.0.0.1:{json.loads((fleet.data / 'up.json').read_text())['flower_port']}"
+    flower = f"{fleet.url}/flower/api/workers"
     context = client_context(str(authority.file))
     assert wait_until(lambda: _status(flower, context), seconds=40) == 401
 

@@ -1,0 +1,70 @@
+"""Flower at `/flower`: behind the log-in of the pages, with their protection against other sites, and audited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from control_plane.declarations import audit
+from tests.support.broker import BrokerServer
+from tests.support.database import CoreFactory
+from tests.support.fleet import KEY_HEADER, Api
+from tests.support.flower import PASSWORD, api_with_flower
+
+REVOKE = "/flower/api/task/revoke/000000000000"
+PAGES = ("/flower/", "/flower/workers", "/flower/tasks", "/flower/broker", "/flower/metrics", "/flower/api/tasks")
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def flower(sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
+    with api_with_flower(sqlite_url, valkey, core_factory) as api:
+        yield api
+
+
+def test_flower_is_for_admins_and_keeps_cookies_and_passwords_to_itself(flower: Api) -> None:
+    with flower.browser() as admin, flower.http(flower.token_for("operator")) as operator, flower.http(None) as nobody:
+        shown = [admin.get(page) for page in PAGES]
+        refused = [operator.get(page).json()["code"] for page in PAGES]
+        logged_out = [nobody.get(page, headers={"Accept": "text/html"}) for page in PAGES]
+
+        assert [answer.status_code for answer in shown] == [200] * len(PAGES)
+        assert not any("set-cookie" in answer.headers or PASSWORD in answer.text for answer in shown)
+        assert "'unsafe-inline'" not in shown[0].headers["content-security-policy"].partition("style-src")[0]
+        assert "'unsafe-inline'" not in admin.get("/").headers["content-security-policy"]
+        assert set(refused) == {"E-ROLE"}
+        assert [answer.headers["location"] for answer in logged_out] == [f"/login?next={page}" for page in PAGES]
+
+
+def test_a_change_in_flower_needs_the_browsers_key_and_the_own_site_and_is_audited(flower: Api) -> None:
+    with flower.browser() as admin:
+        other_site = admin.post(REVOKE, headers={"Sec-Fetch-Site": "cross-site"})
+        without_key = admin.post(REVOKE, headers={KEY_HEADER: ""})
+        done = admin.post(REVOKE)
+        listed = admin.post("/flower/tasks/datatable", data={"draw": 1, "start": 0, "length": 5, "order[0][column]": 0})
+
+    assert (other_site.json()["code"], without_key.status_code, done.status_code) == ("E-OTHER-SITE", 403, 200)
+    assert listed.status_code == 200
+    records = [each for each in flower.client.call(audit.LIST) if each["action"] == "change_in_flower"]
+    assert {each["outcome"] for each in records} == {"began", "changed"}
+    assert {each["target"] for each in records} == {f"POST {REVOKE}"}
+
+
+def test_flowers_script_sends_the_browsers_key(flower: Api) -> None:
+    with flower.browser() as admin:
+        assert KEY_HEADER in admin.get("/flower/static/js/flower.js").text
+
+
+def test_flower_accepts_only_the_control_plane(flower: Api) -> None:
+    address = f"{flower.core.settings.flower_upstream}/flower/api/workers"
+
+    assert httpx.get(address, headers={"Authorization": f"Bearer {flower.token}"}).status_code == 401
+
+
+def test_without_flower_the_page_says_how_to_start_it(api: Api) -> None:
+    with api.http() as admin:
+        answer = admin.get("/flower/")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "E-FLOWER-OFF")
