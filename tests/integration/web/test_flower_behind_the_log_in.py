@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from control_plane.declarations import audit
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
-from tests.support.fleet import KEY_HEADER, Api
+from tests.support.fleet import KEY_HEADER, Api, api_on
 from tests.support.flower import PASSWORD, api_with_flower
 
 REVOKE = "/flower/api/task/revoke/000000000000"
@@ -68,3 +70,46 @@ def test_without_flower_the_page_says_how_to_start_it(api: Api) -> None:
         answer = admin.get("/flower/")
 
     assert (answer.status_code, answer.json()["code"]) == (404, "E-FLOWER-OFF")
+
+
+def test_flower_is_closed_to_an_admin_of_one_organization_and_to_a_drone(flower: Api) -> None:
+    drone = flower.add_drone()
+    with flower.http(flower.token_for("admin")) as admin, flower.http(drone.token) as machine:
+        codes = {http.get("/flower/").json()["code"] for http in (admin, machine)}
+
+    assert codes == {"E-EVERYWHERE", "E-TOKEN-KIND"}
+
+
+class _Recorder(BaseHTTPRequestHandler):
+    """Keeps the headers of each request, and answers with a cookie and a redirect to another site."""
+
+    received: list[dict[str, str]]
+
+    def do_GET(self) -> None:
+        self.received.append({name.lower(): value for name, value in self.headers.items()})
+        self.send_response(302)
+        self.send_header("Set-Cookie", "fleet_session_8420=planted; Path=/")
+        self.send_header("Location", "https://evil.example/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def test_no_cookie_token_or_foreign_redirect_passes_the_proxy(
+    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    _Recorder.received = []
+    with HTTPServer(("127.0.0.1", 0), _Recorder) as upstream:
+        threading.Thread(target=upstream.serve_forever, daemon=True).start()
+        settings = {"flower_upstream": f"http://127.0.0.1:{upstream.server_port}", "flower_password": PASSWORD}
+        with (
+            api_on(sqlite_url, valkey, core_factory, **settings) as api,
+            api.browser() as browser,
+            api.http() as script,
+        ):
+            answers = [browser.get("/flower/"), script.get("/flower/")]
+        upstream.shutdown()
+
+    assert len(_Recorder.received) == 2
+    assert all(not {"cookie", KEY_HEADER.lower()} & set(each) for each in _Recorder.received)
+    assert {each["authorization"] for each in _Recorder.received} == {httpx.BasicAuth("fleet", PASSWORD)._auth_header}
+    assert not any({"set-cookie", "location"} & set(answer.headers) for answer in answers)
