@@ -2,6 +2,7 @@
 
     FleetError                 has four parts: what, why, next, help; and a stable code
     ├── OrderError             the order is at fault: running it again would end the same way
+    │   └── UnsuitableDrone    on this drone: another one may be able to run it
     ├── FleetFault             the fleet is at fault: the order may run again
     │   └── Unreachable        a server does not answer (exit code 5)
     └── Refused                the caller is at fault
@@ -54,6 +55,13 @@ class FleetError(Exception):
 
 class OrderError(FleetError):
     """The order is at fault: running it again would end the same way."""
+
+
+class UnsuitableDrone(OrderError):
+    """The order would end the same way each time on this drone, which lacks something that another one may have.
+
+    Credentials, a key and a name server are the drone's own.
+    """
 
 
 class FleetFault(FleetError):

@@ -145,6 +145,8 @@ class RunEnded(Wire):
     """The order did not end: the drone returns it to the queue."""
     order_at_fault: bool = True
     """With status failed: running it again would end the same way."""
+    unsuitable: bool = False
+    """With `order_at_fault`: that is so on this drone, but another one may be able to run it."""
     verification: str = ""
     """A `shared.outcome.Verification`; empty from a drone that does not report it."""
 
@@ -383,6 +385,10 @@ class ErrorStep(Wire):
     what: str
     detail: str = ""
     code: str = ""
+    next: str = ""
+    """What to do about it; empty from an older drone, or if nothing can be said."""
+    ended_run: bool = False
+    """It ended the run, whose reason says the same."""
 
 
 class GapStep(Wire):

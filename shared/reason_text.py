@@ -16,6 +16,7 @@ from shared.reasons import (
     DroneState,
     EarlierOrder,
     Ended,
+    FailedOnDrone,
     ForPerson,
     GivenBack,
     InQueue,
@@ -83,6 +84,8 @@ def _returned(returned: Returned) -> str:
             return f"returned by {drone}: {detail}"
         case RefusedByDrone(drone=drone, detail=detail):
             return f"refused by {drone}: {detail}; queued for another drone"
+        case FailedOnDrone(drone=drone, detail=detail):
+            return f"failed on {drone}: {detail.rstrip('.')}; queued for another drone"
         case AttemptFailed(attempt=attempt, attempts=attempts):
             what = loss_text(returned.loss) if returned.loss is not None else returned.detail
             return f"attempt {attempt} of {attempts} failed: {what.rstrip('.')}; queued again"
@@ -190,6 +193,8 @@ def state_text(state: DroneState) -> str:
             return f"accepts no work now by its owner's policy: {state.detail}"
         case "refuses":
             return f"refused this order: {state.detail} (next: submit it for another drone, or ask the drone's owner)"
+        case "unsuitable":
+            return f"cannot run this order: {state.detail}"
         case "draining":
             return f"is draining (next: fleet drone resume {state.drone})"
         case "busy":
@@ -227,6 +232,7 @@ def ended_text(ended: Ended | None, cancel: CancelAsked | None) -> str:
             return _canceled_text(ended, cancel)
         case RunEnd():
             last = f"last of {ended.attempts} attempts" if ended.attempts else ""
+            last = f"so it was on {ended.drones} drones" if ended.drones else last
             what = _lost_or(ended.loss, ended.detail)
             return _joined([what.rstrip("."), _unheard_text(ended)]) if ended.unheard else _joined([what, last])
 

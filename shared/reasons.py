@@ -42,11 +42,14 @@ class DroneState(Wire):
         "disk_full",
         "withheld",
         "refuses",
+        "unsuitable",
         "leaving",
         "draining",
         "busy",
     ]
-    """`withheld`: its owner's policy allows no order now; `refuses`: it does not allow this order."""
+    """`withheld`: its owner's policy allows no order now; `refuses`: it does not allow this order; `unsuitable`: the
+    order failed there, and would again.
+    """
     since: datetime | None = None
     today: bool = True
     """Whether `since` was on the day when this was written: then the time of day is sufficient."""
@@ -100,6 +103,15 @@ class RefusedByDrone(Wire):
     resumes: Resumption | None = None
 
 
+class FailedOnDrone(Wire):
+    """Its drone lacks something that it needs; another drone may have it."""
+
+    code: Literal["failed_on_drone"] = "failed_on_drone"
+    drone: str
+    detail: str
+    resumes: Resumption | None = None
+
+
 class AttemptFailed(Wire):
     """Its run failed through a fault of the fleet, and another attempt is left."""
 
@@ -123,7 +135,7 @@ class AskedAgain(Wire):
 
 
 Returned = Annotated[
-    TakenBack | WithdrawnBeforeStart | GivenBack | RefusedByDrone | AttemptFailed | AskedAgain,
+    TakenBack | WithdrawnBeforeStart | GivenBack | RefusedByDrone | FailedOnDrone | AttemptFailed | AskedAgain,
     Field(discriminator="code"),
 ]
 
@@ -256,6 +268,8 @@ class RunEnd(Wire):
     loss: RunLoss | None = None
     attempts: int = 0
     """Over 0: the fleet was at fault, and that was the last of this many attempts."""
+    drones: int = 0
+    """Over 0: it failed on this many drones, each of which lacks something that it needs."""
     unheard: int = 0
     """Number of user messages that arrived too late."""
     session: str = ""

@@ -119,6 +119,8 @@ NOTICES = (
 
 ENDED = frozenset({_O.SUCCEEDED, _O.FAILED, _O.CANCELED})
 IN_HAND = frozenset(_IN_HAND)
+TAKES_WORK = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
+"""States of a drone in which orders are sent to it."""
 """States in which a drone holds, or is about to hold, an order."""
 
 UNRESPONSIVE_AFTER = timedelta(seconds=15)

@@ -126,6 +126,9 @@ class _OrderEvents:
 
     def _order(self, order: Doc) -> None:
         self._clock.hear(order)
+        if order["ended_at"]:
+            # The outcome follows, with the same reason.
+            return
         reason = order["doing"] if order.get("stalled") else order["reason"]
         state = f"{order['status']}: {reason}" if reason else order["status"]
         if state != self._state:

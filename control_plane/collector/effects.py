@@ -20,7 +20,15 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.inbox import notify_drone
-from control_plane.orders.ending import Ending, canceled, finish, requeue, try_again
+from control_plane.orders.ending import (
+    Ending,
+    after_all_drones,
+    canceled,
+    finish,
+    requeue,
+    try_again,
+    try_elsewhere,
+)
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.status_changes import explain, move_order
 from control_plane.orders.waits import ask_approval, close_decided, open_waits, reason
@@ -241,6 +249,7 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     run.cost_usd = max(run.cost_usd or 0.0, stats.cost_usd or 0.0) if known else None
     run.duration_ms = stats.duration_ms
     run.doing = run.waits_for = ""
+    run.unsuitable = body.unsuitable and body.status == "failed"
     ending = RunEnding(RunStatus(body.status), body.exit_status, _clean(body.reason))
     close_run(scene.db, scene.core, scene.dispatch, ending)
 
@@ -255,6 +264,9 @@ def _end_order(scene: Scene, body: RunEnded) -> None:
         requeue(db, core, order, GivenBack(drone=scene.drone.name, detail=detail))
     elif body.status == "success":
         _finish(scene, body, OrderStatus.SUCCEEDED, ending)
+    elif body.order_at_fault and body.unsuitable:
+        if not try_elsewhere(db, core, order, scene.drone, ending):
+            _finish(scene, body, OrderStatus.FAILED, after_all_drones(db, order, ending))
     elif body.order_at_fault:
         _finish(scene, body, OrderStatus.FAILED, ending)
     else:

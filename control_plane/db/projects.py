@@ -11,7 +11,18 @@ from sqlalchemy.orm import Mapped, mapped_column
 from control_plane.db.base import Id, Owned, Row, unique_while_alive
 
 
-class Provider(Owned, Row):
+class Checkable:
+    """What was found when a provider or project was tried on a drone."""
+
+    check_state: Mapped[str] = mapped_column(String(12), default="unchecked", server_default="unchecked")
+    """unchecked, ok, failed or skipped; while `check_order_id` runs, it is being checked."""
+    check_order_id: Mapped[str | None] = mapped_column(Id)
+    """The newest order that tries it; what earlier ones report no longer counts."""
+    check_report: Mapped[dict[str, Any] | None]
+    """What is known beyond the state, once that order has ended: fields of its document."""
+
+
+class Provider(Checkable, Owned, Row):
     __tablename__ = "providers"
     __table_args__ = (unique_while_alive("uq_providers_name_alive", "name"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -34,7 +45,7 @@ class Provider(Owned, Row):
     removed_at: Mapped[datetime | None]
 
 
-class Project(Owned, Row):
+class Project(Checkable, Owned, Row):
     __tablename__ = "projects"
     __table_args__ = (unique_while_alive("uq_projects_slug_alive", "slug"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)

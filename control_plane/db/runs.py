@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Owned, Row, Seq
@@ -53,6 +53,8 @@ class Run(Owned, Row):
     progress_at: Mapped[datetime | None]
     """When it last made progress, by this side's clock."""
     waits_for: Mapped[str] = mapped_column(String(16), default="")
+    unsuitable: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Its drone cannot run the order, but another may (`shared.events.RunEnded.unsuitable`)."""
     resumed_run_id: Mapped[str | None] = mapped_column(Id)
     """The run from whose checkpoint this one resumed; its later steps left the path."""
     resumed_seq: Mapped[int] = mapped_column(default=0)

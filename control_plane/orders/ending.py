@@ -5,7 +5,7 @@ Every order ends in `finish`, which notifies the subscribers in the same transac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import select, update
@@ -19,11 +19,21 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Run
 from control_plane.orders import totals
-from control_plane.orders.policy_refusals import refused_by_policy
+from control_plane.orders.drone_refusals import refused_by_policy, unsuitable_drones
+from control_plane.orders.placement import another_drone
 from control_plane.orders.status_changes import move_order, move_turn
 from shared.events import Receipt
 from shared.outcome import ExitStatus
-from shared.reasons import AttemptFailed, CanceledEnd, Ended, OrderFacts, RefusedByDrone, Returned, RunEnd
+from shared.reasons import (
+    AttemptFailed,
+    CanceledEnd,
+    Ended,
+    FailedOnDrone,
+    OrderFacts,
+    RefusedByDrone,
+    Returned,
+    RunEnd,
+)
 from shared.states import OrderStatus, TurnStatus
 
 _TURN_OF = {
@@ -76,6 +86,26 @@ def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
         return
     failed = AttemptFailed(detail=ended.detail, loss=ended.loss, attempt=count, attempts=order.max_attempts)
     requeue(db, core, order, failed)
+
+
+def try_elsewhere(db: Session, core: Core, order: Order, drone: Drone, ending: Ending) -> bool:
+    """Requeue an order for another drone, because it would fail again on this one.
+
+    False, with nothing changed, if no other drone takes it now: waiting would not help.
+    """
+    ended = ending.because
+    assert isinstance(ended, RunEnd)
+    if not another_drone(db, core, order):
+        return False
+    requeue(db, core, order, FailedOnDrone(drone=drone.name, detail=ended.detail))
+    return True
+
+
+def after_all_drones(db: Session, order: Order, ending: Ending) -> Ending:
+    """The end of an order that failed on every drone that takes it; it names their number if there were several."""
+    ended, tried = ending.because, len(unsuitable_drones(db, order))
+    assert isinstance(ended, RunEnd)
+    return replace(ending, because=ended.model_copy(update={"drones": tried})) if tried > 1 else ending
 
 
 def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Ending) -> None:

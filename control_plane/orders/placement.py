@@ -22,7 +22,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
-from control_plane.orders.policy_refusals import refusals_of
+from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
 from shared.reasons import (
     DroneLabels,
     DroneState,
@@ -34,9 +34,7 @@ from shared.reasons import (
     Placed,
     Waits,
 )
-from shared.states import ENDED, DroneStatus
-
-_TAKES_WORK = (DroneStatus.ONLINE, DroneStatus.BUSY)
+from shared.states import ENDED, TAKES_WORK
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
     """
     if earlier := earlier_in_session(db, order):
         return EarlierOrder(order=earlier)
-    refusals = refusals_of(db, order)
+    refusals = _refusals(db, order)
     if order.wanted_drone_id is not None:
         return _named(db.get_one(Drone, order.wanted_drone_id), order, refusals)
     living = select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)
@@ -63,9 +61,9 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
     if not fitting:
         return _no_drone_fits(fleet, order.wanted_labels)
     now, load = core.clock.now(), load_by_drone(db)
-    able = [d for d in fitting if d.id not in refusals and status_of(d, load[d.id], now) in _TAKES_WORK]
+    able = [d for d in fitting if d.id not in refusals and status_of(d, load[d.id], now) in TAKES_WORK]
     if not able:
-        states = (_refuses(drone, refusals) or why_not_starting(drone, load[drone.id], now) for drone in fitting)
+        states = (refusals.get(drone.id) or why_not_starting(drone, load[drone.id], now) for drone in fitting)
         return NoDroneTakesWork(states=tuple(state for state in states if state is not None))
     return _with_the_work(db, order, able, load) or _best(able, load, _warm(db, order, able), order)
 
@@ -89,17 +87,22 @@ def earlier_in_session(db: Session, order: Order) -> str | None:
     return db.scalar(earlier.order_by(Order.number).limit(1))
 
 
-def _named(drone: Drone, order: Order, refusals: Mapping[str, str]) -> Placement | Waits:
+def _named(drone: Drone, order: Order, refusals: Mapping[str, DroneState]) -> Placement | Waits:
     if drone.removed_at is not None:
         return NamedDroneRemoved(drone=drone.name, order=order.id)
-    if refuses := _refuses(drone, refusals):
+    if refuses := refusals.get(drone.id):
         return NoDroneTakesWork(states=(refuses,))
     return Placement(drone, Placed(code="named", drone=drone.name))
 
 
-def _refuses(drone: Drone, refusals: Mapping[str, str]) -> DroneState | None:
-    reason = refusals.get(drone.id)
-    return None if reason is None else DroneState(drone=drone.name, code="refuses", detail=reason)
+def _refusals(db: Session, order: Order) -> Mapping[str, DroneState]:
+    """Why drones will not run the order, by their ids."""
+
+    def states(code: Literal["refuses", "unsuitable"], drones: Mapping[str, str]) -> dict[str, DroneState]:
+        named = ((drone_id, db.get_one(Drone, drone_id).name, why) for drone_id, why in drones.items())
+        return {drone_id: DroneState(drone=name, code=code, detail=why) for drone_id, name, why in named}
+
+    return states("unsuitable", unsuitable_drones(db, order)) | states("refuses", refusals_of(db, order))
 
 
 def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order: Order) -> Placement:
@@ -128,6 +131,16 @@ def _warm(db: Session, order: Order, drones: Sequence[Drone]) -> set[str]:
         Drone.id.in_([drone.id for drone in drones]), select(Order.id).where(*on_it).exists()
     )
     return set(db.scalars(wanted))
+
+
+def another_drone(db: Session, core: Core, order: Order) -> bool:
+    """Whether a drone on which the order did not fail would take it now, and it may be tried once more."""
+    refusals = _refusals(db, order)
+    if order.wanted_drone_id is not None or len(unsuitable_drones(db, order)) >= order.max_attempts:
+        return False
+    load, now = load_by_drone(db), core.clock.now()
+    drones = db.scalars(select(Drone).where(Drone.removed_at.is_(None), Drone.id.not_in(refusals)))
+    return any(fits(drone, order) and status_of(drone, load[drone.id], now) in TAKES_WORK for drone in drones)
 
 
 def fits(drone: Drone, order: Order) -> bool:

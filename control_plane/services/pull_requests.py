@@ -23,13 +23,12 @@ from control_plane.lookups.drones import serves
 from control_plane.orders.draft import Draft, create_order
 from control_plane.services.pull_request_text import about, body_of, title_of
 from shared.events import PullRequestStep
-from shared.states import DroneStatus, OrderStatus
+from shared.states import TAKES_WORK, OrderStatus
 from shared.work_order import Limits, OpenPullRequest
 
 SECONDS = 300.0
 """Time for a drone to do it; a host responds within one or two seconds."""
 OPEN = frozenset({"opened", "updated"})
-_TAKES_WORK = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 
 
 def order_ended(db: Session, core: Core, order: Order) -> None:
@@ -146,7 +145,7 @@ def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
     if drone is None or not has_ability(drone, "teams") or not serves(drone, order.organization_id):
         return None
-    return drone.id if status_of(drone, load_by_drone(db)[drone.id], core.clock.now()) in _TAKES_WORK else None
+    return drone.id if status_of(drone, load_by_drone(db)[drone.id], core.clock.now()) in TAKES_WORK else None
 
 
 def _document(by: Order, asked: OpenPullRequest, **outcome: Any) -> dict[str, Any]:

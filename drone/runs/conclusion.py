@@ -8,7 +8,7 @@ from typing import Literal
 
 from drone.installation.disk import FULL, fault_of
 from drone.runs.stop_requests import Wish
-from shared.errors import FleetError, FleetFault, OrderError, Refused
+from shared.errors import FleetError, FleetFault, OrderError, Refused, UnsuitableDrone
 from shared.events import ErrorStep
 from shared.outcome import ExitStatus, Outcome
 from shared.redaction import shortened
@@ -28,6 +28,8 @@ class RunConclusion:
     response: str = ""
     give_back: bool = False
     order_at_fault: bool = True
+    unsuitable: bool = False
+    """Only on this drone."""
 
 
 def of_outcome(outcome: Outcome) -> RunConclusion:
@@ -60,8 +62,10 @@ def of_error(error: Exception) -> RunConclusion:
     error = _known(error)
     reason = sentence(error)
     match error:
+        case UnsuitableDrone():
+            return RunConclusion("failed", ExitStatus.REFUSED, _with_advice(error), unsuitable=True)
         case OrderError():
-            return RunConclusion("failed", ExitStatus.REFUSED, reason)
+            return RunConclusion("failed", ExitStatus.REFUSED, _with_advice(error))
         case Refused():
             return RunConclusion("failed", ExitStatus.REFUSED, reason, order_at_fault=False)
         case FleetFault():
@@ -74,13 +78,19 @@ def step_of(error: Exception) -> ErrorStep:
     """The error as an event: a readable sentence, and all known details."""
     error = _known(error)
     if isinstance(error, FleetError):
-        return ErrorStep(what=error.what, detail=error.why, code=error.code)
+        return ErrorStep(what=error.what, detail=error.why, code=error.code, next=error.next)
     return ErrorStep(what=sentence(error), detail="".join(traceback.format_exception(error)), code="E-DRONE-BUG")
 
 
 def _known(error: Exception) -> Exception:
     """The error, or the matching error of the fleet: a full disk is not a bug."""
     return fault_of(error) if isinstance(error, OSError) and error.errno in FULL else error
+
+
+def _with_advice(error: FleetError) -> str:
+    """The error as one sentence with what to do: nothing else will be tried."""
+    said = sentence(error)
+    return f"{said.rstrip('.')} (next: {error.next})" if error.next else said
 
 
 def sentence(error: Exception) -> str:

@@ -11,14 +11,14 @@ from drone.runs.limit_question import limit_question
 from drone.runs.purse import Purse
 from shared.budgets import Money
 from shared.clock import Clock
-from shared.errors import FleetFault, Precondition
+from shared.errors import FleetFault, UnsuitableDrone
 from shared.work_order import OrderProvider, WorkOrder
 
 
 def with_keys(provider: OrderProvider, policy: Policy, environ: Mapping[str, str]) -> OrderProvider:
     """The provider and its fallbacks with their keys filled in from the drone's variables.
 
-    Raises Forbidden if the owner's policy does not allow a variable to be sent there, Precondition if it is not set.
+    Raises Forbidden if the owner's policy does not allow a variable to be sent there, UnsuitableDrone if it is not set.
     """
     fallbacks = tuple(with_keys(fallback, policy, environ) for fallback in provider.fallbacks)
     key = provider.api_key
@@ -76,7 +76,7 @@ def _from_variable(variable: str, api_base: str | None, policy: Policy, environ:
     policy.check_key(variable, api_base)
     if value := environ.get(variable):
         return value
-    raise Precondition(
+    raise UnsuitableDrone(
         f"environment variable {variable} is not set on this drone",
         code="E-KEY-MISSING",
         why="the provider takes its API key from it",

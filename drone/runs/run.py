@@ -60,7 +60,7 @@ class _Run:
 
     def to_its_end(self) -> RunEnded:
         self._record(RunStarted(boot_id=self._context.boot_id, sandbox=self._context.sandbox.kind))
-        conclusion = self._judged(self._work)
+        conclusion = self._judged(self._work, ends=True)
         # Before the delivery: no process that the agent left running may change the files while they are committed.
         ended = self._end_processes()
         if self._workspace is not None:
@@ -81,20 +81,21 @@ class _Run:
             receipt=ended.receipt(self._context.clock.now()) if self._context.controls.wish is not None else None,
             give_back=conclusion.give_back,
             order_at_fault=conclusion.order_at_fault,
+            unsuitable=conclusion.unsuitable,
             verification=self._verification,
         )
         self._record(end)
         return end
 
-    def _judged(self, part: Callable[[], RunConclusion]) -> RunConclusion:
-        """Do a part of the run, and turn any exception into a conclusion."""
+    def _judged(self, part: Callable[[], RunConclusion], *, ends: bool = False) -> RunConclusion:
+        """Do a part of the run, and turn any exception into a conclusion. `ends`: which is then that of the run."""
         try:
             return part()
         except Preempted as signal:
             wish = self._context.controls.wish or Wish("stop", str(signal) or "the run was asked to end")
             return of_wish(wish)
         except Exception as error:  # noqa: BLE001 - the boundary of a run: recorded with all that is known, and judged by its class
-            self._record(step_of(error))
+            self._record(step_of(error).model_copy(update={"ended_run": ends}))
             return of_error(error)
 
     def _work(self) -> RunConclusion:

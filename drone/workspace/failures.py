@@ -1,7 +1,7 @@
 """Translates git's failures into one sentence, its cause, and what to do; one table, read from top to bottom.
 
-The class decides whether the order may run again: a server that cannot be reached is the fleet's fault, a password
-that is rejected is the order's.
+The class decides whether the order may run again: a server that cannot be reached is the fleet's fault. A password
+that is rejected will be rejected again, but only on this drone: logins, keys and name servers are its own.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from pathlib import Path
 from drone.installation.disk import FULL, fault_of
 from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote
-from shared.errors import FleetError, FleetFault, OrderError
+from shared.errors import FleetError, FleetFault, OrderError, UnsuitableDrone
 from shared.redaction import shortened
 
 NOT_FOUND = "E-GIT-NOT-FOUND"
+NO_HOST = "E-GIT-HOST"
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class _Case:
     kind: type[FleetError]
     code: str
     what: str
-    """May name the remote as {url}."""
+    """May name the remote as {url}; so may `next`, and the project as {project}."""
     next: str
 
 
@@ -41,21 +42,21 @@ _CASES = (
     ),
     _Case(
         r"transport '\w+' not allowed|protocol '\w+' is not supported|Unable to find remote helper",
-        OrderError,
+        UnsuitableDrone,
         "E-GIT-PROTOCOL",
         "this drone may not fetch from {url}",
-        "use an https:// or ssh:// URL: fleet project edit SLUG --git-url URL",
+        "use an https:// or ssh:// URL: fleet project edit {project} --git-url URL",
     ),
     _Case(
         r"SSL certificate problem|certificate verif|SSL: no alternative certificate|unable to get local issuer",
-        OrderError,
+        UnsuitableDrone,
         "E-GIT-TLS",
         "the certificate of {url} is not trusted on the drone's machine",
         "on the drone's machine: git config --global http.sslCAInfo FILE, then restart the drone",
     ),
     _Case(
         r"Host key verification failed",
-        OrderError,
+        UnsuitableDrone,
         "E-GIT-HOST-KEY",
         "the drone's machine does not know the host key of {url}",
         "on the drone's machine: connect once with ssh, check the host key and accept it",
@@ -64,28 +65,37 @@ _CASES = (
         r"Authentication failed|could not read (Username|Password)|terminal prompts disabled|"
         r"Permission denied \(|returned error: 40[13]|HTTP 40[13]|invalid credentials|Access denied|"
         r"Permission to .* denied",
-        OrderError,
+        UnsuitableDrone,
         "E-GIT-AUTH",
         "{url} denied access to this drone",
-        "on the drone's machine: git ls-remote URL must work; its git credentials are used",
+        "on the drone's machine: git ls-remote {url} must work; its git credentials are used",
     ),
     _Case(
-        r"Could not resolve host|Failed to connect|Couldn't connect|Connection (refused|timed out|reset|closed)|"
+        # Of a name server that does not answer, only ssh says so; curl says the same as of an unknown name.
+        r"(?s:\A(?!.*Temporary failure in name).*(Could not resolve (host|proxy)|Name or service not known|"
+        r"nodename nor servname|No address associated with hostname))",
+        UnsuitableDrone,
+        NO_HOST,
+        "the host of {url} is unknown on the drone's machine",
+        "correct the URL: fleet project edit {project} --git-url URL; or on the drone's machine: git ls-remote {url}",
+    ),
+    _Case(
+        r"Failed to connect|Couldn't connect|Connection (refused|timed out|reset|closed)|"
         r"No route to host|Network is unreachable|Operation timed out|Operation too slow|ssh: connect to host|"
-        r"kex_exchange_identification|Temporary failure in name|Name or service not known|early EOF|"
+        r"kex_exchange_identification|Temporary failure in name|early EOF|"
         r"returned error: (429|5\d\d)|remote end hung up|took too long|unexpected disconnect|Empty reply|RPC failed",
         FleetFault,
         "E-GIT-UNREACHABLE",
         "{url} cannot be reached from this drone",
-        "on the drone's machine: git ls-remote URL; then: fleet retry ORDER",
+        "on the drone's machine: git ls-remote {url}; then: fleet retry ORDER",
     ),
     _Case(
         r"not appear to be a git repository|[Rr]epository .*not found|does not exist|returned error: 404|"
         r"is this a git repository|not valid: is this|No such file or directory|not a git repository|not found",
-        OrderError,
+        UnsuitableDrone,
         NOT_FOUND,
         "git repository {url} not found, or this drone has no access to it",
-        "correct the URL: fleet project edit SLUG --git-url URL",
+        "correct the URL: fleet project edit {project} --git-url URL",
     ),
 )
 
@@ -95,12 +105,13 @@ def explain(failure: GitFailed, remote: Remote) -> FleetError:
     why = _last_words(remote.clean(failure.message))
     for case in _CASES:
         if re.search(case.pattern, failure.message):
-            return case.kind(case.what.format(url=remote.shown), code=case.code, why=why, next=case.next)
+            what, following = (text.format(url=remote.shown, project=remote.project) for text in (case.what, case.next))
+            return case.kind(what, code=case.code, why=why, next=following)
     return OrderError(
         f"git {failure.command} failed for {remote.shown}",
         code="E-GIT",
         why=why,
-        next="on the drone's machine: git ls-remote URL",
+        next=f"on the drone's machine: git ls-remote {remote.shown}",
     )
 
 

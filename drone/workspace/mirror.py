@@ -5,22 +5,26 @@ Its objects are never pruned and never repacked away automatically: a workspace 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from drone.workspace.failures import NOT_FOUND, explained
-from drone.workspace.git import Git
+from drone.workspace.failures import NO_HOST, NOT_FOUND, explain, explained
+from drone.workspace.git import Git, GitFailed
 from drone.workspace.locks import Busy, held
 from drone.workspace.remote import Remote
 from shared.errors import FleetFault, OrderError
 
 LOOK_SECONDS = 60.0
 FETCH_SECONDS = 1800.0
+NAME_SECONDS = 2.0
+"""After which an unknown name is looked up once more."""
 OWN_REFS = "refs/dronefleet"
 """The drone's own refs in a mirror, besides the remote's own branches and tags."""
 _REFS_FILE = "dronefleet-refs"
+_TICK = 0.1
 _OWN_BRANCHES = ("refs/heads/fleet/", "refs/heads/fleet-late/")
 _REFSPECS = (
     "+refs/heads/*:refs/heads/*",
@@ -86,14 +90,15 @@ class Mirror:
         """Update the mirror to what the remote has now, and return what that is.
 
         Asks the remote first, and fetches only if something changed: of twenty orders at once one fetches. Raises
-        FleetFault if the repository cannot be reached, or is gone although it was there before.
+        UnsuitableDrone if this drone will never reach the repository, FleetFault if it does not reach it now, or if
+        the repository or its host is gone although it was there before.
         """
         try:
             with explained(self.remote):
                 advertised = self._read_advertised()
                 self._hold(lambda: self._fetch_if_changed(advertised))
         except OrderError as error:
-            if error.code == NOT_FOUND and self.objects.is_dir():
+            if self.objects.is_dir() and error.code in {NOT_FOUND, NO_HOST}:
                 raise _gone(error) from error
             raise
         return advertised
@@ -118,10 +123,27 @@ class Mirror:
         self._hold(lambda: git.text(*arguments, f"+refs/heads/*:{OWN_REFS}/{into}/*"))
 
     def _read_advertised(self) -> Advertised:
+        try:
+            return self.look_up()
+        except GitFailed as failure:
+            # One answer that a name is unknown may be a name server's that was just restarted.
+            if explain(failure, self.remote).code != NO_HOST:
+                raise
+        self._pause(NAME_SECONDS)
+        return self.look_up()
+
+    def look_up(self) -> Advertised:
+        """Ask the remote for its refs. Raises GitFailed."""
         # git reads the configuration of the repository it runs in: that must be ours, or none.
         patterns = ("HEAD", "refs/heads/*", "refs/tags/*")
         listing = self._git.text("ls-remote", "--symref", "--", self.remote.address, *patterns, seconds=LOOK_SECONDS)
         return _advertised(listing)
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._git.check()
+            time.sleep(min(left, _TICK))
 
     def _fetch_if_changed(self, advertised: Advertised) -> None:
         self._make(advertised.object_format)
@@ -186,7 +208,9 @@ def _advertised(listing: str) -> Advertised:
 
 
 def _gone(error: OrderError) -> FleetFault:
-    """A server that is being moved or restored says "not found" for a while; the order is then retried."""
+    """A server that is being moved or restored says "not found" for a while, as does a name server that is cut off;
+    the order is then retried.
+    """
     return FleetFault(
         "the repository can no longer be found; this may be temporary",
         code="E-GIT-GONE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from drone.workspace.failures import explain
+from drone.workspace.failures import NO_HOST, explain
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.remote import Remote
 from drone.workspace.session_directory import AUTHOR_EMAIL
@@ -99,7 +99,9 @@ def _is_passing(failure: GitFailed, remote: Remote) -> bool:
     if failure.code is None:
         return True
     refused = _is_stale(failure) or "rejected" in failure.message
-    return not refused and isinstance(explain(failure, remote), FleetFault)
+    error = explain(failure, remote)
+    # The host's name was known when the work began.
+    return not refused and (isinstance(error, FleetFault) or error.code == NO_HOST)
 
 
 def _sentence(failure: GitFailed, remote: Remote, target: PushTarget) -> str:

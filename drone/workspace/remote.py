@@ -16,6 +16,8 @@ class Remote:
     """One git URL, or path."""
 
     url: str
+    project: str = "SLUG"
+    """The project whose repository it is, for messages."""
 
     @property
     def address(self) -> str:

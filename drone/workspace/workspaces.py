@@ -56,7 +56,7 @@ class Workspaces:
         disk is full or another run works in the session.
         """
         git = self._git.checking(check)
-        remote = Remote(order.project.git_url)
+        remote = Remote(order.project.git_url, order.project.slug)
         session = SessionDirectory(self.root / "sessions" / order.session.id, git, self._sandbox.user)
         session.take(check)
         try:
@@ -79,7 +79,7 @@ class Workspaces:
         Raises like `prepare` if the repository is at fault or cannot be reached.
         """
         git = self._git.checking(check)
-        remote = Remote(order.project.git_url)
+        remote = Remote(order.project.git_url, order.project.slug)
         with explained(remote):
             mirror = self._mirror(remote, git)
             name, commit = default_of(mirror.refresh())

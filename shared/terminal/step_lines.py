@@ -218,6 +218,9 @@ def _retry(body: RetryStep) -> Lines:
 
 
 def _error(body: ErrorStep) -> Lines:
+    """Without its sentence if that is the reason of the run's end, which is shown as well."""
+    if body.ended_run and body.code and "\n" not in body.detail:
+        return [(f"error: {printable(body.code)}", "red")]
     lines: Lines = [(f"error: {printable(body.what)}", "red")]
     if body.detail:
         lines.append((f"  {one_line(body.detail)}", _DIM))

@@ -10,10 +10,13 @@ import pytest
 from drone.workspace.failures import explain, explained
 from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote
-from shared.errors import FleetError, FleetFault, OrderError
+from shared.errors import FleetError, FleetFault, OrderError, UnsuitableDrone
 
 SAYINGS = [
-    ("fatal: unable to access 'https://h/x/': Could not resolve host: h", FleetFault, "E-GIT-UNREACHABLE"),
+    ("fatal: unable to access 'https://h/x/': Could not resolve host: h", UnsuitableDrone, "E-GIT-HOST"),
+    ("ssh: Could not resolve hostname h: Name or service not known", UnsuitableDrone, "E-GIT-HOST"),
+    ("ssh: Could not resolve hostname h: Temporary failure in name resolution", FleetFault, "E-GIT-UNREACHABLE"),
+    ("fatal: unable to access 'https://h/x/': SSL certificate problem: expired", UnsuitableDrone, "E-GIT-TLS"),
     ("fatal: unable to access 'https://h/x/': The requested URL returned error: 503", FleetFault, "E-GIT-UNREACHABLE"),
     (
         "ssh: connect to host h port 22: Connection refused\nfatal: Could not read from remote repository.\n\n"
@@ -25,20 +28,20 @@ SAYINGS = [
     ("fatal: write error: No space left on device", FleetFault, "E-DISK-FULL"),
     (
         "remote: Invalid username or password.\nfatal: Authentication failed for 'https://h/x/'",
-        OrderError,
+        UnsuitableDrone,
         "E-GIT-AUTH",
     ),
-    ("fatal: could not read Username for 'https://h': terminal prompts disabled", OrderError, "E-GIT-AUTH"),
+    ("fatal: could not read Username for 'https://h': terminal prompts disabled", UnsuitableDrone, "E-GIT-AUTH"),
     (
         "git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\n"
         "Please make sure you have the correct access rights\nand the repository exists.",
-        OrderError,
+        UnsuitableDrone,
         "E-GIT-AUTH",
     ),
-    ("ERROR: Repository not found.\nfatal: Could not read from remote repository.", OrderError, "E-GIT-NOT-FOUND"),
-    ("fatal: '/x' does not appear to be a git repository", OrderError, "E-GIT-NOT-FOUND"),
-    ("Host key verification failed.\nfatal: Could not read from remote repository.", OrderError, "E-GIT-HOST-KEY"),
-    ("fatal: transport 'file' not allowed", OrderError, "E-GIT-PROTOCOL"),
+    ("ERROR: Repository not found.\nfatal: Could not read from remote repository.", UnsuitableDrone, "E-GIT-NOT-FOUND"),
+    ("fatal: '/x' does not appear to be a git repository", UnsuitableDrone, "E-GIT-NOT-FOUND"),
+    ("Host key verification failed.\nfatal: Could not read from remote repository.", UnsuitableDrone, "E-GIT-HOST-KEY"),
+    ("fatal: transport 'file' not allowed", UnsuitableDrone, "E-GIT-PROTOCOL"),
     ("fatal: something that nobody has seen before", OrderError, "E-GIT"),
 ]
 
@@ -50,6 +53,15 @@ def test_each_saying_has_its_class_its_code_and_a_way_out(message: str, kind: ty
     assert (type(error), error.code) == (kind, code)
     assert error.why
     assert error.next
+
+
+def test_advice_names_the_project_and_the_address_to_paste() -> None:
+    error = explain(GitFailed("ls-remote", 128, "ERROR: Repository not found."), Remote("https://h/x.git", "shop"))
+    assert error.next == "correct the URL: fleet project edit shop --git-url URL"
+
+    error = explain(GitFailed("ls-remote", 128, "fatal: Authentication failed"), Remote("https://a:pa55@h/x.git"))
+    assert "git ls-remote https://" in error.next
+    assert "pa55" not in error.next
 
 
 def test_a_password_shows_neither_in_the_address_nor_in_gits_own_words() -> None:

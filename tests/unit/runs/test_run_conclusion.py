@@ -8,7 +8,7 @@ import pytest
 
 from drone.runs.conclusion import RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.stop_requests import Wish
-from shared.errors import FleetFault, Forbidden, OrderError
+from shared.errors import FleetFault, Forbidden, OrderError, UnsuitableDrone
 from shared.outcome import ExitStatus, Outcome
 
 
@@ -29,6 +29,14 @@ def test_a_limit_fails_the_order_and_reaching_max_iterations_does_not() -> None:
 def test_only_an_order_at_fault_or_a_bug_ends_the_order(error: Exception, at_fault: bool) -> None:
     conclusion = of_error(error)
     assert (conclusion.status, conclusion.order_at_fault, conclusion.give_back) == ("failed", at_fault, False)
+
+
+def test_what_only_this_drone_cannot_do_says_so_and_what_to_do_in_one_sentence() -> None:
+    conclusion = of_error(UnsuitableDrone("h denied access", code="E", why="fatal: no.", next="git ls-remote h"))
+
+    assert (conclusion.status, conclusion.order_at_fault, conclusion.unsuitable) == ("failed", True, True)
+    assert conclusion.reason == "h denied access: fatal: no (next: git ls-remote h)"
+    assert of_error(OrderError("no such branch", code="E")).unsuitable is False
 
 
 @pytest.mark.parametrize(

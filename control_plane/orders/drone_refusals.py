@@ -1,4 +1,7 @@
-"""Refusals of an order by the policies of drones' owners: they move the order, and are no failed attempts."""
+"""Drones that will not run an order: the policies of their owners refuse it, or it failed there and would again.
+
+Both move the order to another drone, and are no failed attempts.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,15 @@ def refusals_of(db: Session, order: Order) -> Mapping[str, str]:
     refused = Run.order_id == order.id, Run.exit_status == ExitStatus.REFUSED.value, Run.generation > since
     runs = db.scalars(select(Run).where(*refused)).all()
     return {run.drone_id: run.reason for run in runs if refused_by_policy(db, run) and _still_counts(db, run)}
+
+
+def unsuitable_drones(db: Session, order: Order) -> Mapping[str, str]:
+    """The drones on which the order failed for lack of something that others may have, by id, with the reason, since
+    it was submitted or requested again.
+    """
+    since = max(order.fresh_generation, order.renewed_generation)
+    runs = select(Run).where(Run.order_id == order.id, Run.unsuitable.is_(True), Run.generation > since)
+    return {run.drone_id: run.reason for run in db.scalars(runs)}
 
 
 def _still_counts(db: Session, run: Run) -> bool:
