@@ -14,10 +14,10 @@ from pydantic import Field
 from shared.messages import ToolCall
 from shared.wire import Wire
 
-ABILITIES = ("resume", "teams", "no-scripts", "rotation")
+ABILITIES = ("resume", "teams", "no-scripts", "rotation", "checks")
 """Abilities that a drone of this version declares. `resume`: it resumes from a checkpoint if an order has `resumed`.
 `teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`. `no-scripts`: it needs
-neither scripts in Redis nor the right to write what drones share there."""
+neither scripts in Redis nor the right to write what drones share there. `checks`: it tries providers and projects."""
 
 
 MAX_COUNT = 2**31 - 1
@@ -378,6 +378,65 @@ class PullRequestStep(Wire):
     """One sentence, if it was not opened."""
 
 
+class ProviderCheckStep(Wire):
+    """What came out when the drone tried the order's provider; what is not known is None."""
+
+    kind: Literal["provider_check"] = "provider_check"
+    ok: bool
+    summary: str
+    """One sentence: it works, or why it does not."""
+    code: str = ""
+    detail: str = ""
+    """The endpoint's own words."""
+    next: str = ""
+    first_token_ms: Count | None = None
+    """From the request to the first piece of the answer."""
+    total_ms: Count | None = None
+    price: Literal["set", "listed", "unknown"] | None = None
+    """Set by the organization, from LiteLLM's list, or neither."""
+    input_usd: Dollars | None = None
+    """USD per million tokens."""
+    output_usd: Dollars | None = None
+    tool_calls: Literal["native", "text", "ignored"] | None = None
+    """How the model calls tools; `ignored`: it was asked to call one, and answered without a call."""
+    streams: bool | None = None
+    reports_usage: bool | None = None
+    context_window: Count | None = None
+    window_from: Literal["set", "listed", "assumed"] | None = None
+
+
+class CheckedCommand(Wire):
+    """One of the project's commands, in a fresh workspace."""
+
+    phase: Literal["setup", "verify"]
+    command: str
+    passed: bool
+    return_code: int | None = None
+    """None: it was ended because the time was up."""
+    duration_ms: Count = 0
+    output: str = ""
+    """The end of the output, if it failed."""
+
+
+class ProjectCheckStep(Wire):
+    """What came out when the drone tried the order's project; what is not known is None."""
+
+    kind: Literal["project_check"] = "project_check"
+    ok: bool
+    summary: str
+    code: str = ""
+    detail: str = ""
+    next: str = ""
+    remote_ms: Count | None = None
+    """How long the remote took to list its refs."""
+    default_branch: str | None = None
+    branch: str | None = None
+    """The branch that work starts from."""
+    may_push: bool | None = None
+    commands: tuple[CheckedCommand, ...] = ()
+    """Those that were run, in order."""
+
+
 class ErrorStep(Wire):
     """Something failed inside the run. `what` is for people, `detail` is the full text (S-084)."""
 
@@ -423,6 +482,8 @@ Body = Annotated[
     | CheckpointStep
     | ResumedStep
     | PullRequestStep
+    | ProviderCheckStep
+    | ProjectCheckStep
     | ErrorStep
     | GapStep,
     Field(discriminator="kind"),

@@ -15,8 +15,10 @@ from shared.wire import Wire
 Mode = Literal["plan", "build", "test", "ship", "develop"]
 Approve = Literal["yolo", "risky", "all"]
 """Which calls wait for approval: none, those that could do harm, all that change something."""
-Purpose = Literal["work", "describe", "pull_request"]
+Purpose = Literal["work", "describe", "pull_request", "check_provider", "check_project"]
 """The kind of work: work on the project with the loop, or a small service that leaves no work behind."""
+CHECKS = ("check_provider", "check_project")
+"""Purposes of orders that only try whether the order's provider, or its project, works."""
 Protocol = Literal["auto", "tools", "text"]
 
 

@@ -89,6 +89,8 @@ class ModelResponse:
 
     message: Message
     usage: Usage = field(default_factory=Usage)
+    usage_reported: bool = True
+    """False: the endpoint reported none, so that the tokens were counted here."""
     finish_reason: str = ""
     model: str = ""
     """The model that answered; a fallback's name if one was used."""

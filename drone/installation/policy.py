@@ -129,6 +129,8 @@ class Policy:
             raise self._refusal("orders.organizations", f"orders of the organization {order.organization}")
         if order.purpose == "work" and not rules.allows_mode(mode):
             raise self._refusal("orders.modes", f"orders in mode {mode}")
+        if order.purpose == "check_provider":
+            return  # it has no repository
         self.check_repository(order.project.git_url)
         for command in (*order.project.setup, *order.project.verify):
             self.check_command(command)

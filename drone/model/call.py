@@ -27,6 +27,8 @@ class ModelCall:
         self.began = False
         """Whether any part of the answer arrived."""
         self.usage: Any = None
+        """With tokens that litellm counted itself, if the endpoint reported none."""
+        self.usage_reported = False
         self.headers: Mapping[str, Any] = {}
         """Of the answer."""
         self.details: list[Any] = []
@@ -48,6 +50,8 @@ class ModelCall:
             raise StreamBroken(f"{type(error).__name__}: {error}") from error
         finally:
             self._client.settle()
+        # The usage that litellm counted itself is in none of the received chunks.
+        self.usage_reported = any(getattr(chunk, "usage", None) for chunk in stream.chunks)
         # litellm invents a "stop" for a stream that ended without a reason; only a received reason counts.
         self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
 

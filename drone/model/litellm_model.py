@@ -186,6 +186,7 @@ class LiteLLMModel:
         response = ModelResponse(
             message=message,
             usage=metered.answered(call.usage),
+            usage_reported=call.usage_reported,
             finish_reason=call.finish_reason,
             model=self.provider.model,
             duration_ms=round((self.clock.monotonic() - started) * 1000),

@@ -129,6 +129,12 @@ _CONCESSIONS = tuple(
 _REFUSALS = frozenset({ErrorClass.FORMAT, ErrorClass.MODEL_NOT_FOUND, ErrorClass.SERVER, ErrorClass.UNKNOWN})
 
 
+def refuses_tools(error_class: ErrorClass, detail: str) -> bool:
+    """Whether an endpoint's refusal means that tools have to be called in text."""
+    changed = conceded(Family(), Failure(error_class, detail), text=True)
+    return changed is not None and changed[0].text
+
+
 def conceded(family: Family, failure: Failure, *, text: bool) -> tuple[Family, str] | None:
     """Return the changed family after a refusal, with a sentence about it; None if there is nothing left to change.
 

@@ -30,11 +30,7 @@ class Route:
     def __init__(self, provider: OrderProvider) -> None:
         self.provider = provider
         self.model, self.own_client = _route(provider)
-        # A custom endpoint may serve any model under a name that happens to be in the list.
-        known = {} if provider.api_base else listed(provider.model)
-        no_tools = known.get("supports_function_calling") is False
-        text = provider.protocol == "text" or (provider.protocol == "auto" and no_tools)
-        self.family = replace(family_of(self.model), text=text)
+        self.family = replace(family_of(self.model), text=calls_in_text(provider))
         self._wire: tuple[Sequence[ToolSpec], WireConversation] | None = None
 
     def request(
@@ -75,6 +71,14 @@ class Route:
         if self._wire is None or self._wire[0] != list(tools):
             self._wire = list(tools), WireConversation(self.family, self.model, tools)
         return self._wire[1]
+
+
+def calls_in_text(provider: OrderProvider) -> bool:
+    """Whether tools are called in text without asking the endpoint: as set, or since the model is known to need it."""
+    # A custom endpoint may serve any model under a name that happens to be in the list.
+    known = {} if provider.api_base else listed(provider.model)
+    no_tools = known.get("supports_function_calling") is False
+    return provider.protocol == "text" or (provider.protocol == "auto" and no_tools)
 
 
 def window_of(provider: OrderProvider) -> int:

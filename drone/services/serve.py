@@ -19,9 +19,17 @@ def serve(order: WorkOrder, context: ServiceContext, budget: RunBudget) -> Outco
         case "describe":
             return describe(order, context, budget)
         case "pull_request":
-            # Imported only when needed: most drones never open one.
+            # Imported only when needed, like the others below: most runs are none of these.
             from drone.services.pull_request import open_pull_request
 
             return open_pull_request(order, context)
+        case "check_provider":
+            from drone.services.checks import check_provider
+
+            return check_provider(order, context, budget)
+        case "check_project":
+            from drone.services.checks import check_project
+
+            return check_project(order, context, budget)
         case _:
             raise OrderError(f"this drone does not support the service {order.purpose!r}", code="E-SERVICE-UNKNOWN")

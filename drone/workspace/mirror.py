@@ -95,7 +95,7 @@ class Mirror:
         """
         try:
             with explained(self.remote):
-                advertised = self._read_advertised()
+                advertised = self.read_advertised()
                 self._hold(lambda: self._fetch_if_changed(advertised))
         except OrderError as error:
             if self.objects.is_dir() and error.code in {NOT_FOUND, NO_HOST}:
@@ -122,18 +122,18 @@ class Mirror:
         arguments = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", str(bundle))
         self._hold(lambda: git.text(*arguments, f"+refs/heads/*:{OWN_REFS}/{into}/*"))
 
-    def _read_advertised(self) -> Advertised:
+    def read_advertised(self) -> Advertised:
+        """Ask the remote for its refs, twice if its host is unknown. Raises GitFailed."""
         try:
-            return self.look_up()
+            return self._list_refs()
         except GitFailed as failure:
             # One answer that a name is unknown may be a name server's that was just restarted.
             if explain(failure, self.remote).code != NO_HOST:
                 raise
         self._pause(NAME_SECONDS)
-        return self.look_up()
+        return self._list_refs()
 
-    def look_up(self) -> Advertised:
-        """Ask the remote for its refs. Raises GitFailed."""
+    def _list_refs(self) -> Advertised:
         # git reads the configuration of the repository it runs in: that must be ours, or none.
         patterns = ("HEAD", "refs/heads/*", "refs/tags/*")
         listing = self._git.text("ls-remote", "--symref", "--", self.remote.address, *patterns, seconds=LOOK_SECONDS)

@@ -12,6 +12,8 @@ from drone.workspace.session_directory import AUTHOR_EMAIL
 from shared.errors import FleetFault
 from shared.redaction import shortened
 
+ASK_SECONDS = 30.0
+_TRIED = "refs/heads/fleet/check"
 _THERE = "refs/dronefleet/there"
 """The actual commit of a branch on the remote, if it was not the known one."""
 
@@ -57,6 +59,19 @@ def push(git: Git, remote: Remote, commit: str, target: PushTarget) -> PushResul
     except GitFailed as failure:
         return PushResult(False, _sentence(failure, remote, target), _is_passing(failure, remote))
     return PushResult(True)
+
+
+def may_push(git: Git, remote: Remote, commit: str) -> bool | None:
+    """Whether the remote would let this drone push a new branch: git asks it, and sends nothing.
+
+    A hook or a rule of the host may still refuse a real push. None: the remote could not be asked.
+    """
+    asking = ("push", "-q", "--dry-run", "--porcelain", "--no-verify", "--no-recurse-submodules", "--no-signed")
+    try:
+        git.adding(remote.login).text(*asking, "--", remote.address, f"{commit}:{_TRIED}", seconds=ASK_SECONDS)
+    except GitFailed as failure:
+        return None if _is_passing(failure, remote) else False
+    return True
 
 
 def _push(git: Git, remote: Remote, commit: str, target: PushTarget) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,11 @@ from drone.workspace.failures import explained, reading
 from drone.workspace.git import Git
 from drone.workspace.mirror import Mirror
 from drone.workspace.outgoing import Outgoing, SecretFinder, places_of_secrets
-from drone.workspace.push import PushResult, PushTarget, push
+from drone.workspace.push import PushResult, PushTarget, may_push, push
 from drone.workspace.remote import Remote
 from drone.workspace.restore import Workplace, go_back
 from drone.workspace.secret_scan import HasSecret, SecretScan
-from drone.workspace.session_directory import SessionDirectory
+from drone.workspace.session_directory import SessionDirectory, remove
 from drone.workspace.starting_point import FetchBlob, StartingPoint, default_of, find_base
 from shared.work_order import Resumed, WorkOrder
 
@@ -72,6 +73,12 @@ class Workspaces:
         sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=[mirror.objects])
         checkpoints = WorkspaceCheckpoints(session, sandbox, start)
         return Workspace(order.order_id, session, mirror, start, sandbox, fresh, checkpoints)
+
+    def look_up(self, order: WorkOrder, check: Callable[[], None]) -> None:
+        """Ask the order's repository for its refs, as git does before it fetches. Raises like `prepare`."""
+        remote = Remote(order.project.git_url, order.project.slug)
+        with explained(remote):
+            self._mirror(remote, self._git.checking(check)).read_advertised()
 
     def default_branch(self, order: WorkOrder, check: Callable[[], None]) -> DefaultBranch:
         """The current default branch of the order's repository, for a service that needs no workspace.
@@ -208,6 +215,11 @@ class Workspace:
         head = git.text("rev-parse", "--verify", DELIVERED)
         return push(git, self.mirror.remote, head, PushTarget(ref, expect, self.order_id, deadline_s))
 
+    def may_push(self, check: Callable[[], None]) -> bool | None:
+        """Whether the remote lets this drone push a branch; nothing is changed there. None: not known."""
+        git = self.session.git.at(self.session.git_dir).checking(check)
+        return None if self.base_commit is None else may_push(git, self.mirror.remote, self.base_commit)
+
     def rest(self) -> None:
         """End the processes that were kept for the next request: they are not the agent's."""
         self.session.history.close()
@@ -215,3 +227,10 @@ class Workspace:
     def close(self) -> None:
         """Release the session for its next run."""
         self.session.release()
+
+    def discard(self) -> None:
+        """Delete the session's directory: it has no next run. What a command's leftovers still hold open may stay."""
+        self.rest()
+        with suppress(OSError):
+            remove(self.session.directory)
+        self.close()

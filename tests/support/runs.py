@@ -140,6 +140,12 @@ class Bench:
         self.order = self.order.model_copy(update={"provider": provider})
         return self._run(partial(litellm_model, clock=SystemClock(), policy=Policy(), environ={}))
 
+    def run_trusting(self, model_url: str, variable: str) -> RunEnded:
+        """Run the order on a drone whose owner allows this variable as the key of the endpoint."""
+        address = model_url.removesuffix("/v1")
+        policy = Policy(keys={variable: (address,)})
+        return self._run(partial(litellm_model, clock=SystemClock(), policy=policy, environ=os.environ))
+
     def run_with_model(self, error: Exception) -> RunEnded:
         """Run the order with a model that raises `error`."""
         return self._run(lambda *_: RaisingModel(error))

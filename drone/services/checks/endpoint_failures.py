@@ -1,0 +1,198 @@
+"""Why a provider did not answer: the cause in one sentence, with the command that fixes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from drone.agent.values import ModelCallFailed
+from drone.services.checks.endpoint_paths import find_path
+from drone.services.context import ServiceContext
+from shared.errors import FleetError, LimitsExceeded, OrderError
+from shared.outcome import ExitStatus
+from shared.redaction import shortened
+from shared.work_order import OrderProvider, WorkOrder
+
+_PORTS = {"http": 80, "https": 443}
+_REFUSED = re.compile(r"connection refused|all connection attempts failed", re.IGNORECASE)
+_NO_HOST = re.compile(
+    r"name or service not known|name resolution|nodename nor servname|no address associated", re.IGNORECASE
+)
+_NO_ROUTE = re.compile(r"no route to host|network is unreachable", re.IGNORECASE)
+_UNTRUSTED = re.compile(r"certificate.?verif|self.signed certificate|hostname mismatch", re.IGNORECASE)
+_NOT_TLS = re.compile(r"wrong.version.number|record layer failure|unknown protocol|http request", re.IGNORECASE)
+_NO_STREAM = re.compile(r"was not an answer stream")
+
+
+def explained(failed: ModelCallFailed, provider: OrderProvider, context: ServiceContext) -> FleetError:
+    """The cause of a failed call. An endpoint that found nothing is asked for its list of models."""
+    failure = _Failure(failed, provider)
+    if failed.error_class == "model_not_found":
+        return _not_found(failure, context)
+    return (_BY_CLASS.get(failed.error_class) or _rejected)(failure)
+
+
+def limit_reached(limit: LimitsExceeded, order: WorkOrder) -> FleetError:
+    """The check was ended by its time limit, or there is no money for its calls."""
+    outcome, provider = limit.outcome, order.provider
+    if outcome is not None and outcome.exit_status is not ExitStatus.TIME_LIMIT:
+        return OrderError(outcome.reason, code="E-CHECK-MONEY", next="fleet budget ls")
+    return OrderError(
+        f"{where(provider)} did not answer within {order.limits.max_run_seconds:g} s.",
+        code="E-CHECK-TIMEOUT",
+        next=f"fleet provider test {provider.name}",
+    )
+
+
+def where(provider: OrderProvider) -> str:
+    """The endpoint, as the subject of a sentence: without a login that the address may hold."""
+    return f"The endpoint {_address(provider)}" if provider.api_base else f"The provider of {provider.model}"
+
+
+@dataclass(frozen=True)
+class _Failure:
+    failed: ModelCallFailed
+    provider: OrderProvider
+
+    @property
+    def where(self) -> str:
+        return where(self.provider)
+
+    @property
+    def detail(self) -> str:
+        return shortened(self.failed.detail, 2_000)
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        return bool(pattern.search(self.failed.detail))
+
+
+def _key(failure: _Failure) -> FleetError:
+    provider = failure.provider
+    if failure.failed.error_class == "auth_permanent":
+        what = f"{failure.where} does not allow this API key to use {provider.model} (403)."
+    elif provider.api_key or provider.key_variable:
+        what = f"{failure.where} rejected the API key (401)."
+    else:
+        what = f"{failure.where} requires an API key (401)."
+    following = f"fleet provider edit {provider.name} --api-key-stdin"
+    if provider.key_variable:
+        following = f"on the drone: export {provider.key_variable}=…, then drone start"
+    return OrderError(what, code="E-CHECK-KEY", why=failure.detail, next=following)
+
+
+def _connection(failure: _Failure) -> FleetError:
+    """It could not be connected to, or it did not answer as an endpoint does."""
+    provider, address = failure.provider, _address(failure.provider)
+    code, what = "E-CHECK-ANSWER", f"{failure.where} failed, or what it sent is no answer of a model."
+    following = f"fleet provider edit {provider.name} --api-base URL"
+    host = urlsplit(provider.api_base or "").hostname or "of the provider"
+    if failure.says(_UNTRUSTED):
+        return _untrusted(failure)
+    if failure.says(_NOT_TLS):
+        plain = (provider.api_base or "").replace("https://", "http://", 1)
+        code, what = "E-CHECK-TLS", f"{failure.where} does not speak TLS."
+        following = f"fleet provider edit {provider.name} --api-base {plain}"
+    elif failure.says(_NO_HOST):
+        code, what = "E-CHECK-HOST", f"The drone's machine knows no host {host}."
+    elif failure.says(_NO_ROUTE):
+        code, what = "E-CHECK-HOST", f"The drone's machine has no route to {host}."
+    elif failure.says(_REFUSED):
+        code, what = "E-CHECK-PORT", f"Nothing listens at {address}, as seen from the drone's machine."
+    elif failure.says(_NO_STREAM):
+        code, what = "E-CHECK-STREAM", f"{failure.where} does not stream its answers, which is required."
+    return OrderError(what, code=code, why=failure.detail, next=following)
+
+
+def _untrusted(failure: _Failure) -> FleetError:
+    return OrderError(
+        f"The certificate of {_address(failure.provider)} is not trusted on the drone's machine.",
+        code="E-CHECK-TLS",
+        why=failure.detail,
+        next="on the drone: export SSL_CERT_FILE=FILE with the authority's certificate, then drone start",
+    )
+
+
+def _timeout(failure: _Failure) -> FleetError:
+    return OrderError(
+        f"{failure.where} did not answer in time.",
+        code="E-CHECK-TIMEOUT",
+        why=failure.detail,
+        next=f"fleet provider test {failure.provider.name}",
+    )
+
+
+def _busy(failure: _Failure) -> FleetError:
+    limited = failure.failed.error_class == "rate_limit"
+    why = "reports that its rate limit is reached" if limited else "is overloaded"
+    return OrderError(
+        f"{failure.where} {why}, so it could not be tried.",
+        code="E-CHECK-BUSY",
+        why=failure.detail,
+        next=f"fleet provider test {failure.provider.name}",
+    )
+
+
+def _billing(failure: _Failure) -> FleetError:
+    return OrderError(
+        f"{failure.where} reports a billing problem with the account.",
+        code="E-CHECK-BILLING",
+        why=failure.detail,
+        next=f"fleet provider test {failure.provider.name}",
+    )
+
+
+def _rejected(failure: _Failure) -> FleetError:
+    return OrderError(
+        f"{failure.where} rejected the request: {shortened(' '.join(failure.failed.detail.split()), 160)}",
+        code="E-CHECK-REQUEST",
+        why=failure.detail,
+        next=f"fleet provider show {failure.provider.name}",
+    )
+
+
+_BY_CLASS: Mapping[str, Callable[[_Failure], FleetError]] = {
+    "auth": _key,
+    "auth_permanent": _key,
+    "server": _connection,
+    "timeout": _timeout,
+    "rate_limit": _busy,
+    "overloaded": _busy,
+    "billing": _billing,
+}
+
+
+def _not_found(failure: _Failure, context: ServiceContext) -> FleetError:
+    """An unknown model, or a wrong path: both are a 404."""
+    provider = failure.provider
+    if not provider.api_base:
+        return _no_model(failure, ())
+    key = provider.api_key or context.environ.get(provider.key_variable or "", "")
+    found = find_path(provider.api_base, key, context.controls.check_end)
+    if found.exists or (not found.corrected and provider.model.rpartition("/")[2] in failure.failed.detail):
+        return _no_model(failure, found.models)
+    path = urlsplit(provider.api_base).path or "/"
+    elsewhere = f"; they are at {urlsplit(found.corrected).path}" if found.corrected else " (404)"
+    return OrderError(
+        f"{failure.where} has no models at the path {path}{elsewhere}.",
+        code="E-CHECK-PATH",
+        why=failure.detail,
+        next=f"fleet provider edit {provider.name} --api-base {found.corrected or 'URL'}",
+    )
+
+
+def _no_model(failure: _Failure, others: tuple[str, ...]) -> FleetError:
+    known = f"; it has {', '.join(others[:5])}" if others else ""
+    return OrderError(
+        f"{failure.where} has no model {failure.provider.model.rpartition('/')[2]}{known}.",
+        code="E-CHECK-MODEL",
+        why=failure.detail,
+        next=f"fleet provider edit {failure.provider.name} --model MODEL",
+    )
+
+
+def _address(provider: OrderProvider) -> str:
+    """Host and port."""
+    parts = urlsplit(provider.api_base or "")
+    return f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme)}"
