@@ -13,7 +13,7 @@ from control_plane.core.vault import Vault
 from control_plane.db.engine import Database
 from control_plane.db.upgrade import require_current
 from control_plane.flower.events import announce_ended_runs
-from control_plane.services import describing, pull_requests
+from control_plane.services import checks, describing, pull_requests
 from control_plane.teams import hand_off
 from shared.clock import Clock, SystemClock
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SUBSCRIBERS = Subscribers(
     order_ended=(
         describing.order_ended,
+        checks.order_ended,
         pull_requests.service_ended,
         # The notice about an order precedes the notices about what its end causes.
         order_notices.order_ended,

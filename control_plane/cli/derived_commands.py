@@ -108,8 +108,13 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
         if command.confirm:
             confirmed(command.confirm.format(**given), yes=given["yes"])
         with client(given["org"]) as fleet:
+
+            def call() -> Any:
+                answer = fleet.call(operation, request, **names)
+                return options.named(command.settled)(fleet, answer) if command.settled else answer
+
             watched(
-                lambda: _show(fleet.call(operation, request, **names), operation, command, given),
+                lambda: _show(call(), operation, command, given),
                 watch=given.get("watch", False),
                 as_json=given["as_json"],
             )

@@ -19,7 +19,7 @@ def lines_of(answer: Doc, operation: Operation) -> str:
     """A line for each field that has a label, and one more for each further value."""
     fields = [(name, info, about) for name, info, about in fields_of(operation.answer) if about.label]
     width = max(len(about.label) for _, _, about in fields)
-    shown = [(about, _plain(answer.get(name), info.annotation, about)) for name, info, about in fields]
+    shown = [(about, _line(answer.get(name), info.annotation, about)) for name, info, about in fields]
     lines = [f"{about.label:<{width}}  {text}" for about, value in shown for text in _texts(value, about)]
     return "\n".join(lines) + "\n"
 
@@ -28,9 +28,14 @@ def print_rows(answers: list[Doc], operation: Operation, command: Command) -> No
     """Print the columns that the command names as a table."""
     fields = {name: (info, about) for name, info, about in fields_of(get_args(operation.answer)[0])}
     columns = [(name, *fields[name]) for name in command.columns]
-    cells = [[(each[name], info.annotation, about) for name, info, about in columns] for each in answers]
-    rows = [tuple(_cell(_plain(*cell)) for cell in row) for row in cells]
+    cells = [[(each.get(name), info.annotation, about) for name, info, about in columns] for each in answers]
+    rows = [tuple(_cell(*cell) for cell in row) for row in cells]
     print_table([about.label.upper() for _, _, about in columns], rows, empty=command.empty)
+
+
+def _line(value: Any, annotation: Any, about: About) -> Any:
+    shown = _plain(_fields_shown(value, about), annotation, about)
+    return ": ".join(shown) if about.shows and shown else shown
 
 
 def _plain(value: Any, annotation: Any, about: About) -> Any:
@@ -40,6 +45,11 @@ def _plain(value: Any, annotation: Any, about: About) -> Any:
     if value_type(annotation) is bool and "/" in about.flag:
         return "on" if value else "off"
     return value
+
+
+def _fields_shown(value: Any, about: About) -> Any:
+    """Of a nested document, the fields that people see; any other value unchanged."""
+    return [str(value[name]) for name in about.shows.split()] if about.shows and isinstance(value, dict) else value
 
 
 def _texts(value: Any, about: About) -> Iterator[str]:
@@ -59,5 +69,8 @@ def _text(value: Any) -> str:
     return printable(value if isinstance(value, str) else json.dumps(value))
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Any, annotation: Any, about: About) -> Any:
+    if about.shows:
+        return next(iter(_fields_shown(value, about) or ()), None)
+    value = _plain(value, annotation, about)
     return ",".join(map(str, value)) or None if isinstance(value, list) else value

@@ -32,7 +32,7 @@ from control_plane.orders.ending import (
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.status_changes import explain, move_order
 from control_plane.orders.waits import ask_approval, close_decided, open_waits, reason
-from control_plane.services import pull_requests
+from control_plane.services import checks, pull_requests
 from control_plane.spending.settlement import spending_heard
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
@@ -49,6 +49,8 @@ from shared.events import (
     Event,
     Phase,
     Prepared,
+    ProjectCheckStep,
+    ProviderCheckStep,
     PullRequestStep,
     Receipt,
     ResumedStep,
@@ -60,6 +62,7 @@ from shared.events import (
 from shared.outcome import ExitStatus
 from shared.reasons import Answered, CanceledEnd, GivenBack, OrderFacts, RunEnd
 from shared.states import OrderStatus, RunStatus
+from shared.work_order import CHECKS
 
 
 @dataclass
@@ -187,6 +190,11 @@ def _comment(scene: Scene, body: CommentStep) -> None:
 def _pull_request(scene: Scene, body: PullRequestStep) -> None:
     if not scene.late and scene.order.purpose == "pull_request":
         scene.also_changed = pull_requests.noted(scene.db, scene.order, body)
+
+
+def _checked(scene: Scene, body: ProviderCheckStep | ProjectCheckStep) -> None:
+    if not scene.late and scene.order.purpose in CHECKS:
+        checks.noted(scene.db, scene.core, scene.order, scene.drone, body)
 
 
 def _decision(scene: Scene, body: DecisionStep) -> None:
@@ -329,6 +337,8 @@ _EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
     DecisionStep: _decision,
     CommentStep: _comment,
     PullRequestStep: _pull_request,
+    ProviderCheckStep: _checked,
+    ProjectCheckStep: _checked,
     Delivered: _delivered,
     RunEnded: _run_ended,
 }

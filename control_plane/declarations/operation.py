@@ -72,6 +72,8 @@ class About:
     """Its values may contain slashes, as names of models do; only for the last name in a path."""
     none: str = ""
     """How a change removes the value: a word (`none`), or for a list or mapping a flag (`--no-labels`)."""
+    shows: str = ""
+    """For a nested document, the fields of it that people see; a table has only the first."""
     reader: str = ""
     """A function of `control_plane.cli` that reads the typed value, a file's name: `instructions_file:read`. It also
     receives all given values.
@@ -141,6 +143,10 @@ class Command:
     """One sentence, which may name fields, in place of the answer's fields: `project {slug} removed`."""
     then: str = ""
     """Printed after the answer: what to do with it."""
+    settled: str = ""
+    """A function of `control_plane.cli` that receives the client and the answer, waits for what it announces, and
+    returns the newer answer: `checks:settled_provider`.
+    """
     text: str = ""
     """A function of `control_plane.cli` that returns or prints the answer's text: `rendering:order_text`."""
 

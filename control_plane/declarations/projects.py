@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from control_plane.declarations.operation import READS, About, Command, NoDoor, Operation, Tool
+from control_plane.declarations.checks import CHECK, CHECK_AGAIN, ProjectCheckDocument
+from control_plane.declarations.operation import READS, SETS_WORK, About, ByHand, Command, NoDoor, Operation, Tool
 from control_plane.documents.base import Document, Request
 from shared.trailers import Trailer
 
@@ -54,6 +55,7 @@ class ProjectRequest(Request):
     budget_usd_day: Annotated[float | None, BUDGET] = Field(None, allow_inf_nan=False)
     pull_requests: Annotated[PullRequests, PULL_REQUESTS] = "never"
     trailers: Annotated[list[Trailer], TRAILERS] = Field(default_factory=list)
+    check: Annotated[bool, CHECK] = False
 
 
 class ProjectEdit(Request):
@@ -69,6 +71,7 @@ class ProjectEdit(Request):
     budget_usd_day: Annotated[float | None, BUDGET] = Field(None, allow_inf_nan=False)
     pull_requests: Annotated[PullRequests | None, PULL_REQUESTS] = None
     trailers: Annotated[list[Trailer] | None, TRAILERS] = None
+    check: Annotated[bool | None, CHECK_AGAIN] = None
 
 
 class ProjectDocument(Document):
@@ -85,6 +88,7 @@ class ProjectDocument(Document):
     budget_usd_day: Annotated[float | None, BUDGET]
     pull_requests: Annotated[str, PULL_REQUESTS]
     trailers: Annotated[list[str], TRAILERS]
+    check: Annotated[ProjectCheckDocument, CHECK]
     created_at: datetime
 
 
@@ -107,6 +111,8 @@ ADD = Operation(
         "Add a project. A password in the URL is sealed on arrival and never shown again.",
         "fleet project add shop --git-url git@example.org:shop.git",
         arguments=("slug",),
+        defaults={"check": True},
+        settled="checks:settled_project",
     ),
 )
 LIST = Operation(
@@ -126,7 +132,7 @@ LIST = Operation(
         "project ls",
         "List the projects.",
         "fleet project ls",
-        columns=("slug", "git_url", "branch", "provider"),
+        columns=("slug", "check", "git_url", "branch", "provider"),
         empty="no projects; fleet project add creates one",
     ),
 )
@@ -154,8 +160,31 @@ EDIT = Operation(
     summary="Change the given fields",
     tool=COMMANDS_RUN,
     command=Command(
-        "project edit", "Change a project; only the given options change.", "fleet project edit SLUG --branch develop"
+        "project edit",
+        "Change a project; only the given options change.",
+        "fleet project edit SLUG --branch develop",
+        settled="checks:settled_project",
     ),
+)
+TEST = Operation(
+    name="test_project",
+    role="operator",
+    route="POST /projects/{slug}/test",
+    names=NAMES,
+    errors=(404,),
+    run="projects:try_out",
+    answer=ProjectDocument,
+    summary="Try a project's repository and commands on a drone",
+    more="It runs the set-up and verify commands in a fresh workspace. The project's `check` shows the result.",
+    tool=Tool(
+        "test_project",
+        "Try a project",
+        SETS_WORK,
+        "Let a drone try a project: reach its repository, then run its set-up and verify commands in a fresh "
+        "workspace. Returns the project; once its check is ok or failed, which list_projects shows, the check says "
+        "whether it works, and if not, why. Requires the operator role.",
+    ),
+    command=ByHand("project test", "it waits for the result"),
 )
 REMOVE = Operation(
     name="remove_project",

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from control_plane.declarations.operation import READS, About, Command, NoDoor, Operation, Tool
+from control_plane.declarations.checks import CHECK, CHECK_AGAIN, ProviderCheckDocument
+from control_plane.declarations.operation import READS, SETS, About, ByHand, Command, NoDoor, Operation, Tool
 from control_plane.documents.base import Document, Request
 from shared.work_order import Protocol
 
@@ -58,6 +59,7 @@ class ProviderRequest(Request):
     api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
     key_variable: Annotated[str | None, KEY_VARIABLE] = None
     no_key: Annotated[bool, NO_KEY] = False
+    check: Annotated[bool, CHECK] = False
 
 
 class ProviderEdit(Request):
@@ -74,6 +76,7 @@ class ProviderEdit(Request):
     api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
     key_variable: Annotated[str | None, KEY_VARIABLE] = None
     no_key: Annotated[bool, NO_KEY] = False
+    check: Annotated[bool | None, CHECK_AGAIN] = None
 
 
 class ProviderDocument(Document):
@@ -89,6 +92,7 @@ class ProviderDocument(Document):
     tpm: Annotated[int, TPM]
     key: Annotated[str, About("key")]
     """`sealed`, `on drone: VARIABLE` or `none`; never the key."""
+    check: Annotated[ProviderCheckDocument, CHECK]
     created_at: datetime
 
 
@@ -111,6 +115,8 @@ ADD = Operation(
         "Add a provider. The key is sealed on arrival and never shown again.",
         "fleet provider add main --model openai/gpt-x --api-key-env OPENAI_API_KEY",
         arguments=("name",),
+        defaults={"check": True},
+        settled="checks:settled_provider",
     ),
 )
 LIST = Operation(
@@ -130,7 +136,7 @@ LIST = Operation(
         "provider ls",
         "List the providers.",
         "fleet provider ls",
-        columns=("name", "model", "api_base", "key", "fallbacks"),
+        columns=("name", "check", "model", "api_base", "key", "fallbacks"),
         empty="no providers; fleet provider add creates one",
     ),
 )
@@ -161,7 +167,27 @@ EDIT = Operation(
         "provider edit",
         "Change a provider; only the given options change.",
         "fleet provider edit NAME --param temperature=0",
+        settled="checks:settled_provider",
     ),
+)
+TEST = Operation(
+    name="test_provider",
+    role="operator",
+    route="POST /providers/{name}/test",
+    names=NAMES,
+    errors=(404,),
+    run="providers:try_out",
+    answer=ProviderDocument,
+    summary="Try a provider on a drone that may use its key",
+    more="It makes a call of one token and one that has to call a tool. The provider's `check` shows the result.",
+    tool=Tool(
+        "test_provider",
+        "Try a provider",
+        SETS,
+        "Let a drone try a model provider with two tiny calls. Returns the provider; once its check is ok or failed, "
+        "which list_providers shows, the check says whether it works, and if not, why. Requires the operator role.",
+    ),
+    command=ByHand("provider test", "it waits for the result"),
 )
 REMOVE = Operation(
     name="remove_provider",

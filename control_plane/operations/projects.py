@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
@@ -12,10 +13,13 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.declarations import projects as declared
+from control_plane.declarations.checks import ProjectCheckDocument
 from control_plane.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider
+from control_plane.operations import checks
 from control_plane.operations.budgets import transacted
+from control_plane.operations.checks import CheckOrders, CheckReader
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.spending.limits import check_limit
@@ -26,6 +30,7 @@ from shared.errors import Conflict, Forbidden, Invalid
 from shared.names import new_id
 from shared.states import ENDED
 from shared.trailers import TRAILERS
+from shared.work_order import CHECKS
 
 MAX_COMMANDS = 50
 MAX_COMMAND = 10_000
@@ -60,13 +65,16 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
             db.add(row)
             db.flush()
             _set_budget(db, core, caller, row, limit)
-            return _document(db, row)
+            orders = checks.added(db, core, caller, row, check=request.check)
+            document = _document(db, row)
     except IntegrityError as error:
         raise Conflict(
             f"project {shown(row.slug)} already exists",
             code="E-PROJECT-SLUG",
             next=f"fleet project edit {row.slug}",
         ) from error
+    orders.sent(core, caller)
+    return document
 
 
 @performs(declared.LIST)
@@ -75,8 +83,15 @@ def list_(core: Core, caller: Caller) -> list[ProjectDocument]:
     with core.database.read() as db:
         rows = db.execute(_with_provider(caller.organization_id).order_by(Project.slug)).all()
         budgets = daily_limits(db, [project.id for project, _ in rows])
+        reader = CheckReader.of(db, [project for project, _ in rows])
         return [
-            document_of(ProjectDocument, project, provider=provider, budget_usd_day=budgets.get(project.id))
+            document_of(
+                ProjectDocument,
+                project,
+                provider=provider,
+                budget_usd_day=budgets.get(project.id),
+                check=reader.document(ProjectCheckDocument, project),
+            )
             for project, provider in rows
         ]
 
@@ -90,12 +105,16 @@ def show(core: Core, caller: Caller, slug: str) -> ProjectDocument:
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> ProjectDocument:
-    """Change the fields that are set. Null removes the branch, provider or budget."""
+    """Change the fields that are set. Null removes the branch, provider or budget.
+
+    What decides whether it works is checked again.
+    """
     given = changes.model_fields_set
     limit = check_limit(changes.budget_usd_day) if changes.budget_usd_day is not None else None
 
-    def work(db: Session) -> ProjectDocument:
+    def work(db: Session) -> tuple[ProjectDocument, CheckOrders]:
         row = find_project(db, caller.organization_id, slug)
+        before = _tested(row)
         if changes.git_url is not None:
             _set_url(core, caller, row, changes.git_url)
         _edit_texts(row, changes)
@@ -111,9 +130,27 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
             row.pull_requests = changes.pull_requests
         if changes.trailers is not None:
             row.trailers = _trailers(changes.trailers)
-        return _document(db, row)
+        same = _tested(row) == before
+        orders = CheckOrders() if same else checks.changed(db, core, caller, row, check=changes.check)
+        return _document(db, row), orders
 
-    return transacted(core, work)
+    document, orders = transacted(core, work)
+    orders.sent(core, caller)
+    return document
+
+
+@performs(declared.TEST)
+def try_out(core: Core, caller: Caller, slug: str) -> ProjectDocument:
+    """Let a drone try the project now; `check` shows the progress. No effect while it is being tried."""
+
+    def work(db: Session) -> tuple[ProjectDocument, CheckOrders]:
+        row = find_project(db, caller.organization_id, slug)
+        orders = checks.asked(db, core, caller, row)
+        return _document(db, row), orders
+
+    document, orders = core.database.transact(work)
+    orders.sent(core, caller)
+    return document
 
 
 @performs(declared.REMOVE)
@@ -122,7 +159,7 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
     with core.database.write() as db:
         row = find_project(db, caller.organization_id, slug)
         unfinished = select(Order.id).where(Order.project_id == row.id, Order.status.not_in(ENDED))
-        order_id = db.scalar(unfinished.order_by(Order.number).limit(1))
+        order_id = db.scalar(unfinished.where(Order.purpose.not_in(CHECKS)).order_by(Order.number).limit(1))
         if order_id is not None:
             raise Conflict(
                 f"project {row.slug} has unfinished orders, for example {order_id}",
@@ -132,7 +169,9 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
         removed = _document(db, row)
         row.removed_at = core.clock.now()
         remove_budgets(db, core, _target(row))
-        return removed
+        orders = checks.removed(row)
+    orders.sent(core, caller)
+    return removed
 
 
 def _with_provider(organization_id: str) -> Select[Project, str | None]:
@@ -140,10 +179,20 @@ def _with_provider(organization_id: str) -> Select[Project, str | None]:
     return joined.where(Project.organization_id == organization_id, Project.removed_at.is_(None))
 
 
+def _tested(row: Project) -> tuple[Any, ...]:
+    """What decides whether it works. A sealed URL that is set again differs."""
+    return row.git_url, row.sealed_git_url, row.branch, list(row.setup), list(row.verify)
+
+
 def _document(db: Session, row: Project) -> ProjectDocument:
     provider = db.get_one(Provider, row.provider_id) if row.provider_id else None
-    budget = daily_limits(db, [row.id]).get(row.id)
-    return document_of(ProjectDocument, row, provider=provider.name if provider else None, budget_usd_day=budget)
+    return document_of(
+        ProjectDocument,
+        row,
+        provider=provider.name if provider else None,
+        budget_usd_day=daily_limits(db, [row.id]).get(row.id),
+        check=CheckReader.of(db, [row]).document(ProjectCheckDocument, row),
+    )
 
 
 def _set_budget(db: Session, core: Core, caller: Caller, row: Project, limit: int | None) -> None:

@@ -14,14 +14,18 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.declarations import providers as declared
+from control_plane.declarations.checks import ProviderCheckDocument
 from control_plane.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.lookups.providers import find_provider, living_providers
+from control_plane.operations import checks
+from control_plane.operations.checks import CheckOrders, CheckReader
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_json, check_name, check_text, check_variable, shown
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import ENDED
+from shared.work_order import CHECKS
 
 MAX_PARAMS = 64_000
 _OWN_PARAMS = frozenset(
@@ -55,50 +59,72 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
         with core.database.write() as db:
             _check_fallbacks(db, row)
             db.add(row)
+            db.flush()
+            orders = checks.added(db, core, caller, row, check=request.check)
+            document = _document(db, row)
     except IntegrityError as error:
         raise Conflict(
             f"provider {shown(row.name)} already exists",
             code="E-PROVIDER-NAME",
             next=f"fleet provider edit {row.name}",
         ) from error
-    return _document(row)
+    orders.sent(core, caller)
+    return document
 
 
 @performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[ProviderDocument]:
     """All providers of the organization by name."""
     with core.database.read() as db:
-        rows = db.scalars(living_providers(caller.organization_id).order_by(Provider.name))
-        return [_document(row) for row in rows]
+        rows = db.scalars(living_providers(caller.organization_id).order_by(Provider.name)).all()
+        reader = CheckReader.of(db, rows)
+        return [_shown(row, reader) for row in rows]
 
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> ProviderDocument:
     """One provider. Raises NotFound with similar names."""
     with core.database.read() as db:
-        return _document(find_provider(db, caller.organization_id, name))
+        return _document(db, find_provider(db, caller.organization_id, name))
 
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> ProviderDocument:
-    """Change the fields that are set. Queued orders are sent with the new key and parameters."""
-    with core.database.write() as db:
+    """Change the fields that are set. Queued orders are sent with the new key and parameters.
+
+    What decides whether it works is checked again.
+    """
+
+    def work(db: Session) -> tuple[ProviderDocument, CheckOrders]:
         row = find_provider(db, caller.organization_id, name)
-        if changes.model is not None:
-            row.model = check_model(changes.model)
-        if "api_base" in changes.model_fields_set:
-            row.api_base = _check_api_base(changes.api_base)
-        for field in ("context_window", "protocol", "rpm", "tpm"):
-            if (value := getattr(changes, field)) is not None:
-                setattr(row, field, value)
-        if changes.params is not None:
-            row.params = _check_params(changes.params)
+        before = _tested(row)
+        _edit_fields(row, changes)
         if changes.fallbacks is not None:
             row.fallbacks = changes.fallbacks
             _check_fallbacks(db, row)
         if changes.no_key or changes.api_key is not None or changes.key_variable is not None:
             _set_key(core, row, changes.api_key, changes.key_variable, no_key=changes.no_key)
-        return _document(row)
+        same = _tested(row) == before
+        orders = CheckOrders() if same else checks.changed(db, core, caller, row, check=changes.check)
+        return _document(db, row), orders
+
+    document, orders = core.database.transact(work)
+    orders.sent(core, caller)
+    return document
+
+
+@performs(declared.TEST)
+def try_out(core: Core, caller: Caller, name: str) -> ProviderDocument:
+    """Let a drone try the provider now; `check` shows the progress. No effect while it is being tried."""
+
+    def work(db: Session) -> tuple[ProviderDocument, CheckOrders]:
+        row = find_provider(db, caller.organization_id, name)
+        orders = checks.asked(db, core, caller, row)
+        return _document(db, row), orders
+
+    document, orders = core.database.transact(work)
+    orders.sent(core, caller)
+    return document
 
 
 @performs(declared.REMOVE)
@@ -109,7 +135,21 @@ def remove(core: Core, caller: Caller, name: str) -> ProviderDocument:
         _refuse_needed(db, row)
         row.removed_at = core.clock.now()
         row.sealed_key = None
-        return _document(row)
+        document, orders = _document(db, row), checks.removed(row)
+    orders.sent(core, caller)
+    return document
+
+
+def _edit_fields(row: Provider, changes: ProviderEdit) -> None:
+    if changes.model is not None:
+        row.model = check_model(changes.model)
+    if "api_base" in changes.model_fields_set:
+        row.api_base = _check_api_base(changes.api_base)
+    for field in ("context_window", "protocol", "rpm", "tpm"):
+        if (value := getattr(changes, field)) is not None:
+            setattr(row, field, value)
+    if changes.params is not None:
+        row.params = _check_params(changes.params)
 
 
 def check_model(model: str) -> str:
@@ -166,9 +206,20 @@ def _set_key(core: Core, row: Provider, key: str | None, variable: str | None, *
     row.key_variable = check_variable(variable) if variable is not None else None
 
 
-def _document(row: Provider) -> ProviderDocument:
+def _tested(row: Provider) -> tuple[Any, ...]:
+    """What decides whether it works. A sealed key that is set again differs."""
+    key = row.sealed_key, row.key_variable
+    return row.model, row.api_base, row.context_window, row.protocol, dict(row.params), key
+
+
+def _document(db: Session, row: Provider) -> ProviderDocument:
+    return _shown(row, CheckReader.of(db, [row]))
+
+
+def _shown(row: Provider, reader: CheckReader) -> ProviderDocument:
     where = f"on drone: {row.key_variable}" if row.key_variable else "none"
-    return document_of(ProviderDocument, row, key=where if row.sealed_key is None else "sealed")
+    check = reader.document(ProviderCheckDocument, row)
+    return document_of(ProviderDocument, row, key=where if row.sealed_key is None else "sealed", check=check)
 
 
 def _refuse_needed(db: Session, row: Provider) -> None:
@@ -187,7 +238,9 @@ def _refuse_needed(db: Session, row: Provider) -> None:
         *(
             f"order {order_id}"
             for order_id in db.scalars(
-                select(Order.id).where(Order.provider_id == row.id, Order.status.not_in(ENDED)).limit(3)
+                select(Order.id)
+                .where(Order.provider_id == row.id, Order.status.not_in(ENDED), Order.purpose.not_in(CHECKS))
+                .limit(3)
             )
         ),
     ]

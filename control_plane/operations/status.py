@@ -21,6 +21,7 @@ from control_plane.operations.drones.managing import list_drones
 from control_plane.operations.gateway import performs
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
 from shared.terminal.command_line import version
+from shared.work_order import CHECKS
 
 _WITH_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING)
 _THERE = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
@@ -59,7 +60,7 @@ def _orders(db: Session, organization_id: str) -> dict[str, int]:
     """The number of unfinished orders in each state."""
     open_ones = [each.value for each in OrderStatus if each not in ENDED]
     counted = select(Order.status, func.count()).where(
-        Order.organization_id == organization_id, Order.status.in_(open_ones)
+        Order.organization_id == organization_id, Order.status.in_(open_ones), Order.purpose.not_in(CHECKS)
     )
     return dict(db.execute(counted.group_by(Order.status)).all())
 

@@ -6,6 +6,7 @@ the commit and can be repeated from the row.
 
 from __future__ import annotations
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.entries import locked
@@ -15,13 +16,16 @@ from control_plane.core import Core
 from control_plane.core.audit_entries import note_order
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.drones.inbox import notify_drone
 from control_plane.drones.load import load_by_drone, why_not_starting
 from control_plane.orders.placement import Placement, earlier_in_session, place
 from control_plane.orders.status_changes import explain, move_order
+from shared.control import Cancel
 from shared.errors import Conflict
 from shared.names import new_id
 from shared.reasons import InQueue, OrderFacts, Resumption, TakenBack
-from shared.states import OrderStatus
+from shared.states import IN_HAND, OrderStatus
+from shared.work_order import CHECKS
 
 
 def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dispatch:
@@ -46,8 +50,21 @@ def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dis
     where = {"drone_id": drone.id, "run_id": made.id, "generation": made.generation}
     move_order(db, order, OrderStatus.ASSIGNED, _placed(db, core, order, placement), **where)
     send_along(db, order)
+    _make_room(db, core, order, drone)
     note_order(db, core, order, "order_assigned")
     return made
+
+
+def _make_room(db: Session, core: Core, order: Order, drone: Drone) -> None:
+    """If the order finds no free slot, let the drone give back the checks that it is doing: they can wait."""
+    if order.purpose in CHECKS or load_by_drone(db)[drone.id].outstanding <= drone.concurrency:
+        return
+    on_it = Order.drone_id == drone.id, Order.ended_at.is_(None), Order.purpose.in_(CHECKS)
+    for check in db.scalars(select(Order).where(*on_it, Order.status.in_(IN_HAND))):
+        # Not canceled: a run that ends this way while its order goes on is queued again.
+        why = f"order {order.id} needs its slot"
+        message = Cancel(run_id=check.run_id or "", generation=check.generation, reason=why)
+        notify_drone(db, core, drone.id, message, check.run_id)
 
 
 def _placed(db: Session, core: Core, order: Order, placement: Placement) -> OrderFacts:

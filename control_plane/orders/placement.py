@@ -20,7 +20,7 @@ from control_plane.conversations.resumption import drone_needed, drone_with_work
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
-from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
+from control_plane.drones.load import Load, has_ability, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
 from shared.reasons import (
@@ -35,6 +35,7 @@ from shared.reasons import (
     Waits,
 )
 from shared.states import ENDED, TAKES_WORK
+from shared.work_order import CHECKS
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,15 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
         return _no_drone_fits(fleet, order.wanted_labels)
     now, load = core.clock.now(), load_by_drone(db)
     able = [d for d in fitting if d.id not in refusals and status_of(d, load[d.id], now) in TAKES_WORK]
+    if order.purpose in CHECKS:
+        # They take no slot from other orders, so they do not wait in a queue either.
+        able = [drone for drone in able if load[drone.id].outstanding < drone.concurrency]
     if not able:
-        states = (refusals.get(drone.id) or why_not_starting(drone, load[drone.id], now) for drone in fitting)
-        return NoDroneTakesWork(states=tuple(state for state in states if state is not None))
+        states = (
+            refusals.get(drone.id) or why_not_starting(drone, load[drone.id], now) or _full(drone, load)
+            for drone in fitting
+        )
+        return NoDroneTakesWork(states=tuple(states))
     return _with_the_work(db, order, able, load) or _best(able, load, _warm(db, order, able), order)
 
 
@@ -103,6 +110,12 @@ def _refusals(db: Session, order: Order) -> Mapping[str, DroneState]:
         return {drone_id: DroneState(drone=name, code=code, detail=why) for drone_id, name, why in named}
 
     return states("unsuitable", unsuitable_drones(db, order)) | states("refuses", refusals_of(db, order))
+
+
+def _full(drone: Drone, load: Mapping[str, Load]) -> DroneState:
+    """Its slots are about to be in use."""
+    taken = min(load[drone.id].outstanding, drone.concurrency)
+    return DroneState(drone=drone.name, code="busy", running=taken, slots=drone.concurrency)
 
 
 def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order: Order) -> Placement:
@@ -150,6 +163,8 @@ def fits(drone: Drone, order: Order) -> bool:
 
 def _able(drone: Drone, order: Order) -> bool:
     """Whether the drone's version supports the order; a drone that has never sent a beat is not ruled out."""
+    if order.purpose in CHECKS:
+        return has_ability(drone, "checks")
     plain = order.task_id is None and order.purpose == "work"
     return plain or drone.beat is None or "teams" in drone.beat.get("abilities", ())
 

@@ -26,7 +26,17 @@ from control_plane.teams.briefing import team_of
 from control_plane.teams.unseen_comments import unseen_comments
 from shared.blobs import INLINE_CONTEXT, digest
 from shared.messages import Message
-from shared.work_order import Base, Limits, OrderProject, OrderProvider, OrderSession, Protocol, SaidBefore, WorkOrder
+from shared.work_order import (
+    CHECKS,
+    Base,
+    Limits,
+    OrderProject,
+    OrderProvider,
+    OrderSession,
+    Protocol,
+    SaidBefore,
+    WorkOrder,
+)
 
 _PROTOCOL: TypeAdapter[Protocol] = TypeAdapter(Protocol)
 _MESSAGES: TypeAdapter[Sequence[Message]] = TypeAdapter(Sequence[Message])
@@ -75,6 +85,8 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
 def _purpose(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> dict[str, Any]:
     """The order's purpose and the fields that belong to it."""
     purpose: dict[str, Any] = {"purpose": order.purpose}
+    if order.purpose in CHECKS:
+        return purpose
     if order.purpose != "work":
         purpose[order.purpose] = order.asked
     elif team := team_of(db, order):

@@ -30,6 +30,15 @@ def cancel(core: Core, caller: Caller, order_id: str, request: CancelRequest | N
     return order_summary(core, caller, order_id)
 
 
+def cancel_unfinished(core: Core, caller: Caller, order_id: str, reason: str) -> None:
+    """As `cancel`, for an order that another operation makes superfluous; no effect on one that has ended."""
+    try:
+        until_unmoved(lambda: _cancel(core, caller, order_id, reason))
+    except Conflict as conflict:
+        if conflict.code != "E-ORDER-STATE":
+            raise
+
+
 def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
     seen = withdraw_key(core, order_id)
     if seen.status in {OrderStatus.CANCELING, OrderStatus.CANCELED}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, Select, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, EndedRun
@@ -29,8 +29,9 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.organizations.reading import document_of
 from control_plane.orders.lost import announce
 from shared.errors import Conflict, FleetFault
-from shared.states import ENDED, TaskStatus
+from shared.states import ENDED, OrderStatus, TaskStatus
 from shared.terminal import logs
+from shared.work_order import CHECKS
 
 log = logs.get(__name__)
 _JUST_STORED_S = 300
@@ -101,7 +102,9 @@ def _refuse_unfinished(db: Session, row: Organization) -> None:
             code="E-ORGANIZATION-BUSY",
             next=f"fleet task cancel {task} --org {row.name}",
         )
-    unfinished = select(Order.id).where(Order.organization_id == row.id, Order.status.not_in(ENDED))
+    # A check that waits is on no drone, and is deleted with the rest.
+    waits = and_(Order.purpose.in_(CHECKS), Order.status == OrderStatus.QUEUED)
+    unfinished = select(Order.id).where(Order.organization_id == row.id, Order.status.not_in(ENDED), not_(waits))
     if order := db.scalar(unfinished.order_by(Order.number).limit(1)):
         raise Conflict(
             f"organization {row.name} has unfinished orders, for example {order}",

@@ -94,14 +94,16 @@ _FACTS = (
     "ended_because",
 )
 """Columns of orders. Without them the reason keeps the text of the older version."""
+_CHECK = "check_state check_order_id check_report"
+"""What was found on the drones of one fleet says nothing about those of another."""
 KINDS: tuple[Kind, ...] = (
-    _kind("provider", Provider, "created_at", "id", without="sealed_key", since={3: {"rpm": 0, "tpm": 0}}),
+    _kind("provider", Provider, "created_at", "id", without=f"sealed_key {_CHECK}", since={3: {"rpm": 0, "tpm": 0}}),
     _kind(
         "project",
         Project,
         "created_at",
         "id",
-        without="sealed_git_url",
+        without=f"sealed_git_url {_CHECK}",
         refers={"provider_id": "provider"},
         since={2: {"description": ""}},
     ),
@@ -164,6 +166,7 @@ KINDS: tuple[Kind, ...] = (
         Run,
         "started_at",
         "id",
+        without="unsuitable",
         states=RunStatus,
         since={3: {"assumed_usd": 0.0, "prices": None}},
         refers={

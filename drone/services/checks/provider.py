@@ -11,6 +11,7 @@ from drone.agent.values import DeltaKind, ModelCallFailed, ModelResponse, ToolSp
 from drone.services.checks.endpoint_failures import explained, limit_reached, where
 from drone.services.context import ServiceContext
 from shared.clock import Clock
+from shared.durations import duration_label
 from shared.errors import FleetError, LimitsExceeded, OrderError
 from shared.events import ProviderCheckStep
 from shared.messages import Message
@@ -185,8 +186,7 @@ class _FirstPiece:
 
 def _works(known: dict[str, Any], remark: str = "") -> ProviderCheckStep:
     usage = "" if known["reports_usage"] else "It reports no usage, so the tokens of its answers are estimated."
-    seconds = known["total_ms"] / 1000
-    said = (f"It answered in {seconds:.1f} s.", remark, usage)
+    said = (f"It answered in {duration_label(known['total_ms'])}.", remark, usage)
     return ProviderCheckStep(ok=True, summary=" ".join(filter(None, said)), **known)
 
 

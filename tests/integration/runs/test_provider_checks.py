@@ -80,7 +80,7 @@ def test_a_provider_that_works_is_reported_with_all_that_a_person_asks(bench: Be
         report = tried(bench, endpoint.url)
 
     assert (report.ok, report.tool_calls, report.streams, report.reports_usage) == (True, "native", True, True)
-    assert report.summary.startswith("It answered in 0.")
+    assert report.summary.startswith("It answered in ")
     assert 0 <= (report.first_token_ms or 0) <= (report.total_ms or 0)
     assert (report.price, report.input_usd) == ("unknown", None)
     assert (report.context_window, report.window_from) == (131_072, "assumed")

@@ -1,0 +1,175 @@
+"""`fleet provider test` and `fleet project test`, and the wait for the result of a check."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from control_plane.cli.answers import print_answer
+from control_plane.cli.check_text import project_text, provider_text
+from control_plane.cli.common_options import Org
+from control_plane.cli.completion import listed
+from control_plane.cli.connection import client
+from shared.durations import clock_label
+from shared.errors import Invalid
+from shared.terminal.command_line import JsonFlag, examples
+from shared.terminal.output import printable, say, write
+
+if TYPE_CHECKING:
+    from control_plane.client.fleet import FleetClient
+
+Doc = dict[str, Any]
+EVERY_SECONDS = 0.3
+ADD_SECONDS = 10.0
+"""How long `add` and `edit` wait for the result, if a drone is at it."""
+TEST_SECONDS = 180.0
+NO_DRONE_SECONDS = 10.0
+"""How long `test` waits for a drone that takes it, unless it is told how long to wait."""
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        help=f"Seconds to wait for the result (default {TEST_SECONDS:.0f}; "
+        f"{NO_DRONE_SECONDS:.0f} while no drone takes it).",
+    ),
+]
+_ENDED = frozenset({"ok", "failed", "skipped"})
+
+
+def add_provider_test(group: typer.Typer) -> None:
+    """Register the command."""
+    group.command("test", epilog=examples("fleet provider test main"))(try_provider)
+
+
+def add_project_test(group: typer.Typer) -> None:
+    """Register the command."""
+    group.command("test", epilog=examples("fleet project test shop"))(try_project)
+
+
+def try_provider(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The provider's name.", autocompletion=listed("providers:name"))
+    ],
+    timeout: Timeout = None,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> int:
+    """Try a provider on a drone with one token and one tool call. Exits with 1 if it does not work."""
+    from control_plane.declarations import providers
+
+    waiting = _Waiting.of(timeout)
+    with client(org) as fleet:
+        asked = fleet.call(providers.TEST, name=name)
+        tested = waiting.until_ended(asked, lambda: fleet.call(providers.SHOW, name=name))
+    return _tell(tested, f"provider {name}", provider_text, as_json=as_json)
+
+
+def try_project(
+    slug: Annotated[
+        str, typer.Argument(metavar="SLUG", help="The project's slug.", autocompletion=listed("projects:slug"))
+    ],
+    timeout: Timeout = None,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> int:
+    """Try a project's repository, set-up and verification on a drone. Exits with 1 if it does not work."""
+    from control_plane.declarations import projects
+
+    waiting = _Waiting.of(timeout)
+    with client(org) as fleet:
+        asked = fleet.call(projects.TEST, slug=slug)
+        tested = waiting.until_ended(asked, lambda: fleet.call(projects.SHOW, slug=slug))
+    return _tell(tested, f"project {slug}", project_text, as_json=as_json)
+
+
+def settled_provider(fleet: FleetClient, provider: Doc) -> Doc:
+    """The provider, with the result of its check if a drone has it soon."""
+    from control_plane.declarations import providers
+
+    return _settled(provider, lambda: fleet.call(providers.SHOW, name=provider["name"]))
+
+
+def settled_project(fleet: FleetClient, project: Doc) -> Doc:
+    """The same for a project."""
+    from control_plane.declarations import projects
+
+    return _settled(project, lambda: fleet.call(projects.SHOW, slug=project["slug"]))
+
+
+def _settled(document: Doc, read: Callable[[], Doc]) -> Doc:
+    """An older control plane has no checks."""
+    if document.get("check", {}).get("drone") is None:
+        return document
+    return _Waiting(ADD_SECONDS, 0.0).until_ended(document, read)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """How long to wait for a check, in seconds."""
+
+    result: float
+    drone: float
+    """While no drone has it."""
+
+    @classmethod
+    def of(cls, timeout: float | None) -> _Waiting:
+        """As `--timeout` says. Raises Invalid."""
+        if timeout is None:
+            return cls(TEST_SECONDS, NO_DRONE_SECONDS)
+        if not 0 <= timeout <= 86_400:
+            raise Invalid("--timeout takes 0 to 86400 seconds", code="E-USAGE", next="leave out --timeout")
+        return cls(timeout, timeout)
+
+    def until_ended(self, document: Doc, read: Callable[[], Doc]) -> Doc:
+        """The document once its check has ended, or the time is up; shows the progress meanwhile."""
+        began = time.monotonic()
+        with _progress() as show:
+            while document["check"]["state"] not in _ENDED:
+                waited = time.monotonic() - began
+                if waited >= (self.result if document["check"]["drone"] is not None else self.drone):
+                    break
+                show(document["check"], waited)
+                time.sleep(EVERY_SECONDS)
+                document = read()
+        return document
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Doc, float], None]]:
+    """A line on stderr that says what is waited for: one that is drawn again on a terminal, else said once."""
+    live, said = sys.stderr.isatty(), ""
+
+    def show(check: Doc, waited: float) -> None:
+        nonlocal said
+        text = f"on {check['drone']}" if check["drone"] is not None else f"for a drone: {check['summary']}"
+        text = f"{'checking' if check['drone'] is not None else 'waiting'} {text}"
+        if live:
+            width = shutil.get_terminal_size().columns - 1
+            write(sys.stderr, f"\r\x1b[K{printable(f'{clock_label(waited)} {text}')[:width]}")
+        elif text != said:
+            say(text)
+        said = text
+
+    try:
+        yield show
+    finally:
+        if live and said:
+            write(sys.stderr, "\r\x1b[K")
+
+
+def _tell(document: Doc, what: str, text: Callable[[Doc], str], *, as_json: bool) -> int:
+    check = document["check"]
+    if check["state"] in {"unchecked", "checking"} and not as_json:
+        say(f"✗ {what} is not checked yet: {check['summary']}")
+        say(f"  The check remains, and goes to a drone as soon as one takes it: fleet {what.partition(' ')[0]} ls")
+        return 1
+    print_answer(document, text, as_json=as_json)
+    return 0 if check["state"] == "ok" else 1
