@@ -15,7 +15,7 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.declarations.checks import CheckDocument
 from control_plane.operations.orders.canceling import cancel_unfinished
-from control_plane.services.checks import Asker, ask_check
+from control_plane.services.checks import Requester, ask_check
 from shared.states import ENDED, OrderStatus
 
 C = TypeVar("C", bound=CheckDocument)
@@ -42,7 +42,7 @@ def added(db: Session, core: Core, caller: Caller, row: Provider | Project, *, c
     if not check:
         row.check_state = "skipped"
         return CheckOrders()
-    return CheckOrders(asked=[ask_check(db, core, row, _asker(caller)).id])
+    return CheckOrders(asked=[ask_check(db, core, row, _requester(caller)).id])
 
 
 def changed(db: Session, core: Core, caller: Caller, row: Provider | Project, *, check: bool | None) -> CheckOrders:
@@ -53,7 +53,7 @@ def changed(db: Session, core: Core, caller: Caller, row: Provider | Project, *,
     outdated = removed(row).outdated
     skipped = check is False or (check is None and row.check_state == "skipped")
     row.check_state, row.check_order_id, row.check_report = "skipped" if skipped else "unchecked", None, None
-    asked = [] if skipped else [ask_check(db, core, row, _asker(caller)).id]
+    asked = [] if skipped else [ask_check(db, core, row, _requester(caller)).id]
     return CheckOrders(asked, outdated)
 
 
@@ -67,7 +67,7 @@ def asked(db: Session, core: Core, caller: Caller, row: Provider | Project) -> C
     before = db.get(Order, row.check_order_id) if row.check_order_id is not None else None
     if before is not None and before.status not in ENDED:
         return CheckOrders()
-    return CheckOrders(asked=[ask_check(db, core, row, _asker(caller)).id])
+    return CheckOrders(asked=[ask_check(db, core, row, _requester(caller)).id])
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class CheckReader:
         return kind.model_validate({"summary": _nothing_known(row), **_found(row), "state": row.check_state})
 
 
-def _asker(caller: Caller) -> Asker:
-    return Asker(caller.user, caller.user_id)
+def _requester(caller: Caller) -> Requester:
+    return Requester(caller.user, caller.user_id)
 
 
 def _found(row: Provider | Project) -> dict[str, Any]:

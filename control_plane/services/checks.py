@@ -33,16 +33,18 @@ that a person can give."""
 
 
 @dataclass(frozen=True)
-class Asker:
+class Requester:
     """For whom something is checked; its cost counts as theirs."""
 
     user: str
     user_id: str | None = None
 
 
-def ask_check(db: Session, core: Core, row: Provider | Project, asker: Asker) -> Order:
+def ask_check(db: Session, core: Core, row: Provider | Project, requester: Requester) -> Order:
     """Submit an order that tries a provider or project; what earlier ones report no longer counts."""
-    draft = _of_provider(db, core, row, asker) if isinstance(row, Provider) else _of_project(db, core, row, asker)
+    draft = (
+        _of_provider(db, core, row, requester) if isinstance(row, Provider) else _of_project(db, core, row, requester)
+    )
     order = create_order(db, core, draft)
     row.check_state, row.check_order_id, row.check_report = "unchecked", order.id, None
     return order
@@ -70,17 +72,17 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
     row.check_state = "ok" if row.check_report["ok"] else "failed"
 
 
-def _of_provider(db: Session, core: Core, provider: Provider, asker: Asker) -> Draft:
+def _of_provider(db: Session, core: Core, provider: Provider, requester: Requester) -> Draft:
     project = _no_project(db, core, provider.organization_id)
-    session = new_session(core, project, "plan", asker.user_id)
+    session = new_session(core, project, "plan", requester.user_id)
     session.name = f"check of provider {provider.name}"
     return Draft(
         project=project,
         provider=provider,
         session=session,
         prompt=f"Check provider {provider.name}.",
-        user=asker.user,
-        user_id=asker.user_id,
+        user=requester.user,
+        user_id=requester.user_id,
         mode="plan",
         purpose="check_provider",
         limits=PROVIDER_LIMITS,
@@ -88,16 +90,16 @@ def _of_provider(db: Session, core: Core, provider: Provider, asker: Asker) -> D
     )
 
 
-def _of_project(db: Session, core: Core, project: Project, asker: Asker) -> Draft:
-    session = new_session(core, project, "plan", asker.user_id)
+def _of_project(db: Session, core: Core, project: Project, requester: Requester) -> Draft:
+    session = new_session(core, project, "plan", requester.user_id)
     session.name = f"check of project {project.slug}"
     return Draft(
         project=project,
         provider=_no_provider(db, core, project.organization_id),
         session=session,
         prompt=f"Check project {project.slug}.",
-        user=asker.user,
-        user_id=asker.user_id,
+        user=requester.user,
+        user_id=requester.user_id,
         mode="plan",
         purpose="check_project",
         limits=PROJECT_LIMITS,

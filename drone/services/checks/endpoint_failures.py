@@ -28,7 +28,7 @@ _NO_STREAM = re.compile(r"was not an answer stream")
 
 def explained(failed: ModelCallFailed, provider: OrderProvider, context: ServiceContext) -> FleetError:
     """The cause of a failed call. An endpoint that found nothing is asked for its list of models."""
-    failure = _Failure(failed, provider)
+    failure = _FailedCall(failed, provider)
     if failed.error_class == "model_not_found":
         return _not_found(failure, context)
     return (_BY_CLASS.get(failed.error_class) or _rejected)(failure)
@@ -52,7 +52,7 @@ def where(provider: OrderProvider) -> str:
 
 
 @dataclass(frozen=True)
-class _Failure:
+class _FailedCall:
     failed: ModelCallFailed
     provider: OrderProvider
 
@@ -68,7 +68,7 @@ class _Failure:
         return bool(pattern.search(self.failed.detail))
 
 
-def _key(failure: _Failure) -> FleetError:
+def _key(failure: _FailedCall) -> FleetError:
     provider = failure.provider
     if failure.failed.error_class == "auth_permanent":
         what = f"{failure.where} does not allow this API key to use {provider.model} (403)."
@@ -82,7 +82,7 @@ def _key(failure: _Failure) -> FleetError:
     return OrderError(what, code="E-CHECK-KEY", why=failure.detail, next=following)
 
 
-def _connection(failure: _Failure) -> FleetError:
+def _connection(failure: _FailedCall) -> FleetError:
     """It could not be connected to, or it did not answer as an endpoint does."""
     provider, address = failure.provider, _address(failure.provider)
     code, what = "E-CHECK-ANSWER", f"{failure.where} failed, or what it sent is no answer of a model."
@@ -105,7 +105,7 @@ def _connection(failure: _Failure) -> FleetError:
     return OrderError(what, code=code, why=failure.detail, next=following)
 
 
-def _untrusted(failure: _Failure) -> FleetError:
+def _untrusted(failure: _FailedCall) -> FleetError:
     return OrderError(
         f"The certificate of {_address(failure.provider)} is not trusted on the drone's machine.",
         code="E-CHECK-TLS",
@@ -114,7 +114,7 @@ def _untrusted(failure: _Failure) -> FleetError:
     )
 
 
-def _timeout(failure: _Failure) -> FleetError:
+def _timeout(failure: _FailedCall) -> FleetError:
     return OrderError(
         f"{failure.where} did not answer in time.",
         code="E-CHECK-TIMEOUT",
@@ -123,7 +123,7 @@ def _timeout(failure: _Failure) -> FleetError:
     )
 
 
-def _busy(failure: _Failure) -> FleetError:
+def _busy(failure: _FailedCall) -> FleetError:
     limited = failure.failed.error_class == "rate_limit"
     why = "reports that its rate limit is reached" if limited else "is overloaded"
     return OrderError(
@@ -134,7 +134,7 @@ def _busy(failure: _Failure) -> FleetError:
     )
 
 
-def _billing(failure: _Failure) -> FleetError:
+def _billing(failure: _FailedCall) -> FleetError:
     return OrderError(
         f"{failure.where} reports a billing problem with the account.",
         code="E-CHECK-BILLING",
@@ -143,7 +143,7 @@ def _billing(failure: _Failure) -> FleetError:
     )
 
 
-def _rejected(failure: _Failure) -> FleetError:
+def _rejected(failure: _FailedCall) -> FleetError:
     return OrderError(
         f"{failure.where} rejected the request: {shortened(' '.join(failure.failed.detail.split()), 160)}",
         code="E-CHECK-REQUEST",
@@ -152,7 +152,7 @@ def _rejected(failure: _Failure) -> FleetError:
     )
 
 
-_BY_CLASS: Mapping[str, Callable[[_Failure], FleetError]] = {
+_BY_CLASS: Mapping[str, Callable[[_FailedCall], FleetError]] = {
     "auth": _key,
     "auth_permanent": _key,
     "server": _connection,
@@ -163,7 +163,7 @@ _BY_CLASS: Mapping[str, Callable[[_Failure], FleetError]] = {
 }
 
 
-def _not_found(failure: _Failure, context: ServiceContext) -> FleetError:
+def _not_found(failure: _FailedCall, context: ServiceContext) -> FleetError:
     """An unknown model, or a wrong path: both are a 404."""
     provider = failure.provider
     if not provider.api_base:
@@ -182,7 +182,7 @@ def _not_found(failure: _Failure, context: ServiceContext) -> FleetError:
     )
 
 
-def _no_model(failure: _Failure, others: tuple[str, ...]) -> FleetError:
+def _no_model(failure: _FailedCall, others: tuple[str, ...]) -> FleetError:
     known = f"; it has {', '.join(others[:5])}" if others else ""
     return OrderError(
         f"{failure.where} has no model {failure.provider.model.rpartition('/')[2]}{known}.",

@@ -51,7 +51,7 @@ REQUESTS = {
     "switch_session": sessions.SwitchRequest,
     "compact_session": sessions.CompactRequest,
 }
-OWN = {"organization", "name", "task_id", "order_id", "session_id", "idempotency_key"}
+OWN = {"organization", "name", "slug", "task_id", "order_id", "session_id", "idempotency_key"}
 """Arguments that say where, and no field of a request."""
 
 
