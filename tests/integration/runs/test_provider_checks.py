@@ -135,7 +135,7 @@ def test_a_provider_that_refuses_tools_works_in_text(bench: Bench) -> None:
     with Endpoint(hello(), refused(400, NO_TOOLS)) as endpoint:
         report = tried(bench, endpoint.url)
 
-    assert (report.ok, report.tool_calls) == (True, "text")
+    assert (report.ok, report.tool_calls, len(endpoint.asked)) == (True, "text", 2)
     assert "refuses tools" in report.summary
 
 
