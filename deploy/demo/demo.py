@@ -70,7 +70,7 @@ def play(stage: Stage) -> None:
     with step(f"fleet provider add: {model_shown()}"):
         introduce_model(stage)
     with step("fleet project add"):
-        stage.run(*FLEET, "project", "add", "slugs", "--git-url", remote.as_uri())
+        stage.run(*FLEET, "project", "add", "slugs", "--no-check", "--git-url", remote.as_uri())
     with step("the drone is online"):
         wait_for("the drone", lambda: is_online(stage), seconds=60, part=drone)
     say(f"\n  open    {printed(stage.started[0], 'login link')}")
@@ -130,7 +130,7 @@ def introduce_model(stage: Stage) -> None:
     key = ["--api-key-env", "API_KEY"] if "API_KEY" in given else ["--no-key"]
     secret = {"API_KEY": given["API_KEY"]} if "API_KEY" in given else {}
     where = ["--api-base", base] if base else []
-    stage.run(*FLEET, "provider", "add", "demo", "--model", model, *where, *key, timeout=60, **secret)
+    stage.run(*FLEET, "provider", "add", "demo", "--no-check", "--model", model, *where, *key, timeout=60, **secret)
 
 
 def scripted_model(stage: Stage) -> str:

@@ -28,8 +28,8 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
     with ScriptedServer([sets]) as model:
         shared_fleet.json("organization", "add", "crew")
         provider = ("--model", "openai/scripted", "--api-base", model.url, "--no-key")
-        shared_fleet.json("provider", "add", "scripted", *provider, *CREW)
-        shared_fleet.json("project", "add", "calc", "--git-url", f"file://{remote}", *CREW)
+        shared_fleet.json("provider", "add", "scripted", "--no-check", *provider, *CREW)
+        shared_fleet.json("project", "add", "calc", "--no-check", "--git-url", f"file://{remote}", *CREW)
         yield shared_fleet
 
 

@@ -20,8 +20,10 @@ pytestmark = pytest.mark.timeout(180)
 def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> WholeFleet:
     """The shared fleet with a project for this module."""
     remote = calc_project(tmp_path_factory.mktemp("bad") / "calc.git")
-    shared_fleet.json("provider", "add", "bad", "--model", "openai/scripted", "--api-base", model.url, "--no-key")
-    shared_fleet.json("project", "add", "bad", "--git-url", f"file://{remote}", "--provider", "bad")
+    shared_fleet.json(
+        "provider", "add", "bad", "--no-check", "--model", "openai/scripted", "--api-base", model.url, "--no-key"
+    )
+    shared_fleet.json("project", "add", "bad", "--no-check", "--git-url", f"file://{remote}", "--provider", "bad")
     return shared_fleet
 
 
@@ -87,7 +89,7 @@ def test_a_label_that_no_drone_has_keeps_the_order_waiting_and_says_so(fleet: Wh
 def test_a_password_in_a_url_is_never_shown_again(fleet: WholeFleet) -> None:
     url = "https://me:hunter2@example.org/x.git"
 
-    added = fleet.fleet("project", "add", "secret", "--git-url", url, "--json")
+    added = fleet.fleet("project", "add", "secret", "--no-check", "--git-url", url, "--json")
 
     shown = fleet.fleet("project", "ls").stdout + fleet.fleet("project", "show", "secret", "--json").stdout
     assert added.returncode == 0
@@ -105,7 +107,7 @@ def test_a_password_in_a_url_is_never_shown_again(fleet: WholeFleet) -> None:
 def test_a_repository_that_cannot_be_reached_ends_or_holds_the_order_truthfully(
     fleet: WholeFleet, slug: str, url: str, options: tuple[str, ...], word: str
 ) -> None:
-    fleet.json("project", "add", slug, "--git-url", url, "--provider", "bad", *options)
+    fleet.json("project", "add", slug, "--no-check", "--git-url", url, "--provider", "bad", *options)
 
     order = fleet.ended(fleet.submit("Note it, script:note", project=slug)["id"], seconds=90)
 
@@ -117,7 +119,9 @@ def test_a_repository_that_cannot_be_reached_ends_or_holds_the_order_truthfully(
 def test_a_branch_that_does_not_exist_is_named(fleet: WholeFleet, tmp_path: Path) -> None:
     remote = calc_project(tmp_path / "calc.git")
     git_url = f"file://{remote}"
-    fleet.json("project", "add", "no-branch", "--git-url", git_url, "--branch", "gone", "--provider", "bad")
+    fleet.json(
+        "project", "add", "no-branch", "--no-check", "--git-url", git_url, "--branch", "gone", "--provider", "bad"
+    )
 
     order = fleet.ended(fleet.submit("Note it, script:note", project="no-branch")["id"])
 
@@ -134,7 +138,9 @@ def test_a_model_that_answers_garbage_fails_the_order_and_says_what_it_was(fleet
 
 def test_a_model_endpoint_that_refuses_the_connection_fails_the_order(fleet: WholeFleet) -> None:
     api_base = "http://127.0.0.1:9/v1"
-    fleet.json("provider", "add", "closed", "--model", "openai/scripted", "--api-base", api_base, "--no-key")
+    fleet.json(
+        "provider", "add", "closed", "--no-check", "--model", "openai/scripted", "--api-base", api_base, "--no-key"
+    )
 
     order = fleet.ended(fleet.submit("Go on", "--provider", "closed", project="bad")["id"], seconds=90)
 

@@ -35,7 +35,7 @@ def test_the_only_project_is_the_default_and_orders_are_named_in_short(
     assert [line.split()[0] for line in listed[1:]] == [order["id"] for order in fleet.json("orders")]
     assert "Do it again" in "\n".join(listed)
 
-    fleet.json("project", "add", "other", "--git-url", "https://example.org/x.git")
+    fleet.json("project", "add", "other", "--no-check", "--git-url", "https://example.org/x.git")
     several = fleet.fleet("submit", "Do it")
     assert several.returncode == 2
     assert "demo, other" in several.stderr

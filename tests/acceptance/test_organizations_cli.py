@@ -39,7 +39,18 @@ def work(fleet: WholeFleet, client: FleetClient, model_url: str, git_url: str) -
     """The document of an order that ran to its end in the client's organization."""
     client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model_url))
     # By the administrator of the fleet: to others, the disk of a drone is closed.
-    added = ("project", "add", "demo", "--git-url", git_url, "--provider", "scripted", "--org", client.organization)
+    added = (
+        "project",
+        "add",
+        "demo",
+        "--no-check",
+        "--git-url",
+        git_url,
+        "--provider",
+        "scripted",
+        "--org",
+        client.organization,
+    )
     assert fleet.json(*added)["slug"] == "demo"
     order = client.submit({"prompt": "Note it, script:note", "project": "demo"})
     ended = {"succeeded", "failed", "canceled"}

@@ -278,7 +278,7 @@ def test_work_that_could_not_be_pushed_comes_from_the_bundle(
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
-    chat.json("project", "add", "closed", "--git-url", f"file://{closed}", "--provider", "scripted")
+    chat.json("project", "add", "closed", "--no-check", "--git-url", f"file://{closed}", "--provider", "scripted")
     first = chat.ended(chat.submit("Note it, script:note", project="closed")["id"])
     options = ("--session", first["session"], "--drone", "oka")
     last = chat.ended(chat.submit("And again, script:note", *options, project="closed")["id"])

@@ -24,8 +24,10 @@ RISKY = ("--approve", "risky")
 def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> WholeFleet:
     remote: Path = calc_project(tmp_path_factory.mktemp("remote") / "steered.git")
     provider = ("--model", "openai/scripted", "--api-base", model.url, "--no-key")
-    shared_fleet.json("provider", "add", "steered", *provider)
-    shared_fleet.json("project", "add", "steered", "--git-url", f"file://{remote}", "--provider", "steered")
+    shared_fleet.json("provider", "add", "steered", "--no-check", *provider)
+    shared_fleet.json(
+        "project", "add", "steered", "--no-check", "--git-url", f"file://{remote}", "--provider", "steered"
+    )
     return shared_fleet
 
 
@@ -206,7 +208,7 @@ def test_a_price_that_is_not_known_is_said_to_be_unknown(fleet: WholeFleet) -> N
 
 def test_a_providers_window_and_protocol_are_set_in_the_terminal(fleet: WholeFleet) -> None:
     options = ("--model", "openai/x", "--no-key", "--context-window", "16000", "--protocol", "text")
-    fleet.json("provider", "add", "windowed", *options)
+    fleet.json("provider", "add", "windowed", "--no-check", *options)
     changed = fleet.json("provider", "edit", "windowed", "--protocol", "auto")
 
     assert (changed["context_window"], changed["protocol"]) == (16000, "auto")

@@ -24,8 +24,10 @@ def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pyt
     """The shared fleet with a project of these tests."""
     remote = calc_project(tmp_path_factory.mktemp("remote") / "terminal.git")
     provider = ("--model", "openai/scripted", "--api-base", model.url, "--no-key")
-    shared_fleet.json("provider", "add", "terminal", *provider)
-    shared_fleet.json("project", "add", "terminal", "--git-url", f"file://{remote}", "--provider", "terminal")
+    shared_fleet.json("provider", "add", "terminal", "--no-check", *provider)
+    shared_fleet.json(
+        "project", "add", "terminal", "--no-check", "--git-url", f"file://{remote}", "--provider", "terminal"
+    )
     return shared_fleet
 
 

@@ -30,7 +30,17 @@ def fleet(
 ) -> WholeFleet:
     """A fleet with one drone, whose owner trusts the certificate and has an ssh key."""
     fleet = start_fleet(drones=0)
-    provider = ("provider", "add", "scripted", "--model", "openai/scripted", "--api-base", model.url, "--no-key")
+    provider = (
+        "provider",
+        "add",
+        "scripted",
+        "--no-check",
+        "--model",
+        "openai/scripted",
+        "--api-base",
+        model.url,
+        "--no-key",
+    )
     fleet.json(*provider)
     ssh_server.know()
     home = tmp_path / "owner"
@@ -69,5 +79,5 @@ def test_an_order_comes_back_as_a_branch_whatever_the_way_to_the_repository(
 
 
 def _note(fleet: WholeFleet, slug: str, url: str) -> dict[str, object]:
-    fleet.json("project", "add", slug, "--git-url", url, "--provider", "scripted")
+    fleet.json("project", "add", slug, "--no-check", "--git-url", url, "--provider", "scripted")
     return fleet.ended(fleet.submit("Note it, script:note", project=slug)["id"])

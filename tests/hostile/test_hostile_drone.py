@@ -106,7 +106,9 @@ def workers(fleet: WholeFleet, model: ScriptedServer, tmp_path: Path) -> dict[st
     fleet.json("organization", "add", "payments", "--description", "Not for drones of others")
     with fleet.client("payments") as payments:
         payments.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url))
-    fleet.json("project", "add", "demo", "--git-url", remote, "--provider", "scripted", "--org", "payments")
+    fleet.json(
+        "project", "add", "demo", "--no-check", "--git-url", remote, "--provider", "scripted", "--org", "payments"
+    )
     for drone in (fleet.workstation("oka"), fleet.workstation("mila", token_options=("--org", "payments"))):
         drone.start()
     return {name: DroneHome(fleet.root / f"workstation {name}" / "drone").config().drone_id for name in ("oka", "mila")}

@@ -144,8 +144,10 @@ class Recorder:
         drone = fleet.workstation("oak", "--concurrency", "4", "--label", "gpu=yes")
         drone.start()
         self.idle = fleet.workstation("elm")
-        self._fleet("provider", "add", "main", "--model", "openai/scripted", "--api-base", model.url, "--no-key")
-        self._fleet("project", "add", "calc", "--git-url", remote.as_uri(), "--provider", "main")
+        self._fleet(
+            "provider", "add", "main", "--no-check", "--model", "openai/scripted", "--api-base", model.url, "--no-key"
+        )
+        self._fleet("project", "add", "calc", "--no-check", "--git-url", remote.as_uri(), "--provider", "main")
         for state in _ORDERS:
             self._submit(state)
 

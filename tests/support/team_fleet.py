@@ -38,9 +38,32 @@ class TeamFleet:
         """Set everything up, as users do, and wait until the agents are described."""
         fleet.json("organization", "add", ORG, "--description", "Keeps the money.")
         fleet.json(
-            *("provider", "add", "scripted", "--org", ORG, "--model", MODEL, "--api-base", model.url, "--no-key")
+            *(
+                "provider",
+                "add",
+                "scripted",
+                "--no-check",
+                "--org",
+                ORG,
+                "--model",
+                MODEL,
+                "--api-base",
+                model.url,
+                "--no-key",
+            )
         )
-        fleet.json("project", "add", "shop", "--org", ORG, "--git-url", f"file://{remote}", "--provider", "scripted")
+        fleet.json(
+            "project",
+            "add",
+            "shop",
+            "--no-check",
+            "--org",
+            ORG,
+            "--git-url",
+            f"file://{remote}",
+            "--provider",
+            "scripted",
+        )
         oka, mila = (
             fleet.workstation(name, "--label", f"kind={kind}", "--concurrency", "3", token_options=("--serves", ORG))
             for name, kind in (("oka", "build"), ("mila", "test"))
