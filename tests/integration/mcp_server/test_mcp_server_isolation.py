@@ -134,6 +134,8 @@ def test_a_viewer_reads_and_changes_nothing(api: Api, theirs: Doc) -> None:
         "submit_order": {"prompt": "x", "project": "demo"},
         "create_session": {"project": "demo"},
         "run_schedule": {"name": "nightly"},
+        "test_project": {"slug": "demo"},
+        "test_provider": {"name": "scripted"},
         "create_organization": {"name": "other"},
         "update_organization": {"name": "default", "concurrency": 1},
         "delete_organization": {"name": "default"},

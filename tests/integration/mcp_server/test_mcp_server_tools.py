@@ -128,6 +128,8 @@ def about_the_rest(api: Api, client: Connected) -> None:
     assert "mila" in [each["name"] for each in client.get("list_drones")]
     assert [each["slug"] for each in client.get("list_projects")] == ["demo"]
     assert [each["name"] for each in client.get("list_providers")] == ["scripted"]
+    assert client.get("test_project", slug="demo")["check"]["state"] == "unchecked"
+    assert client.get("test_provider", name="scripted")["check"]["order"]
     api.client.call(budgets.SET, BudgetRequest(usd=5, per="day"), kind="project", name="demo")
     assert [each["left_usd"] for each in client.get("list_budgets")] == [5]
     api.client.call(prices.SET, PriceRequest(discount_percent=5), model="openai/scripted")
@@ -208,6 +210,8 @@ BAD: dict[str, tuple[Doc, str]] = {
     "list_prices": ({"organization": ""}, "E-ORGANIZATION-404"),
     "list_costs": ({"since": "yesterday"}, "E-TIME"),
     "list_providers": ({"organization": ""}, "E-ORGANIZATION-404"),
+    "test_project": ({"slug": "nowhere"}, "E-PROJECT-404"),
+    "test_provider": ({"name": "nowhere"}, "E-PROVIDER-404"),
 }
 
 
