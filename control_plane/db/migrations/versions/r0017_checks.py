@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0018"
+revision = "0017"
 down_revision = "0016"
 branch_labels = None
 depends_on = None
