@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +14,9 @@ from control_plane.cli.check_text import project_text, provider_text
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
-from shared.durations import clock_label
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples
-from shared.terminal.output import printable, say, write
+from shared.terminal.output import say
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient
@@ -129,40 +125,23 @@ class _Waiting:
         return cls(timeout, timeout)
 
     def until_ended(self, document: Doc, read: Callable[[], Doc]) -> Doc:
-        """The document once its check has ended, or the time is up; shows the progress meanwhile."""
-        began = time.monotonic()
-        with _progress() as show:
-            while document["check"]["state"] not in _ENDED:
-                waited = time.monotonic() - began
-                if waited >= (self.result if document["check"]["drone"] is not None else self.drone):
-                    break
-                show(document["check"], waited)
-                time.sleep(EVERY_SECONDS)
-                document = read()
+        """The document once its check has ended, or the time is up; says on stderr what it waits for."""
+        began, said = time.monotonic(), ""
+        while document["check"]["state"] not in _ENDED:
+            if time.monotonic() - began >= (self.result if document["check"]["drone"] is not None else self.drone):
+                break
+            if (text := _progress(document["check"])) != said:
+                say(text)
+                said = text
+            time.sleep(EVERY_SECONDS)
+            document = read()
         return document
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[Doc, float], None]]:
-    """A line on stderr that says what is waited for: one that is drawn again on a terminal, else said once."""
-    live, said = sys.stderr.isatty(), ""
-
-    def show(check: Doc, waited: float) -> None:
-        nonlocal said
-        text = f"on {check['drone']}" if check["drone"] is not None else f"for a drone: {check['summary']}"
-        text = f"{'checking' if check['drone'] is not None else 'waiting'} {text}"
-        if live:
-            width = shutil.get_terminal_size().columns - 1
-            write(sys.stderr, f"\r\x1b[K{printable(f'{clock_label(waited)} {text}')[:width]}")
-        elif text != said:
-            say(text)
-        said = text
-
-    try:
-        yield show
-    finally:
-        if live and said:
-            write(sys.stderr, "\r\x1b[K")
+def _progress(check: Doc) -> str:
+    """What is waited for."""
+    on_drone = check["drone"] is not None
+    return f"checking on {check['drone']}" if on_drone else f"waiting for a drone: {check['summary']}"
 
 
 def _tell(document: Doc, what: str, text: Callable[[Doc], str], *, as_json: bool) -> int:

@@ -30,7 +30,7 @@ def server() -> Iterator[ScriptedServer]:
     steps = [*(shell(f"echo {number} >> steps.txt") for number in range(5)), {"text": "Five steps done."}]
     thirty = [
         *(shell(f"echo {number} >> steps.txt; sleep 0.2") for number in range(30)),
-        {"text": "Thirty steps done."},
+        {"text": "All steps done."},
     ]
     with ScriptedServer({**SCRIPTS, "five": steps, "thirty": thirty}) as started:
         yield started

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from control_plane.cli import checks
 from control_plane.cli.main import app
 from shared.terminal.boundary import run
 from tests.support.command_tree import commands
@@ -39,6 +40,9 @@ def as_user(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "agents" / "lead.md").write_text("Lead.")
     (tmp_path / "payments.jsonl").write_text("{}\n")
     monkeypatch.chdir(tmp_path)
+    # The server's checks never end.
+    monkeypatch.setattr(checks, "TEST_SECONDS", 0.5)
+    monkeypatch.setattr(checks, "ADD_SECONDS", 0.5)
     variables = {"XDG_STATE_HOME": str(tmp_path), "FLEET_HOME": str(tmp_path)}
     for name, value in {
         **variables,

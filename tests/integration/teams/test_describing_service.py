@@ -16,6 +16,7 @@ from tests.support.runs import Bench, small_repository
 from tests.support.scripted import ScriptedFactory, says
 
 TEXT = "Lead plans the work. It hands tasks to the others. Give it goals. Do not give it code."
+INSTEAD = "(next: add the file, or: fleet agent edit lead --instructions FILE)"
 
 
 @pytest.fixture
@@ -129,7 +130,8 @@ def test_a_file_that_cannot_be_instructions_fails_the_order_and_says_why(
 
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", ExitStatus.REFUSED, True)
     assert [error.code for error in errors(bench)] == ["E-AGENT-INSTRUCTIONS"]
-    assert end.reason == f"the instructions of agent lead cannot be read: agents/lead.md on the branch main {why}"
+    what = f"the instructions of agent lead cannot be read: agents/lead.md on the branch main {why}"
+    assert end.reason == f"{what} {INSTEAD}"
 
 
 @pytest.mark.parametrize("path", ["agents/gone.md", "README/lead.md", "../lead.md", "/etc/lead.md", ":(glob)*.md"])
@@ -153,7 +155,7 @@ def test_a_link_or_a_directory_is_no_instructions_file(bench: Bench, target: str
     commit(place.parent, remote)
     end = asking(bench, instructions_path="lead.md").run("http://127.0.0.1:9/v1")
 
-    assert end.reason.endswith(f"lead.md on the branch main {what}")
+    assert end.reason.endswith(f"lead.md on the branch main {what} {INSTEAD}")
 
 
 def test_a_repository_that_the_owner_of_the_machine_refuses_is_not_asked(bench: Bench) -> None:

@@ -72,8 +72,8 @@ def test_a_list_is_a_table_and_an_empty_one_a_sentence(api: Api) -> None:
     assert fleet(api, "project", "ls").stderr == "no projects; fleet project add creates one\n"
     api.add_work()
     head, row = fleet(api, "project", "ls").stdout.splitlines()
-    assert head.split() == ["PROJECT", "GIT", "URL", "BRANCH", "PROVIDER"]
-    assert row.split() == ["demo", "https://git.example/demo.git", "-", "scripted"]
+    assert head.split() == ["PROJECT", "CHECK", "GIT", "URL", "BRANCH", "PROVIDER"]
+    assert row.split() == ["demo", "skipped", "https://git.example/demo.git", "-", "scripted"]
 
 
 @pytest.mark.parametrize(
