@@ -16,6 +16,7 @@ from control_plane.core.settings import FleetSettings
 from control_plane.db.upgrade import apply_migrations
 from shared.errors import Conflict, FleetFault, Unreachable
 from shared.names import new_id
+from shared.signal_event import SignalEvent
 from shared.terminal import logs
 
 log = logs.get(__name__)
@@ -50,6 +51,7 @@ def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAI
     # The database responded just now, but may have been restarted since.
     core = _patiently(lambda: open_core(settings, broker=broker), "the database", patience_s)
     try:
+        _patiently(core.blobs.check, "the blob store", patience_s)
         _run(core, role)
     finally:
         broker.close()
@@ -84,7 +86,7 @@ def _parts(core: Core, role: str) -> Iterator[Part]:
         yield Supervisor(core, holder)
 
 
-def _serve_api(core: Core, stopping: threading.Event) -> None:
+def _serve_api(core: Core, stopping: SignalEvent) -> None:
     from control_plane.web.server import api_server
 
     server = api_server(core, host=core.settings.host, port=core.settings.port)
@@ -142,13 +144,13 @@ def _patiently(ask: Callable[[], T], what: str, seconds: float) -> T:
 
 
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
+def _signals() -> Iterator[SignalEvent]:
     """Turn SIGTERM and SIGINT into an event.
 
     uvicorn replaces these handlers while it runs, and raises the signal again when it is done: these handlers keep that
     from ending the process before the other parts have stopped.
     """
-    stopping = threading.Event()
+    stopping = SignalEvent()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         stopping.set()
@@ -159,3 +161,4 @@ def _signals() -> Iterator[threading.Event]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+        stopping.close()

@@ -1,5 +1,5 @@
-"""Control messages from the control plane to a drone: cancel, say, decide, compact, confirm, resend,
-drain, rotate keys.
+"""Control messages from the control plane to a drone: cancel, say, take back, decide, compact, confirm, resend,
+drain, rotate keys, rename.
 
 Each travels sealed: by pub/sub for speed, and in the drone's inbox until the drone's beat reports that it was handled.
 """
@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from shared.names import DRONE_NAME
+from shared.plans import AgentPlan
 from shared.wire import Wire
 
 
@@ -31,10 +33,25 @@ class Say(Wire):
     after: bool = False
     interrupt: bool = False
     """Abort the running command or answer, and continue with this message."""
+    review: tuple[str, ...] = ()
+    """The ids of the review comments that the text contains."""
+    message: str = ""
+    """The message's id, under which the run records it; '' from a control plane that takes none back."""
+    alone: bool = False
+    """The model answers this message before it is given the next one."""
+
+
+class TakeBack(Wire):
+    """Messages that the run must not give to the model, if it has not yet (only for the ability `queue`)."""
+
+    kind: Literal["take_back"] = "take_back"
+    run_id: str
+    messages: tuple[str, ...]
+    """The ids of `Say`."""
 
 
 class Decide(Wire):
-    """A person's answer to an approval."""
+    """A person's answer to an approval, a question or a plan."""
 
     kind: Literal["decide"] = "decide"
     run_id: str
@@ -45,6 +62,16 @@ class Decide(Wire):
     """Of an order at its cost limit: by how much the limit is raised. None: as before."""
     finish: bool = False
     """Of an order at its cost limit: it makes one more call, for a summary, and ends."""
+    answer: str = ""
+    """The answer to a question."""
+    who: str = ""
+    """The name of the person who answered a question or a plan."""
+    raise_steps: int | None = None
+    """Of an order at its limit of steps: by how many the limit is raised."""
+    raise_seconds: float | None = None
+    """Of an order at its time limit: by how much the limit is raised."""
+    plan: AgentPlan | None = None
+    """The plan as edited and approved; None: it was sent back, with `comment`."""
 
 
 class Compact(Wire):
@@ -84,10 +111,18 @@ class RotateKeys(Wire):
     kind: Literal["rotate_keys"] = "rotate_keys"
 
 
+class Rename(Wire):
+    """The drone has another name. Its worker is named by it as soon as its runs have ended."""
+
+    kind: Literal["rename"] = "rename"
+    name: str = Field(pattern=DRONE_NAME)
+
+
 class ControlMessage(Wire):
     """One message of the inbox."""
 
     id: str
     body: Annotated[
-        Cancel | Say | Decide | Compact | Confirm | Resend | Drain | RotateKeys, Field(discriminator="kind")
+        Cancel | Say | TakeBack | Decide | Compact | Confirm | Resend | Drain | RotateKeys | Rename,
+        Field(discriminator="kind"),
     ]

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from shared.errors import Invalid
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
 
 def duration_label(milliseconds: int) -> str:
     """`850 ms`, `12.3 s`, `4 min 5 s`, `2 h 3 min`."""
@@ -29,3 +35,11 @@ def roughly(seconds: float) -> str:
         return f"{max(0, int(seconds))} s"
     hours, minutes = divmod(int(seconds // 60), 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def parse_duration(text: str, example: str = "--expires 1h") -> int:
+    """`90s`, `30m`, `1h`, `7d` as seconds. Raises Invalid for anything else; `example`: an option to show then."""
+    match = re.fullmatch(r"(\d{1,6})([smhd])", text.strip())
+    if not match or int(match[1]) == 0:
+        raise Invalid(f"{text[:40]!r} is not a duration", code="E-DURATION", next=example)
+    return int(match[1]) * _UNITS[match[2]]

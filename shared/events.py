@@ -12,12 +12,24 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from shared.messages import ToolCall
+from shared.names import DRONE_NAME
+from shared.plans import AgentPlan, PointReport
 from shared.wire import Wire
 
-ABILITIES = ("resume", "teams", "no-scripts", "rotation", "checks")
+ABILITIES = (
+    *("resume", "teams", "no-scripts", "rotation", "checks", "titles", "merges", "races", "plans", "queue", "modes"),
+    *("code-hosts", "reviewer", "raw-answers", "taking-turns"),
+)
 """Abilities that a drone of this version declares. `resume`: it resumes from a checkpoint if an order has `resumed`.
 `teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`. `no-scripts`: it needs
-neither scripts in Redis nor the right to write what drones share there. `checks`: it tries providers and projects."""
+neither scripts in Redis nor the right to write what drones share there. `checks`: it tries providers and projects.
+`titles`: it writes titles of sessions. `merges`: it merges the work of other orders into the base of an order.
+`races`: it says whether its work is verified when it asks to push, and pushes the stored work of an order. `plans`: it
+presents a plan before it changes anything. `queue`: it withholds messages that were taken back, and gives the model one
+at a time where that was asked for. `modes`: it keeps to the text and the tools of a mode that is not built in.
+`code-hosts`: it reads and writes comments at code hosts, and merges a branch of the remote into an order's base.
+`reviewer`: a second model reads the change of an order before it is delivered. `raw-answers`: it keeps the raw answers
+of the provider if the order asks for them. `taking-turns`: several models answer in one run."""
 
 
 MAX_COUNT = 2**31 - 1
@@ -25,6 +37,7 @@ MAX_COUNT = 2**31 - 1
 MAX_DOLLARS = 1e9
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Dollars = Annotated[float, Field(ge=0, le=MAX_DOLLARS)]
+Percent = Annotated[float, Field(ge=0, le=100)]
 Slots = Annotated[int, Field(ge=1, le=64)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 MAX_RUNS = 4096
@@ -35,6 +48,7 @@ BootId = Annotated[str, Field(max_length=64, pattern=_WITHOUT_NUL)]
 MachineId = Annotated[str, Field(max_length=128, pattern=_WITHOUT_NUL)]
 Version = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
 SandboxKind = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
+NameOrNone = Annotated[str, Field(pattern=f"^$|{DRONE_NAME}")]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
 SomeCommit = Annotated[str, Field(pattern="^([0-9a-f]{40,64})?$")]
@@ -47,6 +61,7 @@ class Usage(Wire):
     output_tokens: Count = 0
     thinking_tokens: Count = 0
     cached_tokens: Count = 0
+    """How many of the input tokens the provider read from its cache."""
     cost_usd: Dollars | None = None
 
 
@@ -57,6 +72,8 @@ class Stats(Wire):
     input_tokens: Count = 0
     thinking_tokens: Count = 0
     output_tokens: Count = 0
+    cached_tokens: Count = 0
+    """As in `Usage`; 0 from an older drone."""
     cost_usd: Dollars | None = 0.0
     """None once any call had an unknown price."""
     duration_ms: Count = 0
@@ -112,6 +129,8 @@ class Prepared(Wire):
     default_branch: str | None = None
     workspace: str = ""
     """The agent's working directory on the drone; empty if an older drone wrote this."""
+    cloned_s: Seconds | None = None
+    """How long the drone cloned the repository. None: it had a mirror, another run cloned, or the drone is older."""
 
 
 class Delivered(Wire):
@@ -128,6 +147,9 @@ class Delivered(Wire):
     patch_bytes: Count = 0
     bundle_sha256: Sha256 | None = None
     files_changed: Count = 0
+    lines_added: Count | None = None
+    """Of text files; None from an older drone."""
+    lines_removed: Count | None = None
     late_ref: str | None = None
 
 
@@ -161,6 +183,8 @@ class ReasoningStep(Wire):
     text: str
     blocks: tuple[dict[str, Any], ...] = ()
     """As `Message.thinking_blocks`."""
+    duration_ms: Count = 0
+    """How long it streamed; 0 if it came at once, and from an older drone."""
 
 
 class AssistantStep(Wire):
@@ -173,6 +197,10 @@ class AssistantStep(Wire):
     model: str = ""
     finish_reason: str = ""
     duration_ms: int = 0
+    raw_sha256: Sha256 | None = None
+    """Blob with the provider's answer as it came, one JSON object per line; None: it was not kept."""
+    raw_note: str = ""
+    """Why it was not kept although it should have been, or only in part."""
 
 
 class ChargeStep(Wire):
@@ -191,6 +219,8 @@ class UserStep(Wire):
     kind: Literal["user"] = "user"
     text: str
     source: Literal["prompt", "steer", "follow_up", "loop"] = "loop"
+    message: str = ""
+    """The id of the user's message; '' for other texts, and from an older drone or control plane."""
 
 
 class ToolCallStep(Wire):
@@ -228,6 +258,65 @@ class CommentStep(Wire):
     text: str
     to_task: bool = False
     """The agent wrote it to its task's thread; other comments are remarks on the run itself."""
+    taken_back: tuple[str, ...] = ()
+    """The ids of messages of users that the model was not given, because their senders took them back."""
+    left_leaf: str = ""
+    """The text is the summary of the branch with this last entry, which a user left."""
+
+
+ReviewVerdict = Literal["done", "declined", "asks"]
+
+
+class ReviewAnswerStep(Wire):
+    """The agent answered a comment of a review."""
+
+    kind: Literal["review_answer"] = "review_answer"
+    comment: str
+    """Its id."""
+    verdict: ReviewVerdict
+    """`done`: the work has what it asks for. `declined`: it will not, for the reason in `text`. `asks`: the agent has
+    the question in `text`."""
+    text: str = ""
+
+
+Severity = Literal["error", "warning", "note"]
+
+
+class Finding(Wire):
+    """A remark of the reviewer on the change."""
+
+    file: str
+    line: Count | None = None
+    """In the changed file; None: the remark is about all of it."""
+    severity: Severity = "warning"
+    text: str
+
+
+class RememberStep(Wire):
+    """The agent proposes a note for later orders. It has no effect until a user keeps it."""
+
+    kind: Literal["remember"] = "remember"
+    text: str
+    why: str = ""
+    scope: Literal["project", "organization"] = "project"
+    """Whether the note is for the order's project or for all projects."""
+
+
+class ReviewerStep(Wire):
+    """A second model, the reviewer, read the change before it was delivered. What it costs counts for the run."""
+
+    kind: Literal["reviewer"] = "reviewer"
+    provider: str = ""
+    model: str = ""
+    findings: tuple[Finding, ...] = ()
+    """Empty: it has no remarks, or there was no review."""
+    problem: str = ""
+    """Why there was no review, in one sentence; empty if there was one."""
+    repeated: bool = False
+    """The findings are those of an earlier run of the order, lost with what it did after its last
+    checkpoint."""
+    usage: Usage = Usage()
+    duration_ms: Count = 0
 
 
 class RetryStep(Wire):
@@ -266,30 +355,69 @@ class GuardrailStep(Wire):
     reason: str = ""
 
 
+WaitKind = Literal["approval", "secret", "limit", "budget", "branch", "question", "plan"]
+"""`approval` of a call; `secret`: may work be delivered in which a secret was found? `limit`, `budget`: may the order
+exceed its limit, has its budget been raised? `branch`: may it continue from a branch that was rewritten? `question`:
+the agent asks, and the answer is a text. `plan`: the agent presents a plan, and the answer is the plan as approved.
+"""
+LimitKind = Literal["cost", "steps", "time"]
+"""A limit that a person can raise while the run waits."""
+
+
 class ApprovalStep(Wire):
-    """A call, or the delivery, waits for a person's decision; the order is `awaiting_approval` until then."""
+    """A call, or the delivery, waits for a person; the order is `awaiting_approval` until then."""
 
     kind: Literal["approval"] = "approval"
-    about: Literal["approval", "secret", "limit", "budget"] = "approval"
-    """`approval` of a call; `secret`: may work be delivered in which a secret was found? `limit`, `budget`: may the
-    order spend more than its cost limit, has its budget been raised?"""
+    about: WaitKind = "approval"
     call_id: str
     tool: str
     why: str
+    """Of a question: its text; of a plan: its title."""
     command: str = ""
     """All of what would run: a shell line, or the call's arguments; empty from drones that did not send it yet."""
     until: datetime | None = None
-    """After this time, it counts as denied."""
+    """After this time, it counts as denied; of a question, its default counts."""
+    choices: tuple[str, ...] = ()
+    """Of a question: the suggested answers; empty: none."""
+    default: str | None = None
+    """Of a question: the answer that counts after `until`."""
+    limit: LimitKind = "cost"
+    """Of a limit: which one."""
+    plan: AgentPlan | None = None
+    """Of a plan: all of it, as its agent presented it."""
 
 
 class DecisionStep(Wire):
     """A waiting call was decided: by a person, or by the clock."""
 
     kind: Literal["decision"] = "decision"
+    about: WaitKind = "approval"
+    """Older drones say `approval` for every kind; they ask no questions."""
     call_id: str
     approved: bool
+    """Of a question: whether there is an answer."""
     by: Literal["person", "clock", "interruption"] = "person"
     comment: str = ""
+    answer: str = ""
+    """Of a question: the person's answer, or the default."""
+    who: str = ""
+    """Of a question or a plan: the name of the person who answered."""
+    plan: AgentPlan | None = None
+    """Of an approved plan: the plan as edited, with the points to be carried out."""
+
+
+class PlanStep(Wire):
+    """The agent presented a plan; it waits for a person once the step is complete."""
+
+    kind: Literal["plan"] = "plan"
+    plan: AgentPlan
+
+
+class PointReportStep(Wire):
+    """The agent reported what became of an approved point of its plan; the last report on a point counts."""
+
+    kind: Literal["point_report"] = "point_report"
+    report: PointReport
 
 
 class TodoItem(Wire):
@@ -471,11 +599,16 @@ Body = Annotated[
     | ToolCallStep
     | ToolResultStep
     | CommentStep
+    | ReviewAnswerStep
+    | ReviewerStep
+    | RememberStep
     | RetryStep
     | CompactionStep
     | GuardrailStep
     | ApprovalStep
     | DecisionStep
+    | PlanStep
+    | PointReportStep
     | TodoStep
     | VerifyStep
     | ChildStep
@@ -538,6 +671,16 @@ class RunBeat(Wire):
     """The run stays in the beat until the control plane has confirmed the last seq."""
 
 
+class MachineUse(Wire):
+    """How busy the drone's machine is, with everything that runs on it."""
+
+    cpu_percent: Percent
+    memory_percent: Percent
+    disk_free_mb: Count
+    """Where the drone keeps its workspaces."""
+    disk_mb: Count
+
+
 class Beat(Wire):
     """Sent every 5 s."""
 
@@ -554,6 +697,8 @@ class Beat(Wire):
     """Where the drone's disks have too little space for another order (`80 MB free in /path`); '' if nowhere."""
     withheld: str = ""
     """Why the policy of its owner allows no new order now, with the line that says so; '' if it allows them."""
+    hours_left_s: Seconds | None = None
+    """Seconds until the hours end in which its owner allows new orders. None: it has no such hours, or is older."""
     policy_age_s: float | None = None
     """Seconds since that policy changed: older refusals may be asked again. None from an older drone."""
     stream_full: bool = False
@@ -562,11 +707,15 @@ class Beat(Wire):
     """It drains because its process was asked to stop, which it does when the current runs have ended."""
     stopping: bool = False
     """The last beat of a clean stop."""
+    machine: MachineUse | None = None
+    """None from an older drone."""
     runs: tuple[RunBeat, ...] = Field((), max_length=MAX_RUNS)
     done: tuple[str, ...] = ()
     """Ids of control messages that were handled and may be removed from the inbox."""
     abilities: tuple[str, ...] = ()
     """What this drone can do beyond the first version, from ABILITIES; unknown values are ignored."""
+    name: NameOrNone = ""
+    """The name by which its worker is named in this boot; '' from a drone that does not follow its name, or may not."""
 
 
 class Hello(Wire):

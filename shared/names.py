@@ -8,6 +8,9 @@ from __future__ import annotations
 import secrets
 
 ID_LENGTH = 12
+MODE_NAME = r"^[a-z][a-z0-9_-]{0,15}$"
+DRONE_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+"""None of these characters has a meaning in a node name of Celery or in a pattern of the broker."""
 RUN_TASK = "fleet.run"
 """Celery's name for "execute this work order"."""
 EVENTS_GROUP = "collectors"
@@ -67,9 +70,19 @@ def drone_of(key: str) -> str:
     return key.split(":")[1]
 
 
-def worker(drone_id: str, host: str) -> str:
-    """Celery's node name of a drone, as Flower shows it."""
-    return f"{drone_id}@{host}"
+def worker(drone_id: str, host: str, name: str) -> str:
+    """Celery's node name of a drone, as Flower shows it. `name` is empty for a drone of an earlier version."""
+    return f"{name}.{drone_id}@{host}" if name else f"{drone_id}@{host}"
+
+
+def mailbox(worker: str) -> str:
+    """Celery's queue for remote control of a worker."""
+    return f"{worker}.celery.pidbox"
+
+
+def shown_arguments(order_id: str, generation: int) -> str:
+    """The arguments of a run as Flower and logs show them: ids only, although the rest is sealed anyway."""
+    return f"order={order_id} generation={generation}"
 
 
 def branch(order_id: str) -> str:

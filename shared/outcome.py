@@ -27,6 +27,8 @@ class ExitStatus(StrEnum):
     """A guardrail ended the run; the work is kept."""
     NO_PROGRESS = "no_progress"
     """The run made no progress for longer than its limit; the work is kept."""
+    PLAN_UNANSWERED = "plan_unanswered"
+    """The plan was not approved in time; nothing was changed."""
 
 
 SUCCESSFUL = frozenset({ExitStatus.SUBMITTED, ExitStatus.STOPPED, ExitStatus.MAX_ITERATIONS})

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from shared.reasons import (
+    AfterOrder,
     Answered,
     AnswerOnItsWay,
     AskedAgain,
@@ -13,11 +14,13 @@ from shared.reasons import (
     CancelAsked,
     CanceledEnd,
     CannotBeSent,
+    DroneScore,
     DroneState,
     EarlierOrder,
     Ended,
     FailedOnDrone,
     ForPerson,
+    ForPool,
     GivenBack,
     InQueue,
     JustSubmitted,
@@ -28,6 +31,8 @@ from shared.reasons import (
     OrderFacts,
     PausesAfterFailure,
     Placed,
+    RaceBase,
+    Rearranged,
     RefusedByDrone,
     Resumption,
     Returned,
@@ -38,6 +43,14 @@ from shared.reasons import (
     WithdrawnBeforeStart,
 )
 from shared.states import OrderStatus
+from shared.titles import title
+
+QUESTION = 200
+"""Characters of a question in a reason; `waiting_for` has all of it."""
+
+
+RAISES = {"cost": "--raise USD", "steps": "--raise-steps N", "time": "--raise-seconds N"}
+"""The option of `fleet approve` that raises a limit."""
 
 
 def reason_text(status: OrderStatus, facts: OrderFacts) -> str:
@@ -89,8 +102,15 @@ def _returned(returned: Returned) -> str:
         case AttemptFailed(attempt=attempt, attempts=attempts):
             what = loss_text(returned.loss) if returned.loss is not None else returned.detail
             return f"attempt {attempt} of {attempts} failed: {what.rstrip('.')}; queued again"
-        case AskedAgain(by=by, from_start=from_start):
-            return f"requested again by {by or 'a user'}{'; starts from the beginning' if from_start else ''}"
+        case AskedAgain() | Rearranged():
+            return _by_a_user(returned)
+
+
+def _by_a_user(returned: AskedAgain | Rearranged) -> str:
+    by = returned.by or "a user"
+    if isinstance(returned, Rearranged):
+        return f"moved in the queue by {by}"
+    return f"requested again by {by}{'; starts from the beginning' if returned.from_start else ''}"
 
 
 _GROUNDS = {
@@ -111,6 +131,24 @@ def placed_text(placed: Placed | None) -> str:
     return _joined([f"assigned to {placed.drone} ({', '.join(grounds)})", resumption_text(placed.resumes)])
 
 
+_PARTS = {
+    "queue_s": "queue",
+    "clone_s": "clone",
+    "share_s": "shared machine",
+    "spread_s": "same race",
+    "permit_s": "rate limit",
+    "hours_s": "owner's hours",
+}
+"""What the parts of a score are for."""
+
+
+def score_text(score: DroneScore) -> str:
+    """A drone's score and its parts; `mila 62 s (clone 60 s, shared machine 2 s)`."""
+    found = ((word, getattr(score, name)) for name, word in _PARTS.items())
+    parts = ", ".join(f"{word} {seconds:.0f} s" for word, seconds in found if seconds >= 0.5)
+    return f"{score.drone} {score.seconds:.0f} s" + (f" ({parts})" if parts else "")
+
+
 def waits_text(waits: Waits | None) -> str:
     match waits:
         case None:
@@ -125,14 +163,21 @@ def waits_text(waits: Waits | None) -> str:
             return f"cannot be sent to the drone: {detail}"
         case PausesAfterFailure(until=until, attempt=attempt, attempts=attempts, detail=detail):
             return f"attempt {attempt} of {attempts} failed: {detail.rstrip('.')}; retrying at {until:%H:%M:%S} UTC"
+        case ForPool(pool=pool, drones=drones, at_most=at_most):
+            there = "is" if drones == 1 else "are"
+            return f"waits for a drone of the pool {pool} ({drones} of at most {at_most} {there} there)"
         case _:
             return _no_drone_text(waits)
 
 
 def _no_drone_text(
-    waits: EarlierOrder | NoDrone | NoDroneFits | NoDroneTakesWork | NamedDroneRemoved,
+    waits: EarlierOrder | AfterOrder | RaceBase | NoDrone | NoDroneFits | NoDroneTakesWork | NamedDroneRemoved,
 ) -> str:
     match waits:
+        case AfterOrder():
+            return _after_text(waits)
+        case RaceBase(order=order):
+            return f"waiting until order {order} has found the commit that all orders of the race start from"
         case EarlierOrder(order=order):
             return f"waiting for order {order} of the same session"
         case NoDrone():
@@ -146,26 +191,80 @@ def _no_drone_text(
             return f"the requested drone {drone} was removed (next: fleet cancel {order})"
 
 
+def _after_text(waits: AfterOrder) -> str:
+    if waits.status == "open":
+        return f"waiting for order {waits.order} to succeed"
+    ended = "failed" if waits.status == "failed" else "was canceled"
+    choices = f"fleet retry {waits.order}, fleet resume {waits.order}, or fleet cancel {waits.waiting}"
+    return f"waiting for order {waits.order} to succeed, but it {ended} (next: {choices})"
+
+
 def _person_text(waits: ForPerson | AnswerOnItsWay | Answered) -> str:
     match waits:
-        case ForPerson(about="limit", order=order, why=why):
-            raising = f"fleet approve {order} --raise USD"
-            return (
-                f"waiting for a decision: {why} (next: {raising}, fleet deny {order}, or fleet deny {order} --finish)"
-            )
-        case ForPerson(about="budget", order=order, why=why):
-            return f"waiting for a decision: {why} (next: when it is raised, fleet approve {order}; fleet deny {order})"
-        case ForPerson(order=order, tool=tool, why=why):
-            return f"waiting for approval of {tool}: {why} (next: fleet approve {order}, or fleet deny {order})"
+        case ForPerson():
+            return _asked_text(waits)
+        case AnswerOnItsWay(about="question", by=by):
+            return f"{by or 'a user'} answered the question; waiting for the drone to confirm"
+        case AnswerOnItsWay(about="plan", by=by):
+            word = "approved the plan" if waits.approved else "sent the plan back"
+            return f"{by or 'a user'} {word}; waiting for the drone to confirm"
         case AnswerOnItsWay(by=by, tool=tool):
-            what = f"the {tool}" if tool in {"delivery", "model call"} else f"the {tool} call"
+            what = f"the {tool}" if tool in {"delivery", "model call", "branch", "run"} else f"the {tool} call"
             return f"{by or 'a user'} {_decision(waits.approved)} {what}; waiting for the drone to confirm"
-        case Answered(by="clock"):
-            return "continuing: the call was not approved in time and was denied automatically"
-        case Answered(by="interruption"):
-            return "continuing: the pending call was interrupted"
         case Answered():
-            return f"continuing: a user {_decision(waits.approved)} the pending call"
+            texts = {"question": _question_text, "plan": _plan_text}
+            return f"continuing: {texts.get(waits.about, _decision_text)(waits)}"
+
+
+def _asked_text(asked: ForPerson) -> str:
+    order, why = asked.order, asked.why
+    match asked.about:
+        case "limit":
+            choices = f"fleet approve {order} {RAISES[asked.limit]}, fleet deny {order}"
+            choices += f", or fleet deny {order} --finish" if asked.limit == "cost" else ""
+            return f"waiting for a decision: {why} (next: {choices})"
+        case "budget":
+            return f"waiting for a decision: {why} (next: when it is raised, fleet approve {order}; fleet deny {order})"
+        case "branch":
+            return f"waiting for a decision: {why} (next: fleet approve {order}, or fleet deny {order})"
+        case "question":
+            return f"waiting for an answer: {title(why, QUESTION)} (next: fleet answer {order})"
+        case "plan":
+            choices = f"fleet plan show {order}, fleet plan approve {order}"
+            return f"waiting for approval of the plan: {title(why, QUESTION)} (next: {choices})"
+        case _:
+            return f"waiting for approval of {asked.tool}: {why} (next: fleet approve {order}, or fleet deny {order})"
+
+
+def _decision_text(answered: Answered) -> str:
+    match answered.by:
+        case "clock":
+            return "the call was not approved in time and was denied automatically"
+        case "interruption":
+            return "the pending call was interrupted"
+        case "person":
+            return f"a user {_decision(answered.approved)} the pending call"
+
+
+def _question_text(answered: Answered) -> str:
+    match answered.by:
+        case "clock":
+            default = "its default counts" if answered.approved else "it has no default"
+            return f"the question was not answered in time; {default}"
+        case "interruption":
+            return "the question was interrupted"
+        case "person":
+            return "a user answered the question"
+
+
+def _plan_text(answered: Answered) -> str:
+    match answered.by:
+        case "clock":
+            return "the plan was not approved in time"
+        case "interruption":
+            return "the plan was interrupted"
+        case "person":
+            return f"a user {'approved the plan' if answered.approved else 'sent the plan back'}"
 
 
 def _decision(approved: bool) -> str:

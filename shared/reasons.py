@@ -134,8 +134,24 @@ class AskedAgain(Wire):
     resumes: Resumption | None = None
 
 
+class Rearranged(Wire):
+    """A user moved it, or another order before it, in the queues."""
+
+    code: Literal["rearranged"] = "rearranged"
+    by: str
+    """Empty: a person without a name."""
+    resumes: Resumption | None = None
+
+
 Returned = Annotated[
-    TakenBack | WithdrawnBeforeStart | GivenBack | RefusedByDrone | FailedOnDrone | AttemptFailed | AskedAgain,
+    TakenBack
+    | WithdrawnBeforeStart
+    | GivenBack
+    | RefusedByDrone
+    | FailedOnDrone
+    | AttemptFailed
+    | AskedAgain
+    | Rearranged,
     Field(discriminator="code"),
 ]
 
@@ -151,6 +167,38 @@ class Placed(Wire):
     resumes: Resumption | None = None
 
 
+class DroneScore(Wire):
+    """How a drone was scored for an order; all parts are seconds, and the lowest sum is the best."""
+
+    drone: str
+    free: bool
+    """It had a free slot; such a drone goes before all others."""
+    seconds: float
+    """The sum of the parts: about how long until its work begins there, and what counts against the drone."""
+    queue_s: float = 0.0
+    """Until one of its slots is free, by what runs of the project usually take."""
+    clone_s: float = 0.0
+    """Cloning the repository, by what that took before; 0: it ran the project before and has a mirror."""
+    share_s: float = 0.0
+    """What other runs on its machine cost this one."""
+    spread_s: float = 0.0
+    """It has another order of the same race."""
+    permit_s: float = 0.0
+    """Until the rate limit of the drone's own key allows a call."""
+    hours_s: float = 0.0
+    """By how much the run would exceed its owner's hours."""
+
+
+class DroneChoice(Wire):
+    """How a drone was chosen, as it is kept with the run."""
+
+    placed: Placed
+    scores: tuple[DroneScore, ...] = ()
+    """The best of the drones that might have taken it, the chosen one first; empty where there was no choice."""
+    scored: int = 0
+    """How many drones were scored."""
+
+
 # --- why it waits -------------------------------------------------------------------------
 
 
@@ -162,6 +210,24 @@ class EarlierOrder(Wire):
     """The orders of a session run one after the other."""
 
     code: Literal["earlier_order"] = "earlier_order"
+    order: str
+
+
+class AfterOrder(Wire):
+    """It starts when another order has succeeded."""
+
+    code: Literal["after_order"] = "after_order"
+    order: str
+    """The other order."""
+    status: Literal["open", "failed", "canceled"]
+    waiting: str
+    """The order that waits."""
+
+
+class RaceBase(Wire):
+    """The orders of a race start from one commit, which the first of them finds."""
+
+    code: Literal["race_base"] = "race_base"
     order: str
 
 
@@ -183,6 +249,16 @@ class NoDroneFits(Wire):
 class NoDroneTakesWork(Wire):
     code: Literal["no_drone_takes_work"] = "no_drone_takes_work"
     states: tuple[DroneState, ...]
+
+
+class ForPool(Wire):
+    """No drone that is there takes it, and a pool's autoscaler may start one that does."""
+
+    code: Literal["for_pool"] = "for_pool"
+    pool: str
+    drones: int
+    """Of the pool, there now."""
+    at_most: int
 
 
 class NamedDroneRemoved(Wire):
@@ -214,7 +290,7 @@ class CannotBeSent(Wire):
 
 
 class ForPerson(Wire):
-    """Its run waits for a person's decision: about a call, a secret in the work, or money."""
+    """Its run waits for a person: for a decision about a call, a secret in the work or money, or for an answer."""
 
     code: Literal["for_person"] = "for_person"
     about: str = "approval"
@@ -222,12 +298,16 @@ class ForPerson(Wire):
     order: str
     tool: str
     why: str
+    """Of a question: its text; of a plan: its title."""
+    limit: Literal["cost", "steps", "time"] = "cost"
+    """Of a limit: which one."""
 
 
 class AnswerOnItsWay(Wire):
     """A person answered, and the drone has not confirmed it."""
 
     code: Literal["answer_on_its_way"] = "answer_on_its_way"
+    about: str = "approval"
     by: str
     approved: bool
     tool: str
@@ -237,6 +317,7 @@ class Answered(Wire):
     """The approval it waited for was decided; it no longer waits."""
 
     code: Literal["answered"] = "answered"
+    about: str = "approval"
     by: Literal["person", "clock", "interruption"]
     approved: bool = False
 
@@ -244,9 +325,12 @@ class Answered(Wire):
 Waits = Annotated[
     JustSubmitted
     | EarlierOrder
+    | AfterOrder
+    | RaceBase
     | NoDrone
     | NoDroneFits
     | NoDroneTakesWork
+    | ForPool
     | NamedDroneRemoved
     | PausesAfterFailure
     | InQueue

@@ -40,6 +40,8 @@ class RegistrationRequest(Wire):
     sandbox: str = "none"
     version: str = ""
     host: str = ""
+    ephemeral: bool = False
+    """It leaves when it has nothing to do: only with the token of a pool, and then without a name one is made."""
     abilities: tuple[str, ...] = ()
     """As in `Beat`: the drone's first connection to the broker comes before its first beat."""
 

@@ -52,7 +52,7 @@ class TaskStatus(StrEnum):
 
 
 class DroneStatus(StrEnum):
-    """What the board says of a drone; derived, never stored."""
+    """What users see of a drone; derived, never stored."""
 
     ONLINE = "online"
     BUSY = "busy"
@@ -138,7 +138,7 @@ def drone_status(  # noqa: PLR0913 - one argument per fact that decides
     running: int,
     concurrency: int,
 ) -> DroneStatus:
-    """Return the status that the board shows for a drone with these facts."""
+    """Return the status that users see for a drone with these facts."""
     silence = now - last_seen_at if last_seen_at else OFFLINE_AFTER
     if removed:
         return DroneStatus.REMOVED

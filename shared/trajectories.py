@@ -100,7 +100,7 @@ class _TrajectoryBuilder:
                 self.prepared, self.workspace = body, body.workspace
             case RunEnded():
                 self.ended, self.ended_at = body, at
-            case GuardrailStep(action="block" | "halt") | DecisionStep(approved=False):
+            case GuardrailStep(action="block" | "halt") | DecisionStep(about="approval", approved=False):
                 self._held_back.add(body.call_id)
             case _:
                 self._add_message(at, body)
@@ -160,8 +160,8 @@ class _TrajectoryBuilder:
             execution = "held_back" if held_back else older_steps.execution_of(body, is_shell=is_shell)
             note = older_steps.note_of(body, execution, is_shell=is_shell)
         why_ended = _why_ended(execution, note)
-        # A command submits only with return code 0.
-        code = 0 if is_shell and execution == "submitted" else body.return_code
+        # A command submits only with return code 0, and the tool `submit` has none.
+        code = 0 if execution == "submitted" else body.return_code
         extra = {
             "raw_output": body.output.removesuffix(note),
             "returncode": -1 if why_ended else code,

@@ -78,12 +78,6 @@ def opens_turn(message: Message) -> bool:
     return _part(message) == "opening"
 
 
-def request_in(message: Message) -> str:
-    """The user's request in a message that opened a run, without the text added by the loop."""
-    before, tag, after = message.content.rpartition(SITUATION)
-    return before if tag else after
-
-
 def _part(message: Message) -> Part | None:
     if message.role == "user" and message.part is None:
         return older_steps.part_of(message.content)

@@ -7,6 +7,7 @@ zero-width character makes a page or a terminal show something else than what is
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _INVISIBLE = (
@@ -32,6 +33,21 @@ def visible(text: str) -> str:
     and Indic words and within emoji stay: there, they shape a glyph.
     """
     return _HIDDEN.sub(_mark, text)
+
+
+def visible_pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """The pieces of `visible(text)`, each with whether it is a mark."""
+    end = 0
+    for found in _HIDDEN.finditer(text):
+        mark = _mark(found)
+        if mark == found.group():
+            continue
+        if found.start() > end:
+            yield text[end : found.start()], False
+        yield mark, True
+        end = found.end()
+    if end < len(text):
+        yield text[end:], False
 
 
 def visible_prose(text: str) -> str:

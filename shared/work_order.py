@@ -8,18 +8,26 @@ from typing import Any, Literal
 from pydantic import Field
 
 from shared.budgets import Money
-from shared.events import Spent
+from shared.code_hosts import SyncCodeHost
+from shared.events import Finding, Spent
 from shared.messages import Message
+from shared.plans import PlanProgress
 from shared.wire import Wire
 
 Mode = Literal["plan", "build", "test", "ship", "develop"]
 Approve = Literal["yolo", "risky", "all"]
 """Which calls wait for approval: none, those that could do harm, all that change something."""
-Purpose = Literal["work", "describe", "pull_request", "check_provider", "check_project"]
+Purpose = Literal["work", "describe", "pull_request", "check_provider", "check_project", "title", "push", "code_host"]
 """The kind of work: work on the project with the loop, or a small service that leaves no work behind."""
 CHECKS = ("check_provider", "check_project")
 """Purposes of orders that only try whether the order's provider, or its project, works."""
+GIVES_WAY = (*CHECKS, "title")
+"""Purposes of orders that go to a drone only while it has a free slot, and give it up to any other order."""
 Protocol = Literal["auto", "tools", "text"]
+RotationOrder = Literal["off", "alternate", "random"]
+"""Which provider answers: the first until it fails, each in turn, or one at random."""
+ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
+"""How much a model thinks before it answers."""
 
 
 class Limits(Wire):
@@ -45,6 +53,12 @@ class Limits(Wire):
     """Seconds without any sign of progress (an event, text, output) after which the run is ended."""
     verify_attempts: int = Field(2, ge=0)
     """How often a failed verification is returned to the model."""
+    compaction_enabled: bool = True
+    """Whether the conversation is compacted without being asked, when the window is full."""
+    reserve_tokens: int = Field(0, ge=0)
+    """Room for the answer below the window (O-071); 0: a quarter of the window, at most 8192."""
+    keep_recent_tokens: int = Field(0, ge=0)
+    """What a compaction keeps of the end of the conversation; 0: a quarter of the window, at most 16384."""
 
 
 class OrderProject(Wire):
@@ -72,6 +86,29 @@ class OrderSession(Wire):
     """The entry of the session from which this turn continues."""
     compact: str | None = None
     """Instructions of a requested compaction before the turn, possibly empty; None: no compaction was requested."""
+    left: tuple[Message, ...] = ()
+    """The branch that a user left, to be summarized before the turn; shortened. Empty: none is to be."""
+    left_leaf: str = ""
+    """Its last entry, which the step with the summary names."""
+    left_summary: str = ""
+    """Its summary, if an earlier run of the order wrote it."""
+
+
+class ModeDefinition(Wire):
+    """A mode that is not built in. `session.mode` is then `plan` if it changes no files, else `build`."""
+
+    name: str
+    text: str
+    """The section of the system prompt."""
+    tools: tuple[str, ...] = ()
+    """The tools that the model may call besides `shared.tool_names.ALWAYS`; empty: all."""
+
+
+OWN_PARAMS = frozenset(
+    {"api_key", "api_base", "base_url", "model", "messages", "tools", "stream", "stream_options", "fallbacks"}
+    | {"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_bedrock_runtime_endpoint"}
+)
+"""Model parameters that the loop sets itself. An API key given as a parameter would be stored in clear text."""
 
 
 class OrderProvider(Wire):
@@ -90,8 +127,29 @@ class OrderProvider(Wire):
     params: dict[str, Any] = Field(default_factory=dict)
     """temperature, top_p, top_k, max_tokens and any other parameter that the endpoint accepts."""
     fallbacks: tuple[OrderProvider, ...] = ()
+    rotation: RotationOrder = "off"
+    """How the provider and its fallbacks take turns."""
+    thinking: ThinkingLevel | None = None
+    """None: as much as the model thinks by default, or as `params` say."""
     limited: bool = False
     """A limit per minute is set, so that already the first call needs a permit (`shared.rates`)."""
+
+
+class OrderMemory(Wire):
+    """The notes of earlier work that users kept, each one line."""
+
+    organization: tuple[str, ...] = ()
+    """For all projects."""
+    project: tuple[str, ...] = ()
+
+
+class OrderReviewer(Wire):
+    """The second model, which reads the change before it is delivered."""
+
+    provider: OrderProvider
+    findings: tuple[Finding, ...] | None = None
+    """What it found in an earlier run of the order, if this run's conversation lacks it; None: it is still to be
+    asked."""
 
 
 class Base(Wire):
@@ -104,6 +162,22 @@ class Base(Wire):
     """SHA-256 of a git bundle blob with the commit, in case the remote does not have it."""
     bundle_run: str | None = None
     """The run to which the bundle blob belongs."""
+    unpushed_branch: str | None = None
+    """The branch of that work if the fleet could not push it; a user may have."""
+    seen: str | None = None
+    """What the session's last turn started from, if it left no work itself: it may have had commits of users."""
+    given: bool = False
+    """The user named the commit, which the repository must have."""
+
+
+class MergedWork(Wire):
+    """Another order's work, which is merged into the base."""
+
+    order: str
+    base: Base
+    """Where its commit is."""
+    branch: str = ""
+    """Instead of an order's work, the tip of this branch of the remote; `order` is empty, and `base` has its commit."""
 
 
 class Resumed(Wire):
@@ -173,6 +247,14 @@ class Describe(Wire):
     instructions_path: str | None = None
 
 
+class WriteTitle(Wire):
+    """Service: write the title of a session."""
+
+    session: str
+    prompt: str
+    """The beginning of the session's first prompt."""
+
+
 class OpenPullRequest(Wire):
     """Service: open a pull request from a branch on the remote, or update the open one."""
 
@@ -188,11 +270,30 @@ class OpenPullRequest(Wire):
     """Number of the previous pull request for the same work; closed once this one is open, with a comment naming it."""
 
 
+class PushWork(Wire):
+    """Service: push the stored work of an order that ended without a push."""
+
+    order: str
+    branch: str
+    work: Base
+    """Where its commit is."""
+
+
 class SaidBefore(Wire):
     """A user message to the order before it was sent; the run receives it as if it arrived while the run begins."""
 
     text: str
     after: bool = False
+    message: str = ""
+    alone: bool = False
+    """As in `shared.control.Say`."""
+
+
+class CarriedComment(Wire):
+    """A review comment that the run's conversation contains."""
+
+    id: str
+    answered: bool = False
 
 
 class WorkOrder(Wire):
@@ -209,6 +310,8 @@ class WorkOrder(Wire):
     user: str = ""
     project: OrderProject
     session: OrderSession
+    mode: ModeDefinition | None = None
+    """None: a built-in mode. Only for drones with the ability `modes`."""
     agent: str | None = None
     task: str | None = None
     purpose: Purpose = "work"
@@ -216,6 +319,9 @@ class WorkOrder(Wire):
     """Set if `agent` and `task` are."""
     describe: Describe | None = None
     pull_request: OpenPullRequest | None = None
+    title: WriteTitle | None = None
+    push: PushWork | None = None
+    code_host: SyncCodeHost | None = None
     provider: OrderProvider
     limits: Limits = Limits()
     money: Money | None = None
@@ -224,6 +330,10 @@ class WorkOrder(Wire):
     allow: tuple[str, ...] = ()
     """Commands that need no approval, as shell patterns for the whole line: `git status*`."""
     base: Base = Base()
+    merges: tuple[MergedWork, ...] = ()
+    """Merged into the base in this order, before anything else; only for drones with the ability `merges`."""
+    merge_only: bool = False
+    """The model is asked only about conflicts of the merge and about checks that fail after it."""
     context: tuple[Message, ...] = ()
     """The session so far, without system prompt."""
     context_blob: str | None = None
@@ -232,6 +342,20 @@ class WorkOrder(Wire):
     """Whether `resumed` is set."""
     resumed: Resumed | None = None
     """Resume from here instead of sending the prompt: `context` contains the conversation up to this point."""
+    questions: bool = False
+    """Whether the agent may ask its user with the tool `ask`; False from a control plane that cannot pass questions
+    on."""
+    plan: PlanProgress | None = None
+    """Set if a person must approve a plan before anything is changed; only for drones with the ability `plans`."""
+    keep_raw: bool = False
+    """Keep each raw answer of the provider; only for drones with the ability `raw-answers`. One that cannot be acted on
+    is always kept."""
+    memory: OrderMemory | None = None
+    """None from a control plane that keeps no notes: the agent can then propose none."""
     prompt: str
     said: tuple[SaidBefore, ...] = ()
+    reviewer: OrderReviewer | None = None
+    """None: no reviewer is wanted, or its remarks are in `context`; only for drones with the ability `reviewer`."""
+    review: tuple[CarriedComment, ...] = ()
+    """The comments of reviews in this conversation; empty if none is left to answer."""
     submitted_at: datetime

@@ -40,6 +40,11 @@ pytest_plugins = [
     "tests.support.disks",
     "tests.support.outages",
     "tests.support.receivers",
+    "tests.support.otlp_receivers",
+    "tests.support.mail_servers",
+    "tests.support.push_services",
+    "tests.support.attention",
+    "tests.support.s3_server",
 ]
 
 
@@ -55,6 +60,8 @@ def pytest_configure() -> None:
 
 # Every process that tests start loads some hundred modules: without bytecode files that takes three times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A title is one more order for each new session, which most tests do not expect.
+os.environ["FLEET_SESSION_TITLES"] = "false"
 sys.dont_write_bytecode = False
 
 

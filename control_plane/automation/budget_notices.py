@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import and_, or_, select, update
 from sqlalchemy.orm import Session
 
+from control_plane.attention.events import budget_used_up
 from control_plane.automation.notices import notify
 from control_plane.core import Core
 from control_plane.db.spending import Budget, BudgetPeriod
@@ -61,6 +62,8 @@ def _warn(db: Session, core: Core, budget_id: str, begins_at: datetime) -> None:
     # The lock keeps the sums as they are: what is written here is what people read in `fleet budget show`.
     if figures.state == "exhausted" and exhausted_at is None:
         _tell(db, core, EXHAUSTED, figures)
+        name = target_names(db, [budget])[budget.kind, budget.target_id]
+        budget_used_up(db, core, budget, name, begins_at)
         exhausted_at = now
     elif figures.state == "warning" and warned_at is None:
         _tell(db, core, WARNING, figures)

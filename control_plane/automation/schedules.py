@@ -11,7 +11,7 @@ import re
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.automation.cron_times import Times, times_of
@@ -25,6 +25,12 @@ GRACE = timedelta(seconds=60)
 """A time noticed within this delay does not count as missed."""
 _AT_ONCE = 200
 _PLACE = re.compile(r"\{\{\s*(date|time)\s*\}\}")
+
+
+def due(now: datetime) -> Select[str, datetime | None]:
+    """Id and time of each schedule that is due."""
+    ready = Schedule.enabled, Schedule.removed_at.is_(None), Schedule.next_at <= now
+    return select(Schedule.id, Schedule.next_at).where(*ready)
 
 
 def make_due(core: Core) -> int:
@@ -56,14 +62,9 @@ def filled(request: TaskRequest, at: datetime, zone: str) -> TaskRequest:
 
 
 def _due(core: Core) -> list[tuple[str, datetime]]:
-    now = core.clock.now()
-    due = (
-        select(Schedule.id, Schedule.next_at)
-        .where(Schedule.enabled, Schedule.removed_at.is_(None), Schedule.next_at <= now)
-        .order_by(Schedule.next_at)
-    )
+    earliest = due(core.clock.now()).order_by(Schedule.next_at).limit(_AT_ONCE)
     with core.database.read() as db:
-        return [(schedule_id, at) for schedule_id, at in db.execute(due.limit(_AT_ONCE)) if at is not None]
+        return [(schedule_id, at) for schedule_id, at in db.execute(earliest) if at is not None]
 
 
 def _make_one(core: Core, schedule_id: str, due_at: datetime) -> bool:

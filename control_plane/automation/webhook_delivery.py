@@ -45,16 +45,34 @@ class DeliveryResult:
     status: int | None
     error: str
     """Empty if the receiver accepted the message."""
+    body: bytes = b""
+    """The beginning of the answer to an accepted message."""
+
+
+@dataclass(frozen=True)
+class OutgoingRequest:
+    """A POST to an address that a user named."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
 
 
 def post(message: WebhookMessage, now: datetime, *, inside_allowed: bool, seconds: float = SECONDS) -> DeliveryResult:
     """Send the message once. Every failure is reported in the result."""
     body = json.dumps({"type": message.event, "timestamp": message.at.isoformat(), "data": message.data})
+    request = OutgoingRequest(message.url, _headers(message, now, body), body.encode())
+    return send(request, inside_allowed=inside_allowed, seconds=seconds)
+
+
+def send(request: OutgoingRequest, *, inside_allowed: bool, seconds: float = SECONDS) -> DeliveryResult:
+    """Send the request once. Every failure is reported in the result."""
     try:
-        target = read_url(message.url)
+        target = read_url(request.url)
         addresses = resolve(target, inside_allowed=inside_allowed)
+        headers = {"Host": target.authority, **_OWN_HEADERS, "User-Agent": f"Dronefleet/{version()}", **request.headers}
         with _connected(target, addresses, seconds) as connection:
-            connection.request("POST", target.path, body.encode(), _headers(message, target, now, body))
+            connection.request("POST", target.path, request.body, headers)
             response = connection.getresponse()
             return _answer(response.status, response.getheader("Location"), _beginning(response))
     except TimeoutError:
@@ -76,13 +94,12 @@ def _beginning(response: http.client.HTTPResponse) -> bytes:
         return b""
 
 
-def _headers(message: WebhookMessage, target: Target, now: datetime, body: str) -> dict[str, str]:
+_OWN_HEADERS = {"Accept-Encoding": "identity", "Connection": "close"}
+
+
+def _headers(message: WebhookMessage, now: datetime, body: str) -> dict[str, str]:
     return {
-        "Host": target.authority,
         "Content-Type": "application/json",
-        "User-Agent": f"Dronefleet/{version()}",
-        "Accept-Encoding": "identity",
-        "Connection": "close",
         "webhook-id": message.id,
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": Signer(message.secret).sign(message.id, now, body),
@@ -91,7 +108,7 @@ def _headers(message: WebhookMessage, target: Target, now: datetime, body: str) 
 
 def _answer(status: int, location: str | None, content: bytes) -> DeliveryResult:
     if 200 <= status < 300:
-        return DeliveryResult(status, "")
+        return DeliveryResult(status, "", content)
     if 300 <= status < 400:
         where = f" to {one_line(location)}" if location else ""
         return DeliveryResult(status, f"HTTP {status}: the redirect{where} was not followed")

@@ -39,6 +39,15 @@ _LEASE = timedelta(seconds=4 * SECONDS)
 """A sender holds a message for this long; then it is due again, as after a crash."""
 
 
+def due(now: datetime) -> Select[str]:
+    """The receiver of each message that is to be sent."""
+    return (
+        select(WebhookDelivery.webhook_id)
+        .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
+        .where(WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now, Webhook.enabled)
+    )
+
+
 class Sender:
     """Sends due messages. `seconds` is the time limit for one receiver."""
 
@@ -65,13 +74,7 @@ class Sender:
     def _receivers(self) -> Sequence[str]:
         """Receivers with due messages, the one that has waited longest first."""
         now = self._core.clock.now()
-        oldest = (
-            select(WebhookDelivery.webhook_id)
-            .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
-            .where(WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now, Webhook.enabled)
-            .group_by(WebhookDelivery.webhook_id)
-            .order_by(func.min(WebhookDelivery.next_at))
-        )
+        oldest = due(now).group_by(WebhookDelivery.webhook_id).order_by(func.min(WebhookDelivery.next_at))
         with self._core.database.read() as db:
             return db.scalars(oldest).all()
 
@@ -81,11 +84,11 @@ class Sender:
             return []
         now = self._core.clock.now()
         open_ = WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now
-        due = select(WebhookDelivery.id, WebhookDelivery.attempts).where(
+        own = select(WebhookDelivery.id, WebhookDelivery.attempts).where(
             WebhookDelivery.webhook_id == webhook_id, *open_
         )
         with self._core.database.read() as db:
-            found = db.execute(due.order_by(WebhookDelivery.next_at).limit(most)).all()
+            found = db.execute(own.order_by(WebhookDelivery.next_at).limit(most)).all()
         return [each for each, attempts in found if self._lease(each, attempts)]
 
     def _lease(self, delivery_id: str, attempts: int) -> bool:

@@ -19,11 +19,11 @@ _REMIND_EVERY = 20
 
 @dataclass
 class Loop:
-    """A piece of work that is repeated: immediately when woken, otherwise every `every` seconds."""
+    """A piece of work that is repeated: immediately when woken, otherwise every `every` seconds (None: never)."""
 
     name: str
     body: Callable[[], None]
-    every: float
+    every: float | None
     wake: threading.Event = field(default_factory=threading.Event)
     failures: int = 0
 
@@ -62,7 +62,7 @@ class Loops:
         self._loops: list[Loop] = []
         self._threads: list[threading.Thread] = []
 
-    def add(self, name: str, body: Callable[[], None], *, every: float) -> Loop:
+    def add(self, name: str, body: Callable[[], None], *, every: float | None) -> Loop:
         """Add a loop; it starts with `start`."""
         loop = Loop(name, body, every)
         self._loops.append(loop)

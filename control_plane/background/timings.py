@@ -26,6 +26,9 @@ class Timings:
     """An order that a free drone has not claimed within this time is published again."""
     beat_age: float = BEAT_EVERY.total_seconds()
     """A beat is at most this old when it is written: one written this long after an event was sent after it."""
+    gather: float = 0.25
+    """After a write of beats: those that arrive meanwhile are written together, and each alone would cost 13 times as
+    much."""
     rebalance_after: float = 3.0
     """An order that a full drone has not claimed within this time goes to one with a free slot."""
     owner_ttl: float = 15.0

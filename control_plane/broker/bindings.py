@@ -14,14 +14,16 @@ _SEPARATOR = "\x06\x16"
 """Between the parts of a member: routing key, pattern, queue."""
 
 
-def ensure_bindings(broker: Broker, hosts: Mapping[str, str]) -> list[str]:
-    """Bind the mailbox of each drone (id to host) for remote control, and delete bindings that have a wrong type.
+def ensure_bindings(broker: Broker, workers: Mapping[str, str]) -> list[str]:
+    """Bind the mailbox of each drone for remote control, and delete bindings that have a wrong type.
+
+    `workers`: drone id to Celery's name of its worker.
 
     Returns the keys that were corrected. With another type in its place, neither the control plane nor a drone of an
     earlier version can bind a queue, and such a drone's worker fails at each start. Raises Unreachable.
     """
-    sets = [key for exchange in (*SHARED_EXCHANGES, *map(names.queue, hosts)) for key in binding_keys(exchange)]
-    mailboxes = {f"{names.worker(drone_id, host)}.{CONTROL_EXCHANGE}" for drone_id, host in hosts.items()}
+    sets = [key for exchange in (*SHARED_EXCHANGES, *map(names.queue, workers)) for key in binding_keys(exchange)]
+    mailboxes = {names.mailbox(worker) for worker in workers.values()}
     members = {_SEPARATOR.join(("", "", mailbox)) for mailbox in mailboxes}
     redis: Any = broker.redis
     with broker.reaching():

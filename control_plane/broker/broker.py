@@ -7,25 +7,31 @@ library's connection errors.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.client import PubSub
 from redis.retry import Retry
+from redis.sentinel import MasterNotFoundError
 
-from control_plane.broker import users as broker_users
-from control_plane.broker.users import DroneUser
+from control_plane.broker.address import BrokerAddress
+from control_plane.broker.server_users import ServerUsers, redis_version
+from control_plane.broker.users import DroneUser, binding_keys
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
-from shared.sockets import celery_tls, keepalive_options, redis_tls
+from shared.sockets import keepalive_options
 from shared.subscriptions import CheckedSubscription
+from shared.terminal import logs
 from shared.tls import failed_handshake
+
+log = logs.get(__name__)
+T = TypeVar("T")
 
 TRUST = "FLEET_CA_FILE=FILE        with the certificate of its authority, for the control plane"
 WAKE = "fleet:wake"
@@ -49,6 +55,15 @@ if now and now ~= ARGV[1] then return now end
 if now or ARGV[4] == '1' then redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3]) end
 return now or ''
 """
+# A drone may write anything into its keys: only numbers and an id leave the server, and a key of another kind counts as
+# empty.
+_BACKLOG = """
+local queued, unstored = redis.pcall('LLEN', KEYS[1]), redis.pcall('XLEN', KEYS[2])
+if type(queued) ~= 'number' then queued = 0 end
+if type(unstored) ~= 'number' then return {queued, 0, ''} end
+local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
+return {queued, unstored, first and first[1] or ''}
+"""
 _REFUSALS = 1000
 """The most entries of the ACL LOG that are read; a server holds 128 unless it is configured otherwise."""
 
@@ -64,8 +79,20 @@ class BrokerRefusal:
     """Of the client, as the server sees it, without the port."""
 
 
+@dataclass(frozen=True)
+class Backlog:
+    """What waits in the keys of one drone."""
+
+    queued: int
+    """Messages that it has not taken."""
+    unstored: int
+    """Entries of its stream that no collector has stored."""
+    oldest_s: float
+    """Seconds since the oldest of them was added, by the server's clock; 0: there are none."""
+
+
 class Broker:
-    """One Redis or Valkey. Connects on first use; safe to share between threads."""
+    """One Redis or Valkey, or the primary of several. Connects on first use; safe to share between threads."""
 
     def __init__(
         self, url: str, public_url: str | None = None, ca_file: str = "", shared_login: tuple[str, str] | None = None
@@ -75,25 +102,26 @@ class Broker:
         `shared_login`: user and password of all drones, for a server on which no users can be created.
         """
         self._shared_login = shared_login
-        self.url = _understood(url)
-        self._ca_file = ca_file
-        self._public = _understood(public_url or url)
+        self.url = url
+        self._address = BrokerAddress.parse(url, ca_file)
+        self._public = _one_server(public_url or url)
         # One retry: a connection that a server restart has cut is reopened silently.
-        self.redis = redis.Redis.from_url(
-            url,
-            decode_responses=True,
-            encoding_errors="replace",
-            socket_timeout=_TIMEOUT,
-            socket_connect_timeout=_TIMEOUT,
-            socket_keepalive=True,
-            socket_keepalive_options=keepalive_options(),
-            health_check_interval=10,
-            retry=Retry(NoBackoff(), 1),
-            **redis_tls(url, ca_file),
-        )
+        self._options: dict[str, Any] = {
+            "decode_responses": True,
+            "encoding_errors": "replace",
+            "socket_timeout": _TIMEOUT,
+            "socket_connect_timeout": _TIMEOUT,
+            "socket_keepalive": True,
+            "socket_keepalive_options": keepalive_options(),
+            "health_check_interval": 10,
+            "retry": Retry(NoBackoff(), 1),
+        }
+        self.redis = self._address.connect(**self._options)
         self._offer = self.redis.register_script(_OFFER)
         self._withdraw = self.redis.register_script(_WITHDRAW)
-        self._granted: dict[str, DroneUser] = {}
+        self._backlog = self.redis.register_script(_BACKLOG)
+        self._users = ServerUsers(self.redis)
+        self._replica_users: dict[tuple[str, int], ServerUsers] = {}
 
     # --- the server ------------------------------------------------------------------
 
@@ -109,8 +137,7 @@ class Broker:
 
     def redis_version(self) -> tuple[int, int]:
         """Major and minor Redis version whose commands the server supports. Raises Unreachable."""
-        major, minor = str(self._info()["redis_version"]).split(".")[:2]
-        return int(major), int(minor)
+        return redis_version(self._info())
 
     def memory(self) -> tuple[int, int]:
         """Bytes that the server uses, and may use (0 = unlimited). Raises Unreachable."""
@@ -143,18 +170,20 @@ class Broker:
             ) from error
 
     def unreachable(self, error: Exception) -> Unreachable:
-        return failed_handshake(self.url, error, trust=TRUST) or Unreachable(
+        """The error for a connection that failed."""
+        # redis-py describes each Sentinel's client, in a thousand characters.
+        lost = isinstance(error, MasterNotFoundError)
+        return failed_handshake(f"//{self.shown}", error, trust=TRUST) or Unreachable(
             f"the broker {self.shown} does not answer",
             code="E-BROKER-UNREACHABLE",
-            why=str(error),
+            why="none of the Sentinels answers and knows an available primary of this name" if lost else str(error),
             next="start it, or check FLEET_BROKER_URL; then: fleet doctor",
         )
 
     @property
     def shown(self) -> str:
         """The address without user and password."""
-        parts = urlsplit(self.url)
-        return f"{parts.hostname}:{parts.port or 6379}"
+        return self._address.shown
 
     def refusals(self) -> Counter[BrokerRefusal]:
         """How often each refusal is in the server's ACL LOG. Raises Unreachable, FleetFault without the right to it."""
@@ -181,6 +210,8 @@ class Broker:
 
     def close(self) -> None:
         self.redis.close()
+        for replica in self._replica_users.values():
+            replica.close()
         if "celery" in self.__dict__:
             self.celery.close()
 
@@ -234,9 +265,8 @@ class Broker:
             return
         user = DroneUser(password_hashes, needs_scripts, may_write)
         with self._managing_users():
-            self._set_user(drone_id, user)
-            self._save_users()
-        self._granted[drone_id] = user
+            self._users.give(drone_id, user)
+        self._on_replicas(lambda replica: replica.give(drone_id, user))
 
     def renew_user(
         self, drone_id: str, password_hash: str, *, needs_scripts: bool = False, may_write: bool = True
@@ -253,29 +283,28 @@ class Broker:
         if self._shared_login:
             return set()
         with self._managing_users():
-            return {user for user in cast("list[str]", self.redis.acl_users()) if _is_drone(user)}
+            return self._users.drones()
 
-    def ensure_users(self, wanted: Mapping[str, DroneUser], there: set[str]) -> list[str]:
-        """Give each drone its user, and remove the users of drones that no longer exist.
-
-        `there` is the result of `users` from before `wanted` was read: a drone that registers in between is
-        never in `there` alone, and keeps its user. Returns the ids that were missing or surplus. The first call of a
-        process rewrites every user, so that newer rules take effect; later calls write only those that are missing or
-        have changed.
-        """
+    def users_by_server(self) -> dict[ServerUsers, set[str]]:
+        """As `users`, for the server and each available replica: what `ensure_users` compares with."""
         if self._shared_login:
-            return []
-        missing = [drone for drone, user in wanted.items() if drone not in there or self._granted.get(drone) != user]
-        surplus = sorted(there - set(wanted))
-        with self._managing_users():
-            for drone_id in missing:
-                self._set_user(drone_id, wanted[drone_id])
-            if surplus:
-                self.redis.acl_deluser(*surplus)
-            if missing or surplus:
-                self._save_users()
-        self._granted = dict(wanted)
-        return [drone for drone in missing if drone not in there] + surplus
+            return {}
+        return {self._users: self.users(), **self._on_replicas(ServerUsers.drones)}
+
+    def ensure_users(self, wanted: Mapping[str, DroneUser], there: Mapping[ServerUsers, set[str]]) -> list[str]:
+        """Give each drone its user, and remove the users of drones that no longer exist, on every server in `there`.
+
+        `there` is the result of `users_by_server` from before `wanted` was read: a drone that registers in between is
+        never in `there` alone, and keeps its user. Returns the ids that were missing or surplus on any server.
+        """
+        changed: list[str] = []
+        if self._users in there:
+            with self._managing_users():
+                changed += self._users.correct(wanted, there[self._users])
+        replicas = [server for server in there if server is not self._users]
+        for found in self._on_replicas(lambda each: each.correct(wanted, there[each]), among=replicas).values():
+            changed += found
+        return list(dict.fromkeys(changed))
 
     def remove_user(self, drone_id: str) -> None:
         """Cut the drone off immediately: delete its user, its connections and its keys.
@@ -284,12 +313,35 @@ class Broker:
         """
         with self._managing_users():
             if not self._shared_login:
-                self.redis.acl_deluser(drone_id)
-                self._save_users()
+                self._users.delete(drone_id)
             # The runs' keys stay for their 7 days: a revoked run must not be claimed, regardless of what happens to the
             # name. But a drone can write anything there, which would take up memory forever.
             self.redis.delete(*_keys_of(drone_id), *self._oversized_run_keys(drone_id))
-        self._granted.pop(drone_id, None)
+        if not self._shared_login:
+            self._on_replicas(lambda replica: replica.delete(drone_id))
+
+    def _on_replicas(
+        self, change: Callable[[ServerUsers], T], among: Iterable[ServerUsers] | None = None
+    ) -> dict[ServerUsers, T]:
+        """The results of `change` for each available replica: one that is promoted has the users already.
+
+        A replica that fails is left out; `ensure_users` corrects it when it is back, as a primary, too.
+        """
+        done = {}
+        for replica in self._known_replicas() if among is None else among:
+            try:
+                done[replica] = change(replica)
+            except (redis.RedisError, OSError) as error:
+                log.warning("the drones' users on a replica of the broker were not written", why=str(error))
+        return done
+
+    def _known_replicas(self) -> list[ServerUsers]:
+        found = self._address.replicas(self.redis)
+        for place in found:
+            if place not in self._replica_users:
+                client = self._address.connect_to(*place, **self._options)
+                self._replica_users[place] = ServerUsers(client)
+        return [self._replica_users[place] for place in found]
 
     def _oversized_run_keys(self, drone_id: str) -> list[str]:
         keys = list(self.redis.scan_iter(match=names.run_key(drone_id, "*"), count=1000))
@@ -314,22 +366,6 @@ class Broker:
                     why=str(error),
                     next="allow ACL to its user; where that is impossible: FLEET_SHARED_BROKER_LOGIN=USER:PASSWORD",
                 ) from error
-
-    def _set_user(self, drone_id: str, user: DroneUser) -> None:
-        words = broker_users.rules(drone_id, user, knows_setinfo=self._knows_setinfo)
-        cast("Any", self.redis).execute_command("ACL SETUSER", drone_id, *words)
-
-    def _save_users(self) -> None:
-        try:
-            self.redis.acl_save()
-        except redis.ResponseError as error:
-            # A server without an ACL file loses its users when it restarts; `ensure_users` restores them.
-            if "ACL file" not in str(error):
-                raise
-
-    @property
-    def _knows_setinfo(self) -> bool:
-        return self.redis_version() >= (7, 2)
 
     def _info(self) -> dict[str, Any]:
         with self.reaching():
@@ -386,8 +422,7 @@ class Broker:
                 args=[order_id, run_id, generation, envelope],
                 task_id=run_id,
                 queue=names.queue(drone_id),
-                # The arguments as Flower and the logs show them: ids only, although the rest is sealed anyway.
-                argsrepr=f"order={order_id} generation={generation}",
+                argsrepr=names.shown_arguments(order_id, generation),
                 retry=False,
             )
         except (OperationalError, redis.RedisError, OSError) as error:
@@ -398,6 +433,19 @@ class Broker:
         with self.reaching():
             return self.redis.llen(names.queue(drone_id))
 
+    def backlogs(self, drone_ids: Iterable[str]) -> dict[str, Backlog]:
+        """What each drone's queue and stream hold, in one round trip. Raises Unreachable."""
+        wanted = list(drone_ids)
+        with self.reaching(), self.redis.pipeline(transaction=False) as pipe:
+            pipe.time()
+            for drone_id in wanted:
+                self._backlog(keys=[names.queue(drone_id), names.events_stream(drone_id)], client=pipe)
+            (seconds, _), *found = pipe.execute()
+        return {
+            drone: Backlog(queued, unstored, _age(first, seconds))
+            for drone, (queued, unstored, first) in zip(wanted, found, strict=True)
+        }
+
     def prepare(self) -> None:
         """Prepare what `publish_order` needs, so that the first order does not wait for it. Nothing is sent."""
         _ = self.celery.amqp
@@ -407,33 +455,33 @@ class Broker:
         """The Celery application that feeds the queues and sends events to Flower."""
         from celery import Celery
 
-        app = Celery("dronefleet", broker=self.url, set_as_current=False)
+        app = Celery("dronefleet", set_as_current=False)
         app.conf.update(
-            broker_use_ssl=celery_tls(self.url, self._ca_file),
+            # The relay does its own retries; an attempt must end, so that its failure can be reported.
+            **self._address.celery_settings(
+                max_retries=1,
+                interval_start=0,
+                interval_step=0.1,
+                interval_max=0.1,
+                socket_timeout=_TIMEOUT,
+                socket_connect_timeout=_TIMEOUT,
+            ),
             task_ignore_result=True,
             task_send_sent_event=True,
             broker_connection_retry=False,
             broker_connection_timeout=_TIMEOUT,
-            # The relay does its own retries; an attempt must end, so that its failure can be reported.
-            broker_transport_options={
-                "max_retries": 1,
-                "interval_start": 0,
-                "interval_step": 0.1,
-                "interval_max": 0.1,
-                "socket_timeout": _TIMEOUT,
-                "socket_connect_timeout": _TIMEOUT,
-            },
         )
         return app
 
 
-def _understood(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
+def _one_server(url: str) -> str:
+    """The address that drones connect to. Raises Invalid for one with Sentinels, which drones do not ask."""
+    if BrokerAddress.parse(url).sentinels is not None:
         raise Invalid(
-            "invalid broker URL",
+            "drones need one address that leads to the primary",
             code="E-BROKER-URL",
-            next="FLEET_BROKER_URL=redis://control:PASSWORD@host:6379/0",
+            why="they are not told of the Sentinels in FLEET_BROKER_URL",
+            next="FLEET_PUBLIC_BROKER_URL=redis://host:6379/0, of a proxy as in deploy/haproxy.cfg",
         )
     return url
 
@@ -449,14 +497,15 @@ def _keys_of(drone_id: str) -> list[str]:
     queue = names.queue(drone_id)
     # Written by drones of earlier versions.
     kombu = [f"{name}.{drone_id}" for name in ("unacked", "unacked_index", "unacked_mutex")]
-    return [*(name(drone_id) for name in ours), *broker_users.binding_keys(queue), *kombu]
+    return [*(name(drone_id) for name in ours), *binding_keys(queue), *kombu]
+
+
+def _age(first: str, now: int) -> float:
+    """Seconds since the entry with this id was added: the id begins with that time in milliseconds."""
+    return max(0.0, now - int(first.partition("-")[0]) / 1000) if first else 0.0
 
 
 def _takes_no_writes(error: redis.ResponseError) -> bool:
-    """Whether the server refuses every write: its disk or its memory is full, or it is a replica."""
+    """Whether the server refuses every write: its disk or memory is full, or it is a replica or lacks one."""
     known = (redis.exceptions.OutOfMemoryError, redis.exceptions.ReadOnlyError)
-    return isinstance(error, known) or "MISCONF" in str(error)
-
-
-def _is_drone(user: str) -> bool:
-    return len(user) == names.ID_LENGTH and all(letter in "0123456789abcdef" for letter in user)
+    return isinstance(error, known) or str(error).startswith(("MISCONF", "NOREPLICAS"))

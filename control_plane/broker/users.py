@@ -66,7 +66,7 @@ def rules(drone_id: str, user: DroneUser, *, knows_setinfo: bool) -> list[str]:
 
 
 def _selectors(drone_id: str) -> list[str]:
-    queue, mailbox = names.queue(drone_id), f"{drone_id}@*.celery.pidbox*"
+    queue = names.queue(drone_id)
     bindings = " ".join(f"%R~{key}" for exchange in SHARED_EXCHANGES for key in binding_keys(exchange))
     published = (names.live_channel(drone_id), names.beat_channel(drone_id), "/0.celeryev*")
     return [
@@ -75,7 +75,7 @@ def _selectors(drone_id: str) -> list[str]:
         f"(+xadd +memory|usage ~{names.events_stream(drone_id)})",
         f"(+hgetall %R~{names.inbox_key(drone_id)})",
         f"(+llen +brpop +rpop +lpush ~{queue} ~{queue}{_UP_TO_PRIORITIES})",
-        f"(+llen %R~{mailbox})",
+        f"(+llen {_mailboxes(drone_id)})",
         f"(+smembers {bindings})",
         f"(+lpush %W~{_REPLY_QUEUES})",
         f"(+publish {' '.join(f'&{channel}' for channel in published)})",
@@ -92,10 +92,15 @@ def _reading_selectors(drone_id: str) -> list[str]:
         f"(+memory|usage %R~{names.events_stream(drone_id)})",
         f"(+hgetall %R~{names.inbox_key(drone_id)})",
         f"(+llen +brpop +rpop ~{queue} ~{queue}{_UP_TO_PRIORITIES})",
-        f"(+llen %R~{drone_id}@*.celery.pidbox*)",
+        f"(+llen {_mailboxes(drone_id)})",
         f"(+smembers {bindings})",
         f"(+publish &{names.live_channel(drone_id)} &{names.beat_channel(drone_id)} &/0.celeryev*)",
     ]
+
+
+def _mailboxes(drone_id: str) -> str:
+    """Where a drone's worker looks for remote control, under every name of the drone; with its name, and without."""
+    return " ".join(f"%R~{names.mailbox(worker)}*" for worker in (f"*.{drone_id}@*", f"{drone_id}@*"))
 
 
 def binding_keys(exchange: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from shared.terminal.command_line import print_table, say
@@ -24,6 +25,8 @@ def agent_lines(agent: Doc) -> str:
             f"model        {agent['model'] or 'provider default'}",
             f"provider     {agent['provider'] or 'project default'}",
             f"limits       {agent['max_iterations'] or 'unlimited'} steps, {_limit(agent['cost_limit'])}",
+            *(f"limit        {name}={json.dumps(value)}" for name, value in agent.get("limits", {}).items()),
+            *([f"thinking     {agent['thinking']}"] if agent.get("thinking") else []),
             f"labels       {', '.join(f'{key}={value}' for key, value in agent['labels'].items()) or 'any drone'}",
             f"in parallel  {agent['concurrency'] or 'unlimited'} tasks",
             f"instructions {_source(agent)}",

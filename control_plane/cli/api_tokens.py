@@ -11,7 +11,7 @@ from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
-from control_plane.cli.tokens import seconds
+from shared.durations import parse_duration
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json, put
 
@@ -69,13 +69,16 @@ def create(
     from control_plane.declarations.tokens import CREATE_API, ApiTokenRequest
     from control_plane.validation.invalid_requests import checked
 
-    expires_s = seconds(expires) if expires else None
+    expires_s = parse_duration(expires) if expires else None
     fields = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere, "user": user}
     request = checked(ApiTokenRequest, fields, form="fleet api-token add --help")
     print_answer(client(org).call(CREATE_API, request), lambda token: str(token["token"]), as_json=as_json)
 
 
 def _bootstrap(*, as_json: bool) -> None:
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet api-token add --bootstrap")
     from control_plane.assemble import open_core
     from control_plane.core.settings import read_settings
     from control_plane.operations.access.tokens import bootstrap_admin

@@ -33,7 +33,7 @@ def open_page(
         str,
         typer.Argument(
             metavar="[THING]",
-            help="An order, a session, `sessions` or `flower`; default: the board.",
+            help="An order, a session, `sessions` or `flower`; default: the inbox.",
             autocompletion=listed("orders:id", "@last", "sessions", "flower"),
         ),
     ] = "",

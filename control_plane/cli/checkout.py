@@ -50,6 +50,11 @@ class Checkout:
             self._must("merge", "--ff-only", commit)
         return f"{branch} is checked out in {self.directory} at {commit[:12]}, {whence}"
 
+    @property
+    def push_command(self) -> str:
+        """How the user hands own commits back: pushed to the branch that was checked out."""
+        return f"git push {shlex.quote(self._remote())} HEAD:{self.head['branch']}"
+
     def _see_to(self, branch: str, commit: str) -> str:
         """Get the commit into the repository; returns where it came from."""
         if self._has(commit):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from control_plane.cli import config_file
 from shared.errors import Unreachable
 from shared.terminal.directories import data_home
+from shared.trace_context import valid_traceparent
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient
@@ -47,6 +48,8 @@ def client(org: str | None = None) -> FleetClient:
         organization(org) or "default",
         token_from=_token_from(server.url),
         ca_file=server.ca_file,
+        # Not the variable itself: a value that is to be ignored might be no valid header.
+        traceparent=valid_traceparent(os.environ.get("TRACEPARENT", "")),
     )
 
 

@@ -19,6 +19,9 @@ def add_to(app: typer.Typer) -> None:
 
 def upgrade(as_json: JsonFlag = False) -> None:
     """Upgrade the database schema to this version."""
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet db upgrade")
     from control_plane.core.settings import read_settings
     from control_plane.db.upgrade import apply_migrations
 
@@ -31,6 +34,9 @@ def upgrade(as_json: JsonFlag = False) -> None:
 
 def status(as_json: JsonFlag = False) -> None:
     """Show the schema revision and whether migrations are pending."""
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet db status")
     from control_plane.core.settings import read_settings
     from control_plane.db.engine import Database
     from control_plane.db.upgrade import current_revision, pending_migrations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.sizes import gigabytes
 from shared.terminal.command_line import print_table, put
 from shared.terminal.output import printable
 
@@ -12,12 +13,13 @@ Doc = dict[str, Any]
 
 def print_drones(drones: list[Doc]) -> None:
     """Print the drones as a table, and what is to be noted about them below it."""
-    columns = ("DRONE", "STATUS", "OWNER", "RUNNING", "QUEUED", "LABELS", "SANDBOX", "VERSION", "LAST SEEN")
+    columns = ("DRONE", "STATUS", "OWNER", "POOL", "RUNNING", "QUEUED", "LABELS", "SANDBOX", "VERSION", "LAST SEEN")
     rows = [
         (
             drone["name"],
             drone["status"],
             drone.get("owner"),
+            drone.get("pool"),
             f"{drone['running']}/{drone['concurrency']}",
             drone["queued"],
             labels(drone["labels"]),
@@ -40,9 +42,11 @@ def drone_text(drone: Doc) -> str:
         f"status    {drone['status']}",
         *([f"owner     {printable(drone['owner'])}"] if drone.get("owner") else []),
         f"running   {drone['running']} of {drone['concurrency']}, {drone['queued']} queued",
+        *([f"pool      {drone['pool']}; it leaves when it has nothing to do"] if drone.get("pool") else []),
         f"labels    {labels(drone['labels'])}",
         f"sandbox   {drone['sandbox']}",
         f"host      {drone['host']}, version {drone['version']}",
+        *([f"machine   {_machine(drone['machine'])}"] if drone.get("machine") else []),
         f"keys      {_keys(drone)}",
         *([f"serves    {_serves(drone['serves'])}"] if drone["serves"] else []),
         f"last seen {drone['last_seen_at'] or 'never'}",
@@ -53,6 +57,11 @@ def drone_text(drone: Doc) -> str:
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _machine(use: Doc) -> str:
+    disk = f"{gigabytes(use['disk_free_mb'])} of {gigabytes(use['disk_mb'])} free on its disk"
+    return f"CPU {use['cpu_percent']:.0f} %, memory {use['memory_percent']:.0f} %, {disk}"
 
 
 def labels(mapping: dict[str, str]) -> str:

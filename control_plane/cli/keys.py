@@ -15,15 +15,13 @@ import typer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client, server_file
-from control_plane.cli.local_settings import DataDirOption, data_directory, settings_of
-from shared.errors import Conflict, FleetFault, Invalid, Precondition
+from control_plane.cli.local_settings import DataDirOption, data_directory, no_fleet, own_settings, settings_of
+from shared.errors import Conflict, FleetFault, Invalid
 from shared.sockets import redis_tls
 from shared.terminal.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, say
 
 if TYPE_CHECKING:
     from control_plane.core import Core
-    from control_plane.core.settings import FleetSettings
-    from control_plane.embedded.data_dir import DataDir
     from control_plane.services.master_key_rotation import Rotation
 
 PANEL = "Setup"
@@ -47,6 +45,9 @@ def add_to(app: typer.Typer) -> None:
 
 def ls(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> None:
     """List the master keys, with their fingerprints and what each seals; never the keys."""
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet keys ls")
     from control_plane.core.master_key import fingerprint
     from control_plane.services.master_key_rotation import count_sealed
 
@@ -74,6 +75,9 @@ def rotate_master(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> 
     Running processes read the new key from the file, so orders continue. After an interruption, repeat the command.
     Processes on other machines must read the same file, not a copy.
     """
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet keys rotate master")
     from control_plane.core.master_key import fingerprint
     from control_plane.services.master_key_rotation import rotate_master_key
 
@@ -125,7 +129,7 @@ def rotate_broker(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> 
     """
     data = data_directory(data_dir)
     if not data.broker.exists():
-        raise _no_fleet(data)
+        raise no_fleet(data)
     pid = data.holder()
     if pid is None:
         data.remember(data.remembered().with_new_passwords())
@@ -210,30 +214,9 @@ def _core(data_dir: Path | None) -> Iterator[Core]:
     """The parts of the control plane on this machine, without starting any of it."""
     from control_plane.assemble import open_core
 
-    core = open_core(_settings(data_dir))
+    core = open_core(own_settings(data_dir))
     try:
         yield core
     finally:
         core.broker.close()
         core.database.dispose()
-
-
-def _settings(data_dir: Path | None) -> FleetSettings:
-    """Those of the environment, else of the `fleet up` of this machine, whether it is running or not."""
-    from control_plane.core.settings import read_settings
-
-    if data_dir is None and "FLEET_DATABASE_URL" in os.environ:
-        return read_settings()
-    data = data_directory(data_dir)
-    if not data.master_key.exists():
-        raise _no_fleet(data)
-    return settings_of(data, os.environ)
-
-
-def _no_fleet(data: DataDir) -> Precondition:
-    return Precondition(
-        f"there is no control plane in {data.root}",
-        code="E-KEYS-FLEET",
-        why="this command needs the data of the control plane, so it runs where the control plane runs",
-        next="repeat with --data-dir DIRECTORY, or with the variables of fleet serve: FLEET_DATABASE_URL, …",
-    )

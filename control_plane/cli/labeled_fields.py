@@ -34,6 +34,8 @@ def print_rows(answers: list[Doc], operation: Operation, command: Command) -> No
 
 
 def _line(value: Any, annotation: Any, about: About) -> Any:
+    if about.shows and isinstance(value, list):
+        return [": ".join(str(part) for part in _fields_shown(each, about) if part) for each in value]
     shown = _plain(_fields_shown(value, about), annotation, about)
     return ": ".join(shown) if about.shows and shown else shown
 
@@ -49,7 +51,9 @@ def _plain(value: Any, annotation: Any, about: About) -> Any:
 
 def _fields_shown(value: Any, about: About) -> Any:
     """Of a nested document, the fields that people see; any other value unchanged."""
-    return [str(value[name]) for name in about.shows.split()] if about.shows and isinstance(value, dict) else value
+    if not about.shows or not isinstance(value, dict):
+        return value
+    return ["" if value[name] is None else str(value[name]) for name in about.shows.split()]
 
 
 def _texts(value: Any, about: About) -> Iterator[str]:

@@ -47,7 +47,10 @@ def _litellm() -> Check:
     found = _installed("litellm")
     if found:
         return Check("D-LITELLM", OK, "litellm", found)
-    return Check("D-LITELLM", FAIL, "litellm", "not installed", fix="pip install -r requirements.lock")
+    # As in the image of the control plane.
+    return Check(
+        "D-LITELLM", WARN, "litellm", "not installed: no drone can work on this machine", fix="pip install litellm"
+    )
 
 
 def _sandbox() -> Check:
@@ -82,10 +85,11 @@ def _server_file() -> Check:
 def _server(fleet: FleetClient) -> list[Check]:
     try:
         who = fleet.call(server.WHOAMI)
-        checks = fleet.call(server.DOCTOR)
+        version, checks = fleet.health()["version"], fleet.call(server.DOCTOR)
     except FleetError as error:
         return [_failed("D-SERVER", "server", error)]
-    return [Check("D-SERVER", OK, "server", f"{fleet.url}, as {who['role']}"), *(_as_check(check) for check in checks)]
+    found = f"{fleet.url}, version {version}, as {who['role']}"
+    return [Check("D-SERVER", OK, "server", found), *(_as_check(check) for check in checks)]
 
 
 def _as_check(check: dict[str, Any]) -> Check:

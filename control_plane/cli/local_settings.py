@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 
 from control_plane.cli import config_file
 from control_plane.cli.connection import fleet_home, server_file
+from shared.errors import Precondition
 
 if TYPE_CHECKING:
     from control_plane.core.settings import FleetSettings
@@ -46,3 +48,28 @@ def settings_of(data: DataDir, environ: Mapping[str, str]) -> FleetSettings:
     own = {"master_key_file": data.master_key, "blob_dir": data.blobs}
     local |= {name: str(path) for name, path in own.items() if f"FLEET_{name.upper()}" not in environ}
     return read_settings(**local)
+
+
+def own_settings(data_dir: Path | None) -> FleetSettings:
+    """Those of the environment, else of the `fleet up` of this machine, whether it is running or not.
+
+    Raises Precondition if there is neither.
+    """
+    from control_plane.core.settings import read_settings
+
+    if data_dir is None and "FLEET_DATABASE_URL" in os.environ:
+        return read_settings()
+    data = data_directory(data_dir)
+    if not data.master_key.exists():
+        raise no_fleet(data)
+    return settings_of(data, os.environ)
+
+
+def no_fleet(data: DataDir) -> Precondition:
+    """The error for a data directory without a fleet."""
+    return Precondition(
+        f"there is no control plane in {data.root}",
+        code="E-KEYS-FLEET",
+        why="this command needs the data of the control plane, so it runs where the control plane runs",
+        next="repeat with --data-dir DIRECTORY, or with the variables of fleet serve: FLEET_DATABASE_URL, …",
+    )

@@ -38,6 +38,11 @@ def add_to(app: typer.Typer) -> None:
     app.command("cancel", rich_help_panel=PANEL, epilog=examples("fleet cancel ORDER --wait"))(cancel)
 
 
+Text = Annotated[str | None, typer.Option("--text", help="Only orders whose prompt contains all of these words.")]
+Day = Annotated[str | None, typer.Option(metavar="DATE", help="Only orders of this day (UTC) and later.")]
+LastDay = Annotated[str | None, typer.Option(metavar="DATE", help="Only orders of this day (UTC) and earlier.")]
+
+
 def orders(
     status: Annotated[
         str | None,
@@ -49,6 +54,17 @@ def orders(
     ] = None,
     drone: Annotated[
         str | None, typer.Option("--drone", help="Only orders on this drone.", autocompletion=listed("drones:name"))
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only orders with this model.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="Only turns of this agent.", autocompletion=listed("agents:name"))
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only orders that this user submitted.")] = None,
+    text: Text = None,
+    since: Day = None,
+    until: LastDay = None,
+    before: Annotated[
+        str | None, typer.Option("--before", metavar="ORDER", help="Only orders submitted before this order.")
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=1000, help="Maximum number of results, newest first.")
@@ -70,7 +86,9 @@ def orders(
     from control_plane.declarations.orders import LIST, OrderFilter
     from control_plane.validation.invalid_requests import checked
 
-    fields = {"status": status, "project": project, "drone": drone, "limit": limit, "all": every, "mine": mine}
+    terms = {"status": status, "project": project, "drone": drone, "model": model, "agent": agent, "user": user}
+    span = {"text": text, "since": since, "until": until, "before": before}
+    fields = {**terms, **span, "limit": limit, "all": every, "mine": mine}
     wanted, fleet = checked(OrderFilter, fields, form="fleet orders --help"), client(org)
     show = print_json if as_json else _print_orders
     watched(lambda: show(fleet.call(LIST, wanted)), watch=watch, as_json=as_json)
@@ -102,6 +120,9 @@ Outputs = Annotated[
 def show(
     order_id: OrderId,
     log: Annotated[int | None, typer.Option("--log", metavar="SEQ", help="The full output of step SEQ.")] = None,
+    raw: Annotated[
+        int | None, typer.Option("--raw", metavar="SEQ", help="The provider's raw answer at step SEQ, if it is kept.")
+    ] = None,
     outputs: Outputs = False,
     as_json: JsonFlag = False,
     org: Org = None,
@@ -110,6 +131,9 @@ def show(
     fleet = client(org)
     if log is not None:
         content_writer()(fleet.log(order_id, log))
+        return
+    if raw is not None:
+        content_writer()(fleet.raw(order_id, raw))
         return
     from control_plane.declarations.orders import SHOW
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from control_plane.cli.agent_text import drawn
@@ -19,8 +20,11 @@ def organization_lines(organization: Doc) -> str:
         f"organization  {organization['name']}  ({organization['acronym']}-…)",
         f"description   {printable(organization['description']) or '-'}",
         f"project       {organization['project'] or 'the only one, or set per task'}",
+        *([f"reviewer      {organization['reviewer']}"] if organization["reviewer"] else []),
         f"in parallel   {organization['concurrency'] or 'unlimited'} tasks; "
         f"{organization['max_hand_offs'] or 'unlimited'} hand-offs in a row",
+        *(f"limit         {name}={json.dumps(value)}" for name, value in organization.get("limits", {}).items()),
+        *([f"thinking      {organization['thinking']}"] if organization.get("thinking") else []),
         f"tasks         {tasks or 'none'}",
         f"runs          {totals['runs']}, {_cost(totals['cost_usd'])}",
         *(["paused        since " + str(organization["paused_at"])] if organization["paused"] else []),

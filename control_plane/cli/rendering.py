@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from control_plane.cli.step_lines import todo_lines, transcript_lines
+from control_plane.cli.step_lines import answering, todo_lines, transcript_lines
+from shared.reason_text import score_text
+from shared.reasons import DroneScore
 from shared.terminal.output import Style, paint, printable
-from shared.terminal.step_lines import command_lines
+from shared.terminal.step_lines import command_lines, question_lines
+from shared.titles import title
 
 Doc = dict[str, Any]
+_SHOWN_SCORES = 4
 _VERIFICATION = {
     "verified": "passed",
     "failed": "failed",
@@ -21,6 +26,8 @@ _VERIFICATION = {
 def outcome_text(order: Doc) -> str:
     """How the order ended, or its state so far; its results and its cost."""
     lines = [_headline(order), *_figures(order)]
+    if order.get("asks"):
+        lines.append(f"  reply    fleet submit 'TEXT' --session {order['session']}")
     if order["patch"]:
         lines.append(f"  patch    fleet patch {order['id']}")
     if order.get("pull_request"):
@@ -46,11 +53,17 @@ def _figures(order: Doc) -> list[str]:
     return [
         f"  order    {order['id']}  on {drone}, attempt {order['attempt']}",
         *([f"  branch   {_branch(order)}"] if order["branch"] or order["ended_at"] else []),
-        f"  tokens   {stats['input_tokens']} in, {stats['output_tokens']} out, {stats['tool_calls']} tool calls",
+        f"  tokens   {_tokens(stats)}, {stats['tool_calls']} tool calls",
         *([f"  checks   {_VERIFICATION.get(order['verification'], 'unknown')}"] if order["ended_at"] else []),
         f"  {money(stats['cost_usd'])}",
         f"  time     {stats['duration_label']}",
     ]
+
+
+def _tokens(stats: Doc) -> str:
+    # A control plane of an older version does not count what came from a cache.
+    cached = stats.get("cached_tokens")
+    return f"{stats['input_tokens']} in{f' ({cached} cached)' if cached else ''}, {stats['output_tokens']} out"
 
 
 def order_text(order: Doc, *, outputs: bool = False) -> str:
@@ -60,21 +73,57 @@ def order_text(order: Doc, *, outputs: bool = False) -> str:
         f"reason   {printable(order['reason'])}",
         *_doing(order),
         f"project  {order['project']}   session {order['session']}   mode {order['mode']}",
-        f"model    {order['model']} (provider {order['provider']})",
+        f"model    {order['model']} (provider {order['provider']})"
+        + (f"   thinking {order['thinking']}" if order.get("thinking") else ""),
+        *([f"profile  {order['profile']}"] if order.get("profile") else []),
+        *([f"reviewer {order['reviewer']}"] if order.get("reviewer") else []),
         f"prompt   {printable(order['prompt'])}",
         f"approve  {order['approve']}{_allowed(order)}",
+        *(f"check    {printable(command)}" for command in order.get("verify") or ()),
+        *_limits(order),
         *(_styled(line, "yellow") for line in _waiting(order)),
+        *_review(order),
+        *_removed(order),
         "",
     ]
-    runs = [
-        f"run {run['id']}  attempt {run['attempt']} on {run['drone']}: {run['status']}"
-        + (f" ({run['doing']})" if run["doing"] and not run["ended_at"] else "")
-        for run in order["runs"]
-    ]
+    runs = [line for run in order["runs"] for line in _run_lines(run)]
     steps = transcript_lines(order["steps"], outputs=outputs, ended=bool(order["ended_at"]))
+    plan = [*report_lines(order["plan"]), ""] if order.get("plan") else []
     todo = [*todo_lines(order["todo"]), ""] if order["todo"] else []
     parts = [*runs, "", *steps, ""] if runs or steps else []
-    return "\n".join([*head, *parts, *todo, outcome_text(order)])
+    return "\n".join([*head, *parts, *todo, *plan, outcome_text(order)])
+
+
+def _run_lines(run: Doc) -> Iterator[str]:
+    doing = f" ({run['doing']})" if run["doing"] and not run["ended_at"] else ""
+    yield f"run {run['id']}  attempt {run['attempt']} on {run['drone']}: {run['status']}{doing}"
+    # A control plane of an older version does not tell.
+    placement = run.get("placement")
+    if placement and placement["scores"]:
+        scores = [DroneScore.model_validate(each) for each in placement["scores"]]
+        more = placement["scored"] - _SHOWN_SCORES
+        yield f"  scores   {'; '.join(map(score_text, scores[:_SHOWN_SCORES]))}{f'; {more} more' if more > 0 else ''}"
+
+
+def report_lines(plan: Doc) -> list[str]:
+    """What became of each approved point of a plan, a line each; none before the approval."""
+    reported = [point for point in plan["points"] if point["report"]]
+    lines = (f"{point['number']:>3}  {_shortened(point)}: {printable(point['report'])}" for point in reported)
+    return ["plan", *lines] if reported else []
+
+
+def _shortened(point: Doc) -> str:
+    return printable(title(point["text"], 60))
+
+
+def question_text(wait: Doc) -> list[str]:
+    """The question that an order's `waiting_for` holds, and what happens after its deadline."""
+    after = "its default counts" if wait["default"] is not None else "the agent continues without an answer"
+    until = f"; after {wait['deadline']}, {after}" if wait["deadline"] else ""
+    return [
+        f"question (call {wait['call_id']}{until})",
+        *question_lines(wait["text"], wait["choices"], wait["default"]),
+    ]
 
 
 def money(usd: float | None) -> str:
@@ -84,6 +133,17 @@ def money(usd: float | None) -> str:
 
 def _allowed(order: Doc) -> str:
     return f"; allowed: {printable(', '.join(order['allow']))}" if order["allow"] else ""
+
+
+def _limits(order: Doc) -> list[str]:
+    """The limits that are not the default, and where they are set; an older control plane does not tell."""
+    own = {name: each for name, each in order.get("limits", {}).items() if each["source"] != "default"}
+    words = (f"{name} {_value(each['value'])} ({each['source']})" for name, each in own.items())
+    return [f"limits   {', '.join(words)}"] if own else []
+
+
+def _value(value: float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
 
 
 def _doing(order: Doc) -> list[str]:
@@ -100,13 +160,36 @@ def _doing(order: Doc) -> list[str]:
 def _waiting(order: Doc) -> list[str]:
     """What waits for a person, and user messages that the run has not received."""
     lines = []
-    if call := order["waiting_for"]:
+    call = order["waiting_for"]
+    if call and call.get("kind") == "question":
+        lines += question_text(call)
+        lines.append(f"next     {answering(order['id'], 'question')}")
+    elif call and call.get("kind") == "plan":
+        lines.append(f"plan     {printable(call['why'])} (next: fleet plan show {order['id']})")
+    elif call:
         until = f", denied automatically at {call['until']}" if call["until"] else ""
         lines.append(f"pending  {call['tool']}: {printable(call['why'])} (call {call['call_id']}{until})")
         lines += command_lines(call.get("command", ""))
-        lines.append(f"next     fleet approve {order['id']}    or    fleet deny {order['id']}")
-    lines += [f"queued   {printable(word['text'])}" for word in order["unheard"]]
+        lines.append(f"next     {answering(order['id'], call.get('kind'))}")
+    lines += [_queued(word) for word in order["unheard"]]
     return lines
+
+
+def _queued(word: Doc) -> str:
+    # A control plane of an older version takes no message back.
+    going = "recalled" if word.get("state") == "taking_back" else "queued  "
+    return f"{going} {printable(word['text'])}"
+
+
+def _removed(order: Doc) -> list[str]:
+    # A control plane of an older version removes nothing.
+    return [f"removed  {order['removed']}"] if order.get("removed") else []
+
+
+def _review(order: Doc) -> list[str]:
+    if not (count := order.get("unsettled", 0)):
+        return []
+    return [f"review   {count} comment{'' if count == 1 else 's'} without an answer (fleet review ls {order['id']})"]
 
 
 def _branch(order: Doc) -> str:

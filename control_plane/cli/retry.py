@@ -9,7 +9,7 @@ import typer
 from control_plane.cli.common_options import Org
 from control_plane.cli.connection import client
 from control_plane.cli.orders import PANEL, OrderId, follow_to_the_end
-from shared.terminal.command_line import JsonFlag, examples, print_json, say
+from shared.terminal.command_line import JsonFlag, examples, parse_params, print_json, say
 
 Doc = dict[str, Any]
 FollowFlag = Annotated[bool, typer.Option("--follow", help="Follow the order until it ends; exit with its outcome.")]
@@ -41,6 +41,10 @@ def resume(
     max_run_seconds: Annotated[
         float | None, typer.Option("--max-run-seconds", help="Time limit in seconds from now on (0 = unlimited).")
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option("--limit", metavar="NAME=VALUE", help="Any limit from now on; repeats."),
+    ] = None,
     text: Annotated[
         str | None, typer.Option("--say", metavar="TEXT", help="A message that the model reads first.")
     ] = None,
@@ -55,7 +59,8 @@ def resume(
 
     fleet = client(org)
     limits = {"max_iterations": max_iterations, "cost_limit": cost_limit, "max_run_seconds": max_run_seconds}
-    request = checked(ResumeRequest, {**limits, "say": text}, form="fleet resume --help")
+    named = {"limits": parse_params(limit)} if limit else {}
+    request = checked(ResumeRequest, {**limits, **named, "say": text}, form="fleet resume --help")
     order = fleet.call(RESUME, request, order_id=order_id)
     return _print_or_follow(fleet, order, follow=follow, as_json=as_json)
 

@@ -69,6 +69,9 @@ def up(
     ] = False,
 ) -> int:
     """Start a complete fleet on this machine: broker, database, API, pages, Flower and drones."""
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet up")
     from control_plane.embedded.options import UpOptions
     from control_plane.embedded.up import up as run
 
@@ -122,6 +125,9 @@ def serve(
             why=f"expected one of {', '.join(ROLES)}",
             next="fleet serve --role all",
         )
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet serve")
     from control_plane.core.settings import read_settings
     from control_plane.serve import serve as run
 
@@ -133,6 +139,9 @@ def flower(
     address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Start Flower for this fleet, protected by a password (FLEET_FLOWER_PASSWORD, or a generated one)."""
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet flower")
     import secrets
 
     from control_plane.core.flower_address import FLOWER_USER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -16,9 +17,12 @@ def session_text(session: Doc) -> str:
     """A session in full: its head, its tree, and the turns that have not ended."""
     lines = [
         f"session  {session['id']}  {printable(session['name']) or '(no name)'}",
-        f"project  {session['project']}   mode {session['mode']}   approve {session['approve'] or 'yolo'}",
+        f"project  {session['project']}   mode {session['mode']}   approve {session['approve'] or 'yolo'}"
+        + (f"   thinking {session['thinking']}" if session.get("thinking") else ""),
         *([f"owner    {printable(session['owner'])}"] if session.get("owner") else []),
         *(f"allow    {printable(pattern)}" for pattern in session["allow"]),
+        *([f"stacked  on {', '.join(session['stacked_on'])}{_restacks(session)}"] if session.get("stacked_on") else []),
+        *(f"limit    {name}={json.dumps(value)}" for name, value in session.get("limits", {}).items()),
         *([f"fork of  {session['forked_from']}"] if session["forked_from"] else []),
         *([f"compact  before the next turn  {printable(session['compact'])}"] if _due(session) else []),
         "",
@@ -26,6 +30,10 @@ def session_text(session: Doc) -> str:
         *(_unfinished(turn) for turn in session["unfinished"]),
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _restacks(session: Doc) -> str:
+    return "" if session["restack"] else "   not brought up to date automatically"
 
 
 def _due(session: Doc) -> bool:
@@ -83,6 +91,8 @@ def forked_text(session: Doc) -> str:
 def switched_text(session: Doc) -> str:
     """Say where the session continues."""
     say(f"session {session['id']} continues from {_place(session)}")
+    if session.get("left"):
+        say("the next turn begins with a summary of the branch that was left")
     return ""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from control_plane.cli.common_options import Org
-from control_plane.cli.completion import choices, listed
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.command_line import JsonFlag, examples, print_json, put, say
@@ -52,8 +52,8 @@ def mode_(
         str,
         typer.Argument(
             metavar="MODE",
-            help="plan (read-only), build, test, ship or develop.",
-            autocompletion=choices("shared.work_order:Mode"),
+            help="plan (read-only), build, test, ship, develop, or one of `fleet mode ls`.",
+            autocompletion=listed("modes:name"),
         ),
     ],
     as_json: JsonFlag = False,
@@ -97,13 +97,15 @@ def checkout(
 
     fleet = client(org)
     head = fleet.call(HEAD, session_id=session_id)
-    done = ""
+    done = back = ""
     if directory is not None:
-        done = Checkout(directory, head, lambda: fleet.session_bundle(session_id)).run()
+        work = Checkout(directory, head, lambda: fleet.session_bundle(session_id))
+        done, back = work.run(), work.push_command
     if as_json:
         print_json({**head, "commands": commands(head), "done": done or None})
     elif done:
         say(done)
+        say(f"  next  commit, then: {back}    The session's next turn continues from your commits.")
     else:
         put("\n".join(commands(head)) + "\n")
 

@@ -16,7 +16,7 @@ Doc = dict[str, Any]
 class StepLines:
     """Renders an order's steps in their order, each call as one line; `outputs`: with the output of every call.
 
-    With `order_id`, a call that waits for approval is followed by the commands that decide it. On a terminal, a call
+    With `order_id`, a call that waits for a user is followed by the commands that decide it. On a terminal, a call
     takes no more than one of its lines.
     """
 
@@ -31,7 +31,7 @@ class StepLines:
             (first, _), *rest = lines
             lines = [(f"(undone) {first}", "dim"), *((text, "dim") for text, _ in rest)]
         if step["kind"] == "approval" and self._order_id:
-            lines.append((f"  next  fleet approve {self._order_id}    or    fleet deny {self._order_id}", None))
+            lines.append((f"  next  {answering(self._order_id, step.get('about'))}", None))
         return lines
 
     def running(self) -> str:
@@ -45,6 +45,15 @@ class StepLines:
     def _lines(self, step: Doc) -> rendered.Lines:
         body = rendered.parsed_body(step)
         return self._folded.lines(body) if body is not None else []
+
+
+def answering(order_id: str, kind: str | None) -> str:
+    """The commands that answer a wait of this kind."""
+    if kind == "question":
+        return f"fleet answer {order_id}"
+    if kind == "plan":
+        return f"fleet plan approve {order_id}    or    fleet plan edit {order_id}"
+    return f"fleet approve {order_id}    or    fleet deny {order_id}"
 
 
 def transcript_lines(steps: Iterable[Doc], *, outputs: bool = False, ended: bool = True) -> list[str]:

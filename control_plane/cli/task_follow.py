@@ -14,17 +14,14 @@ from typing import Any
 
 from control_plane.cli.answers import for_people
 from control_plane.cli.orders import cost
+from control_plane.cli.polling import EVERY_S, PatientReader
 from control_plane.cli.task_text import Teller
-from shared.backoff import delay
 from shared.clock import Clock, SystemClock
 from shared.durations import clock_label
-from shared.errors import FleetFault, TooOften
 from shared.terminal.output import iso, print_json_line, printable, say
 from shared.terminal.run_screen import RunScreen
 
 Doc = dict[str, Any]
-EVERY_S = 1.0
-MAX_WAIT_S = 10.0
 _OVERLAP = timedelta(minutes=1)
 """Entries written at the same time may become visible one after the other; a duplicate is printed once."""
 
@@ -70,21 +67,9 @@ def _key(entry: Doc) -> tuple[str, str]:
 
 def _poll(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock, *, note: Callable[[str], None]) -> Iterator[Doc]:
     """Yield the task once a second until it rests. Raises if the first request fails; later requests are retried."""
-    failures, reached = 0, False
+    read = PatientReader(lambda: fleet.show_task(task_id, since=iso(seen.since) if seen.since else None), note, clock)
     while True:
-        try:
-            task = fleet.show_task(task_id, since=iso(seen.since) if seen.since else None)
-        except (FleetFault, TooOften) as trouble:
-            if not reached:
-                raise
-            failures += 1
-            if failures == 1:
-                note(f"connection lost: {trouble.what}; retrying")
-            clock.sleep(min(delay(min(failures, 8), base=0.25), MAX_WAIT_S))
-            continue
-        if failures:
-            note("reconnected")
-        failures, reached = 0, True
+        task = read()
         yield task
         if _rests(task):
             return

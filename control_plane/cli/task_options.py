@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import short_time
-from control_plane.cli.completion import choices, listed
+from control_plane.cli.completion import listed
 from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
 
@@ -32,8 +32,8 @@ ModeOption = Annotated[
     str | None,
     typer.Option(
         "--mode",
-        help="plan (read-only), build, test, ship or develop.",
-        autocompletion=choices("shared.work_order:Mode"),
+        help="plan (read-only), build, test, ship, develop, or one of `fleet mode ls`.",
+        autocompletion=listed("modes:name"),
     ),
 ]
 Priority = Annotated[str | None, typer.Option("--priority", metavar="<int>", help="-100 to 100; higher starts first.")]

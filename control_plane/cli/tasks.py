@@ -8,7 +8,7 @@ import typer
 
 from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
-from control_plane.cli.completion import choices, listed
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
@@ -63,8 +63,8 @@ def create(
         str,
         typer.Option(
             "--mode",
-            help="plan (read-only), build, test, ship or develop.",
-            autocompletion=choices("shared.work_order:Mode"),
+            help="plan (read-only), build, test, ship, develop, or one of `fleet mode ls`.",
+            autocompletion=listed("modes:name"),
         ),
     ] = "build",
     priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher starts first.")] = 0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
@@ -12,11 +11,10 @@ from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
-from shared.errors import Invalid
+from shared.durations import parse_duration
 from shared.terminal.command_line import JsonFlag, examples, parse_labels
 
 PANEL = "Drones"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,7 +56,7 @@ def create(
     from control_plane.validation.invalid_requests import checked
 
     fields = {
-        "expires_s": seconds(expires),
+        "expires_s": parse_duration(expires),
         "uses": uses,
         "labels": parse_labels(label or []),
         "serves": ["*"] if serves_all else serves or [],
@@ -66,11 +64,3 @@ def create(
     }
     request = checked(JoinTokenRequest, fields, form="fleet token add --help")
     print_answer(client(org).call(CREATE_JOIN, request), lambda token: str(token["token"]), as_json=as_json)
-
-
-def seconds(text: str) -> int:
-    """`90s`, `30m`, `1h`, `7d` as seconds. Raises Invalid for anything else."""
-    match = re.fullmatch(r"(\d{1,6})([smhd])", text.strip())
-    if not match or int(match[1]) == 0:
-        raise Invalid(f"{text[:40]!r} is not a duration", code="E-DURATION", next="--expires 1h")
-    return int(match[1]) * _UNITS[match[2]]

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, get_args, get_origin
 
 from shared.errors import Invalid
-from shared.terminal.command_line import parse_labels, read_secret
+from shared.terminal.command_line import parse_labels, parse_params, read_secret
 
 
 def value(text: Any, kind: Any, unit: str) -> Any:
     """A mapping for `k=v` texts, an amount without its unit; any other value as typed."""
     if get_origin(kind) is dict:
-        return parse_labels(text) if get_args(kind)[1] is str else pairs(text)
+        return parse_labels(text) if get_args(kind)[1] is str else parse_params(text)
     if kind is float and unit.startswith("USD"):
         return text.removeprefix("$").removesuffix(unit.removeprefix("USD"))
     return text
-
-
-def pairs(texts: list[str]) -> dict[str, Any]:
-    """`temperature=0.2` texts as a mapping; a value that is valid JSON is parsed, any other is text."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        key, equals, given = text.partition("=")
-        if not equals or not key.strip():
-            raise Invalid(
-                f"invalid parameter {text[:80]!r}: expected KEY=VALUE", code="E-PARAM", next="--param temperature=0.2"
-            )
-        try:
-            found[key.strip()] = json.loads(given)
-        except ValueError:
-            found[key.strip()] = given
-    return found
 
 
 def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:

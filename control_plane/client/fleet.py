@@ -60,6 +60,10 @@ class FleetClient(TeamCalls, AutomationCalls):
         """The full output of the tool result that is step `seq`."""
         return self._request("GET", f"/orders/{part(order_id)}/log/{seq}").content
 
+    def raw(self, order_id: str, seq: int) -> bytes:
+        """The raw answer of the provider at step `seq`."""
+        return self._request("GET", f"/orders/{part(order_id)}/raw/{seq}").content
+
     def follow(
         self,
         order_id: str,

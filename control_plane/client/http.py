@@ -41,10 +41,11 @@ class HttpCalls:
         timeout_s: float = 30.0,
         token_from: str = "",
         ca_file: str = "",
+        traceparent: str = "",
     ) -> None:
         """`token_from` says where the token was found, for the error of a wrong one.
 
-        `ca_file`: authorities to trust besides the machine's.
+        `ca_file`: authorities to trust besides the machine's. `traceparent`: the span that the requests belong to.
         """
         self.url = url.rstrip("/")
         self.organization = organization
@@ -52,6 +53,7 @@ class HttpCalls:
         self._timeout_s = timeout_s
         self._token_from = token_from
         self._ca_file = ca_file
+        self._traceparent = traceparent
         self._http: httpx.Client | None = None
 
     def __enter__(self) -> Self:
@@ -86,6 +88,8 @@ class HttpCalls:
             fields = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
             filters = {name: value for name, value in fields.items() if value is not None}
             options = {"params": filters} if operation.takes_filters else {"json": fields}
+        if operation.answers_within is not None:
+            options["timeout"] = operation.answers_within
         if not operation.idempotent:
             return self._json(operation.method, path, **options)
         options["headers"] = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
@@ -141,6 +145,8 @@ class HttpCalls:
 
     def _headers(self) -> dict[str, str]:
         named = {"User-Agent": f"{USER_AGENT}/{version()}"}
+        if self._traceparent:
+            named["traceparent"] = self._traceparent
         return {**named, "Authorization": f"Bearer {self._token}"} if self._token else named
 
 

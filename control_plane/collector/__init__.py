@@ -19,6 +19,7 @@ class Collector:
         timings = timings or Timings()
         owners = Owners(f"{holder}-c", core.clock, timings.owner_ttl)
         self.loops = Loops()
+        self._gather_s = timings.gather
         self._streams = Streams(core, owners)
         self._listener = Listener(core, timings.stop_within)
         self._taker = Taker(core, owners, self._streams, self._listener, timings)
@@ -26,7 +27,7 @@ class Collector:
         self.loops.add("streams", self._streams.share, every=min(timings.sweep, timings.owner_ttl / 4))
         self.loops.add("listener", self._listener.listen, every=0.0)
         self._listener.events_came = self.loops.add("events", self._taker.take, every=timings.sweep).wake
-        self._listener.beats_came = self.loops.add("beats", self._beats.take, every=timings.poll).wake
+        self._listener.beats_came = self.loops.add("beats", self._take_beats, every=timings.poll).wake
 
     def start(self) -> None:
         # Before the loops start, so that the first sweep finds its streams immediately.
@@ -39,6 +40,10 @@ class Collector:
         hanging = self.loops.stop()
         self._streams.release()
         return hanging
+
+    def _take_beats(self) -> None:
+        self._beats.take()
+        self.loops.stopping.wait(self._gather_s)
 
 
 __all__ = ["Collector"]

@@ -14,10 +14,13 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.entries import asked_meanwhile, compacted
-from control_plane.conversations.steering_messages import send_missing_steering, undelivered_steering
+from control_plane.conversations.left_branches import summarized
+from control_plane.conversations.review_answers import fill_in_commit, note_answer, reopen_undone
+from control_plane.conversations.steering_messages import note_taken_back, send_missing_steering, undelivered_steering
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.drones.inbox import notify_drone
 from control_plane.orders.ending import (
@@ -29,9 +32,13 @@ from control_plane.orders.ending import (
     try_again,
     try_elsewhere,
 )
+from control_plane.orders.memory_notes import propose
+from control_plane.orders.plan_waits import decision_of
+from control_plane.orders.races import note_base
 from control_plane.orders.run_ends import RunEnding, close_run
+from control_plane.orders.scores import average
 from control_plane.orders.status_changes import explain, move_order
-from control_plane.orders.waits import ask_approval, close_decided, open_waits, reason
+from control_plane.orders.waits import close_decided, open_wait, open_waits, reason
 from control_plane.services import checks, pull_requests
 from control_plane.spending.settlement import spending_heard
 from control_plane.teams.thread import agent_wrote
@@ -53,11 +60,15 @@ from shared.events import (
     ProviderCheckStep,
     PullRequestStep,
     Receipt,
+    RememberStep,
     ResumedStep,
+    ReviewAnswerStep,
+    ReviewerStep,
     RunEnded,
     RunStarted,
     ToolCallStep,
     Usage,
+    UserStep,
 )
 from shared.outcome import ExitStatus
 from shared.reasons import Answered, CanceledEnd, GivenBack, OrderFacts, RunEnd
@@ -121,8 +132,14 @@ def _phase(scene: Scene, body: Phase) -> None:
 
 
 def _prepared(scene: Scene, body: Prepared) -> None:
-    if not scene.late:
-        scene.order.base_commit = body.base_commit
+    if scene.late:
+        return
+    scene.order.base_commit = body.base_commit
+    if body.cloned_s is not None:
+        project = scene.db.get_one(Project, scene.order.project_id)
+        project.clone_s = average(project.clone_s, body.cloned_s)
+    # The others of a race wait for it.
+    scene.order_changed = note_base(scene.db, scene.order, body.base_commit) or scene.order_changed
 
 
 def _resumed(scene: Scene, body: ResumedStep) -> None:
@@ -131,6 +148,9 @@ def _resumed(scene: Scene, body: ResumedStep) -> None:
     if before is not None and before.order_id == scene.order.id and before.generation < scene.run.generation:
         scene.run.resumed_run_id = before.id
         scene.run.resumed_seq = body.seq
+        if not scene.late:
+            scene.db.flush()
+            reopen_undone(scene.db, scene.order, scene.run)
 
 
 def _assistant(scene: Scene, body: AssistantStep) -> None:
@@ -138,6 +158,10 @@ def _assistant(scene: Scene, body: AssistantStep) -> None:
 
 
 def _charged(scene: Scene, body: ChargeStep) -> None:
+    _charge(scene.run, body.usage)
+
+
+def _reviewer(scene: Scene, body: ReviewerStep) -> None:
     _charge(scene.run, body.usage)
 
 
@@ -163,6 +187,7 @@ def _charge(run: Run, usage: Usage) -> None:
     run.input_tokens = min(run.input_tokens + usage.input_tokens, MAX_COUNT)
     run.output_tokens = min(run.output_tokens + usage.output_tokens, MAX_COUNT)
     run.thinking_tokens = min(run.thinking_tokens + usage.thinking_tokens, MAX_COUNT)
+    run.cached_tokens = min(run.cached_tokens + usage.cached_tokens, MAX_COUNT)
     run.cost_usd = _sum(run.cost_usd, usage.cost_usd)
     if run.status == RunStatus.LOST:
         spending_heard(run, usage.cost_usd)
@@ -171,20 +196,53 @@ def _charge(run: Run, usage: Usage) -> None:
 def _approval(scene: Scene, body: ApprovalStep) -> None:
     if scene.late:
         return
-    wait = ask_approval(scene.db, scene.core, scene.run, body)
+    wait = open_wait(scene.db, scene.core, scene.run, body)
     # An order that is being canceled keeps its status: its run will receive the cancel and ask no more.
-    if scene.order.status == OrderStatus.RUNNING:
+    begins_to_wait = scene.order.status == OrderStatus.RUNNING
+    if begins_to_wait:
         waiting = OrderFacts(placed=scene.order.facts.placed, waits=reason(wait))
         move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, waiting)
+        scene.order_changed = True
+    if wait.answered_at is not None:
+        # A person decided about this plan before its run was lost: it is not asked for twice.
+        notify_drone(scene.db, scene.core, scene.drone.id, decision_of(wait), scene.run.id)
+        scene.drone_notified = True
+        return
+    if begins_to_wait:
         for subscriber in scene.core.subscribers.order_waits_for_person:
             subscriber(scene.db, scene.core, scene.order, body.tool)
-        scene.order_changed = True
+    if scene.order.status == OrderStatus.AWAITING_APPROVAL:
+        for told in scene.core.subscribers.wait_opened:
+            told(scene.db, scene.core, scene.order, wait)
 
 
 def _comment(scene: Scene, body: CommentStep) -> None:
-    """Add a comment by the current run of a task's agent to the thread; a late run's comment is not added."""
+    """Add a comment by the current run of a task's agent to the thread; a late run's comment is not added.
+
+    What a run took back stays taken back, also if it is late.
+    """
+    if body.left_leaf and not scene.late:
+        summarized(scene.db, scene.core, scene.order, body)
+    if body.taken_back:
+        note_taken_back(scene.db, scene.core, scene.order, body.taken_back)
     if body.to_task and not scene.late and scene.order.task_id is not None:
         agent_wrote(scene.db, scene.core, scene.order, scene.run, _clean(body.text))
+
+
+def _review_answer(scene: Scene, body: ReviewAnswerStep) -> None:
+    if not scene.late:
+        note_answer(scene.db, scene.core, scene.order, (scene.run, scene.event.seq), body)
+
+
+def _remember(scene: Scene, body: RememberStep) -> None:
+    if not scene.late and propose(scene.db, scene.core, scene.order, body):
+        scene.order_changed = True
+
+
+def _user(scene: Scene, body: UserStep) -> None:
+    """A run that begins again undoes what earlier runs of the order answered."""
+    if body.source == "prompt" and not scene.late and scene.order.attempt > 1:
+        reopen_undone(scene.db, scene.order, scene.run)
 
 
 def _pull_request(scene: Scene, body: PullRequestStep) -> None:
@@ -206,7 +264,9 @@ def _decision(scene: Scene, body: DecisionStep) -> None:
     if left := open_waits(scene.db, [scene.run.id])[scene.run.id]:
         explain(scene.db, order, before.model_copy(update={"waits": reason(left[0])}))
     else:
-        answered = Answered(by=body.by, approved=body.approved)
+        # Until the next heartbeat says what it does now.
+        scene.run.doing = scene.run.waits_for = ""
+        answered = Answered(about=body.about, by=body.by, approved=body.approved)
         move_order(scene.db, order, OrderStatus.RUNNING, before.model_copy(update={"waits": answered}))
 
 
@@ -228,8 +288,11 @@ def _delivered(scene: Scene, body: Delivered) -> None:
     order.push_error = _clean(body.push_error) if body.push_error else None
     order.patch_sha256 = body.patch_sha256
     order.patch_bytes = body.patch_bytes
+    order.files_changed = body.files_changed
+    order.lines_added, order.lines_removed = body.lines_added, body.lines_removed
     order.bundle_sha256 = body.bundle_sha256
     order.result_run_id = scene.run.id
+    fill_in_commit(scene.db, order, body.head_commit or body.base_commit)
 
 
 def _run_ended(scene: Scene, body: RunEnded) -> None:
@@ -239,11 +302,18 @@ def _run_ended(scene: Scene, body: RunEnded) -> None:
         _late_receipt(scene, body)
     else:
         _end_order(scene, body)
+        _note_duration(scene, body)
     scene.order_changed = True
     # Every earlier event is stored, as this event was the run's next.
     confirmation = Confirm(run_id=scene.run.id, last_seq=scene.event.seq)
     notify_drone(scene.db, scene.core, scene.drone.id, confirmation, scene.run.id)
     scene.drone_notified = True
+
+
+def _note_duration(scene: Scene, body: RunEnded) -> None:
+    if body.status == "success" and scene.order.purpose == "work":
+        project = scene.db.get_one(Project, scene.order.project_id)
+        project.run_s = average(project.run_s, body.stats.duration_ms / 1000)
 
 
 def _close_run(scene: Scene, body: RunEnded) -> None:
@@ -253,6 +323,7 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     run.input_tokens = max(run.input_tokens, stats.input_tokens)
     run.output_tokens = max(run.output_tokens, stats.output_tokens)
     run.thinking_tokens = max(run.thinking_tokens, stats.thinking_tokens)
+    run.cached_tokens = max(run.cached_tokens, stats.cached_tokens)
     known = run.cost_usd is not None and stats.cost_usd is not None
     run.cost_usd = max(run.cost_usd or 0.0, stats.cost_usd or 0.0) if known else None
     run.duration_ms = stats.duration_ms
@@ -269,7 +340,7 @@ def _end_order(scene: Scene, body: RunEnded) -> None:
     if order.status == OrderStatus.CANCELING:
         _end_canceled(scene, body)
     elif body.give_back or body.status == "preempted":
-        requeue(db, core, order, GivenBack(drone=scene.drone.name, detail=detail))
+        _give_back(scene, body, ending)
     elif body.status == "success":
         _finish(scene, body, OrderStatus.SUCCEEDED, ending)
     elif body.order_at_fault and body.unsuitable:
@@ -279,6 +350,15 @@ def _end_order(scene: Scene, body: RunEnded) -> None:
         _finish(scene, body, OrderStatus.FAILED, ending)
     else:
         try_again(db, core, order, ending)
+
+
+def _give_back(scene: Scene, body: RunEnded, ending: Ending) -> None:
+    """Requeue an order that its drone returns. A title is not worth a second model call: its order fails."""
+    if scene.order.purpose == "title":
+        _finish(scene, body, OrderStatus.FAILED, ending)
+    else:
+        returned = GivenBack(drone=scene.drone.name, detail=_clean(body.reason))
+        requeue(scene.db, scene.core, scene.order, returned)
 
 
 def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> None:
@@ -336,6 +416,10 @@ _EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
     ApprovalStep: _approval,
     DecisionStep: _decision,
     CommentStep: _comment,
+    ReviewAnswerStep: _review_answer,
+    ReviewerStep: _reviewer,
+    RememberStep: _remember,
+    UserStep: _user,
     PullRequestStep: _pull_request,
     ProviderCheckStep: _checked,
     ProjectCheckStep: _checked,

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.background.timings import Timings
 from control_plane.collector.listener import Listener
+from control_plane.collector.stream_entries import with_work
 from control_plane.collector.stream_leases import Streams
 from control_plane.core import Core
 from control_plane.db.drones import Drone
@@ -19,7 +20,7 @@ from control_plane.db.runs import Run
 from control_plane.drones.inbox import acted_on, forget, notify_drone, pending
 from control_plane.drones.load import Load, status_of
 from control_plane.drones.reports import InvalidReport, RefusalLog, open_report, sender_of
-from shared.control import Confirm, Resend
+from shared.control import Confirm, Rename, Resend
 from shared.errors import FleetFault, Precondition
 from shared.events import Beat, RunBeat
 from shared.states import RunStatus
@@ -27,6 +28,8 @@ from shared.states import RunStatus
 _STALE = 3.0
 """Seconds after which a beat that could not be written no longer counts as a sign of life."""
 
+_RUNS_AT_ONCE = 5000
+"""Runs that one query reads: databases limit the parameters of a statement, and a beat may name 1,000 runs."""
 _NOT_THE_BEAT = (FleetFault, Precondition)
 """The database is unavailable, or a key is missing here: no beat is at fault."""
 
@@ -37,7 +40,8 @@ class _Written:
 
     forget: dict[str, list[str]] = field(default_factory=dict)
     wake: bool = False
-    revoke: list[Dispatch] = field(default_factory=list)
+    revoke: list[tuple[str, str, int]] = field(default_factory=list)
+    """Drone, run and generation."""
 
 
 class Beats:
@@ -80,7 +84,7 @@ class Beats:
         for gone in written.revoke:
             # Their keys were revoked when the runs were given up. But if the broker was emptied since, a drone that was
             # frozen all the time finds no revoked key.
-            self._core.broker.revoke_run(gone.drone_id, gone.id, gone.generation)
+            self._core.broker.revoke_run(*gone)
         for drone_id, message_ids in written.forget.items():
             forget(self._core, drone_id, message_ids)
         if written.wake:
@@ -100,17 +104,20 @@ class Beats:
 
     def _write(self, db: Session, beats: Mapping[str, Beat]) -> _Written:
         written = _Written()
-        for drone_id, beat in beats.items():
-            drone = db.get(Drone, drone_id)
-            if drone is None or drone.removed_at is not None:
-                continue
-            if self._note_alive(drone, beat):
-                written.wake = True
+        drones = {each.id: each for each in db.scalars(select(Drone).where(Drone.id.in_(beats)))}
+        kept = _known_runs(db, beats)
+        present = [(drone, beats[drone.id]) for drone in drones.values() if drone.removed_at is None]
+        for drone, beat in present:
+            written.wake = self._tell_name(db, drone, beat) or written.wake
             for run in beat.runs:
                 written.wake = self._note_run(db, drone, run) or written.wake
-                written.revoke += _given_up(db, run)
+                written.revoke += _given_up(db, drone.id, run)
             if ids := acted_on(db, self._core, drone.id, beat.done):
                 written.forget[drone.id] = ids
+        # Last, and after all queries: each of those would first send the changes so far, one drone at a time.
+        for drone, beat in present:
+            written.wake = self._note_alive(drone, beat) or written.wake
+        del kept
         return written
 
     def _note_alive(self, drone: Drone, beat: Beat) -> bool:
@@ -125,6 +132,17 @@ class Beats:
         drone.concurrency = beat.concurrency
         drone.beat = beat.model_dump(mode="json")
         return status_of(drone, nothing, now) is not before
+
+    def _tell_name(self, db: Session, drone: Drone, beat: Beat) -> bool:
+        """Tell a drone that was renamed; true if a message for it was written.
+
+        One that is leaving may know already: its next boot will show. One of an earlier version does not follow.
+        """
+        follows = bool(beat.name) and not (beat.leaving or beat.stopping)
+        if not follows or beat.name == drone.name or pending(db, drone.id, None, "rename"):
+            return False
+        notify_drone(db, self._core, drone.id, Rename(name=drone.name))
+        return True
 
     def _note_run(self, db: Session, drone: Drone, beat: RunBeat) -> bool:
         """Write the run's activity; true if a message for the drone was written."""
@@ -160,8 +178,22 @@ class Beats:
         if now - since < self._timings.tail_after or pending(db, drone.id, beat.run_id, "resend"):
             return False
         self._behind[beat.run_id] = (stored, now)
+        if with_work(self._core.broker, [drone.id]):
+            # They are there, and this side is late: copies would only delay it further.
+            return False
         notify_drone(db, self._core, drone.id, Resend(run_id=beat.run_id, from_seq=stored + 1), beat.run_id)
         return True
+
+
+def _known_runs(db: Session, beats: Mapping[str, Beat]) -> list[Dispatch | Run]:
+    """The rows of all runs that the beats name. While the result is kept, `db.get` finds them without a query."""
+    named = [run.run_id for beat in beats.values() for run in beat.runs]
+    found: list[Dispatch | Run] = []
+    for start in range(0, len(named), _RUNS_AT_ONCE):
+        part = named[start : start + _RUNS_AT_ONCE]
+        found += db.scalars(select(Dispatch).where(Dispatch.id.in_(part)))
+        found += db.scalars(select(Run).where(Run.id.in_(part)))
+    return found
 
 
 def _note_doing(run: Run, beat: RunBeat, now: datetime) -> None:
@@ -176,10 +208,13 @@ def _note_doing(run: Run, beat: RunBeat, now: datetime) -> None:
     run.progress_at = now - timedelta(seconds=beat.quiet_seconds)
 
 
-def _given_up(db: Session, beat: RunBeat) -> list[Dispatch]:
-    """The dispatch of a run that is still running although it was given up."""
-    run = db.get(Run, beat.run_id)
-    if beat.ended or run is None or run.status != RunStatus.LOST:
+def _given_up(db: Session, drone_id: str, beat: RunBeat) -> list[tuple[str, str, int]]:
+    """The run, if it is still running although it was given up, or although the database does not know it.
+
+    Each dispatch is stored before its message is sent: an unknown run began after the backup from which the database
+    was restored. Its order is dispatched again, so it must not continue.
+    """
+    known, run = db.get(Dispatch, beat.run_id), db.get(Run, beat.run_id)
+    if beat.ended or (known is not None and (run is None or run.status != RunStatus.LOST)):
         return []
-    dispatch = db.get(Dispatch, beat.run_id)
-    return [dispatch] if dispatch is not None else []
+    return [(drone_id, beat.run_id, known.generation if known is not None else beat.generation)]

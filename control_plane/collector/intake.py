@@ -51,6 +51,10 @@ class Intake:
         self._timings = timings
         self._now = core.clock.now()
         self._orders: dict[str, Order] = {}
+        self._dispatches: dict[str, Dispatch] = {}
+        self._runs: dict[str, Run] = {}
+        """All three hold their rows until the commit: the session forgets a row that nothing refers to, and before each
+        new reading it would write the previous event alone."""
 
     def store(self, entries: Iterable[StreamEntry]) -> None:
         """Store all entries, in order, and request the events missing between them."""
@@ -104,7 +108,9 @@ class Intake:
 
     def _event(self, entry_id: str, event: Event) -> None:
         """Store the event if it is the run's next; hold it back if earlier ones are missing."""
-        dispatch = self._dispatch_of(event)
+        dispatch = self._dispatch_of(event.run_id)
+        if (dispatch.order_id, dispatch.generation) != (event.order_id, event.generation):
+            raise InvalidReport(f"run {event.run_id} belongs to another order or generation")
         stored = self._stored(event.run_id)
         if event.seq > stored + 1:
             self.gaps.hold(entry_id, event)
@@ -123,7 +129,7 @@ class Intake:
 
     def _store(self, dispatch: Dispatch, event: Event) -> None:
         order = self._order(dispatch.order_id)
-        run = self.db.get(Run, dispatch.id) or self._begin_run(dispatch, order)
+        run = self._run(dispatch.id) or self._begin_run(dispatch, order)
         late = order.run_id != run.id or run.status != RunStatus.RUNNING
         run.late = run.late or late
         run.last_seq = event.seq
@@ -144,7 +150,8 @@ class Intake:
         )
         self.outcome.stepped.add(order.id)
         scene = effects.Scene(self.db, self.core, self.drone, dispatch, order, run, event, late)
-        effects.apply(scene)
+        with logs.bound(order=order.id, run=run.id, drone=self.drone.id):
+            effects.apply(scene)
         if scene.order_changed:
             self.outcome.changed.add(order.id)
         if scene.also_changed is not None:
@@ -171,11 +178,13 @@ class Intake:
             input_tokens=0,
             thinking_tokens=0,
             output_tokens=0,
+            cached_tokens=0,
             cost_usd=0.0,
             duration_ms=0,
         )
         self.db.add(run)
         self.db.flush()
+        self._runs[run.id] = run
         if run.status == RunStatus.LOST:
             run_began_late(self.db, run)
         return run
@@ -236,13 +245,13 @@ class Intake:
             self.outcome.drone_notified = True
 
     def _close_gap(self, run_id: str, stored: int) -> None:
-        dispatch = self.db.get_one(Dispatch, run_id)
+        dispatch = self._dispatch_of(run_id)
         first = self.gaps.first(run_id)
         missing = first.seq - stored - 1
         minutes = round(self._timings.gap_after / 60)
         body = GapStep(missing=missing, why=f"the drone did not deliver them within {minutes} minutes")
         self._store(dispatch, first.model_copy(update={"seq": stored + 1, "at": self._now, "body": body}))
-        self.db.get_one(Run, run_id).last_seq = first.seq - 1
+        self._runs[run_id].last_seq = first.seq - 1
         self._release(dispatch)
 
     # --- reading ---------------------------------------------------------------------
@@ -271,11 +280,13 @@ class Intake:
     def _keys(self) -> dict[str, bytes]:
         return self.core.vault.box_keys(self.db).private_keys()
 
-    def _dispatch_of(self, event: Event) -> Dispatch:
-        dispatch = self.db.get_one(Dispatch, event.run_id)
-        if (dispatch.order_id, dispatch.generation) != (event.order_id, event.generation):
-            raise InvalidReport(f"run {event.run_id} belongs to another order or generation")
-        return dispatch
+    def _dispatch_of(self, run_id: str) -> Dispatch:
+        """The run's dispatch, as it is once its order is locked."""
+        if run_id not in self._dispatches:
+            order_id = self.db.get_one(Dispatch, run_id).order_id
+            self._order(order_id)
+            self._dispatches[run_id] = self.db.get_one(Dispatch, run_id, populate_existing=True)
+        return self._dispatches[run_id]
 
     def _order(self, order_id: str) -> Order:
         """The order, locked until the commit: a concurrent cancel waits, and then sees what this transaction wrote."""
@@ -285,8 +296,18 @@ class Intake:
         return self._orders[order_id]
 
     def _stored(self, run_id: str) -> int:
-        run = self.db.get(Run, run_id)
+        run = self._run(run_id)
         return run.last_seq if run is not None else 0
+
+    def _run(self, run_id: str) -> Run | None:
+        """The run, as it is once its order is locked; None before its first event."""
+        if run_id not in self._runs:
+            self._dispatch_of(run_id)
+            found = self.db.get(Run, run_id)
+            if found is None:
+                return None
+            self._runs[run_id] = found
+        return self._runs[run_id]
 
 
 def _bounded(fields: dict[str, str]) -> dict[str, str]:

@@ -61,6 +61,10 @@ class Reader:
         """Store one batch; true if there may be more. Raises StreamLeaseLost, Unreachable."""
         if self._core.clock.monotonic() < self._paused_until:
             return False
+        with logs.bound(drone=self._drone_id):
+            return self._taken()
+
+    def _taken(self) -> bool:
         try:
             entries = self._entries.read(self._batch)
             if not entries and not self._gaps:

@@ -24,7 +24,7 @@ from shared.names import new_id
 from shared.outcome import ExitStatus
 from shared.states import OrderStatus
 
-EntryKind = Literal["turn", "compaction", "leaf", "label", "model_change", "mode_change", "name"]
+EntryKind = Literal["turn", "compaction", "leaf", "label", "model_change", "mode_change", "name", "branch_summary"]
 
 
 def locked(db: Session, session_id: str) -> Chat:

@@ -6,10 +6,9 @@ from control_plane.core import Core
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession
 from shared.names import new_id
-from shared.work_order import Mode
 
 
-def new_session(core: Core, project: Project, mode: Mode, user_id: str | None) -> ChatSession:
+def new_session(core: Core, project: Project, mode: str, user_id: str | None) -> ChatSession:
     """A session of this user, not yet added. It has no name: a model or a person gives it one later."""
     return ChatSession(
         id=new_id(),
@@ -18,7 +17,9 @@ def new_session(core: Core, project: Project, mode: Mode, user_id: str | None) -
         name="",
         mode=mode,
         approve=None,
+        thinking=None,
         allow=[],
+        limits={},
         leaf_id=None,
         compact=None,
         forked_from_id=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from control_plane.core.vault import Vault
     from control_plane.db.engine import Database
     from control_plane.db.orders import Order
+    from control_plane.db.waits import Wait
 
 Role = Literal["admin", "operator", "viewer"]
+RANKS: Mapping[Role, int] = {"viewer": 0, "operator": 1, "admin": 2}
+"""A role has all rights of those with a lower rank."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,10 @@ class EndedRun:
     """A run that ended without a report from its drone."""
 
     run_id: str
-    drone_id: str
-    host: str
-    how: Literal["failed", "revoked"]
+    worker: str
+    """Celery's name of its drone's worker."""
+    how: Literal["failed", "retried", "revoked"]
+    """`retried`: the order continues in another run."""
     why: str
 
 
@@ -52,7 +56,7 @@ class EndedRun:
 class Subscribers:
     """What happens after an event in the order lifecycle; `control_plane.assemble` lists all of it.
 
-    The callables of the first two fields run inside the transaction of the event: their writes are committed with it,
+    The callables of the first three fields run inside the transaction of the event: their writes are committed with it,
     and an exception rolls it back.
     """
 
@@ -60,6 +64,8 @@ class Subscribers:
     """The order just reached its final status."""
     order_waits_for_person: Sequence[Callable[[Session, Core, Order, str], None]]
     """The order just became `awaiting_approval`; the text is the name of the waiting tool."""
+    wait_opened: Sequence[Callable[[Session, Core, Order, Wait], None]]
+    """A run asked a person something; also if its order waited for another answer before."""
     runs_ended: Sequence[Callable[[Core, Sequence[EndedRun]], None]]
     """After the commit. A subscriber handles its own failures: nothing can be rolled back any more."""
 
@@ -81,6 +87,8 @@ class Caller:
     """The person; None for a token that belongs to no user."""
     login_session_id: str | None = None
     """The browser session that the call came through, if any."""
+    answer_link_id: str | None = None
+    """The one-use answer link that the call came through, if any."""
 
 
 @dataclass(frozen=True)

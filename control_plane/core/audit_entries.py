@@ -72,4 +72,6 @@ def _actor(caller: Caller) -> dict[str, Any]:
         return {"actor_kind": "session", "actor": name, "actor_id": caller.token_id or caller.user_id or ""}
     if caller.token_id is not None:
         return {"actor_kind": "token", "actor": caller.user, "actor_id": caller.token_id}
+    if caller.answer_link_id is not None:
+        return {"actor_kind": "answer link", "actor": caller.user, "actor_id": caller.answer_link_id}
     return {"actor_kind": "control plane", "actor": caller.user}

@@ -17,6 +17,7 @@ from pathlib import Path
 from nacl.secret import SecretBox
 from nacl.utils import random
 
+from control_plane.core.durable import sync_directory
 from control_plane.core.settings import FleetSettings
 from shared.errors import Conflict, Precondition
 
@@ -60,14 +61,14 @@ class MasterKeyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._errors():
+        with _errors(self.path):
             if not path.exists():
-                _create(path)
-        self._keys = self._read()
+                _create(path, (new_master_key(),))
+        self._keys = read_key_file(self.path)
 
     def __call__(self) -> tuple[bytes, ...]:
         with contextlib.suppress(Precondition):
-            self._keys = self._read()
+            self._keys = read_key_file(self.path)
         return self._keys
 
     def replace(self, keys: Sequence[bytes]) -> None:
@@ -76,25 +77,26 @@ class MasterKeyFile:
         Raises Precondition if the file cannot be written.
         """
         target = self.path.resolve()
-        with self._errors():
+        with _errors(self.path):
             # A process that was killed here leaves keys behind.
             for left in target.parent.glob(f".{target.name}-*"):
                 left.unlink(missing_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}-", delete=False) as draft:
-                draft.write("".join(f"{base64.b64encode(key).decode()}\n" for key in keys))
+                draft.write(key_file_text(keys))
                 draft.flush()
                 os.fchown(draft.fileno(), -1, target.stat().st_gid)
                 os.fchmod(draft.fileno(), stat.S_IMODE(target.stat().st_mode))
                 os.fsync(draft.fileno())
             Path(draft.name).replace(target)
-            _sync_directory(target.parent)
+            # What is sealed under a new key must not outlive the file that contains it.
+            sync_directory(target.parent)
         self._keys = tuple(keys)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Only one process at a time changes the file. Raises Conflict while another one does, Precondition if the
         file belongs to another user, whose processes could not read what this one writes."""
-        with self._errors():
+        with _errors(self.path):
             owner = self.path.stat().st_uid
             directory = os.open(self.path.resolve().parent, os.O_RDONLY)
         try:
@@ -115,41 +117,44 @@ class MasterKeyFile:
         finally:
             os.close(directory)
 
-    def _read(self) -> tuple[bytes, ...]:
-        with self._errors():
-            text = self.path.read_text()
-        return _decoded(text.split("\n"), str(self.path))
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, UnicodeDecodeError) as error:
-            why = (error.strerror if isinstance(error, OSError) else "") or str(error)
-            raise Precondition(
-                f"the master key file {self.path} cannot be used", code="E-MASTER-KEY", why=why
-            ) from error
+def read_key_file(path: Path) -> tuple[bytes, ...]:
+    """The keys in a file. Raises Precondition if it is missing or has none."""
+    with _errors(path):
+        text = path.read_text()
+    return _decoded(text.split("\n"), str(path))
 
 
-def _create(path: Path) -> None:
+def create_key_file(path: Path, keys: Sequence[bytes]) -> None:
+    """Write a new file with these keys (0600); one that exists stays. Raises Precondition if it cannot be written."""
+    with _errors(path):
+        _create(path, keys)
+
+
+def key_file_text(keys: Sequence[bytes]) -> str:
+    """The content of a file with these keys."""
+    return "".join(f"{base64.b64encode(key).decode()}\n" for key in keys)
+
+
+def _create(path: Path, keys: Sequence[bytes]) -> None:
     # Written completely to a draft, then linked: another process that starts now sees no file or the whole file. If two
     # processes create it, the second one's link fails and it reads the file of the first one.
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-") as draft:
-        draft.write(base64.b64encode(new_master_key()).decode() + "\n")
+        draft.write(key_file_text(keys))
         draft.flush()
         os.fsync(draft.fileno())
         with contextlib.suppress(FileExistsError):
             os.link(draft.name, path)
 
 
-def _sync_directory(path: Path) -> None:
-    """Make a rename durable: what is sealed under a new key must not outlive the file that contains it."""
-    directory = os.open(path, os.O_RDONLY)
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
     try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        yield
+    except (OSError, UnicodeDecodeError) as error:
+        why = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        raise Precondition(f"the master key file {path} cannot be used", code="E-MASTER-KEY", why=why) from error
 
 
 def _decoded(texts: Sequence[str], where: str) -> tuple[bytes, ...]:

@@ -22,6 +22,8 @@ class RequestOrigin:
     """The drone whose report is being processed."""
     only_counted: Callable[[AuditEntry], bool] = lambda _: False
     """Counts a refusal, and says whether its sender had so many that it gets no record of its own."""
+    traceparent: str = ""
+    """The span of another system that the request belongs to: a `shared.trace_context.TraceParent`; empty: none."""
     refused_with: str = ""
     """The error's code, once the request was refused."""
     refusal_recorded: bool = False

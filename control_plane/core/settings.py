@@ -11,9 +11,24 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from control_plane.core.mail_server import is_sender, read_mail_url
+from control_plane.core.trace_receiver import receiver_headers, traces_url
 from shared.errors import Invalid
 
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()/-]*)?")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+
+
+KEPT = (
+    "keep_steps_days",
+    "keep_logs_days",
+    "keep_work_days",
+    "keep_services_days",
+    "keep_readings_days",
+    "keep_raw_events_days",
+    "blob_limit_mb",
+)
+"""The settings of the retention."""
 
 
 class FleetSettings(BaseSettings):
@@ -30,7 +45,18 @@ class FleetSettings(BaseSettings):
     master_key: str | None = Field(None, repr=False)
     """The same key as a value; takes precedence over the file."""
     blob_dir: Path
-    """Patches, bundles and logs."""
+    """Patches, bundles and logs; with `blob_store`, temporary files of these."""
+    blob_store: str | None = None
+    """`s3://BUCKET` or `s3://BUCKET/PREFIX`, for patches, bundles and logs; None: `blob_dir`."""
+    s3_endpoint: str | None = None
+    """The URL of the S3-compatible server; None: that of AWS."""
+    s3_region: str | None = None
+    """None: `AWS_REGION`, or what the AWS configuration of this machine says."""
+    s3_access_key_id: str | None = None
+    """None: the usual variables and files of AWS, or the role of the machine."""
+    s3_secret_access_key: str | None = Field(None, repr=False, validate_default=True)
+    s3_path_style: bool = False
+    """Whether the bucket is in the path of a URL, and not in its host name."""
     host: str = "127.0.0.1"
     port: int = Field(8420, ge=0, le=65535)
     public_url: str | None = None
@@ -59,8 +85,39 @@ class FleetSettings(BaseSettings):
     webhook_private: bool = False
     """Whether webhooks may be sent to addresses inside the network: loopback, private, link-local."""
 
+    smtp_url: str | None = Field(None, repr=False)
+    """The mail server, `smtp://USER:PASSWORD@HOST:587`; None: no e-mail is sent. See `core.mail_server`."""
+    mail_from: str = "dronefleet@localhost"
+    """The sender of e-mail: an address, or `Name <address>`."""
+
     audit_days: int = Field(365, ge=1)
     """How long records of the audit log are kept."""
+
+    metrics_token: str | None = Field(None, repr=False, min_length=16)
+    """What Prometheus sends as a bearer token to read `/metrics`; None: there are no metrics."""
+
+    otlp_endpoint: str | None = None
+    """The receiver of traces, `http://HOST:4318`; None: no traces are sent. See `core.trace_receiver`."""
+    otlp_headers: str = Field("", repr=False)
+    """`name=value,name=value`, sent to the receiver with every request."""
+
+    keep_steps_days: int | None = 365
+    """How long the steps of an order are kept after its session was last used; None, as in the next ones: for ever."""
+    keep_logs_days: int | None = 90
+    """How long the outputs of an order's calls are kept after it ended."""
+    keep_work_days: int | None = 180
+    """How long patches and bundles are kept after their session was last used."""
+    keep_services_days: int | None = 30
+    """How long orders of the control plane itself are kept that cost nothing: checks, pushes, pull requests."""
+    keep_readings_days: int | None = 7
+    """How long readings of code hosts are kept."""
+    keep_raw_events_days: int | None = 30
+    """How long reports of drones are kept that could not be processed."""
+    blob_limit_mb: int | None = None
+    """What patches, bundles and logs may hold in all, in MiB; above it, the oldest are removed early."""
+
+    session_titles: bool = True
+    """Whether a model writes a title for each session without a name, which costs one small model call."""
 
     allowed_hosts: str = ""
     """Further names, separated by commas, under which browsers and programs reach the HTTP interface."""
@@ -75,6 +132,52 @@ class FleetSettings(BaseSettings):
     """None: a public client, protected by PKCE alone."""
     oidc_organization: str = "default"
     """The organization of the sessions; its users were added with `fleet user add`."""
+
+    @field_validator(*KEPT, mode="before")
+    @classmethod
+    def _is_kept_for_a_time(cls, given: object) -> object:
+        """A number from 1 on, or `unlimited`, also if it is empty. 0 would remove all that there is."""
+        if given in {None, "", "unlimited"}:
+            return None
+        if isinstance(given, bool) or not str(given).strip().isdigit() or int(str(given)) < 1:
+            raise ValueError("expected a whole number from 1 on, or unlimited; 0 would remove everything")
+        return given
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _is_a_receiver(cls, endpoint: str | None) -> str | None:
+        if endpoint:
+            traces_url(endpoint)
+        return endpoint or None
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def _are_headers(cls, headers: str, info: ValidationInfo) -> str:
+        # Without a valid endpoint there is a complaint about that already.
+        if receiver_headers(headers) and info.data.get("otlp_endpoint", "") is None:
+            raise ValueError("it requires FLEET_OTLP_ENDPOINT")
+        return headers
+
+    @field_validator("blob_store")
+    @classmethod
+    def _is_a_bucket(cls, store: str | None) -> str | None:
+        if store and not _BUCKET.fullmatch(store):
+            raise ValueError("expected s3://BUCKET or s3://BUCKET/PREFIX")
+        return store or None
+
+    @field_validator("s3_endpoint")
+    @classmethod
+    def _is_an_address(cls, endpoint: str | None) -> str | None:
+        if endpoint and not (urlsplit(endpoint).scheme in {"http", "https"} and urlsplit(endpoint).hostname):
+            raise ValueError("expected http://HOST:PORT or https://HOST")
+        return endpoint or None
+
+    @field_validator("s3_secret_access_key")
+    @classmethod
+    def _belongs_to_an_access_key(cls, secret: str | None, info: ValidationInfo) -> str | None:
+        if bool(secret) != bool(info.data.get("s3_access_key_id")):
+            raise ValueError("an access key id and its secret require each other")
+        return secret or None
 
     @field_validator("flower_upstream")
     @classmethod
@@ -91,6 +194,20 @@ class FleetSettings(BaseSettings):
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
             raise ValueError("it must begin with https://, except on loopback")
         return issuer
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _is_a_mail_server(cls, url: str | None) -> str | None:
+        if url:
+            read_mail_url(url)
+        return url or None
+
+    @field_validator("mail_from")
+    @classmethod
+    def _is_a_sender(cls, sender: str) -> str:
+        if not is_sender(sender):
+            raise ValueError("expected one address, as name@example.org or Name <name@example.org>")
+        return sender
 
     @field_validator("allowed_hosts")
     @classmethod

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from control_plane.db.base import Id, Owned, Row
+from control_plane.db.base import Id, Owned, Row, unique_while_alive
 
 
 class ApiToken(Owned, Row):
@@ -88,6 +88,23 @@ class JoinToken(Owned, Row):
     """As on an API token; it is revoked together with that one."""
     user_id: Mapped[str | None] = mapped_column(Id)
     """The user who owns it and the drones that join with it; None: no person. No foreign key, as on an API token."""
+    pool_id: Mapped[str | None] = mapped_column(Id)
+    """The pool whose token it is or was; None: it is for drones that stay."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
+
+
+class Pool(Owned, Row):
+    """Ephemeral drones that join with one token. Their labels and their owner are those of the token."""
+
+    __tablename__ = "pools"
+    __table_args__ = (unique_while_alive("uq_pools_name_alive", "name"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64))
+    max_drones: Mapped[int]
+    """How many of its drones may be there at the same time."""
+    token_id: Mapped[str] = mapped_column(Id)
+    """The join token that is valid now; earlier ones are revoked."""
+    created_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.db.audit import HASH_LENGTH, AuditHead, AuditRecord
 
-ActorKind = Literal["token", "session", "drone", "control plane", "unknown"]
+ActorKind = Literal["token", "session", "answer link", "drone", "control plane", "unknown"]
 Outcome = Literal["began", "changed", "refused", "failed"]
 GENESIS = "0" * HASH_LENGTH
 """The previous hash of the first record."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Owned, Row, Seq, unique_while_alive
 from control_plane.db.types import ForeignText
+
+_UNDONE = text("done_at IS NULL")
 
 
 class Drone(Owned, Row):
@@ -52,6 +54,8 @@ class Drone(Owned, Row):
     """Since when it may not write to Redis, because its keys hold more memory than its quota; None: it may."""
     join_token_id: Mapped[str | None] = mapped_column(Id)
     """The join token with which it registered last; None: it registered with an earlier version."""
+    pool_id: Mapped[str | None] = mapped_column(Id, index=True)
+    """The pool with whose token it registered: it is ephemeral. None: it stays."""
     user_id: Mapped[str | None] = mapped_column(Id)
     """The user who owns it, also once they were removed; None: no person."""
     registered_at: Mapped[datetime]
@@ -70,6 +74,8 @@ class InboxMessage(Owned, Row):
     """A control message for a drone, until a beat confirms that it was acted on."""
 
     __tablename__ = "inbox"
+    # Asked for twice a second, among the messages of the last week.
+    __table_args__ = (Index("ix_inbox_undone", "drone_id", sqlite_where=_UNDONE, postgresql_where=_UNDONE),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)
     run_id: Mapped[str | None] = mapped_column(Id)

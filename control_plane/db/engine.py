@@ -27,26 +27,49 @@ T = TypeVar("T")
 BUSY_SECONDS = 30.0
 """How long a SQLite writer waits for another."""
 CONNECT_SECONDS = 5
+IDLE_SECONDS = 30.0
+"""PostgreSQL ends a transaction whose process says nothing for so long: once cut off, it must not keep locks."""
+SILENT = {
+    "tcp_keepalives_idle": 10,
+    "tcp_keepalives_interval": 5,
+    "tcp_keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+"""Seconds, seconds, a number, milliseconds: each side gives up a connection whose other side is silent for 25 s."""
 ATTEMPTS = 5
 """Attempts for a piece of work whose transaction was chosen as a deadlock victim."""
 _BEGIN = "fleet_begin"
+_WRITES = "fleet_writes"
 
 
 class Database:
     """Connections to one database. Safe to share between threads; recreated after a fork."""
 
-    def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS, idle_seconds: float = IDLE_SECONDS) -> None:
         self.url = _understood(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.engine = _sqlite_engine(self.url, busy_seconds) if self.is_sqlite else _postgres_engine(self.url)
+        if self.is_sqlite:
+            self.engine = _sqlite_engine(self.url, busy_seconds)
+        else:
+            self.engine = _postgres_engine(self.url, idle_seconds)
         writing = self.engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         self._reads = sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
-        self._writes = sessionmaker(writing, expire_on_commit=False)
+        self._writes = sessionmaker(writing, expire_on_commit=False, info={_WRITES: True})
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One consistent view (on SQLite; on PostgreSQL, per statement), rolled back at the end: nothing is written."""
         with self._translated_errors(), self._reads() as session:
+            yield session
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        """Like `read`, with one consistent view on PostgreSQL too, and for as long as its reader needs."""
+        with self.read() as session:
+            if not self.is_sqlite:
+                # Before the first statement.
+                session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+                session.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
             yield session
 
     @contextmanager
@@ -116,11 +139,22 @@ class Database:
             raise known from error
 
 
+def pause(db: Session) -> None:
+    """End the transaction of a reading session, which then holds no connection until its next statement.
+
+    For the time in which something slow is asked. A writing session is left alone.
+    """
+    if not db.info.get(_WRITES):
+        # Not rolled back, which would forget what was read; there is nothing to write.
+        db.commit()
+
+
 def _understood(text_: str) -> URL:
     try:
         url = make_url(text_)
-    except ArgumentError:
-        # The text may contain a password in a place where no parser finds it, so it is not shown.
+    except (ArgumentError, ValueError):
+        # A ValueError is about the port, as in libpq's form `host:5432,host:5432`. The text may contain a password in a
+        # place where no parser finds it, so it is not shown.
         raise Invalid("invalid database URL", code="E-DB-URL", next=_EXAMPLES) from None
     if url.get_backend_name() in {"postgresql", "postgres"}:
         return url.set(drivername="postgresql+psycopg")
@@ -131,11 +165,14 @@ def _understood(text_: str) -> URL:
     return url.set(drivername="sqlite")
 
 
-_EXAMPLES = "FLEET_DATABASE_URL=sqlite:////path/fleet.db, or postgresql://user:password@host/name"
+_EXAMPLES = (
+    "FLEET_DATABASE_URL=sqlite:////path/fleet.db, postgresql://user:password@host/name, or "
+    "postgresql://user:password@/name?host=one:5432&host=two:5432&target_session_attrs=read-write"
+)
 
 
-def _postgres_engine(url: URL) -> Engine:
-    return create_engine(
+def _postgres_engine(url: URL, idle_seconds: float) -> Engine:
+    engine = create_engine(
         url,
         isolation_level="READ COMMITTED",
         # A restarted server leaves dead connections behind; checking first costs less than a failed request.
@@ -143,8 +180,22 @@ def _postgres_engine(url: URL) -> Engine:
         pool_size=10,
         max_overflow=20,
         hide_parameters=True,
-        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "dronefleet"},
+        connect_args={
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": "dronefleet",
+            **{name.removeprefix("tcp_") if "keepalives" in name else name: value for name, value in SILENT.items()},
+        },
     )
+    values = {"idle_in_transaction_session_timeout": round(idle_seconds * 1000), **SILENT}
+    settings = "; ".join(f"SET {name} = {value}" for name, value in values.items())
+
+    def prepare(connection: Any, _record: object) -> None:
+        # Not as options of the connection: poolers refuse these.
+        connection.execute(settings)
+        connection.commit()
+
+    event.listen(engine, "connect", prepare)
+    return engine
 
 
 def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:

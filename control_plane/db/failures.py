@@ -71,8 +71,20 @@ def _translated_sqlite(error: DBAPIError, shown_url: str) -> FleetError | None:
 def _translated_postgres(error: DBAPIError, shown_url: str) -> FleetError | None:
     if isinstance(error.orig, psycopg.errors.DiskFull):
         return _full(error, shown_url)
+    if isinstance(error.orig, psycopg.errors.ReadOnlySqlTransaction):
+        return Unreachable(
+            f"the database {shown_url} is a standby, which accepts no writes",
+            code="E-DB-STANDBY",
+            why=_first_line(error),
+            next="add target_session_attrs=read-write to FLEET_DATABASE_URL, or promote the standby",
+        )
     # psycopg raises the bare OperationalError if there is no connection, and sets no SQLSTATE.
-    gone = (psycopg.errors.ConnectionException, psycopg.errors.AdminShutdown, psycopg.errors.CannotConnectNow)
+    gone = (
+        psycopg.errors.ConnectionException,
+        psycopg.errors.AdminShutdown,
+        psycopg.errors.CannotConnectNow,
+        psycopg.errors.IdleInTransactionSessionTimeout,
+    )
     cause = error.orig
     bare = isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) and cause.sqlstate is None
     if bare or error.connection_invalidated or isinstance(cause, gone):

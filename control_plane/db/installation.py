@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import BigInteger, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -23,10 +24,16 @@ class Organization(Row):
     """The number of its newest task; taken under the lock of this row."""
     project_id: Mapped[str | None] = mapped_column(Id)
     """The project of tasks that name none."""
+    reviewer_id: Mapped[str | None] = mapped_column(Id)
+    """The provider whose model reviews the changes of its orders; None: they are not reviewed."""
     concurrency: Mapped[int] = mapped_column(default=4)
     """Tasks in progress at once; 0: no limit."""
     max_hand_offs: Mapped[int] = mapped_column(default=20)
     """Hand-offs in a row from agent to agent, until a task returns to the user; 0: no limit."""
+    limits: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    """Limits of the runs in all its projects, where nothing closer to the run sets them (`shared.limits`)."""
+    thinking: Mapped[str | None] = mapped_column(String(8))
+    """The thinking level of its orders; None: see `control_plane.orders.run_settings`."""
     paused_at: Mapped[datetime | None]
     """No task is started while this is set; tasks in progress continue."""
     created_at: Mapped[datetime]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy import JSON, ForeignKey, Index, String, Text, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Owned, Row, Seq
 from control_plane.db.types import Fact, ForeignText, UtcDateTime
 from shared.reason_text import reason_text
-from shared.reasons import CancelAsked, Ended, OrderFacts, Placed, Returned, Waits
+from shared.reasons import CancelAsked, DroneChoice, Ended, OrderFacts, Placed, Returned, Waits
 from shared.states import OrderStatus
 
 _UNENDED = text("ended_at IS NULL")
+_NEEDED = text("follow_up IS NOT NULL")
 
 
 class Order(Owned, Row):
@@ -23,9 +24,12 @@ class Order(Owned, Row):
     __tablename__ = "orders"
     __table_args__ = (
         UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),
-        Index("ix_orders_state", "organization_id", "status"),
+        # The lists of orders, newest first.
+        Index("ix_orders_listed", "organization_id", "number"),
+        Index("ix_orders_state", "organization_id", "status", "number"),
         Index("ix_orders_mirrors", "project_id", "drone_id"),
         # Only unended orders, a few among all orders ever: if most rows share one state, an index over all is useless.
+        Index("ix_orders_follow_up", "organization_id", "ended_at", sqlite_where=_NEEDED, postgresql_where=_NEEDED),
         Index("ix_orders_unended", "status", "drone_id", sqlite_where=_UNENDED, postgresql_where=_UNENDED),
     )
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -39,14 +43,30 @@ class Order(Owned, Row):
     session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
     provider_id: Mapped[str] = mapped_column(Id, ForeignKey("providers.id"))
     model: Mapped[str] = mapped_column(String(255))
+    reviewer_id: Mapped[str | None] = mapped_column(Id)
+    """The provider whose model reads the change before it is delivered; None: it is not reviewed."""
     mode: Mapped[str] = mapped_column(String(16))
+    mode_definition: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """`shared.work_order.ModeDefinition` and `read_only`, when it was submitted; None: a built-in mode."""
+    thinking: Mapped[str | None] = mapped_column(String(8))
+    """`shared.work_order.ThinkingLevel` when it was submitted; None: the model's default."""
     priority: Mapped[int] = mapped_column(default=0)
     approve: Mapped[str] = mapped_column(String(16), default="yolo")
     allow: Mapped[list[str]] = mapped_column(default=list)
+    verify: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
+    """The commands that verify its work; None: those of its project."""
+    profile: Mapped[str | None] = mapped_column(String(64))
+    """The name of the profile that filled what its request did not set."""
+    keep_raw: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether the provider's raw answers are kept."""
     limits: Mapped[dict[str, Any]]
-    """`shared.work_order.Limits`."""
+    """`shared.work_order.Limits`, as they apply to its runs."""
+    limit_sources: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    """`shared.limits.LimitLevel` of each limit that is not the default."""
     on_limit: Mapped[str] = mapped_column(String(8), default="stop", server_default="stop")
     """`shared.budgets.OnLimit`: what happens when its money is used up."""
+    plan_first: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """A person approves its plan before anything is changed."""
     prompt: Mapped[str] = mapped_column(Text)
     purpose: Mapped[str] = mapped_column(String(16), default="work")
     """`shared.work_order.Purpose`: work on the project, or a small service for the control plane."""
@@ -58,6 +78,18 @@ class Order(Owned, Row):
     idempotency_key: Mapped[str | None] = mapped_column(String(255))
     request_hash: Mapped[str | None] = mapped_column(String(64))
 
+    after: Mapped[list[str]] = mapped_column(default=list, server_default="[]")
+    """Orders that must succeed before this one starts. It builds on the work of the first, unless its session has work
+    of its own, and that of the others is merged in.
+    """
+    wanted_commit: Mapped[str | None] = mapped_column(String(64))
+    """The commit to start from; None: the tip of the project's branch, or the work that it builds on."""
+    merge_only: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Its model is asked only about conflicts with the work of `after`, and about checks that fail then."""
+    group_id: Mapped[str | None] = mapped_column(Id, index=True)
+    """The graph, race or batch that it belongs to."""
+    group_key: Mapped[str | None] = mapped_column(String(64))
+    """Its name there."""
     wanted_drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"))
     wanted_labels: Mapped[dict[str, str]]
     drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"), index=True)
@@ -92,9 +124,15 @@ class Order(Owned, Row):
     exit_status: Mapped[str | None] = mapped_column(String(32))
     verification: Mapped[str | None] = mapped_column(String(24))
     """`shared.outcome.Verification`, once the order has ended."""
+    follow_up: Mapped[str | None] = mapped_column(String(16))
+    """`control_plane.orders.follow_up.FollowUp`: what it needs from its user, once it has ended."""
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+    run_again_at: Mapped[datetime | None]
+    """When a person last had it run again after its end."""
+    traceparent: Mapped[str | None] = mapped_column(String(55))
+    """The span that its submission belongs to, as `shared.trace_context.TraceParent` writes it."""
     step_count: Mapped[int] = mapped_column(default=0)
 
     response: Mapped[str | None] = mapped_column(ForeignText)
@@ -108,6 +146,10 @@ class Order(Owned, Row):
     """The run that produced this patch and bundle."""
     patch_sha256: Mapped[str | None] = mapped_column(String(64))
     patch_bytes: Mapped[int] = mapped_column(default=0)
+    files_changed: Mapped[int | None]
+    lines_added: Mapped[int | None]
+    """Of text files; None before its work was delivered, and from an older drone."""
+    lines_removed: Mapped[int | None]
     bundle_sha256: Mapped[str | None] = mapped_column(String(64))
     pull_request: Mapped[dict[str, Any] | None]
     """`declarations.pull_requests.PullRequestDocument`, if one was requested."""
@@ -184,6 +226,12 @@ class SteeringMessage(Owned, Row):
     interrupt: Mapped[bool] = mapped_column(default=False)
     run_id: Mapped[str | None] = mapped_column(Id)
     """The dispatch whose order already contains it; other runs receive it through the drone's inbox."""
+    alone: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """The model answers it before it is given the next message."""
+    take_back_at: Mapped[datetime | None]
+    """When it was to be taken back: no further run receives it."""
+    taken_back: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """It is certain that no run gave it to its model."""
     at: Mapped[datetime]
 
 
@@ -206,3 +254,5 @@ class Dispatch(Owned, Row):
     """The run ended, or the dispatch was revoked."""
     allowance_number: Mapped[int] = mapped_column(default=0, server_default="0")
     """Of the run's last request for money; one that arrives after a later one has no effect."""
+    choice: Mapped[DroneChoice | None] = mapped_column(Fact(DroneChoice))
+    """How its drone was chosen; None: by an earlier version."""

@@ -31,9 +31,13 @@ class Provider(Checkable, Owned, Row):
     api_base: Mapped[str | None] = mapped_column(Text)
     context_window: Mapped[int] = mapped_column(default=0)
     protocol: Mapped[str] = mapped_column(String(8), default="auto")
+    thinking: Mapped[str] = mapped_column(String(8), default="auto", server_default="auto")
+    """The thinking level of orders that set none; auto: the model's default."""
     params: Mapped[dict[str, Any]]
     fallbacks: Mapped[list[str]]
     """Names of providers."""
+    rotation: Mapped[str] = mapped_column(String(12), default="off", server_default="off")
+    """How the provider and its fallbacks take turns."""
     sealed_key: Mapped[str | None] = mapped_column(Text)
     key_variable: Mapped[str | None] = mapped_column(String(128))
     """The variable on the drone; in that case the key itself is never here."""
@@ -60,11 +64,21 @@ class Project(Checkable, Owned, Row):
     setup: Mapped[list[str]]
     verify: Mapped[list[str]]
     provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
+    reviewer_id: Mapped[str | None] = mapped_column(Id)
+    """The provider whose model reviews the changes of its orders; None: the organization's."""
     budget_usd_day: Mapped[float | None]
     """A copy of its daily budget, for processes of the previous version; the row in `budgets` applies."""
     pull_requests: Mapped[str] = mapped_column(String(16), default="never")
     """never, ready (title and body are composed) or open (and opened from a drone's workstation)."""
     trailers: Mapped[list[str]] = mapped_column(default=list)
     """The trailers of its commits and pull requests: Assisted-by, Fleet-Order."""
+    limits: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    """Limits of its runs, where session and agent set none (`shared.limits`)."""
+    thinking: Mapped[str | None] = mapped_column(String(8))
+    """The thinking level of its orders; None: see `control_plane.orders.run_settings`."""
+    run_s: Mapped[float | None]
+    """How long its runs take, in seconds, as a moving average; None: none has ended."""
+    clone_s: Mapped[float | None]
+    """How long drones take to clone its repository, likewise."""
     created_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]

@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint, false
+from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Owned, Row, Seq
 from control_plane.db.types import ForeignText
+
+_UNENDED = text("ended_at IS NULL")
+_UNSUITABLE = text("unsuitable")
+_UNSUITABLE_1 = text("unsuitable IS 1")
+"""As SQLite is asked: it uses an index only for the same expression."""
 
 
 class Run(Owned, Row):
@@ -29,6 +34,8 @@ class Run(Owned, Row):
             "output_tokens",
             "duration_ms",
         ),
+        Index("ix_runs_unsuitable", "ended_at", sqlite_where=_UNSUITABLE_1, postgresql_where=_UNSUITABLE),
+        Index("ix_runs_unended", "drone_id", sqlite_where=_UNENDED, postgresql_where=_UNENDED),
     )
     id: Mapped[str] = mapped_column(Id, ForeignKey("dispatches.id"), primary_key=True)
     order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
@@ -64,6 +71,8 @@ class Run(Owned, Row):
     input_tokens: Mapped[int] = mapped_column(default=0)
     thinking_tokens: Mapped[int] = mapped_column(default=0)
     output_tokens: Mapped[int] = mapped_column(default=0)
+    cached_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
+    """How many of the input tokens the provider read from its cache."""
     cost_usd: Mapped[float | None] = mapped_column(default=0.0)
     """What its calls cost, as far as is known. None: a price was unknown."""
     assumed_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")

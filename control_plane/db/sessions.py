@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import ForeignKey, String, Text, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Owned, Row, Seq
@@ -18,15 +18,26 @@ class ChatSession(Owned, Row):
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"))
     name: Mapped[str] = mapped_column(String(255))
+    """Given by a user; empty: none."""
+    title: Mapped[str] = mapped_column(Text, default="", server_default="")
+    """Written by a model from the first prompt; empty: none. It counts while there is no name."""
     mode: Mapped[str] = mapped_column(String(16))
     approve: Mapped[str | None] = mapped_column(String(16))
     """The approval mode of its orders that set none."""
+    thinking: Mapped[str | None] = mapped_column(String(8))
+    """The thinking level of its orders that set none; None: the provider's."""
+    limits: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    """The limits of its orders that set none (`shared.limits`)."""
     allow: Mapped[list[str]] = mapped_column(default=list)
     """Commands that need no approval in this session."""
+    restack: Mapped[bool] = mapped_column(default=True, server_default=true())
+    """It is brought up to date when a session that it builds on has new work."""
     leaf_id: Mapped[str | None] = mapped_column(Id)
     """The entry that the next turn continues from; None at the root."""
     compact: Mapped[str | None] = mapped_column(Text)
     """A compaction is due before the next turn, with these instructions."""
+    left_leaf_id: Mapped[str | None] = mapped_column(Id)
+    """The last entry of a branch that was left: the next turn begins with its summary."""
     forked_from_id: Mapped[str | None] = mapped_column(Id)
     task_id: Mapped[str | None] = mapped_column(String(32))
     """The task whose workspace this is; its turns are its agents' runs, and people write comments instead."""

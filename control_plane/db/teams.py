@@ -34,10 +34,16 @@ class Agent(Owned, Row):
     provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
     model: Mapped[str | None] = mapped_column(String(255))
     """Overrides the provider's model."""
+    reviewer_id: Mapped[str | None] = mapped_column(Id)
+    """The provider whose model reviews its changes; None: the project's."""
     labels: Mapped[dict[str, str]]
     """What a drone must have to run it."""
     concurrency: Mapped[int] = mapped_column(default=0)
     """Tasks of this agent in progress at once; 0: no separate limit."""
+    limits: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    """Its further limits, besides `max_iterations` and `cost_limit` (`shared.limits`)."""
+    thinking: Mapped[str | None] = mapped_column(String(8))
+    """The thinking level of its runs; None: see `control_plane.orders.run_settings`."""
     description: Mapped[str] = mapped_column(ForeignText, default="")
     """Written by a model from the instructions (S-012), for the roster; empty until then."""
     created_at: Mapped[datetime]

@@ -32,25 +32,29 @@ def apply_migrations(database_url: str, revision: str = "head") -> list[str]:
         if database.is_sqlite and database.url.database:
             Path(database.url.database).parent.mkdir(parents=True, exist_ok=True)
         with database.write() as session:
-            connection = session.connection()
-            if not database.is_sqlite:
-                session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
-            missing = _pending(connection)
-            command.upgrade(_config(connection), revision)
-            return missing
+            return migrate(session.connection(), revision)
     finally:
         database.dispose()
 
 
+def migrate(connection: Connection, revision: str = "head") -> list[str]:
+    """As `apply_migrations`, in the transaction of this connection."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+    missing = _pending(connection)
+    command.upgrade(_config(connection), revision)
+    return missing
+
+
 def newest_revision() -> str:
     """The id of the newest revision that this program knows."""
-    return _history()[-1]
+    return known_revisions()[-1]
 
 
 def current_revision(database: Database) -> str | None:
     """The id of the database's revision; None if the database is empty."""
     with database.read() as session:
-        return _current(session.connection())
+        return revision_of(session.connection())
 
 
 def pending_migrations(database: Database) -> list[str]:
@@ -71,8 +75,8 @@ def require_current(database: Database) -> None:
 
 
 def _pending(connection: Connection) -> list[str]:
-    history = _history()
-    current = _current(connection)
+    history = known_revisions()
+    current = revision_of(connection)
     if current is None:
         return history
     if current not in history:
@@ -84,12 +88,13 @@ def _pending(connection: Connection) -> list[str]:
     return history[history.index(current) + 1 :]
 
 
-def _current(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """The id of the database's revision, in the transaction of this connection; None if the database is empty."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 @cache
-def _history() -> list[str]:
+def known_revisions() -> list[str]:
     """The ids of all revisions that this program knows, oldest first. Alembic executes their files to read them."""
     return [script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()][::-1]
 

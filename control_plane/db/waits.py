@@ -31,7 +31,7 @@ class Wait(Owned, Row):
     subject: Mapped[str] = mapped_column(ForeignText)
     """What the question is about, unique in the run: the id of a call, or `delivery`."""
     kind: Mapped[str] = mapped_column(String(16))
-    """`approval` or `secret`; future kinds use the same rows."""
+    """`shared.events.WaitKind`."""
     text: Mapped[str] = mapped_column(ForeignText)
     choices: Mapped[list[str]]
     """Empty: any text is an answer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,8 +18,11 @@ from control_plane.declarations.operation import (
     Operation,
     Tool,
 )
+from control_plane.declarations.run_settings import LIMITS, LIMITS_FOR_MODELS, THINKING, THINKING_FOR_MODELS
 from control_plane.documents.base import Document, Request
+from control_plane.documents.limits import LimitsGiven
 from control_plane.documents.totals import Totals
+from shared.work_order import ThinkingLevel
 
 NAME = About("agent", "The agent's name, which is also its tag: @NAME.", source="agents:name")
 INSTRUCTIONS = About(
@@ -53,6 +56,13 @@ PROVIDER = About(
     "provider", "Provider of its model.", absent="the project's provider", source="providers:name", none="none"
 )
 MODEL = About("model", "Name of the model.", absent="the provider's model", none="default")
+REVIEWER = About(
+    "reviewer",
+    "Provider, or its model, that reviews changes before they are delivered.",
+    absent="the project's reviewer",
+    source="providers:name",
+    none="none",
+)
 LABELS = About(
     "labels",
     "Label k=v that its drone must have.",
@@ -75,12 +85,15 @@ class AgentRequest(Request):
     cost_limit: Annotated[float | None, COST_LIMIT] = Field(None, ge=0)
     provider: Annotated[str | None, PROVIDER] = None
     model: Annotated[str | None, MODEL] = None
+    reviewer: Annotated[str | None, REVIEWER] = None
     labels: Annotated[dict[str, str], LABELS] = Field(default_factory=dict)
     concurrency: Annotated[int, CONCURRENCY] = Field(0, ge=0, le=1000)
+    limits: Annotated[dict[str, Any], LIMITS, LimitsGiven] = Field(default_factory=dict)
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
 
 
 class AgentEdit(Request):
-    """Only the given fields change; null removes boss, project, provider, model and cost_limit (S-015)."""
+    """Only the given fields change; null removes boss, project, provider, model, reviewer and cost_limit (S-015)."""
 
     instructions: Annotated[str | None, INSTRUCTIONS] = None
     instructions_path: Annotated[str | None, INSTRUCTIONS_PATH] = None
@@ -90,8 +103,11 @@ class AgentEdit(Request):
     cost_limit: Annotated[float | None, COST_LIMIT] = Field(None, ge=0)
     provider: Annotated[str | None, PROVIDER] = None
     model: Annotated[str | None, MODEL] = None
+    reviewer: Annotated[str | None, REVIEWER] = None
     labels: Annotated[dict[str, str] | None, LABELS] = None
     concurrency: Annotated[int | None, CONCURRENCY] = Field(None, ge=0, le=1000)
+    limits: Annotated[dict[str, Any] | None, LIMITS, LimitsGiven] = None
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
 
 
 class AgentFilter(Request):
@@ -113,8 +129,11 @@ class AgentDocument(Document):
     cost_limit: Annotated[float | None, COST_LIMIT]
     provider: Annotated[str | None, PROVIDER]
     model: Annotated[str | None, MODEL]
+    reviewer: Annotated[str | None, REVIEWER]
     labels: Annotated[dict[str, str], LABELS]
     concurrency: Annotated[int, CONCURRENCY]
+    limits: Annotated[dict[str, Any], LIMITS]
+    thinking: Annotated[str | None, THINKING]
     is_removed: bool
     created_at: datetime
     removed_at: datetime | None
@@ -146,8 +165,12 @@ FOR_MODELS = {
     "cost_limit": "Maximum cost of one run in USD; 0 = unlimited.",
     "provider": "Name of the provider of its model; list_providers has them.",
     "model": "Name of the model, as the provider calls it.",
+    "reviewer": "Name of the provider whose model reviews its changes before they are delivered; list_providers has "
+    "them.",
     "labels": 'Labels that the drone of its runs must have, such as {"gpu": "yes"}.',
     "concurrency": "Maximum number of its tasks in progress; 0 = no limit of its own.",
+    "limits": f"{LIMITS_FOR_MODELS} max_iterations and cost_limit have arguments of their own here.",
+    "thinking": THINKING_FOR_MODELS,
 }
 NAMED = {"name": "The agent's name; list_agents has them."}
 
@@ -179,6 +202,7 @@ ADD = Operation(
             "cost_limit": f"{FOR_MODELS['cost_limit']} Default: 3.00. A task's own limit takes precedence.",
             "provider": f"{FOR_MODELS['provider']} Default: the project's provider.",
             "model": f"{FOR_MODELS['model']} Default: the provider's model.",
+            "reviewer": f"{FOR_MODELS['reviewer']} Default: the project's reviewer.",
             "labels": f"{FOR_MODELS['labels']} Default: any drone.",
             "concurrency": f"{FOR_MODELS['concurrency']} Default: 0.",
         },
@@ -275,6 +299,7 @@ EDIT = Operation(
             "cost_limit": f"{FOR_MODELS['cost_limit']} null: the default, 3.00.",
             "provider": f"{FOR_MODELS['provider']} null: the project's provider.",
             "model": f"{FOR_MODELS['model']} null: the provider's model.",
+            "reviewer": f"{FOR_MODELS['reviewer']} null: the project's reviewer.",
         },
     ),
     command=Command(

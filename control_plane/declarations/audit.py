@@ -18,7 +18,7 @@ ACTOR = About("actor", "Only records of this actor: the name or id of a user, to
 ACTION = About("action", "Only records of this operation, such as submit or revoke_api_token.")
 TARGET = About("target", "Only records of this target: the id or the name of what was changed.")
 OUTCOME = About("outcome", "Only records with this outcome: began, changed, refused or failed.")
-DOOR = About("door", "Only records of this door: api, cli, page, mcp, webhook, control plane or drone.")
+DOOR = About("door", "Only records of this door: api, cli, page, answer link, mcp, webhook, control plane or drone.")
 ADDRESS = About("address", "Only records of requests from this network address, as the records show it.")
 CODE = About("code", "Only refusals and failures with this error code.", metavar="CODE")
 EVERYWHERE = About(
@@ -151,8 +151,8 @@ LIST = Operation(
         "List audit records",
         READS,
         "List the changes and refusals in the organization, newest first: who did what to which target, from which "
-        "address, through which door (api, cli, page, mcp, webhook, drone, control plane), and for a refusal its error "
-        "code. For older ones, set before to the lowest seq. Requires the admin role.",
+        "address, through which door (api, cli, page, answer link, mcp, webhook, drone, control plane), and for a "
+        "refusal its error code. For older ones, set before to the lowest seq. Requires the admin role.",
         about={
             "since": "Only records from this time on, ISO 8601 with a zone. Default: all.",
             "until": "Only records before this time, ISO 8601 with a zone. Default: all.",
@@ -160,7 +160,8 @@ LIST = Operation(
             "action": "Only records of this operation. Default: all.",
             "target": "Only records of this target: the id or name of what was changed. Default: all.",
             "outcome": "Only records with this outcome: began, changed, refused or failed. Default: all.",
-            "door": "Only records of this door: api, cli, page, mcp, webhook, control plane or drone. Default: all.",
+            "door": "Only records of this door: api, cli, page, answer link, mcp, webhook, control plane or drone. "
+            "Default: all.",
             "address": "Only records of requests from this network address. Default: all.",
             "code": "Only refusals and failures with this error code. Default: all.",
             "before": "Only records with a lower seq, for the next page. Default: the newest.",

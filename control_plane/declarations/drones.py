@@ -14,6 +14,12 @@ NAME = About("drone", "The drone's name.", source="drones:name")
 
 
 OWNER = About("owner", "E-mail address of the user who owns it.", source="users:email", metavar="USER", none="none")
+NEW_NAME = About(
+    "name",
+    "Another name for the drone. Its worker in Flower has it as soon as the drone's current runs have ended.",
+    flag="--name",
+    metavar="NAME",
+)
 MINE = About("mine", "Only drones that you own.", flag="--mine")
 
 
@@ -25,6 +31,17 @@ class DroneEdit(Request):
     """Only the given fields change."""
 
     owner: Annotated[str | None, OWNER] = None
+    new_name: Annotated[str | None, NEW_NAME] = None
+
+
+class MachineDocument(Document):
+    """How busy a drone's machine is, with everything that runs on it."""
+
+    cpu_percent: float
+    memory_percent: float
+    disk_free_mb: int
+    """Where the drone keeps its workspaces."""
+    disk_mb: int
 
 
 class DroneDocument(Document):
@@ -36,6 +53,8 @@ class DroneDocument(Document):
     """The e-mail address of the user who owns it, or `not a member`; null: no user, or it belongs to another
     organization.
     """
+    pool: str | None = None
+    """The pool that it belongs to: it is ephemeral; null: it stays, or belongs to another organization."""
     serves: list[str]
     """The organizations that it serves besides its own, as far as the caller may see them; `*`: all."""
     status: str
@@ -55,8 +74,18 @@ class DroneDocument(Document):
     keys_replacing: bool
     """It was asked to replace its keys, and still uses the old ones."""
     last_seen_at: datetime | None
+    stopped_at: datetime | None = None
+    """When it was stopped cleanly; null while it runs, and if it just fell silent."""
+    condition: str = ""
+    """Why it starts no order now, as a code of `shared.reasons.DroneState`: busy, draining, disk_full and so on; empty
+    if it does.
+    """
+    condition_detail: str = ""
+    """What it says about that, for example how much of its disk is left."""
     note: str = ""
     """A note for people, for example that it runs on a different machine than the one it was registered on."""
+    machine: MachineDocument | None = None
+    """As of the last heartbeat; null while it is offline, and from a drone that does not say it."""
     doing: list[dict[str, Any]] = Field(default_factory=list)
     """What each of its runs is doing, as of the last heartbeat."""
 
@@ -100,15 +129,15 @@ EDIT = Operation(
     role="admin",
     route="PATCH /drones/{name}",
     names=NAMES,
-    errors=(404,),
+    errors=(404, 409),
     run="drones.managing:edit_drone",
     request=DroneEdit,
     answer=DroneDocument,
-    summary="Give a drone another owner",
-    tool=NoDoor("people decide who owns a machine"),
+    summary="Rename a drone, or give it another owner",
+    tool=NoDoor("people decide who owns a machine, and how it is called"),
     command=Command(
         "drone edit",
-        "Give a drone another owner, for example when its user has left.",
+        "Rename a drone, or give it another owner, for example when its user has left.",
         "fleet drone edit NAME --owner kim@example.org",
         text=TEXT,
     ),

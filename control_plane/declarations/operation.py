@@ -21,21 +21,36 @@ from control_plane.documents.base import Request
 
 NOUNS = (
     "agents",
+    "attention",
     "audit",
+    "code_hosts",
     "drones",
     "orders",
+    "graphs",
+    "races",
+    "batches",
     "steering",
+    "plans",
+    "pools",
+    "reviews",
+    "drafts",
+    "inbox",
     "organizations",
     "projects",
+    "memory",
+    "profiles",
     "providers",
     "budgets",
     "prices",
     "costs",
+    "limits",
+    "modes",
     "pull_requests",
     "schedules",
     "server",
     "task_runs",
     "tasks",
+    "retention",
     "sessions",
     "tokens",
     "triggers",
@@ -197,6 +212,10 @@ class Operation:
     """Whether it acts in the organization that the caller names; if not, in that of the caller's token."""
     idempotent: bool = False
     """Takes an idempotency key: the same key with the same request returns the same answer."""
+    in_audit_log: bool = True
+    """Whether its changes are recorded; not those that a page makes while a user types."""
+    answers_within: float | None = None
+    """Seconds that a client waits for the answer, if that may take longer than other answers."""
     route_by_hand: str = ""
     """Why its route is not derived: it streams, or returns a file."""
 
@@ -271,5 +290,5 @@ def choices_of(annotation: Any) -> tuple[str, ...]:
 def value_type(annotation: Any) -> Any:
     """The type of a field's value without None: `int` of `int | None`."""
     if get_origin(annotation) in {Union, UnionType}:
-        return next(each for each in get_args(annotation) if each is not type(None))
-    return annotation
+        annotation = next(each for each in get_args(annotation) if each is not type(None))
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation

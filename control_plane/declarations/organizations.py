@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -21,8 +21,11 @@ from control_plane.declarations.operation import (
     Operation,
     Tool,
 )
+from control_plane.declarations.run_settings import LIMITS, LIMITS_FOR_MODELS, THINKING, THINKING_FOR_MODELS
 from control_plane.documents.base import Document, Request
+from control_plane.documents.limits import LimitsGiven
 from control_plane.documents.totals import Totals
+from shared.work_order import ThinkingLevel
 
 NAME = About("organization", "The organization's name.", source="organizations:name")
 DESCRIPTION = About("purpose", "Purpose of the organization; its agents read it in every run.")
@@ -31,6 +34,13 @@ PROJECT = About(
     "Default project of its tasks.",
     absent="no default project",
     source="projects:slug",
+    none="none",
+)
+REVIEWER = About(
+    "reviewer",
+    "Provider, or its model, that reviews changes before they are delivered.",
+    absent="no review",
+    source="providers:name",
     none="none",
 )
 CONCURRENCY = About("concurrency", "Maximum number of tasks in progress (0 = unlimited).", unit="tasks")
@@ -42,8 +52,12 @@ class OrganizationRequest(Request):
     description: Annotated[str, DESCRIPTION] = ""
     project: Annotated[str | None, PROJECT] = None
     """Slug of the default project; it must already exist, so a new organization has none."""
+    reviewer: Annotated[str | None, REVIEWER] = None
+    """It must already exist, so a new organization has none."""
     concurrency: Annotated[int, CONCURRENCY] = Field(4, ge=0, le=1000)
     max_hand_offs: Annotated[int, HAND_OFFS] = Field(20, ge=0, le=10_000)
+    limits: Annotated[dict[str, Any], LIMITS, LimitsGiven] = Field(default_factory=dict)
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
 
 
 class OrganizationEdit(Request):
@@ -51,8 +65,11 @@ class OrganizationEdit(Request):
 
     description: Annotated[str | None, DESCRIPTION] = None
     project: Annotated[str | None, PROJECT] = None
+    reviewer: Annotated[str | None, REVIEWER] = None
     concurrency: Annotated[int | None, CONCURRENCY] = Field(None, ge=0, le=1000)
     max_hand_offs: Annotated[int | None, HAND_OFFS] = Field(None, ge=0, le=10_000)
+    limits: Annotated[dict[str, Any] | None, LIMITS, LimitsGiven] = None
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
 
 
 class OrganizationDocument(Document):
@@ -61,8 +78,12 @@ class OrganizationDocument(Document):
     description: str
     acronym: str
     project: str | None
+    reviewer: str | None
+    """The provider whose model reviews the changes of its orders."""
     concurrency: int
     max_hand_offs: int
+    limits: dict[str, Any]
+    thinking: str | None
     paused: bool
     paused_at: datetime | None
     agent_count: int
@@ -99,8 +120,11 @@ ONE = "/organizations/{name}"
 FOR_MODELS = {
     "description": "Purpose of the organization, in a few sentences; its agents read it in every run.",
     "project": "Slug of the default project of its tasks; list_projects has them.",
+    "reviewer": "Name of the provider whose model reviews changes before they are delivered; list_providers has them.",
     "concurrency": "Maximum number of its tasks in progress; 0 = unlimited.",
     "max_hand_offs": "Maximum hand-offs between agents in a row before a task returns to the user; 0 = unlimited.",
+    "limits": LIMITS_FOR_MODELS,
+    "thinking": THINKING_FOR_MODELS,
 }
 NAMED = {"name": "The organization's name; list_organizations has them."}
 
@@ -129,6 +153,7 @@ ADD = Operation(
             "name": "Lowercase letters, digits and underscores, starting with a letter, such as `payments`. It cannot "
             "be changed later. `user` and `system` are reserved.",
             "project": "Omit it: a new organization has no projects yet. Set it later with update_organization.",
+            "reviewer": "Omit it: a new organization has no providers yet. Set it later with update_organization.",
             "concurrency": f"{FOR_MODELS['concurrency']} Default: 4.",
             "max_hand_offs": f"{FOR_MODELS['max_hand_offs']} Default: 20.",
         },
@@ -138,7 +163,7 @@ ADD = Operation(
         "Create an organization. Requires an admin token that is valid in every organization.",
         "fleet organization add payments --description 'Card payments'",
         arguments=("name",),
-        without=("project",),
+        without=("project", "reviewer"),
         text="organization_text:organization_lines",
     ),
 )
@@ -208,7 +233,12 @@ EDIT = Operation(
         OVERWRITES,
         "Change an organization's description, project or limits. Only the given arguments change, and at least one is "
         "required. The name cannot be changed. Requires the admin role.",
-        about={**FOR_MODELS, **NAMED, "project": f"{FOR_MODELS['project']} null: no default project."},
+        about={
+            **FOR_MODELS,
+            **NAMED,
+            "project": f"{FOR_MODELS['project']} null: no default project.",
+            "reviewer": f"{FOR_MODELS['reviewer']} null: no review.",
+        },
     ),
     command=Command(
         "organization edit",

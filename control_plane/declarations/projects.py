@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from control_plane.declarations.checks import CHECK, CHECK_AGAIN, ProjectCheckDocument
 from control_plane.declarations.operation import READS, SETS_WORK, About, ByHand, Command, NoDoor, Operation, Tool
+from control_plane.declarations.run_settings import LIMITS, THINKING
 from control_plane.documents.base import Document, Request
+from control_plane.documents.limits import LimitsGiven
 from shared.trailers import Trailer
+from shared.work_order import ThinkingLevel
 
 PullRequests = Literal["never", "ready", "open"]
 SLUG = About("project", "The project's short name.", source="projects:slug")
@@ -19,10 +22,19 @@ NAME = About("name", "Display name.", absent="the slug")
 DESCRIPTION = About(
     "description", "Contents and purpose of the repository; people and programs use it to choose a project."
 )
-BRANCH = About("branch", "Branch that work starts from.", absent="the remote's default branch")
-SETUP = About("setup", "Command to run before the model starts.")
-VERIFY = About("verify", "Command that must pass at the end.")
-PROVIDER = About("provider", "Provider of its orders.", absent="the only provider", source="providers:name")
+BRANCH = About("branch", "Branch that work starts from.", absent="the remote's default branch", none="none")
+SETUP = About("setup", "Command to run before the model starts.", absent="no command", none="--no-setup")
+VERIFY = About("verify", "Command that must pass at the end.", absent="no command", none="--no-verify")
+PROVIDER = About(
+    "provider", "Provider of its orders.", absent="the only provider", source="providers:name", none="none"
+)
+REVIEWER = About(
+    "reviewer",
+    "Provider, or its model, that reviews changes before they are delivered.",
+    absent="the organization's reviewer",
+    source="providers:name",
+    none="none",
+)
 BUDGET = About(
     "budget",
     "Daily budget; model calls that could exceed it are not made. `fleet budget set` sets others.",
@@ -40,6 +52,7 @@ TRAILERS = About(
     "Trailer of commits and pull requests that records their origin.",
     absent="Fleet-Order",
     flag="--trailer",
+    none="--no-trailers",
 )
 
 
@@ -52,9 +65,12 @@ class ProjectRequest(Request):
     setup: Annotated[list[str], SETUP] = Field(default_factory=list)
     verify: Annotated[list[str], VERIFY] = Field(default_factory=list)
     provider: Annotated[str | None, PROVIDER] = None
+    reviewer: Annotated[str | None, REVIEWER] = None
     budget_usd_day: Annotated[float | None, BUDGET] = Field(None, allow_inf_nan=False)
     pull_requests: Annotated[PullRequests, PULL_REQUESTS] = "never"
     trailers: Annotated[list[Trailer], TRAILERS] = Field(default_factory=list)
+    limits: Annotated[dict[str, Any], LIMITS, LimitsGiven] = Field(default_factory=dict)
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
     check: Annotated[bool, CHECK] = False
 
 
@@ -68,9 +84,12 @@ class ProjectEdit(Request):
     setup: Annotated[list[str] | None, SETUP] = None
     verify: Annotated[list[str] | None, VERIFY] = None
     provider: Annotated[str | None, PROVIDER] = None
+    reviewer: Annotated[str | None, REVIEWER] = None
     budget_usd_day: Annotated[float | None, BUDGET] = Field(None, allow_inf_nan=False)
     pull_requests: Annotated[PullRequests | None, PULL_REQUESTS] = None
     trailers: Annotated[list[Trailer] | None, TRAILERS] = None
+    limits: Annotated[dict[str, Any] | None, LIMITS, LimitsGiven] = None
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
     check: Annotated[bool | None, CHECK_AGAIN] = None
 
 
@@ -85,9 +104,12 @@ class ProjectDocument(Document):
     setup: Annotated[list[str], SETUP]
     verify: Annotated[list[str], VERIFY]
     provider: Annotated[str | None, PROVIDER]
+    reviewer: Annotated[str | None, REVIEWER]
     budget_usd_day: Annotated[float | None, BUDGET]
     pull_requests: Annotated[str, PULL_REQUESTS]
     trailers: Annotated[list[str], TRAILERS]
+    limits: Annotated[dict[str, Any], LIMITS]
+    thinking: Annotated[str | None, THINKING]
     check: Annotated[ProjectCheckDocument, CHECK]
     created_at: datetime
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from control_plane.declarations.checks import CHECK, CHECK_AGAIN, ProviderCheckDocument
 from control_plane.declarations.operation import READS, SETS, About, ByHand, Command, NoDoor, Operation, Tool
 from control_plane.documents.base import Document, Request
-from shared.work_order import Protocol
+from shared.work_order import Protocol, RotationOrder, ThinkingLevel
 
 MAX_WINDOW = 1_000_000_000
 """Tokens."""
 MAX_RATE = 1_000_000_000
 """Requests or tokens per minute."""
+ProviderThinking = Literal["auto", ThinkingLevel]
 NAME = About("provider", "The provider's name.", source="providers:name")
 MODEL = About("model", "LiteLLM name of the model, such as openai/gpt-x.")
 API_BASE = About("api base", "Base URL of the endpoint, including /v1.", absent="the model's default endpoint")
@@ -23,9 +24,26 @@ WINDOW = About(
     "context window", "Context window of the model in tokens (0 = automatic).", unit="tokens", absent="automatic"
 )
 PROTOCOL = About("protocol", "How the model calls tools: auto, tools (natively) or text (in fenced blocks).")
-PARAMS = About("params", "Model parameter k=v, such as temperature=0.", absent="none", flag="--param")
+THINKING = About(
+    "thinking",
+    "How much the model thinks, unless the order says: auto (the model's default), off, minimal, low, medium, high or "
+    "xhigh.",
+)
+PARAMS = About(
+    "params", "Model parameter k=v, such as temperature=0.", absent="none", flag="--param", none="--no-params"
+)
 FALLBACKS = About(
-    "fallbacks", "Provider to try when this one fails.", absent="none", source="providers:name", flag="--fallback"
+    "fallbacks",
+    "Provider to try when this one fails.",
+    absent="none",
+    source="providers:name",
+    flag="--fallback",
+    none="--no-fallbacks",
+)
+ROTATION = About(
+    "rotation",
+    "How the models of the provider and its fallbacks take turns: off (fallbacks only replace one that fails), "
+    "alternate (answer by answer) or random.",
 )
 RPM = About(
     "rpm",
@@ -52,8 +70,10 @@ class ProviderRequest(Request):
     api_base: Annotated[str | None, API_BASE] = None
     context_window: Annotated[int, WINDOW] = Field(0, ge=0, le=MAX_WINDOW)
     protocol: Annotated[Protocol, PROTOCOL] = "auto"
+    thinking: Annotated[ProviderThinking, THINKING] = "auto"
     params: Annotated[dict[str, Any], PARAMS] = Field(default_factory=dict)
     fallbacks: Annotated[list[str], FALLBACKS] = Field(default_factory=list)
+    rotation: Annotated[RotationOrder, ROTATION] = "off"
     rpm: Annotated[int, RPM] = Field(0, ge=0, le=MAX_RATE)
     tpm: Annotated[int, TPM] = Field(0, ge=0, le=MAX_RATE)
     api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
@@ -69,8 +89,10 @@ class ProviderEdit(Request):
     api_base: Annotated[str | None, API_BASE] = None
     context_window: Annotated[int | None, WINDOW] = Field(None, ge=0, le=MAX_WINDOW)
     protocol: Annotated[Protocol | None, PROTOCOL] = None
+    thinking: Annotated[ProviderThinking | None, THINKING] = None
     params: Annotated[dict[str, Any] | None, PARAMS] = None
     fallbacks: Annotated[list[str] | None, FALLBACKS] = None
+    rotation: Annotated[RotationOrder | None, ROTATION] = None
     rpm: Annotated[int | None, RPM] = Field(None, ge=0, le=MAX_RATE)
     tpm: Annotated[int | None, TPM] = Field(None, ge=0, le=MAX_RATE)
     api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
@@ -86,8 +108,10 @@ class ProviderDocument(Document):
     api_base: Annotated[str | None, API_BASE]
     context_window: Annotated[int, WINDOW]
     protocol: Annotated[str, PROTOCOL]
+    thinking: Annotated[str, THINKING]
     params: Annotated[dict[str, Any], PARAMS]
     fallbacks: Annotated[list[str], FALLBACKS]
+    rotation: Annotated[str, ROTATION]
     rpm: Annotated[int, RPM]
     tpm: Annotated[int, TPM]
     key: Annotated[str, About("key")]

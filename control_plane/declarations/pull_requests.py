@@ -24,7 +24,7 @@ class PullRequestRequest(Request):
 class PullRequestDocument(Document):
     """The pull request of an order, and its state."""
 
-    state: Literal["asked", "opened", "updated", "ready", "failed"]
+    state: Literal["asked", "opened", "updated", "ready", "failed", "merged", "closed"]
     url: str | None
     number: int | None
     via: str

@@ -58,13 +58,16 @@ class SessionSummary(Document):
     id: Annotated[str, About("session")]
     name: Annotated[str, About("name")]
     title: Annotated[str, About("title")]
-    """The name; without one, the first line of the first prompt."""
+    """The name; without one, the title that a model wrote, else the first line of the first prompt."""
     project: Annotated[str, About("project")]
     owner: Annotated[str | None, About("owner")]
     """The e-mail address of the user who started it, or `not a member`; null: no user, but a script or a service."""
     mode: Annotated[str, About("mode")]
     approve: str | None
+    thinking: str | None
     allow: list[str]
+    limits: dict[str, Any]
+    """Of its orders that set none, by name."""
     turns: Annotated[int, About("turns")]
     """Its own turns, including unfinished ones."""
     running: Annotated[str | None, About("running")]
@@ -74,13 +77,21 @@ class SessionSummary(Document):
     forked_from: str | None
     compact: str | None
     """A compaction runs before the next question, with these instructions."""
+    left: str | None
+    """The last entry of a branch that was left; the next turn begins with its summary."""
     created_at: datetime
     last_activity_at: Annotated[datetime, About("last activity")]
+    last_turn: str | None = None
+    """The status of its newest turn: processing, finished, error or aborted; null: it has none."""
 
 
 class SessionDocument(SessionSummary):
     """A session in full (`fleet session show --json`)."""
 
+    restack: bool
+    """It is brought up to date when a session of `stacked_on` has new work."""
+    stacked_on: list[str]
+    """Ids of the sessions whose work its own builds on."""
     entries: list[EntryDocument]
     """In the order in which they were written; those of the session that it was forked from come first."""
     unfinished: list[TurnDocument]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
@@ -17,14 +17,16 @@ from control_plane.declarations.operation import (
     Operation,
     Tool,
 )
+from control_plane.declarations.run_settings import LIMITS, LIMITS_FOR_MODELS
 from control_plane.declarations.session_documents import (
     CompactDocument,
     HeadDocument,
     SessionDocument,
     SessionSummary,
 )
-from control_plane.documents.base import Request
-from shared.work_order import Approve, Mode
+from control_plane.documents.base import ModeName, Request
+from control_plane.documents.limits import LimitsGiven
+from shared.work_order import Approve, ThinkingLevel
 
 MAX_LISTED = 1000
 MAX_SESSION_NAME = 255
@@ -33,16 +35,33 @@ MAX_ENTRY = 255
 SESSION_ID = About("session", "The session's id, or a unique prefix of it.", source="sessions:id", metavar="SESSION")
 PROJECT = About("project", "The project's slug.", source="projects:slug")
 NAME = About("name", "Display name.")
-MODE = About("mode", "Mode of its orders: plan (read-only), build, test, ship or develop.")
+MODE = About(
+    "mode",
+    "Mode of its orders: plan (read-only), build, test, ship, develop, or one of `fleet mode ls`.",
+    source="modes:name",
+)
 APPROVE = About("approve", "Calls that require approval: yolo (none), risky or all.", absent="yolo")
-ALLOW = About("allow", "Shell pattern of commands that need no approval.")
+THINKING = About(
+    "thinking",
+    "How much the model of its orders thinks: off, minimal, low, medium, high or xhigh.",
+    absent="the provider's setting",
+)
+RESTACK = About(
+    "restack", "Bring it up to date when a session that it builds on has new work.", flag="--restack/--no-restack"
+)
+ALLOW = About("allow", "Shell pattern of commands that need no approval.", absent="none", none="--no-allow")
 ENTRY = About("entry", "An entry's id, its order's id, a label, or `root`.", metavar="ENTRY")
 
 
 class SessionFilter(Request):
     model_config = ConfigDict(populate_by_name=True)
 
-    project: Annotated[str | None, About("project", "Only sessions of this project (slug).", absent="all")] = None
+    project: Annotated[
+        str | None, About("project", "Only sessions of this project (slug).", absent="all", source="projects:slug")
+    ] = None
+    text: Annotated[
+        str | None, About("text", "Only sessions whose title or prompts contain all of these words.", absent="all")
+    ] = Field(None, min_length=1, max_length=200)
     limit: Annotated[int, About("limit", "Maximum number of results, most recent turn first.")] = Field(
         50, ge=1, le=MAX_LISTED
     )
@@ -55,24 +74,37 @@ class SessionFilter(Request):
 class SessionRequest(Request):
     project: Annotated[str, PROJECT]
     name: Annotated[str, NAME] = ""
-    mode: Annotated[Mode, MODE] = "build"
+    mode: Annotated[ModeName, MODE] = "build"
     approve: Annotated[Approve | None, APPROVE] = None
     """The approval mode of its orders that set none."""
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
     allow: Annotated[list[str], ALLOW] = Field(default_factory=list)
+    limits: Annotated[dict[str, Any], LIMITS, LimitsGiven] = Field(default_factory=dict)
 
 
 class SessionEdit(Request):
     """Only the given fields change, for orders that are submitted from now on."""
 
     name: Annotated[str | None, NAME] = None
-    mode: Annotated[Mode | None, MODE] = None
+    mode: Annotated[ModeName | None, MODE] = None
     approve: Annotated[Approve | None, APPROVE] = None
+    thinking: Annotated[ThinkingLevel | None, THINKING] = None
+    restack: Annotated[bool | None, RESTACK] = None
     allow: Annotated[list[str] | None, ALLOW] = None
+    limits: Annotated[dict[str, Any] | None, LIMITS, LimitsGiven] = None
 
 
 class SwitchRequest(Request):
     entry: Annotated[str, ENTRY] = Field(max_length=MAX_ENTRY)
     """Where the next turn continues."""
+    summarize: Annotated[
+        bool,
+        About(
+            "summarize",
+            "Let the next turn begin with a summary of the branch that is left; the turn pays for it.",
+            flag="--summarize",
+        ),
+    ] = False
 
 
 class ForkRequest(Request):
@@ -142,9 +174,11 @@ CREATE = Operation(
         about={
             "project": "Slug of the project to work on; list_projects has them.",
             "name": "Display name. Default: none.",
-            "mode": "Mode of its orders: plan (read-only), build, test, ship or develop.",
+            "mode": "Mode of its orders: plan (read-only), build, test, ship, develop or one of list_modes.",
             "approve": "Calls that require approval: yolo (none), risky or all. Default: yolo.",
+            "thinking": "How much the model thinks: off, minimal, low, medium, high or xhigh. Default: the provider's.",
             "allow": "Shell patterns of commands that need no approval, such as `npm test*`. Default: none.",
+            "limits": LIMITS_FOR_MODELS,
         },
     ),
     command=Command(
@@ -214,7 +248,11 @@ SWITCH = Operation(
         "commit, for example to try another approach after a failure. Nothing is lost: the turns that it moves away "
         "from stay in the tree, where get_session shows them. Fails with 409 while an order of the session has not "
         "ended. To continue from both turns, use fork_session. Requires the operator role.",
-        about={"entry": ENTRY_FOR_MODELS},
+        about={
+            "entry": ENTRY_FOR_MODELS,
+            "summarize": "true: the next turn begins with a summary of the branch that is left, which its model writes "
+            "first. Default: false.",
+        },
     ),
     command=Command(
         "session switch",

@@ -2,9 +2,50 @@
 
 from __future__ import annotations
 
-from control_plane.declarations.operation import ADDS, SETS, SETS_WORK, ByHand, Operation, Tool
+from typing import Annotated
+
+from pydantic import Field
+
+from control_plane.declarations.operation import (
+    ADDS,
+    ENDS,
+    SETS,
+    SETS_WORK,
+    About,
+    ByHand,
+    Command,
+    NoDoor,
+    Operation,
+    Tool,
+)
 from control_plane.declarations.orders import NAMES
-from control_plane.documents.orders import ApproveRequest, DenyRequest, OrderSummary, SayRequest
+from control_plane.documents.base import Request
+from control_plane.documents.orders import (
+    AnswerRequest,
+    ApproveRequest,
+    DenyRequest,
+    OrderSummary,
+    SayRequest,
+    SteeringMessageDocument,
+)
+
+
+class WaitingMessage(SteeringMessageDocument):
+    """A message that the agent has not read."""
+
+    id: Annotated[str, About("message")]
+    when: Annotated[str, About("delivered")]
+    """steer: after the current step; follow_up: when the model stops; interrupt: at once."""
+    state: Annotated[str, About("state")]
+    user: Annotated[str, About("from")]
+    text: Annotated[str, About("text")]
+
+
+class QueueFilter(Request):
+    message: Annotated[
+        str | None, About("message", "Id of the message, as `fleet queue ls` shows it.", absent="all messages")
+    ] = Field(None, max_length=20)
+
 
 SAY = Operation(
     name="say",
@@ -28,9 +69,84 @@ SAY = Operation(
             "text": "The message: a correction, a hint or an answer.",
             "after": "true: deliver it when the model stops, as a further request. Default: after the current step.",
             "interrupt": "true: deliver it at once and abort what is running now. Default: false.",
+            "alone": "true: the agent answers it before it reads the next message. Default: false.",
         },
     ),
     command=ByHand("say", "`-` reads the text from stdin"),
+)
+QUEUE = Operation(
+    name="list_queue",
+    role="viewer",
+    route="GET /orders/{order_id}/queue",
+    names=NAMES,
+    errors=(404,),
+    run="orders.message_queue:list_",
+    answer=list[WaitingMessage],
+    summary="List the messages that the agent of an order has not read",
+    tool=NoDoor("get_order lists them under unheard"),
+    command=Command(
+        "queue ls",
+        "List the messages that the agent of an order has not read.",
+        "fleet queue ls ORDER",
+        columns=("id", "when", "state", "user", "text"),
+        empty="no messages are waiting",
+    ),
+)
+CLEAR = Operation(
+    name="clear_queue",
+    role="operator",
+    route="DELETE /orders/{order_id}/queue",
+    names=NAMES,
+    errors=(404, 409),
+    run="orders.message_queue:clear",
+    request=QueueFilter,
+    answer=list[WaitingMessage],
+    summary="Take back messages that the agent of an order has not read",
+    more="A message that its run may be reading right now is `taking_back` until the run has said which came first.",
+    tool=Tool(
+        "take_back_messages",
+        "Take back messages to an order",
+        ENDS,
+        "Take back messages that the agent of an order has not read: one of get_order's unheard by its id, or all of "
+        "them. state is taken_back, or taking_back while the run decides whether the agent was faster; get_order then "
+        "shows it. Requires the operator role.",
+        about={
+            "message": "Id of the message, as in get_order's unheard. Default: all messages.",
+        },
+    ),
+    command=Command(
+        "queue clear",
+        "Take back messages that the agent of an order has not read.",
+        "fleet queue clear ORDER --message 12",
+        columns=("id", "when", "state", "user", "text"),
+        empty="no messages were waiting",
+    ),
+)
+ANSWER = Operation(
+    name="answer_order",
+    role="operator",
+    route="POST /orders/{order_id}/answer",
+    names=NAMES,
+    errors=(404, 409),
+    run="orders.answering:answer_order",
+    request=AnswerRequest,
+    answer=OrderSummary,
+    summary="Answer the question of an order",
+    more="The first answer counts. An answer is a choice of the question, the number of one, or any other text.",
+    tool=Tool(
+        "answer_order",
+        "Answer the question of a work order",
+        SETS_WORK,
+        "Answer the question that an order with status awaiting_approval asks; get_order's waiting_for has kind "
+        "question then, with text, choices, default and deadline. Ask your user first, unless they left the answer to "
+        "you. The first answer counts. For kind plan call approve_plan or "
+        "send_back_plan, for others approve_call or deny_call. Requires the operator role.",
+        about={
+            "text": "The answer: any text, one of the question's choices, or the number of a choice from 1.",
+            "call": "Id of the call, as in the order's waiting_for.call_id. Default: the oldest question.",
+        },
+    ),
+    command=ByHand("answer", "without TEXT it shows the question and asks"),
 )
 DECISION = {
     "call": "Id of the call, as in the order's waiting_for.call_id. Default: the call that has waited longest.",
@@ -57,6 +173,8 @@ APPROVE = Operation(
         about={
             **DECISION,
             "raise_usd": "For an order at its cost limit: USD by which it is raised. Default: the same amount again.",
+            "raise_steps": "For an order at its limit of steps: number by which it is raised. Default: as many again.",
+            "raise_seconds": "For an order at its time limit: seconds by which it is raised. Default: as long again.",
             "always": "true: the same command needs no approval in later orders of the session. Default: false.",
         },
     ),

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field
 
 from control_plane.declarations.operation import About
-from control_plane.documents.base import Document, Request
+from control_plane.documents.base import Document, ModeName, Request
 from control_plane.documents.totals import Totals
 from shared.states import TaskStatus
-from shared.work_order import Mode
 
 MAX_LISTED = 1000
 TASK_ID = About("task", "The task's id, for example PAYM-0001.", source="tasks:id", metavar="TASK")
@@ -26,7 +25,7 @@ class TaskRequest(Request):
     """Slug; None: the organization's, else its only one."""
     assignee: str | None = None
     """An agent or `user`; None: the first agent without a boss (S-022)."""
-    mode: Mode = "build"
+    mode: ModeName = "build"
     priority: int = Field(0, ge=-100, le=100)
     max_iterations: int | None = Field(None, ge=0)
     cost_limit: float | None = Field(None, ge=0)
@@ -69,6 +68,9 @@ class TaskFilter(Request):
     project: Annotated[
         str | None, About("project", "Only tasks of this project (slug).", absent="all", source="projects:slug")
     ] = None
+    text: Annotated[
+        str | None, About("text", "Only tasks whose title or description contain all of these words.", absent="all")
+    ] = Field(None, min_length=1, max_length=200)
     limit: Annotated[int, About("limit", "Maximum number of results, newest first.")] = Field(50, ge=1, le=MAX_LISTED)
 
 

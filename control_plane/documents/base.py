@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.names import MODE_NAME
+
+ModeName = Annotated[str, Field(pattern=MODE_NAME)]
+"""A mode's name: a built-in one, or one that was defined."""
 
 
 class Document(BaseModel):

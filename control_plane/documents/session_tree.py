@@ -76,6 +76,7 @@ _NOTES: dict[str, Callable[[Doc], str]] = {
     "compaction": _compaction,
     "model_change": lambda data: f"model changed from {data['from']} to {data['to']}",
     "mode_change": lambda data: f"mode changed from {data['from']} to {data['to']}",
+    "branch_summary": lambda data: f"summary of the branch that was left: {data['text']}",
     "name": lambda data: f"renamed to {data['to']}",
 }
 

@@ -10,16 +10,28 @@ import base64
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.drones import Drone, InboxMessage
 from shared import names
-from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, RotateKeys, Say
+from shared.control import (
+    Cancel,
+    Compact,
+    Confirm,
+    ControlMessage,
+    Decide,
+    Drain,
+    Rename,
+    Resend,
+    RotateKeys,
+    Say,
+    TakeBack,
+)
 from shared.envelope import Binding, seal
 
-Body = Cancel | Say | Decide | Compact | Confirm | Resend | Drain | RotateKeys
+Body = Cancel | Say | TakeBack | Decide | Compact | Confirm | Resend | Drain | RotateKeys | Rename
 
 
 def notify_drone(db: Session, core: Core, drone_id: str, body: Body, run_id: str | None = None) -> str:
@@ -45,11 +57,15 @@ def pending(db: Session, drone_id: str, run_id: str | None, kind: str) -> bool:
     return any(body.get("kind") == kind for body in db.scalars(undone))
 
 
+def unsent() -> Select[InboxMessage]:
+    """The messages that are to be sent."""
+    return select(InboxMessage).where(InboxMessage.sent_at.is_(None), InboxMessage.done_at.is_(None))
+
+
 def send_new(core: Core) -> int:
     """Send unsent messages; returns their number."""
     with core.database.read() as db:
-        unsent = select(InboxMessage).where(InboxMessage.sent_at.is_(None), InboxMessage.done_at.is_(None))
-        rows = db.scalars(unsent.order_by(InboxMessage.created_at)).all()
+        rows = db.scalars(unsent().order_by(InboxMessage.created_at)).all()
     return _send(core, rows) if rows else 0
 
 

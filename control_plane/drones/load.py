@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -12,10 +13,12 @@ from sqlalchemy.orm import Session
 
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
+from shared import names
 from shared.reasons import DroneState
 from shared.states import IN_HAND, DroneStatus, OrderStatus, drone_status
 
-_TAKEN = (*IN_HAND, OrderStatus.CANCELING)
+TAKEN = (*IN_HAND, OrderStatus.CANCELING)
+"""The states of orders that hold a slot, or wait for one in a drone's queue."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,12 @@ class Load:
         return self.running + self.waiting
 
 
-def load_by_drone(db: Session) -> defaultdict[str, Load]:
-    """The load of every drone by its id; a drone without work has an empty one."""
+def load_by_drone(db: Session, drone_ids: Collection[str] | None = None) -> defaultdict[str, Load]:
+    """The load of these drones, or of every one, by its id; a drone without work has an empty one."""
     columns = (Order.drone_id, Order.status, func.count())
-    taken = select(*columns).where(Order.ended_at.is_(None), Order.status.in_(_TAKEN))
+    taken = select(*columns).where(Order.ended_at.is_(None), Order.status.in_(TAKEN))
+    if drone_ids is not None:
+        taken = taken.where(Order.drone_id.in_(drone_ids))
     found: defaultdict[str, Load] = defaultdict(Load)
     for drone_id, status, count in db.execute(taken.group_by(Order.drone_id, Order.status)):
         if drone_id is None:
@@ -45,7 +50,7 @@ def load_by_drone(db: Session) -> defaultdict[str, Load]:
 
 
 def status_of(drone: Drone, load: Load, now: datetime) -> DroneStatus:
-    """The status that the board shows. A drone drains if either side says so."""
+    """The status that users see. A drone drains if either side says so."""
     return drone_status(
         now=now,
         last_seen_at=drone.last_seen_at,
@@ -101,6 +106,11 @@ def _draining(drone: Drone) -> DroneState:
 def is_today(moment: datetime | None, now: datetime) -> bool:
     """Whether the time without a date is enough for people."""
     return moment is None or moment.date() == now.date()
+
+
+def worker_of(drone: Drone) -> str:
+    """Celery's name of the drone's worker, by the name that the drone reported: a new one takes effect when it does."""
+    return names.worker(drone.id, drone.host, str((drone.beat or {}).get("name", "")))
 
 
 def has_ability(drone: Drone, ability: str) -> bool:

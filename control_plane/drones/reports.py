@@ -51,13 +51,14 @@ class ReportSender:
 
 def sender_of(db: Session, drone: Drone) -> ReportSender:
     """The drone as the sender of reports. Runs are looked up in this session, each once."""
-    known: dict[str, str | None] = {}
+    # Rows rather than ids: the session forgets a row that nothing refers to, and its next user would read it again.
+    known: dict[str, Dispatch | None] = {}
 
     def drone_of_run(run_id: str) -> str | None:
         if run_id not in known:
-            dispatch = db.get(Dispatch, run_id)
-            known[run_id] = dispatch.drone_id if dispatch is not None else None
-        return known[run_id]
+            known[run_id] = db.get(Dispatch, run_id)
+        dispatch = known[run_id]
+        return dispatch.drone_id if dispatch is not None else None
 
     keys = (base64.b64decode(key) for key in (drone.public_key, drone.next_public_key) if key)
     return ReportSender(drone.id, tuple(keys), drone_of_run)

@@ -109,8 +109,12 @@ class Child:
 
 
 def without_fleet_secrets() -> dict[str, str]:
-    """Our environment without the tokens and addresses that are for the control plane only."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("FLEET_")}
+    """Our environment without the tokens and addresses that are for the control plane only.
+
+    Nor is there a port for metrics in it, which only one of several drones could have.
+    """
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("FLEET_")}
+    return {name: value for name, value in ours.items() if name != "DRONE_METRICS_PORT"}
 
 
 def _end_with_parent(number: signal.Signals) -> None:

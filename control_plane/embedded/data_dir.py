@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -105,6 +106,13 @@ class DataDir:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def discard(self) -> None:
+        """Delete the lock and all directories without files, as after an `open` that led to nothing."""
+        (self.root / "lock").unlink(missing_ok=True)
+        for directory, _, _ in os.walk(self.root, topdown=False):
+            with suppress(OSError):
+                Path(directory).rmdir()
 
     def holder(self) -> int | None:
         """The id of the `fleet up` process that uses this directory; None if there is none."""

@@ -82,6 +82,8 @@ class Plan:
             "FLEET_FLOWER_URL": "",
             "FLEET_FLOWER_UPSTREAM": f"http://{LOOPBACK}:{self.chosen.flower_port}" if self.options.flower else "",
             "FLEET_FLOWER_PASSWORD": self.chosen.flower_password,
+            # The demo's model answers only with what its script says.
+            **({"FLEET_SESSION_TITLES": "false"} if self.options.demo else {}),
         }
 
 

@@ -6,13 +6,11 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import redis
 
@@ -23,17 +21,16 @@ from control_plane.embedded.broker_tls import BrokerCertificate
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
 from control_plane.embedded.demo import seeding
-from control_plane.embedded.drones import register_missing, registered_ids
+from control_plane.embedded.drones import register_missing
 from control_plane.embedded.logs import rotate
 from control_plane.embedded.options import UpOptions
 from control_plane.embedded.passwords import replace_passwords
 from control_plane.embedded.plan import LOOPBACK, Plan, make_plan
+from control_plane.embedded.preparation import prepare
 from shared.errors import Conflict, FleetError
+from shared.signal_event import SignalEvent
 from shared.terminal.output import put, say
 from shared.terminal.private_files import PRIVATE_UMASK
-
-if TYPE_CHECKING:
-    from control_plane.core import Core
 
 LOOK_EVERY = 0.5
 
@@ -50,9 +47,9 @@ class EmbeddedFleet:
         self.data = DataDir(options.data_dir)
         self.children: list[Child] = []
         self.stop_requests = 0
-        self._stop = threading.Event()
+        self._stop = SignalEvent()
         self._broker_certificate: BrokerCertificate | None = None
-        self._replace_passwords = threading.Event()
+        self._must_replace_passwords = False
         self._unrotated: set[Path] = set()
 
     def run(self) -> int:
@@ -63,7 +60,7 @@ class EmbeddedFleet:
             say(f"WARNING: {open_to_others}")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        signal.signal(signal.SIGUSR1, lambda *_: self._replace_passwords.set())
+        signal.signal(signal.SIGUSR1, self._on_replace_passwords)
         plan: Plan | None = None
         try:
             plan = make_plan(self.options, self.data)
@@ -85,7 +82,7 @@ class EmbeddedFleet:
         self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
         if plan.broker_program and self.options.tls_files:
             self._broker_certificate = BrokerCertificate(self.options.ca_file, *self.options.tls_files)
-        token = self._prepare(plan)
+        token = prepare(plan, self.data)
         client = FleetClient(plan.local_url, token, ca_file=plan.options.ca_file)
         self._start(parts.server(plan, self.data), lambda: _healthy(client))
         self._write_server_file(plan, token)
@@ -131,45 +128,6 @@ class EmbeddedFleet:
         if self._stop.wait(0.1):
             raise Stopping
 
-    def _prepare(self, plan: Plan) -> str:
-        """Bring the database up to date, and return the token for `server.json`."""
-        from control_plane.assemble import open_core
-        from control_plane.core.settings import read_settings
-        from control_plane.db.upgrade import apply_migrations
-        from control_plane.operations.drones.managing import serve_all
-
-        apply_migrations(self.data.database_url)
-        # Passed as arguments, not through our environment, which drones inherit: these secrets are not for them.
-        settings = read_settings(
-            database_url=self.data.database_url,
-            broker_url=plan.broker_url,
-            master_key_file=self.data.master_key,
-            blob_dir=self.data.blobs,
-            ca_file=self.options.tls_ca,
-        )
-        core = open_core(settings)
-        try:
-            # Drones of an earlier `fleet up` may date from when there was only one organization.
-            serve_all(core, registered_ids(self.data))
-            return self._admin_token(core)
-        finally:
-            core.database.dispose()
-
-    def _admin_token(self, core: Core) -> str:
-        """The previous token if it still works and acts everywhere, else a new one."""
-        from control_plane.operations.access import tokens
-        from shared.errors import Unauthenticated
-
-        known = self.data.admin_token.read_text().strip() if self.data.admin_token.exists() else ""
-        try:
-            if tokens.authenticate(core, known).everywhere:
-                return known
-        except Unauthenticated:
-            pass
-        known = tokens.bootstrap_admin(core)
-        write_private(self.data.admin_token, known)
-        return known
-
     def _states(self, plan: Plan, client: FleetClient, names: list[str]) -> list[banner.PartState]:
         flower = next((child for child in self.children if child.name == "flower"), None)
         states = [
@@ -213,7 +171,7 @@ class EmbeddedFleet:
         while not self._stop.wait(LOOK_EVERY):
             if self._broker_certificate:
                 self._broker_certificate.renew(plan.broker_url)
-            if self._replace_passwords.is_set():
+            if self._must_replace_passwords:
                 plan = self._with_new_passwords(plan)
             for child in self.children:
                 self._rotate_log(child)
@@ -227,7 +185,7 @@ class EmbeddedFleet:
 
     def _with_new_passwords(self, plan: Plan) -> Plan:
         """Replace the passwords of broker and Flower, on request of `fleet keys rotate broker`."""
-        self._replace_passwords.clear()
+        self._must_replace_passwords = False
         try:
             new = replace_passwords(plan, self.data, self._restart_control_plane)
         except (FleetError, redis.RedisError) as error:
@@ -272,6 +230,9 @@ class EmbeddedFleet:
             child.stop(at_once=self.stop_requests > 1)
         if self.children:
             say("stopped")
+
+    def _on_replace_passwords(self, _number: int, _frame: FrameType | None) -> None:
+        self._must_replace_passwords = True
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.stop_requests += 1

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import redis
 
 from control_plane.core import Core, EndedRun
-from shared import names
 from shared.terminal import logs
 
 log = logs.get(__name__)
+
+ON_BEHALF = "on_behalf"
+"""Field of an event that the control plane sends for a worker: it is no sign that the worker lives."""
+MARK = {ON_BEHALF: True}
 
 
 def announce_ended_runs(core: Core, runs: Sequence[EndedRun]) -> None:
@@ -31,9 +34,8 @@ def announce_ended_runs(core: Core, runs: Sequence[EndedRun]) -> None:
 
 
 def _send(core: Core, connection: object, run: EndedRun) -> None:
-    worker = names.worker(run.drone_id, run.host)
-    with core.broker.celery.events.Dispatcher(connection, hostname=worker, enabled=True) as dispatcher:
+    with core.broker.celery.events.Dispatcher(connection, hostname=run.worker, enabled=True) as dispatcher:
         if run.how == "revoked":
-            dispatcher.send("task-revoked", uuid=run.run_id, terminated=False, signum=None, expired=False)
+            dispatcher.send("task-revoked", uuid=run.run_id, terminated=False, signum=None, expired=False, **MARK)
         else:
-            dispatcher.send("task-failed", uuid=run.run_id, exception=run.why, traceback="")
+            dispatcher.send(f"task-{run.how}", uuid=run.run_id, exception=run.why, traceback="", **MARK)

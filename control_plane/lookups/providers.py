@@ -1,4 +1,4 @@
-"""Providers, found by name."""
+"""Providers, found by their names or models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.db.projects import Provider
-from control_plane.validation.checks import unknown
+from control_plane.validation.checks import shown, unknown
+from shared.errors import Invalid, NotFound
 
 
 def find_provider(db: Session, organization_id: str, name: str) -> Provider:
@@ -16,6 +17,31 @@ def find_provider(db: Session, organization_id: str, name: str) -> Provider:
         known = [each.name for each in db.scalars(living_providers(organization_id))]
         raise unknown("provider", name, known, "fleet provider ls")
     return row
+
+
+def find_provider_or_model(db: Session, organization_id: str, named: str) -> Provider:
+    """The provider with this name, else the one with this model. Raises NotFound, and Invalid if several have it."""
+    living = living_providers(organization_id)
+    found = (
+        db.scalars(living.where(Provider.name == named)).all()
+        or db.scalars(living.where(Provider.model == named).order_by(Provider.name)).all()
+    )
+    match found:
+        case [only]:
+            return only
+        case []:
+            names = ", ".join(f"{each.name} ({each.model})" for each in db.scalars(living.order_by(Provider.name)))
+            raise NotFound(
+                f"no provider is named {shown(named)} or has that model",
+                code="E-PROVIDER-404",
+                why=f"there are: {names or 'none'}"[:500],
+                next="fleet provider ls",
+            )
+    raise Invalid(
+        f"several providers have the model {shown(named)}: {', '.join(each.name for each in found)}",
+        code="E-PROVIDER-MODEL",
+        next=f"name one of them, such as {found[0].name}",
+    )
 
 
 def only_provider(db: Session, organization_id: str) -> Provider | None:

@@ -38,6 +38,11 @@ def require_user(caller: Caller) -> str:
     return caller.user_id
 
 
+def author_id(caller: Caller) -> str:
+    """Whose the caller's unsent texts are: the user's, else the token's; empty for the control plane itself."""
+    return caller.user_id or caller.token_id or ""
+
+
 def find_member(db: Session, organization_id: str, named: str) -> tuple[User, Member]:
     """The member with this e-mail address or id, as stored now. Raises NotFound with similar addresses."""
     members = (

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup, TaskStatus
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from control_plane.core import Caller, Core
-from control_plane.mcp_server.server import mcp_server
 from shared.errors import Forbidden, Unauthenticated
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """Allowed origins besides ours: an inspector that runs on this machine."""
@@ -28,14 +32,17 @@ class McpEndpoint:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._tasks: TaskGroup | None = None
         self._manager: StreamableHTTPSessionManager | None = None
+        self._starting = anyio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The lifetime of the server; a manager can be run only once."""
-        self._manager = StreamableHTTPSessionManager(mcp_server(self._core), json_response=True, stateless=True)
-        async with self._manager.run():
+        """The lifetime of the server, which starts with the first message."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
             yield
+            tasks.cancel_scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -43,8 +50,33 @@ class McpEndpoint:
         _require_token(scope)
         if scope["method"] != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
-        assert self._manager is not None, "the application's lifespan has not begun"
-        await self._manager.handle_request(scope, receive, send)
+        manager = await self._started()
+        await manager.handle_request(scope, receive, send)
+
+    async def _started(self) -> StreamableHTTPSessionManager:
+        assert self._tasks is not None, "the application's lifespan has not begun"
+        async with self._starting:
+            if self._manager is None:
+                # The SDK and the schemas of all tools take 25 MB and a second, which a fleet without MCP does not pay.
+                manager = await to_thread.run_sync(_manager_of, self._core)
+                await self._tasks.start(_serve, manager)
+                self._manager = manager
+        return self._manager
+
+
+def _manager_of(core: Core) -> StreamableHTTPSessionManager:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from control_plane.mcp_server.server import mcp_server
+
+    return StreamableHTTPSessionManager(mcp_server(core), json_response=True, stateless=True)
+
+
+async def _serve(manager: StreamableHTTPSessionManager, *, task_status: TaskStatus[None]) -> None:
+    """Run the manager, which must be entered and left in one task, until that is canceled."""
+    async with manager.run():
+        task_status.started()
+        await anyio.sleep_forever()
 
 
 def refuse_other_sites(headers: Headers, public_url: str) -> None:

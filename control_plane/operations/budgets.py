@@ -95,7 +95,7 @@ def pressing(core: Core, organization_id: str) -> list[BudgetDocument]:
 
 
 def check(core: Core, organization_id: str) -> Check:
-    """Whether enough is left of each budget, for `fleet doctor` and the board."""
+    """Whether enough is left of each budget, for `fleet doctor` and the inbox."""
     near = pressing(core, organization_id)
     if not near:
         return Check("D-BUDGETS", OK, "budgets", "enough is left of each")

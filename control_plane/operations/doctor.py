@@ -24,6 +24,8 @@ from control_plane.lookups.drones import serving
 from control_plane.operations import budgets
 from control_plane.operations.gateway import performs
 from control_plane.operations.weaknesses import broker_encryption, broker_users, certificate
+from control_plane.tracing.trial import problem_of
+from shared.errors import FleetFault
 from shared.states import OFFLINE_AFTER
 from shared.terminal.doctor import FAIL, OK, WARN, Check, document
 
@@ -56,6 +58,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
         ("D-BROKER-USERS", "broker's users", broker_users),
         ("D-TLS-CERT", "certificate", certificate),
         ("D-BROKER-SAVE", "broker's disk", _broker_persistence),
+        ("D-BLOBS", "blob store", _blobs),
         ("D-DISK", "disk", _disk),
         ("D-MASTER-KEY", "master key", _master_key),
         ("D-DRONES", "drones", partial(_drones, organization_id=organization_id)),
@@ -64,6 +67,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
         ("D-BUDGETS", "budgets", partial(budgets.check, organization_id=organization_id)),
         ("D-EVENTS", "events", _raw_events),
         ("D-FLOWER", "flower", _flower),
+        ("D-TRACES", "receiver of traces", _traces),
     )
     return [_guarded(core, code, what, look) for code, what, look in looks]
 
@@ -126,6 +130,14 @@ def _broker_persistence(core: Core) -> Check:
         fix="redis-cli config set appendonly yes",
         safe_fix=None,
     )
+
+
+def _blobs(core: Core) -> Check:
+    try:
+        core.blobs.check()
+    except FleetFault as error:
+        return Check("D-BLOBS", FAIL, "blob store", f"{error.what}: {error.why}", fix=error.next)
+    return Check("D-BLOBS", OK, "blob store", core.blobs.shown)
 
 
 def _disk(core: Core) -> Check:
@@ -213,3 +225,13 @@ def _flower(core: Core) -> Check:
             return Check("D-FLOWER", OK, "flower", url)
     except OSError:
         return Check("D-FLOWER", WARN, "flower", f"does not answer at {url}", fix="fleet flower")
+
+
+def _traces(core: Core) -> Check:
+    endpoint = core.settings.otlp_endpoint
+    if not endpoint:
+        return Check("D-TRACES", OK, "receiver of traces", "not configured")
+    if why := problem_of(core, endpoint):
+        fix = "FLEET_OTLP_ENDPOINT and FLEET_OTLP_HEADERS, for all processes of the control plane"
+        return Check("D-TRACES", WARN, "receiver of traces", f"does not take traces at {endpoint}: {why}", fix=fix)
+    return Check("D-TRACES", OK, "receiver of traces", endpoint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
@@ -75,7 +76,8 @@ def performs(
         @wraps(run)
         def guarded(core: Core, caller: Caller, /, *values: P.args, **named: P.kwargs) -> R:
             entry = entry_of(core, caller, operation.name, _target(operation, values))
-            with audited(core, entry, reads=operation.method == "GET"):
+            reads = operation.method == "GET"
+            with audited(core, entry, reads=reads) if operation.in_audit_log else nullcontext():
                 permit(operation, caller)
                 return run(core, caller, *_with_full_ids(core, caller, operation, values), **named)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
@@ -22,18 +22,18 @@ from control_plane.operations.budgets import transacted
 from control_plane.operations.checks import CheckOrders, CheckReader
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
+from control_plane.operations.run_settings import edit_run_settings
+from control_plane.orders.reviewers import reviewer_id_of
 from control_plane.spending.limits import check_limit
 from control_plane.spending.setting import BudgetTarget, Terms, daily_limits, remove_budgets, set_budget
-from control_plane.validation.checks import check_name, check_text, shown
+from control_plane.validation.checks import check_commands, check_name, check_text, shown
 from control_plane.validation.git_urls import check_branch, parse_git_url
-from shared.errors import Conflict, Forbidden, Invalid
+from shared.errors import Conflict, Forbidden
 from shared.names import new_id
 from shared.states import ENDED
 from shared.trailers import TRAILERS
-from shared.work_order import CHECKS
+from shared.work_order import GIVES_WAY
 
-MAX_COMMANDS = 50
-MAX_COMMAND = 10_000
 MAX_DESCRIPTION = 2_000
 
 
@@ -47,12 +47,15 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
         name=check_text("the name", request.name or request.slug, limit=128),
         description=check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True),
         branch=check_branch(request.branch) if request.branch is not None else None,
-        setup=_check_commands("setup", request.setup),
-        verify=_check_commands("verify", request.verify),
+        setup=check_commands("setup", request.setup),
+        verify=check_commands("verify", request.verify),
         provider_id=None,
+        reviewer_id=None,
         budget_usd_day=None,
         pull_requests=request.pull_requests,
         trailers=_trailers(request.trailers),
+        limits=request.limits,
+        thinking=request.thinking,
         created_at=core.clock.now(),
         removed_at=None,
     )
@@ -62,6 +65,7 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
         with core.database.write() as db:
             if request.provider is not None:
                 row.provider_id = find_provider(db, caller.organization_id, request.provider).id
+            row.reviewer_id = reviewer_id_of(db, caller.organization_id, request.reviewer)
             db.add(row)
             db.flush()
             _set_budget(db, core, caller, row, limit)
@@ -81,18 +85,19 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
 def list_(core: Core, caller: Caller) -> list[ProjectDocument]:
     """All projects of the organization by slug."""
     with core.database.read() as db:
-        rows = db.execute(_with_provider(caller.organization_id).order_by(Project.slug)).all()
-        budgets = daily_limits(db, [project.id for project, _ in rows])
-        reader = CheckReader.of(db, [project for project, _ in rows])
+        rows = db.execute(_with_providers(caller.organization_id).order_by(Project.slug)).all()
+        budgets = daily_limits(db, [project.id for project, _, _ in rows])
+        reader = CheckReader.of(db, [project for project, _, _ in rows])
         return [
             document_of(
                 ProjectDocument,
                 project,
                 provider=provider,
+                reviewer=reviewer,
                 budget_usd_day=budgets.get(project.id),
                 check=reader.document(ProjectCheckDocument, project),
             )
-            for project, provider in rows
+            for project, provider, reviewer in rows
         ]
 
 
@@ -105,7 +110,7 @@ def show(core: Core, caller: Caller, slug: str) -> ProjectDocument:
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> ProjectDocument:
-    """Change the fields that are set. Null removes the branch, provider or budget.
+    """Change the fields that are set. Null removes the branch, provider, reviewer or budget.
 
     What decides whether it works is checked again.
     """
@@ -120,9 +125,7 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
         _edit_texts(row, changes)
         if "branch" in given:
             row.branch = check_branch(changes.branch) if changes.branch is not None else None
-        if "provider" in given:
-            named = changes.provider
-            row.provider_id = find_provider(db, caller.organization_id, named).id if named is not None else None
+        _edit_models(db, row, changes)
         _edit_commands(row, changes)
         if "budget_usd_day" in given:
             _set_budget(db, core, caller, row, limit)
@@ -130,6 +133,7 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
             row.pull_requests = changes.pull_requests
         if changes.trailers is not None:
             row.trailers = _trailers(changes.trailers)
+        edit_run_settings(row, changes)
         same = _tested(row) == before
         orders = CheckOrders() if same else checks.changed(db, core, caller, row, check=changes.check)
         return _document(db, row), orders
@@ -159,7 +163,7 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
     with core.database.write() as db:
         row = find_project(db, caller.organization_id, slug)
         unfinished = select(Order.id).where(Order.project_id == row.id, Order.status.not_in(ENDED))
-        order_id = db.scalar(unfinished.where(Order.purpose.not_in(CHECKS)).order_by(Order.number).limit(1))
+        order_id = db.scalar(unfinished.where(Order.purpose.not_in(GIVES_WAY)).order_by(Order.number).limit(1))
         if order_id is not None:
             raise Conflict(
                 f"project {row.slug} has unfinished orders, for example {order_id}",
@@ -174,8 +178,12 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
     return removed
 
 
-def _with_provider(organization_id: str) -> Select[Project, str | None]:
-    joined = select(Project, Provider.name).outerjoin(Provider, Provider.id == Project.provider_id)
+def _with_providers(organization_id: str) -> Select[Project, str | None, str | None]:
+    """Projects with the names of their provider and their reviewer."""
+    reviewer = aliased(Provider)
+    joined = select(Project, Provider.name, reviewer.name)
+    joined = joined.outerjoin(Provider, Provider.id == Project.provider_id)
+    joined = joined.outerjoin(reviewer, reviewer.id == Project.reviewer_id)
     return joined.where(Project.organization_id == organization_id, Project.removed_at.is_(None))
 
 
@@ -186,10 +194,12 @@ def _tested(row: Project) -> tuple[Any, ...]:
 
 def _document(db: Session, row: Project) -> ProjectDocument:
     provider = db.get_one(Provider, row.provider_id) if row.provider_id else None
+    reviewer = db.get_one(Provider, row.reviewer_id) if row.reviewer_id else None
     return document_of(
         ProjectDocument,
         row,
         provider=provider.name if provider else None,
+        reviewer=reviewer.name if reviewer else None,
         budget_usd_day=daily_limits(db, [row.id]).get(row.id),
         check=CheckReader.of(db, [row]).document(ProjectCheckDocument, row),
     )
@@ -220,11 +230,19 @@ def _set_url(core: Core, caller: Caller, row: Project, text: str) -> None:
     row.sealed_git_url = core.vault.seal_at_rest(url.secret) if url.secret is not None else None
 
 
+def _edit_models(db: Session, row: Project, changes: ProjectEdit) -> None:
+    if "provider" in changes.model_fields_set:
+        named = changes.provider
+        row.provider_id = find_provider(db, row.organization_id, named).id if named is not None else None
+    if "reviewer" in changes.model_fields_set:
+        row.reviewer_id = reviewer_id_of(db, row.organization_id, changes.reviewer)
+
+
 def _edit_commands(row: Project, changes: ProjectEdit) -> None:
     if changes.setup is not None:
-        row.setup = _check_commands("setup", changes.setup)
+        row.setup = check_commands("setup", changes.setup)
     if changes.verify is not None:
-        row.verify = _check_commands("verify", changes.verify)
+        row.verify = check_commands("verify", changes.verify)
 
 
 def _edit_texts(row: Project, changes: ProjectEdit) -> None:
@@ -237,9 +255,3 @@ def _edit_texts(row: Project, changes: ProjectEdit) -> None:
 def _trailers(chosen: Sequence[str]) -> list[str]:
     """The chosen trailers without duplicates, in commit order."""
     return [name for name in TRAILERS if name in chosen]
-
-
-def _check_commands(what: str, commands: Sequence[str]) -> list[str]:
-    if len(commands) > MAX_COMMANDS:
-        raise Invalid(f"{len(commands)} {what} commands given; {MAX_COMMANDS} are allowed", code="E-COMMANDS")
-    return [check_text(f"a {what} command", command, limit=MAX_COMMAND) for command in commands]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
+from control_plane.db.teams import Agent
 from control_plane.declarations import providers as declared
 from control_plane.declarations.checks import ProviderCheckDocument
 from control_plane.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
@@ -25,13 +27,9 @@ from control_plane.validation.checks import check_json, check_name, check_text, 
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import ENDED
-from shared.work_order import CHECKS
+from shared.work_order import GIVES_WAY, OWN_PARAMS
 
 MAX_PARAMS = 64_000
-_OWN_PARAMS = frozenset(
-    {"api_key", "api_base", "base_url", "model", "messages", "tools", "stream", "stream_options", "fallbacks"}
-)
-"""Parameters that the loop sets itself. An API key given as a parameter would be stored here in clear text."""
 
 
 @performs(declared.ADD)
@@ -45,8 +43,10 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
         api_base=_check_api_base(request.api_base),
         context_window=request.context_window,
         protocol=request.protocol,
+        thinking=request.thinking,
         params=_check_params(request.params),
         fallbacks=request.fallbacks,
+        rotation=request.rotation,
         rpm=request.rpm,
         tpm=request.tpm,
         sealed_key=None,
@@ -57,7 +57,7 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
     _set_key(core, row, request.api_key, request.key_variable, no_key=request.no_key)
     try:
         with core.database.write() as db:
-            _check_fallbacks(db, row)
+            _check_others(db, row)
             db.add(row)
             db.flush()
             orders = checks.added(db, core, caller, row, check=request.check)
@@ -99,9 +99,10 @@ def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> Provid
         row = find_provider(db, caller.organization_id, name)
         before = _tested(row)
         _edit_fields(row, changes)
-        if changes.fallbacks is not None:
-            row.fallbacks = changes.fallbacks
-            _check_fallbacks(db, row)
+        if changes.fallbacks is not None or changes.rotation is not None:
+            row.fallbacks = row.fallbacks if changes.fallbacks is None else changes.fallbacks
+            row.rotation = changes.rotation or row.rotation
+            _check_others(db, row)
         if changes.no_key or changes.api_key is not None or changes.key_variable is not None:
             _set_key(core, row, changes.api_key, changes.key_variable, no_key=changes.no_key)
         same = _tested(row) == before
@@ -145,7 +146,7 @@ def _edit_fields(row: Provider, changes: ProviderEdit) -> None:
         row.model = check_model(changes.model)
     if "api_base" in changes.model_fields_set:
         row.api_base = _check_api_base(changes.api_base)
-    for field in ("context_window", "protocol", "rpm", "tpm"):
+    for field in ("context_window", "protocol", "thinking", "rpm", "tpm"):
         if (value := getattr(changes, field)) is not None:
             setattr(row, field, value)
     if changes.params is not None:
@@ -180,20 +181,29 @@ def _check_api_base(url: str | None) -> str | None:
     return url
 
 
+_NEXT = "use the option for it; credentials of AWS stay in the environment of the drone: --no-key"
+
+
 def _check_params(params: dict[str, Any]) -> dict[str, Any]:
-    if own := sorted(_OWN_PARAMS & params.keys()):
-        raise Invalid(f"{', '.join(own)} cannot be given as a parameter", code="E-PARAM", next="use the option for it")
+    if own := sorted(OWN_PARAMS & params.keys()):
+        raise Invalid(f"{', '.join(own)} cannot be given as a parameter", code="E-PARAM", next=_NEXT)
     check_json("the parameters", params, limit=MAX_PARAMS)
     return params
 
 
-def _check_fallbacks(db: Session, row: Provider) -> None:
+def _check_others(db: Session, row: Provider) -> None:
     if row.name in row.fallbacks:
         raise Invalid(f"provider {row.name} cannot fall back on itself", code="E-FALLBACK")
     if len(set(row.fallbacks)) != len(row.fallbacks) or len(row.fallbacks) > 10:
         raise Invalid("a provider can have up to 10 fallbacks, each listed once", code="E-FALLBACK")
     for name in row.fallbacks:
         find_provider(db, row.organization_id, name)
+    if row.rotation != "off" and not row.fallbacks:
+        raise Invalid(
+            f"provider {row.name} has no fallback to take turns with",
+            code="E-ROTATION",
+            next=f"fleet provider edit {row.name} --fallback NAME    or: --rotation off",
+        )
 
 
 def _set_key(core: Core, row: Provider, key: str | None, variable: str | None, *, no_key: bool = False) -> None:
@@ -230,6 +240,7 @@ def _refuse_needed(db: Session, row: Provider) -> None:
                 select(Project.slug).where(Project.provider_id == row.id, Project.removed_at.is_(None))
             )
         ),
+        *_reviewed(db, row),
         *(
             f"provider {each.name}"
             for each in db.scalars(living_providers(row.organization_id))
@@ -239,10 +250,24 @@ def _refuse_needed(db: Session, row: Provider) -> None:
             f"order {order_id}"
             for order_id in db.scalars(
                 select(Order.id)
-                .where(Order.provider_id == row.id, Order.status.not_in(ENDED), Order.purpose.not_in(CHECKS))
+                .where(
+                    or_(Order.provider_id == row.id, Order.reviewer_id == row.id),
+                    Order.status.not_in(ENDED),
+                    Order.purpose.not_in(GIVES_WAY),
+                )
                 .limit(3)
             )
         ),
     ]
     if needed:
         raise Conflict(f"provider {row.name} is needed by {', '.join(needed[:5])}", code="E-PROVIDER-NEEDED")
+
+
+def _reviewed(db: Session, row: Provider) -> Iterator[str]:
+    """The settings that name it as the reviewer."""
+    alive = Project.reviewer_id == row.id, Project.removed_at.is_(None)
+    yield from (f"project {slug}" for slug in db.scalars(select(Project.slug).where(*alive)))
+    hired = Agent.reviewer_id == row.id, Agent.removed_at.is_(None)
+    yield from (f"agent {name}" for name in db.scalars(select(Agent.name).where(*hired)))
+    whole = select(Organization.name).where(Organization.reviewer_id == row.id)
+    yield from (f"organization {name}" for name in db.scalars(whole))

@@ -12,23 +12,30 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
 from control_plane.db.waits import Wait
-from control_plane.declarations.drones import DroneDocument
+from control_plane.declarations.drones import DroneDocument, MachineDocument
 from control_plane.documents.base import Document
 from control_plane.documents.orders import (
     OrderSummary,
+    PlacementDocument,
     RunDocument,
     StatsDocument,
     SteeringMessageDocument,
     StepDocument,
     WaitingDocument,
 )
-from control_plane.drones.load import Load, status_of
+from control_plane.documents.plans import PlanDocument, plan_document
+from control_plane.drones.load import Load, status_of, why_not_starting
 from control_plane.lookups.drones import EVERY
 from control_plane.lookups.users import owner_text
 from control_plane.operations.orders import progress
+from control_plane.orders.plan_waits import PLAN, edit_of
 from shared.durations import duration_label
 from shared.events import Stats
+from shared.plans import PlanProgress
+from shared.reason_text import placed_text
+from shared.reasons import DroneChoice
 from shared.states import DroneStatus
+from shared.titles import title
 
 D = TypeVar("D", bound=Document)
 
@@ -42,6 +49,10 @@ class OrderNames:
     provider: str
     drone: str | None
     agent: str | None
+    group_kind: str | None = None
+    """`graph`, `race` or `batch`, if it belongs to one."""
+    reviewer: str | None = None
+    """The name of its provider."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,8 @@ class Eyes:
     """IDs of the current runs of the caller's organization."""
     members: Mapping[str, str]
     """ID to e-mail address, for the members of the caller's organization."""
+    pools: Mapping[str, str]
+    """ID to name, for the pools of the caller's organization; also removed ones."""
 
     def owner(self, drone: Drone) -> str | None:
         """The drone's owner, if it belongs to the caller's organization."""
@@ -72,11 +85,13 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
     # A run in the last heartbeat may have ended since; it is then no longer in `eyes.runs`.
     runs = [run for run in (drone.beat or {}).get("runs", []) if run.get("run_id") in eyes.runs]
     age = now - drone.last_seen_at if drone.last_seen_at else timedelta()
+    state = why_not_starting(drone, load, now)
     return DroneDocument(
         id=drone.id,
         name=drone.name,
         organization=eyes.organizations.get(drone.organization_id),
         owner=eyes.owner(drone),
+        pool=eyes.pools.get(drone.pool_id) if drone.pool_id is not None else None,
         serves=served_names(drone.serves, eyes.organizations),
         status=status_of(drone, load, now),
         labels=drone.labels,
@@ -92,7 +107,11 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
         keys_revoked_at=drone.keys_revoked_at,
         keys_replacing=drone.rotation_asked_at is not None,
         last_seen_at=drone.last_seen_at,
+        stopped_at=drone.stopped_at,
+        condition=state.code if state else "",
+        condition_detail=state.detail if state else "",
         note=_note(drone, status_of(drone, load, now)),
+        machine=None if status_of(drone, load, now) is DroneStatus.OFFLINE else _machine(drone),
         doing=[{**run, "in_words": progress.of_beat(run, age)} for run in runs if not run.get("ended")],
     )
 
@@ -106,6 +125,11 @@ def _note(drone: Drone, status: DroneStatus) -> str:
         return "its reports are paused until the control plane has read the earlier ones"
     machine = (drone.beat or {}).get("machine_id", drone.machine_id)
     return "" if machine == drone.machine_id else "runs on a different machine than the one it was registered on"
+
+
+def _machine(drone: Drone) -> MachineDocument | None:
+    said = (drone.beat or {}).get("machine")
+    return MachineDocument.model_validate(said) if said else None
 
 
 def document_of(kind: type[D], row: Row, **others: Any) -> D:
@@ -132,33 +156,49 @@ def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: Wait |
         provider=names.provider,
         model=order.model,
         mode=order.mode,
+        thinking=order.thinking,
+        profile=order.profile,
+        reviewer=names.reviewer,
         priority=order.priority,
         labels=order.wanted_labels,
+        after=order.after,
+        merge_only=order.merge_only,
+        graph=order.group_id if names.group_kind == "graph" else None,
+        race=order.group_id if names.group_kind == "race" else None,
+        batch=order.group_id if names.group_kind == "batch" else None,
+        key=order.group_key,
         created_at=order.created_at,
         started_at=order.started_at,
         ended_at=order.ended_at,
+        title=title(order.prompt),
         prompt=order.prompt,
         response=order.response,
+        asks=order.ended_at is not None and order.follow_up == "question",
         branch=order.branch,
         base_commit=order.base_commit,
         head_commit=order.head_commit,
+        files_changed=order.files_changed,
+        lines_added=order.lines_added,
+        lines_removed=order.lines_removed,
         pushed=order.pushed,
         push_error=order.push_error,
         late_refs=order.late_refs,
         receipt=order.receipt,
         approve=order.approve,
         allow=order.allow,
+        verify=order.verify,
         verification=order.verification if order.ended_at else None,
         agent=names.agent,
         task=order.task_id,
         purpose=order.purpose,
         pull_request=order.pull_request,
-        waiting_for=_waiting_document(waiting) if waiting else None,
+        waiting_for=waiting_document(waiting) if waiting else None,
         stats=stats_document(stats),
     )
 
 
-def _waiting_document(wait: Wait) -> WaitingDocument:
+def waiting_document(wait: Wait) -> WaitingDocument:
+    """What the order of this wait waits for."""
     return WaitingDocument(
         kind=wait.kind,
         text=wait.text,
@@ -170,10 +210,18 @@ def _waiting_document(wait: Wait) -> WaitingDocument:
         why=wait.details["why"],
         command=wait.details.get("command", ""),
         until=wait.deadline,
+        limit=wait.details.get("limit", "") if wait.kind == "limit" else "",
+        plan=_waiting_plan(wait) if wait.kind == PLAN else None,
     )
 
 
-def run_document(run: Run, drone: str | None) -> RunDocument:
+def _waiting_plan(wait: Wait) -> PlanDocument:
+    number = int(wait.subject.rpartition("-")[2])
+    return plan_document(PlanProgress(state="presented", rounds=number), edit_of(wait))
+
+
+def run_document(run: Run, drone: str | None, choice: DroneChoice | None, flower: str | None) -> RunDocument:
+    """`flower`: the run's page there."""
     return RunDocument(
         id=run.id,
         attempt=run.attempt,
@@ -190,6 +238,10 @@ def run_document(run: Run, drone: str | None) -> RunDocument:
         waits_for=run.waits_for,
         late=run.late,
         resumed_from=run.resumed_run_id,
+        placement=PlacementDocument(because=placed_text(choice.placed), scores=choice.scores, scored=choice.scored)
+        if choice
+        else None,
+        flower=flower,
     )
 
 
@@ -204,7 +256,14 @@ def step_document(step: Step, *, undone: bool = False, resumed: Mapping[str, Any
 
 def word_document(word: SteeringMessage) -> SteeringMessageDocument:
     return SteeringMessageDocument(
-        text=word.text, after=word.after, interrupt=word.interrupt, user=word.user, at=word.at
+        id=str(word.number),
+        text=word.text,
+        after=word.after,
+        interrupt=word.interrupt,
+        alone=word.alone,
+        state="queued" if word.take_back_at is None else "taken_back" if word.taken_back else "taking_back",
+        user=word.user,
+        at=word.at,
     )
 
 

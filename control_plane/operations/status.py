@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -21,32 +22,55 @@ from control_plane.operations.drones.managing import list_drones
 from control_plane.operations.gateway import performs
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
 from shared.terminal.command_line import version
-from shared.work_order import CHECKS
+from shared.work_order import GIVES_WAY
 
 _WITH_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING)
 _THERE = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 
 
+@dataclass(frozen=True)
+class CurrentCounts:
+    """The present figures, without history."""
+
+    organization: str
+    paused: bool
+    drones: Counter[str]
+    """By status."""
+    orders: dict[str, int]
+    """Unfinished ones, by state."""
+    active_runs: int
+    max_concurrency: int
+
+
 @performs(declared.STATUS)
 def status(core: Core, caller: Caller) -> StatusDocument:
     """The number of drones, orders and tasks in each state, the number of active runs, and the total cost."""
-    drones, near = list_drones(core, caller), pressing(core, caller.organization_id)
+    now, near = current_counts(core, caller), pressing(core, caller.organization_id)
     with core.database.read() as db:
-        organization = db.get_one(Organization, caller.organization_id)
-        orders = _orders(db, caller.organization_id)
         return StatusDocument(
             server=core.settings.url,
             version=version(),
-            organization=organization.name,
-            paused=organization.paused_at is not None,
-            drones=Counter(str(drone.status) for drone in drones),
-            orders=orders,
-            tasks=tasks_by_state(db, organization.id),
-            active_runs=sum(orders.get(each, 0) for each in _WITH_A_RUN),
-            max_concurrency=_slots(drones),
-            totals=totals.of_organization(db, organization.id),
+            **vars(now),
+            tasks=tasks_by_state(db, caller.organization_id),
+            totals=totals.of_organization(db, caller.organization_id),
             budgets=near,
         )
+
+
+def current_counts(core: Core, caller: Caller) -> CurrentCounts:
+    """The part of `status` that every page shows: it reads nothing that has ended."""
+    drones = list_drones(core, caller)
+    with core.database.read() as db:
+        organization = db.get_one(Organization, caller.organization_id)
+        orders = _orders(db, caller.organization_id)
+    return CurrentCounts(
+        organization=organization.name,
+        paused=organization.paused_at is not None,
+        drones=Counter(str(drone.status) for drone in drones),
+        orders=orders,
+        active_runs=sum(orders.get(each, 0) for each in _WITH_A_RUN),
+        max_concurrency=_slots(drones),
+    )
 
 
 def tasks_by_state(db: Session, organization_id: str) -> dict[str, int]:
@@ -60,7 +84,7 @@ def _orders(db: Session, organization_id: str) -> dict[str, int]:
     """The number of unfinished orders in each state."""
     open_ones = [each.value for each in OrderStatus if each not in ENDED]
     counted = select(Order.status, func.count()).where(
-        Order.organization_id == organization_id, Order.status.in_(open_ones), Order.purpose.not_in(CHECKS)
+        Order.organization_id == organization_id, Order.status.in_(open_ones), Order.purpose.not_in(GIVES_WAY)
     )
     return dict(db.execute(counted.group_by(Order.status)).all())
 

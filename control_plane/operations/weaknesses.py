@@ -1,4 +1,4 @@
-"""Where a fleet is less safe than it could be, for `fleet doctor` and the board. Looks at settings and files only."""
+"""Where a fleet is less safe than it could be, for `fleet doctor` and the inbox. Looks at settings and files only."""
 
 from __future__ import annotations
 

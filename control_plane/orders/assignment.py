@@ -17,15 +17,15 @@ from control_plane.core.audit_entries import note_order
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.inbox import notify_drone
-from control_plane.drones.load import load_by_drone, why_not_starting
+from control_plane.drones.load import Load, load_by_drone, why_not_starting
 from control_plane.orders.placement import Placement, earlier_in_session, place
 from control_plane.orders.status_changes import explain, move_order
 from shared.control import Cancel
 from shared.errors import Conflict
 from shared.names import new_id
-from shared.reasons import InQueue, OrderFacts, Resumption, TakenBack
+from shared.reasons import DroneChoice, InQueue, OrderFacts, Resumption, TakenBack
 from shared.states import IN_HAND, OrderStatus
-from shared.work_order import CHECKS
+from shared.work_order import GIVES_WAY
 
 
 def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dispatch:
@@ -36,7 +36,8 @@ def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dis
     # Under the session's lock, which requeuing an order takes too: only one order of a session runs at a time.
     locked(db, order.session_id)
     if earlier := earlier_in_session(db, order):
-        raise Conflict(f"order {order.id} is waiting for order {earlier} of the same session", code="E-ORDER-STATE")
+        what = f"order {order.id} is waiting for order {earlier.order} of the same session"
+        raise Conflict(what, code="E-ORDER-STATE")
     drone = placement.drone
     made = Dispatch(
         id=new_id(),
@@ -45,6 +46,7 @@ def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dis
         drone_id=drone.id,
         generation=order.generation + 1,
         created_at=core.clock.now(),
+        choice=DroneChoice(placed=placement.because, scores=placement.scores, scored=placement.scored),
     )
     db.add(made)
     where = {"drone_id": drone.id, "run_id": made.id, "generation": made.generation}
@@ -56,10 +58,10 @@ def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dis
 
 
 def _make_room(db: Session, core: Core, order: Order, drone: Drone) -> None:
-    """If the order finds no free slot, let the drone give back the checks that it is doing: they can wait."""
-    if order.purpose in CHECKS or load_by_drone(db)[drone.id].outstanding <= drone.concurrency:
+    """If the order finds no free slot, let the drone give back what it is doing that can wait."""
+    if order.purpose in GIVES_WAY or load_by_drone(db, [drone.id])[drone.id].outstanding <= drone.concurrency:
         return
-    on_it = Order.drone_id == drone.id, Order.ended_at.is_(None), Order.purpose.in_(CHECKS)
+    on_it = Order.drone_id == drone.id, Order.ended_at.is_(None), Order.purpose.in_(GIVES_WAY)
     for check in db.scalars(select(Order).where(*on_it, Order.status.in_(IN_HAND))):
         # Not canceled: a run that ends this way while its order goes on is queued again.
         why = f"order {order.id} needs its slot"
@@ -75,7 +77,9 @@ def _placed(db: Session, core: Core, order: Order, placement: Placement) -> Orde
         # Already recorded when the order was requeued.
         resumes = None
     placed = placement.because.model_copy(update={"resumes": resumes})
-    return OrderFacts(returned=returned, placed=placed, waits=waits_in_queue(db, core, placement.drone))
+    drone = placement.drone
+    waits = waits_in_queue(core, drone, load_by_drone(db, [drone.id])[drone.id])
+    return OrderFacts(returned=returned, placed=placed, waits=waits)
 
 
 def _same_place(one: Resumption, other: Resumption) -> bool:
@@ -92,7 +96,7 @@ def place_and_dispatch(db: Session, core: Core, order: Order, *, may_go: bool = 
     return None
 
 
-def waits_in_queue(db: Session, core: Core, drone: Drone) -> InQueue | None:
+def waits_in_queue(core: Core, drone: Drone, load: Load) -> InQueue | None:
     """Why the drone does not start the orders in its queue now; None if it does."""
-    state = why_not_starting(drone, load_by_drone(db)[drone.id], core.clock.now())
+    state = why_not_starting(drone, load, core.clock.now())
     return InQueue(state=state) if state is not None else None

@@ -12,6 +12,7 @@ from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.inbox import notify_drone
+from control_plane.drones.load import worker_of
 from control_plane.orders.lost import withdraw
 from control_plane.orders.status_changes import move_order
 from shared import names
@@ -95,8 +96,7 @@ def record_cancel(db: Session, core: Core, order: Order, taken_back: bool, asked
         withdraw(db, core, order, asked)
         if dispatch is None:
             return None
-        host = db.get_one(Drone, dispatch.drone_id).host
-        return EndedRun(dispatch.id, dispatch.drone_id, host, "revoked", "canceled")
+        return EndedRun(dispatch.id, worker_of(db.get_one(Drone, dispatch.drone_id)), "revoked", "canceled")
     move_order(db, order, OrderStatus.CANCELING, OrderFacts(cancel=asked))
     message = Cancel(run_id=dispatch.id, generation=dispatch.generation, reason=asked_text(asked))
     notify_drone(db, core, dispatch.drone_id, message, dispatch.id)

@@ -20,6 +20,7 @@ from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Run
 from control_plane.orders import totals
 from control_plane.orders.drone_refusals import refused_by_policy, unsuitable_drones
+from control_plane.orders.follow_up import follow_up_of
 from control_plane.orders.placement import another_drone
 from control_plane.orders.status_changes import move_order, move_turn
 from shared.events import Receipt
@@ -118,13 +119,15 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
     if order.status == OrderStatus.AWAITING_APPROVAL and to is OrderStatus.SUCCEEDED:
         move_order(db, order, OrderStatus.RUNNING)
     now = core.clock.now()
+    response = ending.response if ending.response is not None else order.response
     move_order(
         db,
         order,
         to,
         because,
         exit_status=str(ending.exit_status),
-        response=ending.response if ending.response is not None else order.response,
+        response=response,
+        follow_up=follow_up_of(order, to, str(ending.exit_status), response),
         receipt=ending.receipt,
         ended_at=now,
         grant_until=None,

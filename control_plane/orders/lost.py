@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.drones.load import worker_of
 from control_plane.orders.ending import Ending, canceled, finish, try_again
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.status_changes import explain, move_order
@@ -20,7 +21,7 @@ from shared.events import Receipt
 from shared.outcome import ExitStatus
 from shared.reason_text import loss_text
 from shared.reasons import CancelAsked, CanceledEnd, OrderFacts, RunEnd, RunLoss
-from shared.states import OrderStatus, RunStatus
+from shared.states import ENDED, OrderStatus, RunStatus
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,14 @@ def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> 
     if order.run_id == dispatch.id:
         _send_back(db, core, order, loss)
     drone = db.get_one(Drone, dispatch.drone_id)
-    how: Literal["revoked", "failed"] = "revoked" if order.status == OrderStatus.CANCELED else "failed"
-    return EndedRun(dispatch.id, drone.id, drone.host, how, loss_text(loss.why))
+    return EndedRun(dispatch.id, worker_of(drone), _how(order, dispatch), loss_text(loss.why))
+
+
+def _how(order: Order, dispatch: Dispatch) -> Literal["failed", "retried", "revoked"]:
+    """What Flower shows of the run: an order that continues has not failed."""
+    if order.run_id != dispatch.id or order.status not in ENDED:
+        return "retried"
+    return "revoked" if order.status == OrderStatus.CANCELED else "failed"
 
 
 def withdraw(db: Session, core: Core, order: Order, asked: CancelAsked | None) -> None:

@@ -1,16 +1,17 @@
 """Which drone gets an order, and why; or why none does.
 
 The drone named by the order; else a drone with the wanted labels. Among these, a drone with a free slot is preferred to
-a full one, then one that already has the repository to one that must fetch it, then the one with the least outstanding
-work relative to its concurrency. A mirror counts only if a slot is free, so that one warm drone does not attract all of
-a project's work while others idle. An order that resumes from a checkpoint goes first to the drone whose disk has it,
-if that drone has a free slot or is the only one that has it.
+a full one, then the one with the best score (`control_plane.orders.scores`). An order that resumes from a checkpoint
+goes first to the drone whose disk has it, if that drone has a free slot or is the only one that has it. In a large
+fleet, only the likely ones are scored (`control_plane.orders.likely_drones`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from heapq import nsmallest
 from typing import Literal
 
 from sqlalchemy import select
@@ -20,11 +21,19 @@ from control_plane.conversations.resumption import drone_needed, drone_with_work
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
 from control_plane.drones.load import Load, has_ability, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
+from control_plane.orders.likely_drones import ENOUGH, likely_drones
+from control_plane.orders.pools import pool_for
+from control_plane.orders.races import drones_of_race, race_of, waits_for_base
+from control_plane.orders.scores import Candidate, score, usual_of
+from control_plane.rates.headroom import seconds_until_calls
 from shared.reasons import (
+    AfterOrder,
     DroneLabels,
+    DroneScore,
     DroneState,
     EarlierOrder,
     NamedDroneRemoved,
@@ -34,8 +43,11 @@ from shared.reasons import (
     Placed,
     Waits,
 )
-from shared.states import ENDED, TAKES_WORK
-from shared.work_order import CHECKS
+from shared.states import ENDED, TAKES_WORK, OrderStatus
+from shared.work_order import GIVES_WAY
+
+SHOWN_SCORES = 8
+"""How many of the best scores are kept with a placement."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,9 @@ class Placement:
 
     drone: Drone
     because: Placed
+    scores: tuple[DroneScore, ...] = ()
+    """The best, its own first."""
+    scored: int = 0
 
 
 def place(db: Session, core: Core, order: Order) -> Placement | Waits:
@@ -51,28 +66,51 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
 
     A drone named by the order is chosen even while it is offline.
     """
-    if earlier := earlier_in_session(db, order):
-        return EarlierOrder(order=earlier)
+    if waits := earlier_in_session(db, order) or before_it(db, order) or waits_for_base(db, order):
+        return waits
     refusals = _refusals(db, order)
     if order.wanted_drone_id is not None:
         return _named(db.get_one(Drone, order.wanted_drone_id), order, refusals)
+    return _among_likely(db, core, order, refusals) or _among_all(db, core, order, refusals)
+
+
+def _among_likely(db: Session, core: Core, order: Order, refusals: Mapping[str, DroneState]) -> Placement | None:
+    """None if all drones have to be read, to find a drone or to tell why there is none."""
+    now, is_fitting = core.clock.now(), fitness(db, order)
+    likely = likely_drones(db, order, now, drone_with_workspace(db, order))
+    fitting, load = [drone for drone in likely if is_fitting(drone)], load_by_drone(db, [drone.id for drone in likely])
+    able = _able(order, fitting, load, refusals, now)
+    if not able or (len(able) == 1 and len(likely) == ENOUGH):
+        return None
+    return _with_the_work(db, order, able, load) or _best(db, core, order, able, load)
+
+
+def _among_all(db: Session, core: Core, order: Order, refusals: Mapping[str, DroneState]) -> Placement | Waits:
     living = select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)
-    fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id) and _able(drone, order)]
+    able_to_run = _ability_check(db, order)
+    fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id) and able_to_run(drone)]
     fitting = [drone for drone in fleet if _has(drone, order.wanted_labels)]
-    if not fitting:
-        return _no_drone_fits(fleet, order.wanted_labels)
     now, load = core.clock.now(), load_by_drone(db)
-    able = [d for d in fitting if d.id not in refusals and status_of(d, load[d.id], now) in TAKES_WORK]
-    if order.purpose in CHECKS:
-        # They take no slot from other orders, so they do not wait in a queue either.
-        able = [drone for drone in able if load[drone.id].outstanding < drone.concurrency]
-    if not able:
-        states = (
-            refusals.get(drone.id) or why_not_starting(drone, load[drone.id], now) or _full(drone, load)
-            for drone in fitting
-        )
-        return NoDroneTakesWork(states=tuple(states))
-    return _with_the_work(db, order, able, load) or _best(able, load, _warm(db, order, able), order)
+    if not fitting:
+        return pool_for(db, order, now) or _no_drone_fits(fleet, order.wanted_labels)
+    if able := _able(order, fitting, load, refusals, now):
+        return _with_the_work(db, order, able, load) or _best(db, core, order, able, load)
+    states = (
+        refusals.get(drone.id) or why_not_starting(drone, load[drone.id], now) or _full(drone, load)
+        for drone in fitting
+    )
+    return pool_for(db, order, now) or NoDroneTakesWork(states=tuple(states))
+
+
+def _able(
+    order: Order, drones: Sequence[Drone], load: Mapping[str, Load], refusals: Mapping[str, DroneState], now: datetime
+) -> list[Drone]:
+    """Those of the fitting drones that take the order now."""
+    able = [d for d in drones if d.id not in refusals and status_of(d, load[d.id], now) in TAKES_WORK]
+    if order.purpose not in GIVES_WAY:
+        return able
+    # They take no slot from other orders, so they do not wait in a queue either.
+    return [drone for drone in able if load[drone.id].outstanding < drone.concurrency]
 
 
 def _with_the_work(db: Session, order: Order, able: Sequence[Drone], load: Mapping[str, Load]) -> Placement | None:
@@ -86,12 +124,29 @@ def _with_the_work(db: Session, order: Order, able: Sequence[Drone], load: Mappi
     return _chosen(kept, "only_workspace", order) if drone_needed(db, order) == kept.id else None
 
 
-def earlier_in_session(db: Session, order: Order) -> str | None:
+def earlier_in_session(db: Session, order: Order) -> EarlierOrder | None:
     """The earlier order of the same session that must end before this one may begin, if any."""
     earlier = select(Order.id).where(
         Order.session_id == order.session_id, Order.number < order.number, Order.status.not_in(ENDED)
     )
-    return db.scalar(earlier.order_by(Order.number).limit(1))
+    found = db.scalar(earlier.order_by(Order.number).limit(1))
+    return EarlierOrder(order=found) if found is not None else None
+
+
+def before_it(db: Session, order: Order) -> AfterOrder | None:
+    """The first of the orders that must succeed before this one and have not; one that ended comes before open ones."""
+    others = [db.get_one(Order, each) for each in order.after]
+    missing = [other for other in others if other.status != OrderStatus.SUCCEEDED]
+    if not missing:
+        return None
+    first = next((other for other in missing if other.status in ENDED), missing[0])
+    match first.status:
+        case OrderStatus.FAILED:
+            return AfterOrder(order=first.id, status="failed", waiting=order.id)
+        case OrderStatus.CANCELED:
+            return AfterOrder(order=first.id, status="canceled", waiting=order.id)
+        case _:
+            return AfterOrder(order=first.id, status="open", waiting=order.id)
 
 
 def _named(drone: Drone, order: Order, refusals: Mapping[str, DroneState]) -> Placement | Waits:
@@ -118,16 +173,42 @@ def _full(drone: Drone, load: Mapping[str, Load]) -> DroneState:
     return DroneState(drone=drone.name, code="busy", running=taken, slots=drone.concurrency)
 
 
-def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order: Order) -> Placement:
-    def preference(drone: Drone) -> tuple[bool, bool, float, bool, str]:
-        outstanding = load[drone.id].outstanding
-        full, cold = outstanding >= drone.concurrency, drone.id not in warm
-        return (full, full or cold, outstanding / drone.concurrency, cold, drone.name)
-
-    chosen = min(able, key=preference)
+def _best(db: Session, core: Core, order: Order, able: Sequence[Drone], load: Mapping[str, Load]) -> Placement:
     if len(able) == 1:
-        return _chosen(chosen, "only_drone", order)
-    return _chosen(chosen, "least_work" if preference(chosen)[1] else "repository", order)
+        return _chosen(able[0], "only_drone", order)
+    warm, rivals = _warm(db, order, able), drones_of_race(db, order)
+    provider = db.get_one(Provider, order.provider_id)
+    permits = seconds_until_calls(core, provider, order.model, [drone.id for drone in able])
+    project, now = db.get_one(Project, order.project_id), core.clock.now()
+    usual = usual_of(project.run_s, project.clone_s)
+    scores = {
+        drone: score(
+            Candidate(
+                drone=drone.name,
+                slots=drone.concurrency,
+                outstanding=load[drone.id].outstanding,
+                has_mirror=drone.id in warm,
+                has_rival=drone.id in rivals,
+                permit_s=permits.get(drone.id, 0.0),
+                hours_left_s=_hours_left(drone, now),
+            ),
+            usual,
+        )
+        for drone in able
+    }
+    best = nsmallest(SHOWN_SCORES, able, key=scores.__getitem__)
+    chosen = scores[best[0]]
+    code: Literal["repository", "least_work"] = "least_work" if chosen.is_full or chosen.clone_s else "repository"
+    shown = tuple(scores[drone].as_fact() for drone in best)
+    return replace(_chosen(best[0], code, order), scores=shown, scored=len(able))
+
+
+def _hours_left(drone: Drone, now: datetime) -> float | None:
+    """By its last beat; an older drone does not say it."""
+    said = (drone.beat or {}).get("hours_left_s")
+    if said is None or drone.last_seen_at is None:
+        return None
+    return max(0.0, float(said) - (now - drone.last_seen_at).total_seconds())
 
 
 def _chosen(
@@ -153,20 +234,57 @@ def another_drone(db: Session, core: Core, order: Order) -> bool:
         return False
     load, now = load_by_drone(db), core.clock.now()
     drones = db.scalars(select(Drone).where(Drone.removed_at.is_(None), Drone.id.not_in(refusals)))
-    return any(fits(drone, order) and status_of(drone, load[drone.id], now) in TAKES_WORK for drone in drones)
+    fitting = fitness(db, order)
+    return any(fitting(drone) and status_of(drone, load[drone.id], now) in TAKES_WORK for drone in drones)
 
 
-def fits(drone: Drone, order: Order) -> bool:
-    """Whether the drone may run the order at all: it serves the organization, and has the ability and the labels."""
-    return serves(drone, order.organization_id) and _able(drone, order) and _has(drone, order.wanted_labels)
+def fitness(db: Session, order: Order) -> Callable[[Drone], bool]:
+    """Whether a drone may run the order at all: it serves the organization, and has the ability and the labels.
+
+    What the order needs is read once, however many drones are checked.
+    """
+    is_able = _ability_check(db, order)
+
+    def check(drone: Drone) -> bool:
+        return serves(drone, order.organization_id) and is_able(drone) and _has(drone, order.wanted_labels)
+
+    return check
 
 
-def _able(drone: Drone, order: Order) -> bool:
-    """Whether the drone's version supports the order; a drone that has never sent a beat is not ruled out."""
-    if order.purpose in CHECKS:
-        return has_ability(drone, "checks")
+def _ability_check(db: Session, order: Order) -> Callable[[Drone], bool]:
+    """Whether a drone's version supports the order; a drone that has never sent a beat is not ruled out."""
+    if order.purpose == "code_host" or "merge" in (order.asked or {}):
+        return lambda drone: has_ability(drone, "code-hosts")
+    if order.purpose in GIVES_WAY:
+        ability = "titles" if order.purpose == "title" else "checks"
+        return lambda drone: has_ability(drone, ability)
+    needed = frozenset(_needed(db, order))
     plain = order.task_id is None and order.purpose == "work"
-    return plain or drone.beat is None or "teams" in drone.beat.get("abilities", ())
+
+    def check(drone: Drone) -> bool:
+        if not all(has_ability(drone, each) for each in needed):
+            return False
+        return plain or drone.beat is None or "teams" in drone.beat.get("abilities", ())
+
+    return check
+
+
+def _needed(db: Session, order: Order) -> Iterator[str]:
+    """The abilities that the order needs beyond those of the first version."""
+    if order.after:
+        yield "merges"
+    if order.reviewer_id is not None:
+        yield "reviewer"
+    if order.plan_first:
+        yield "plans"
+    if order.mode_definition is not None:
+        yield "modes"
+    if order.keep_raw:
+        yield "raw-answers"
+    if order.purpose == "work" and db.get_one(Provider, order.provider_id).rotation != "off":
+        yield "taking-turns"
+    if order.purpose == "push" or race_of(db, order) is not None:
+        yield "races"
 
 
 def _has(drone: Drone, wanted: Mapping[str, str]) -> bool:

@@ -18,6 +18,7 @@ _SUMS = (
     func.sum(Run.input_tokens),
     func.sum(Run.thinking_tokens),
     func.sum(Run.output_tokens),
+    func.sum(Run.cached_tokens),
     func.sum(Run.cost_usd + Run.assumed_usd),
     func.sum(Run.duration_ms),
 )
@@ -37,12 +38,13 @@ def of_orders(db: Session, order_ids: Collection[str]) -> dict[str, Stats]:
 
 
 def _stats(*sums: Any) -> Stats:
-    runs, prices, calls, given, thought, answered, cost, took = sums
+    runs, prices, calls, given, thought, answered, cached, cost, took = sums
     return Stats(
         tool_calls=min(int(calls), MAX_COUNT),
         input_tokens=min(int(given), MAX_COUNT),
         thinking_tokens=min(int(thought), MAX_COUNT),
         output_tokens=min(int(answered), MAX_COUNT),
+        cached_tokens=min(int(cached), MAX_COUNT),
         # One unknown cost makes the total unknown: a partial sum is not the cost.
         cost_usd=min(float(cost), MAX_DOLLARS) if prices == runs else None,
         duration_ms=min(int(took), MAX_COUNT),

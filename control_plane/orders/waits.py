@@ -12,31 +12,47 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.runs import Run, Step
 from control_plane.db.waits import Wait
+from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK, carry_over
 from shared.events import ApprovalStep, DecisionStep
+from shared.plan_text import plan_text
 from shared.reasons import ForPerson
 
-APPROVE, DENY = "approve", "deny"
+DENY = "deny"
+QUESTION = "question"
+"""The kind of a wait that a text answers."""
 
 
 @dataclass(frozen=True)
 class WaitAnswer:
-    """A person's answer to a wait."""
+    """A person's answer to a wait: for a question its text, else `approve` or `deny`."""
 
     choice: str
     by: str
     comment: str = ""
 
 
-def ask_approval(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
-    """Record that a call of the run waits for approval; a repeated request opens the wait again."""
+def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
+    """Record that the run waits for a person; a repeated request opens the wait again.
+
+    The wait for a plan already has its answer if a person decided about the same plan in an earlier run.
+    """
     wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
     wait.kind, wait.role = step.about, "operator"
-    wait.text = f"Approve {step.tool}? {step.why}"
-    wait.details = {"tool": step.tool, "why": step.why, "command": step.command}
-    wait.choices, wait.default, wait.deadline = [APPROVE, DENY], DENY, step.until
+    wait.details = {"tool": step.tool, "why": step.why, "command": step.command, "limit": step.limit}
+    wait.deadline = step.until
+    if step.about == QUESTION:
+        wait.text, wait.choices, wait.default = step.why, list(step.choices), step.default
+    elif step.about == PLAN and step.plan is not None:
+        wait.text, wait.choices = f"Approve the plan?\n\n{plan_text(step.plan)}", [APPROVE, SEND_BACK]
+        wait.default = None
+        wait.details = {**wait.details, PLAN: step.plan.model_dump(mode="json")}
+    else:
+        wait.text, wait.choices, wait.default = f"Approve {step.tool}? {step.why}", [APPROVE, DENY], DENY
     wait.asked_at, wait.comment = core.clock.now(), ""
     wait.answer = wait.answered_by = wait.answered_at = wait.decided_by = wait.closed_at = None
+    if PLAN in wait.details:
+        carry_over(db, run, wait)
     db.add(wait)
     db.flush()
     return wait
@@ -68,8 +84,16 @@ def answer(db: Session, core: Core, wait: Wait, given: WaitAnswer) -> bool:
 def close_decided(db: Session, core: Core, run_id: str, step: DecisionStep) -> None:
     """Close the wait for a decision that the run reports, whether or not a person made it."""
     open_one = update(Wait).where(Wait.run_id == run_id, Wait.subject == step.call_id, Wait.closed_at.is_(None))
-    values = {"answer": APPROVE if step.approved else DENY, "decided_by": step.by, "closed_at": core.clock.now()}
-    db.execute(open_one.values(values))
+    db.execute(open_one.values({"answer": _decided(step), "decided_by": step.by, "closed_at": core.clock.now()}))
+
+
+def _decided(step: DecisionStep) -> str | None:
+    """What counts as the answer; None: a question that has none."""
+    if step.about == PLAN:
+        return APPROVE if step.approved else SEND_BACK if step.by == "person" else None
+    if step.about != QUESTION:
+        return APPROVE if step.approved else DENY
+    return step.answer if step.approved else None
 
 
 def close_all(db: Session, core: Core, run_id: str) -> None:
@@ -90,10 +114,16 @@ def ask_missing(db: Session, core: Core, run_id: str) -> int:
     known = set(db.scalars(select(Wait.subject).where(Wait.run_id == run_id, Wait.closed_at.is_(None))))
     missing = [step for call_id, step in asked.items() if call_id not in known]
     for step in missing:
-        ask_approval(db, core, db.get_one(Run, run_id), step)
+        open_wait(db, core, db.get_one(Run, run_id), step)
     return len(missing)
 
 
 def reason(wait: Wait) -> ForPerson:
     """Why the order waits."""
-    return ForPerson(about=wait.kind, order=wait.order_id, tool=wait.details["tool"], why=wait.details["why"])
+    return ForPerson(
+        about=wait.kind,
+        order=wait.order_id,
+        tool=wait.details["tool"],
+        why=wait.details["why"],
+        limit=wait.details.get("limit", "cost"),
+    )

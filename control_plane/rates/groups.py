@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from control_plane.broker.broker import Broker
 from control_plane.core.vault import Vault
+from control_plane.db.projects import Provider
 from control_plane.rates.permits import Asker, PermitDecision
 from control_plane.rates.state import GroupState
 from shared.errors import Unreachable
@@ -35,6 +36,16 @@ def group_of(vault: Vault, *parts: str) -> str:
     return hmac.digest(key, "\0".join(parts).encode(), hashlib.sha256).hex()[:32]
 
 
+def group_of_provider(vault: Vault, provider: Provider, drone_id: str) -> str:
+    """The group of a provider: by its key, if the control plane has it, else by where the key or the endpoint is."""
+    endpoint = provider.api_base or provider.model.partition("/")[0]
+    if provider.sealed_key:
+        return group_of(vault, "key", endpoint, vault.open_at_rest(provider.sealed_key))
+    if provider.key_variable:
+        return group_of(vault, "drone", provider.id, drone_id)
+    return group_of(vault, "open", endpoint, provider.organization_id)
+
+
 def state_key(group: str) -> str:
     """The key of a group's state. Drones have rights to keys below `fleet:<drone>:` and to their queues, not to it."""
     return f"rates:{group}"
@@ -49,7 +60,7 @@ def decide(broker: Broker, group: str, asker: Asker, request: PermitRequest) -> 
                 cast("Any", pipe).watch(key)
                 # The server's clock, which all control planes share.
                 seconds, micros = pipe.time()
-                state = _read(cast("str | None", pipe.get(key)))
+                state = read_state(cast("str | None", pipe.get(key)))
                 answer = PermitDecision(state, asker, seconds + micros / 1e6).answer(request)
                 pipe.multi()
                 pipe.set(key, state.model_dump_json(), ex=KEPT_SECONDS)
@@ -66,8 +77,9 @@ def decide(broker: Broker, group: str, asker: Asker, request: PermitRequest) -> 
     )
 
 
-def _read(stored: Any) -> GroupState:
+def read_state(stored: str | None) -> GroupState:
+    """The stored state of a group; an empty one if there is none, or if another version wrote it."""
     try:
         return GroupState.model_validate_json(stored) if stored else GroupState()
-    except ValidationError:  # of another version
+    except ValidationError:
         return GroupState()

@@ -63,6 +63,13 @@ class Asker:
         return f"{self.run_id} {self.model}"
 
 
+def seconds_until_call(state: GroupState, model: str, now: float) -> float:
+    """How long a run of the group that begins now would wait for its first call, if no other run waited."""
+    state.forget_old(now)
+    asker = Asker(run_id="", organization_id="", provider_id="", model=model, rpm=0, tpm=0, rank=0)
+    return PermitDecision(state, asker, now).soonest()
+
+
 @dataclass
 class PermitDecision:
     """One request, and the group's state, which it changes."""
@@ -88,20 +95,18 @@ class PermitDecision:
         permit = ModelPermit() if request.expected is None else self._decide(request.expected)
         return permit.model_copy(update=self._freedom())
 
+    def soonest(self) -> float:
+        """Seconds until one call more fits; nothing is granted."""
+        need = amounts_of(Tokens())
+        return self._next(self._waiting_run(self.now, need)).at - self.now
+
     # --- the next call ---------------------------------------------------------------
 
     def _decide(self, expected: Tokens) -> ModelPermit:
         state, asker = self.state, self.asker
         need = amounts_of(expected)
         known = state.waiting.pop(asker.run_id, None)
-        me = WaitingRun(
-            rank=asker.rank,
-            organization_id=asker.organization_id,
-            since=known.since if known else self.now,
-            model=asker.model,
-            need=need,
-            asks_at=self.now,
-        )
+        me = self._waiting_run(known.since if known else self.now, need)
         state.waiting = {run: each for run, each in state.waiting.items() if each.asks_at + GRACE > self.now}
         self._logs = {"": list(state.log), asker.model: list(state.model(asker.model).log)}
         slot = self._slot_of(me)
@@ -109,6 +114,17 @@ class PermitDecision:
             self._grant(slot.at, need)
             return ModelPermit(granted=True, at=slot.at, wait_s=slot.at - self.now)
         return self._wait(me)
+
+    def _waiting_run(self, since: float, need: Amounts) -> WaitingRun:
+        asker = self.asker
+        return WaitingRun(
+            rank=asker.rank,
+            organization_id=asker.organization_id,
+            since=since,
+            model=asker.model,
+            need=need,
+            asks_at=self.now,
+        )
 
     def _slot_of(self, me: WaitingRun) -> Slot | None:
         """The asking run's time, after those that go first; None if these use up all that can be given now."""

@@ -95,7 +95,7 @@ def _of_project(db: Session, core: Core, project: Project, requester: Requester)
     session.name = f"check of project {project.slug}"
     return Draft(
         project=project,
-        provider=_no_provider(db, core, project.organization_id),
+        provider=no_provider(db, core, project.organization_id),
         session=session,
         prompt=f"Check project {project.slug}.",
         user=requester.user,
@@ -120,7 +120,7 @@ def _no_project(db: Session, core: Core, organization_id: str) -> Project:
     return made
 
 
-def _no_provider(db: Session, core: Core, organization_id: str) -> Provider:
+def no_provider(db: Session, core: Core, organization_id: str) -> Provider:
     """A removed provider that stands for none: every order has one."""
     named = select(Provider).where(Provider.organization_id == organization_id, Provider.name == NOTHING)
     if found := db.scalar(named.limit(1)):

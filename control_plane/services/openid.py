@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -14,35 +13,17 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from control_plane.core.settings import FleetSettings
+from control_plane.services.openid_identity import CALLBACK, Attempt, ProviderIdentity
 from shared.clock import Clock
 from shared.errors import Precondition, Unauthenticated, Unreachable
 from shared.loopback import is_loopback
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 """Signatures with a key pair: with a shared secret, everyone who knows it could sign, and `none` is no signature."""
-CALLBACK = "/login/openid/callback"
 LEEWAY_S = 60
 """Accepted difference between the clocks of provider and control plane."""
 _TIMEOUT_S = 10
 _MOST_BYTES = 1_000_000
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """The secrets of one log-in, which stay in the browser, sealed, until the provider sends it back."""
-
-    state: str
-    nonce: str
-    verifier: str
-
-
-@dataclass(frozen=True)
-class ProviderIdentity:
-    """Who the provider says has logged in."""
-
-    issuer: str
-    subject: str
-    email: str
 
 
 class OpenIdProvider:

@@ -77,14 +77,15 @@ def _last_comment(db: Session, task: Task) -> str | None:
 
 
 def _verified(order: Order, project: Project) -> str:
-    commands = ", ".join(f"`{' '.join(command.split())[:200]}`" for command in project.verify)
+    verify = project.verify if order.verify is None else order.verify
+    commands = ", ".join(f"`{' '.join(command.split())[:200]}`" for command in verify)
     match order.verification:
         case Verification.VERIFIED:
-            return f"Passed: {commands}." if commands else "The project's commands passed."
+            return f"Passed: {commands}." if commands else "The commands passed."
         case Verification.FAILED:
-            return f"**Failed**: the project's commands did not pass{f' ({commands})' if commands else ''}."
+            return f"**Failed**: the commands did not pass{f' ({commands})' if commands else ''}."
         case Verification.NOTHING_TO_VERIFY:
-            return "The project has no verify commands."
+            return "There are no verify commands."
         case _:
             return "Not verified: the run ended before verification."
 

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from control_plane.conversations.history import way_of
 from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
+from control_plane.db.code_hosts import HostLink, HostThread
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
@@ -21,6 +22,7 @@ from control_plane.declarations.pull_requests import PullRequestDocument
 from control_plane.drones.load import has_ability, load_by_drone, status_of
 from control_plane.lookups.drones import serves
 from control_plane.orders.draft import Draft, create_order
+from control_plane.orders.races import race_of
 from control_plane.services.pull_request_text import about, body_of, title_of
 from shared.events import PullRequestStep
 from shared.states import TAKES_WORK, OrderStatus
@@ -36,7 +38,17 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
     if order.purpose != "work" or order.task_id is not None:
         return
     wanted = db.get_one(Project, order.project_id).pull_requests
+    if is_connected(db, order.project_id):
+        if _before(db, order) is not None:
+            # Its branch is moved on to this order's work, so that reviews and checks stay with it.
+            return
+        asked_there = select(HostThread.id).where(HostThread.session_id == order.session_id)
+        wanted = "open" if db.scalar(asked_there.limit(1)) is not None else wanted
     if wanted == "never" or order.status != OrderStatus.SUCCEEDED or order.head_commit is None:
+        return
+    race = race_of(db, order)
+    if race is not None and (race.winner_id != order.id or not order.pushed):
+        # The winner's, once its branch is there.
         return
     asked = wording(db, order)
     if not order.pushed:
@@ -48,6 +60,14 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
         )
     else:
         ask(db, core, order, asked, order.user)
+
+
+def is_connected(db: Session, project_id: str) -> bool:
+    """Whether the project's repository at its code host is read, so that what happens there continues orders."""
+    links = select(HostLink.id).where(
+        HostLink.project_id == project_id, HostLink.enabled.is_(True), HostLink.removed_at.is_(None)
+    )
+    return db.scalar(links.limit(1)) is not None
 
 
 def wording(db: Session, order: Order, *, title: str | None = None, draft: bool = False) -> OpenPullRequest:
@@ -145,7 +165,8 @@ def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
     if drone is None or not has_ability(drone, "teams") or not serves(drone, order.organization_id):
         return None
-    return drone.id if status_of(drone, load_by_drone(db)[drone.id], core.clock.now()) in TAKES_WORK else None
+    load = load_by_drone(db, [drone.id])[drone.id]
+    return drone.id if status_of(drone, load, core.clock.now()) in TAKES_WORK else None
 
 
 def _document(by: Order, asked: OpenPullRequest, **outcome: Any) -> dict[str, Any]:

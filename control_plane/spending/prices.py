@@ -23,14 +23,16 @@ def prices_of(db: Session, organization_id: str, models: Collection[str]) -> tup
 
 
 def prices_for(db: Session, order: Order) -> tuple[ModelPrice, ...]:
-    """The same for the models that the order's runs may use: its own, and those of its provider's fallbacks."""
+    """The same for the models that the order's runs may use: its own, its reviewer's, and those of the fallbacks."""
+    reviewer = db.get_one(Provider, order.reviewer_id) if order.reviewer_id else None
     provider = db.get_one(Provider, order.provider_id)
     fallbacks = select(Provider.model).where(
         Provider.organization_id == order.organization_id,
-        Provider.name.in_(provider.fallbacks),
+        Provider.name.in_([*provider.fallbacks, *(reviewer.fallbacks if reviewer else ())]),
         Provider.removed_at.is_(None),
     )
-    return prices_of(db, order.organization_id, {order.model, *db.scalars(fallbacks)})
+    own = {order.model, reviewer.model} if reviewer else {order.model}
+    return prices_of(db, order.organization_id, own | set(db.scalars(fallbacks)))
 
 
 def living_prices(organization_id: str) -> Select[Price]:

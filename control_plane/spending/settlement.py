@@ -66,13 +66,9 @@ def spending_heard(run: Run, usd: float | None) -> None:
 
 def settle_forgotten(db: Session, core: Core, limit: int = 100) -> int:
     """Settle open blocks whose dispatch was closed without a word about money; returns the number of runs."""
-    over = (
-        select(Dispatch)
-        .join(SpendingBlock, SpendingBlock.run_id == Dispatch.id)
-        .where(SpendingBlock.closed_at.is_(None), Dispatch.closed_at < core.clock.now() - FORGOTTEN)
-        .distinct()
-        .limit(limit)
-    )
+    opened = select(SpendingBlock.run_id).where(SpendingBlock.closed_at.is_(None))
+    closed = Dispatch.closed_at < core.clock.now() - FORGOTTEN
+    over = select(Dispatch).where(Dispatch.id.in_(opened), closed).limit(limit)
     found = db.scalars(over).all()
     for dispatch in found:
         db.get_one(Order, dispatch.order_id, with_for_update=True, populate_existing=True)

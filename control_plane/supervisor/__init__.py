@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event
 
+from control_plane.attention.collecting import collect, notice_drones
+from control_plane.attention.outbox import Outbox
 from control_plane.automation.budget_notices import warn
 from control_plane.automation.schedules import make_due
 from control_plane.automation.webhook_outbox import Sender
 from control_plane.background.loops import Loop, Loops
 from control_plane.background.timings import Timings
+from control_plane.code_hosts.syncing import keep_up
 from control_plane.core import Core
 from control_plane.drones import inbox
 from control_plane.operations.audit.keeping import prune_expired, seal_head
 from control_plane.spending.setting import recount_young
+from control_plane.supervisor.batches import submit_due
 from control_plane.supervisor.broker_quota import BrokerQuota
 from control_plane.supervisor.broker_refusals import BrokerRefusals
 from control_plane.supervisor.broker_users import ensure_users
 from control_plane.supervisor.cleaning import clean
+from control_plane.supervisor.due_work import OPEN_ORDERS, OUTBOXES, wake_for
+from control_plane.supervisor.gone_members import remove_gone
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.leader import Leader
 from control_plane.supervisor.lost_runs import take_back_lost_runs
 from control_plane.supervisor.missing_waits import ask_what_is_missing
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
+from control_plane.supervisor.races import go_on
+from control_plane.supervisor.restacking import restack
 from control_plane.supervisor.settling import settle
+from control_plane.supervisor.stale_messages import StaleMessages
 from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.waiting_reasons import refresh_reasons
+from control_plane.tracing.exporter import TraceExporter
 
 
 class Supervisor:
@@ -40,10 +51,14 @@ class Supervisor:
         self._relay = Relay(core)
         self._heartbeats = HeartbeatMonitor(core, holder, self._timings, self._rouse)
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
+        self._stale_messages = StaleMessages(core)
         self._sender = Sender(core)
+        self._outbox = Outbox(core)
+        self._traces = TraceExporter(core)
         self._refusals = BrokerRefusals(core)
         self._quota = BrokerQuota(core, self._timings)
         self._seldom: list[Loop] = []
+        self._wakes: dict[str, Event] = {}
         self._roused = self._plan()
 
     def start(self) -> None:
@@ -53,6 +68,8 @@ class Supervisor:
         """End all loops and let another supervisor lead immediately; returns the loops that did not end in time."""
         self._heartbeats.close()
         self._sender.close()
+        self._outbox.close()
+        self._traces.close()
         hanging = self.loops.stop()
         self._leader.resign()
         return hanging
@@ -62,22 +79,32 @@ class Supervisor:
         self.loops.add("leader", self._lead, every=self._timings.owner_ttl / 4)
         self.loops.add("heartbeats", self._heartbeats.listen, every=0.0)
         roused = [
-            self._add("placing", self._place, every=4 * often),
-            self._add("relay", self._relay.publish_all, every=often),
-            self._add("inbox", lambda: inbox.send_new(self._core), every=often),
+            self._add("placing", self._place),
+            self._add("relay", self._relay.publish_all),
+            self._add("inbox", lambda: inbox.send_new(self._core)),
+            self._add("races", lambda: go_on(self._core), every=4 * often),
+            self._add("batches", lambda: submit_due(self._core), every=4 * often),
         ]
-        self._add("schedules", lambda: make_due(self._core), every=2 * often)
-        self._add("webhooks", self._sender.send_due, every=often)
-        self._add("unclaimed", self._unclaimed.check, every=4 * often)
-        self._add("reasons", lambda: refresh_reasons(self._core), every=4 * often)
-        self._add("waits", lambda: ask_what_is_missing(self._core), every=4 * often)
-        self._add("lost", lambda: take_back_lost_runs(self._core, self._heartbeats, self._timings), every=4 * often)
+        self._add("stacks", lambda: restack(self._core), every=4 * often)
+        self._add("code hosts", lambda: keep_up(self._core), every=4 * often)
+        self._add("schedules", lambda: make_due(self._core))
+        self._add("webhooks", self._sender.send_due)
+        self._add("collecting", lambda: collect(self._core), every=2 * often)
+        self._add("messages", self._outbox.send_due)
+        self._add("traces", self._traces.export_due)
+        self._add("silent drones", lambda: notice_drones(self._core), every=seldom)
+        self._add("unclaimed", self._unclaimed.check)
+        self._add("stale messages", self._stale_messages.drop, every=4 * often)
+        self._add("reasons", lambda: refresh_reasons(self._core))
+        self._add("waits", lambda: ask_what_is_missing(self._core))
+        self._add("lost", lambda: take_back_lost_runs(self._core, self._heartbeats, self._timings))
         self._seldom = [
             self._add("users", lambda: ensure_users(self._core), every=seldom),
             self._add("refusals", self._refusals.record, every=seldom),
             self._add("inbox-missing", lambda: inbox.send_missing(self._core), every=seldom),
             self._add("teams", lambda: claim_everywhere(self._core), every=seldom),
         ]
+        self._add("gone members", lambda: remove_gone(self._core), every=seldom)
         self._add("quota", self._quota.enforce, every=self._timings.quota_every)
         self._add("settling", lambda: settle(self._core), every=self._timings.settle_every)
         self._add("budgets", lambda: warn(self._core), every=4 * often)
@@ -85,14 +112,20 @@ class Supervisor:
         self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
         self._add("audit pruning", lambda: prune_expired(self._core), every=self._timings.clean_every)
+        self._add("outboxes", lambda: wake_for(self._core, OUTBOXES, self._wakes), every=often)
+        self._add("open orders", lambda: wake_for(self._core, OPEN_ORDERS, self._wakes), every=4 * often)
         return roused
 
-    def _add(self, name: str, body: Callable[[], object], *, every: float) -> Loop:
+    def _add(self, name: str, body: Callable[[], object], *, every: float | None = None) -> Loop:
+        """Add a loop; without `every`, it runs when there is work for it (`due_work`)."""
+
         def when_leading() -> None:
             if self._leader.leads:
                 body()
 
-        return self.loops.add(name, when_leading, every=every)
+        loop = self.loops.add(name, when_leading, every=every)
+        self._wakes[name] = loop.wake
+        return loop
 
     def _place(self) -> None:
         # Wake the relay directly, so that placed orders go out immediately without a message through the broker.

@@ -18,7 +18,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.load import Load, load_by_drone, status_of
 from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue
-from control_plane.orders.placement import Placement, fits
+from control_plane.orders.placement import Placement, fitness
 from shared.errors import Conflict
 from shared.reasons import Placed, TakenBack
 from shared.states import DroneStatus, OrderStatus
@@ -31,6 +31,7 @@ class FreeSlots:
     """The slots of online drones that no order holds or is about to hold, as one round found them."""
 
     def __init__(self, db: Session, load: Mapping[str, Load], now: datetime) -> None:
+        self._db = db
         self._free: dict[Drone, int] = {}
         for drone in db.scalars(select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)):
             free = drone.concurrency - load[drone.id].outstanding
@@ -39,7 +40,8 @@ class FreeSlots:
 
     def take(self, order: Order) -> Drone | None:
         """Take a slot of the fitting drone with the largest share of free slots; None if no drone fits."""
-        fitting = [drone for drone in self._free if self._free[drone] > 0 and fits(drone, order)]
+        is_fitting = fitness(self._db, order)
+        fitting = [drone for drone, free in self._free.items() if free > 0 and is_fitting(drone)]
         if not fitting:
             return None
         chosen = max(fitting, key=lambda drone: self._free[drone] / drone.concurrency)
@@ -66,7 +68,7 @@ def _hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> N
             return
         requeue(db, core, order, why)
         drone = db.get_one(Drone, target.id)
-        load = load_by_drone(db)[drone.id]
+        load = load_by_drone(db, [drone.id])[drone.id]
         has_room = load.outstanding < drone.concurrency
         if has_room and status_of(drone, load, core.clock.now()) is DroneStatus.ONLINE:
             dispatch(db, core, order, Placement(drone, Placed(code="free_slot", drone=drone.name)))

@@ -11,7 +11,7 @@ from control_plane.broker.bindings import ensure_bindings
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.drones.key_rotation import user_of
-from control_plane.drones.load import has_ability
+from control_plane.drones.load import has_ability, worker_of
 from shared.terminal import logs
 
 log = logs.get(__name__)
@@ -19,7 +19,7 @@ log = logs.get(__name__)
 
 def ensure_users(core: Core) -> None:
     """Recreate missing users and bindings, delete users of removed drones, and narrow the rights of updated drones."""
-    there = core.broker.users()
+    there = core.broker.users_by_server()
     with core.database.read() as db:
         drones = db.scalars(select(Drone).where(Drone.removed_at.is_(None))).all()
     updated = [drone.id for drone in drones if drone.needs_broker_scripts and has_ability(drone, "no-scripts")]
@@ -31,7 +31,7 @@ def ensure_users(core: Core) -> None:
     }
     if changed := core.broker.ensure_users(wanted, there):
         log.info("broker users of drones were corrected", drones=changed)
-    if corrected := ensure_bindings(core.broker, {drone.id: drone.host for drone in drones}):
+    if corrected := ensure_bindings(core.broker, {drone.id: worker_of(drone) for drone in drones}):
         log.info("shared bindings in the broker were corrected", keys=corrected)
 
 

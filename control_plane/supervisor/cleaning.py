@@ -1,4 +1,5 @@
-"""Deletes expired data: log-in links, sessions, handled messages, idempotency keys, checkpoints, refused reports."""
+"""Deletes expired data: log-in links, sessions, handled messages, idempotency keys, checkpoints, refused reports,
+drafts, traces that were given up."""
 
 from __future__ import annotations
 
@@ -6,16 +7,20 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Select, delete, func, select, update
 
+from control_plane.attention.outbox import clean_attention
 from control_plane.automation.webhook_outbox import clean_deliveries
 from control_plane.core import Core
 from control_plane.db.access import LoginLink, WebSession
-from control_plane.db.drones import InboxMessage, RawEvent
+from control_plane.db.drafts import SavedDraft
+from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
+from control_plane.operations.retention.keeping import keep
+from control_plane.tracing.exporter import clean_exports
 from shared.states import OrderStatus
 
 _KEPT = timedelta(days=7)
-_KEPT_RAW = timedelta(days=30)
+_KEPT_DRAFTS = timedelta(days=90)
 _KEPT_OF_A_SUCCESS = timedelta(days=1)
 """For checkpoints of an order that succeeded: no run resumes from them."""
 _JUST_STORED_S = 3600
@@ -25,18 +30,21 @@ _AT_ONCE = 500
 
 
 def clean(core: Core) -> None:
-    """Delete expired rows; orders, runs and steps are never touched, except an old order's idempotency key."""
+    """Delete expired rows and checkpoints, and what the retention says (`control_plane.operations.retention`)."""
     now = core.clock.now()
     with core.database.write() as db:
         db.execute(delete(LoginLink).where(LoginLink.expires_at < now - _KEPT))
         db.execute(delete(WebSession).where(WebSession.expires_at < now))
         db.execute(delete(InboxMessage).where(InboxMessage.done_at < now - _KEPT))
-        db.execute(delete(RawEvent).where(RawEvent.at < now - _KEPT_RAW))
+        db.execute(delete(SavedDraft).where(SavedDraft.updated_at < now - _KEPT_DRAFTS))
         clean_deliveries(db, now)
+        clean_attention(db, core, now)
+        clean_exports(db, now)
         old = update(Order).where(Order.idempotency_key.is_not(None), Order.created_at < now - _KEPT)
         db.execute(old.values(idempotency_key=None))
     while _clean_checkpoints(core, now):
         pass
+    keep(core)
 
 
 def _clean_checkpoints(core: Core, now: datetime) -> bool:
@@ -52,9 +60,7 @@ def _clean_checkpoints(core: Core, now: datetime) -> bool:
     # Files are deleted after the commit, as a row promises its file. A file that was just stored may belong to a row
     # that is not written yet.
     for name in names - needed:
-        path = core.blobs.path(name, sealed=True)
-        if path.is_file() and now.timestamp() - path.stat().st_mtime > _JUST_STORED_S:
-            path.unlink(missing_ok=True)
+        core.blobs.remove(name, sealed=True, stored_before=now - timedelta(seconds=_JUST_STORED_S))
     return len(old) == _AT_ONCE
 
 

@@ -19,6 +19,12 @@ from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from shared.reasons import RunLoss
 from shared.states import OrderStatus
 
+_MOST_WAITS = 10
+"""How many times `lost_after` the runs of a silent drone are kept while its events wait for a collector.
+
+The end of a run may be among them, as when the collectors were away while the drone finished its work and was stopped.
+"""
+
 
 @dataclass(frozen=True)
 class _HeldRun:
@@ -43,6 +49,8 @@ def _loss(core: Core, heartbeats: HeartbeatMonitor, timings: Timings, held: _Hel
         return _as_loss(held, RunLoss(code="drone_removed", drone=drone.name), last_seen)
     # The lease key is checked last: it is renewed with each beat, and so overrules a broken subscription.
     if now - last_seen >= limit and quiet and core.broker.lease(drone.id) is None:
+        if now - last_seen < _MOST_WAITS * limit and core.broker.backlogs([drone.id])[drone.id].unstored:
+            return None
         silent = RunLoss(code="drone_silent", drone=drone.name, since=last_seen, today=is_today(last_seen, now))
         return _as_loss(held, silent, last_seen)
     beats = now - last_seen < limit / 2

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
@@ -31,6 +31,11 @@ log = logs.get(__name__)
 _BATCH = 20
 """Messages published between two marks: the most that are published twice if this process dies."""
 _HOLD_OFF = timedelta(seconds=30)
+
+
+def unpublished() -> Select[str]:
+    """The ids of the dispatches that are to be published."""
+    return select(Dispatch.id).where(Dispatch.published_at.is_(None), Dispatch.closed_at.is_(None))
 
 
 class Relay:
@@ -64,11 +69,7 @@ class Relay:
     def _unpublished(self) -> list[str]:
         now = self._core.clock.now()
         held = [run_id for run_id, until in self._held_off.items() if until > now]
-        waiting = (
-            select(Dispatch.id)
-            .join(Order, Order.id == Dispatch.order_id)
-            .where(Dispatch.published_at.is_(None), Dispatch.closed_at.is_(None), Dispatch.id.not_in(held))
-        )
+        waiting = unpublished().join(Order, Order.id == Dispatch.order_id).where(Dispatch.id.not_in(held))
         with self._core.database.read() as db:
             return list(db.scalars(waiting.order_by(Order.priority.desc(), Order.number).limit(_BATCH)))
 
@@ -131,9 +132,10 @@ class Relay:
         """
         now = self._core.clock.now()
         self._held_off[run_id] = now + _HOLD_OFF
-        log.error("an order cannot be sent", run=run_id, what=error.what, why=error.why)
         with self._core.database.write() as db:
             dispatch = db.get_one(Dispatch, run_id)
+            with logs.bound(order=dispatch.order_id, run=run_id, drone=dispatch.drone_id):
+                log.error("an order cannot be sent", what=error.what, why=error.why)
             order = db.get_one(Order, dispatch.order_id, with_for_update=True)
             # One that is being canceled keeps its own reason.
             if (order.run_id, order.status) == (run_id, OrderStatus.ASSIGNED):

@@ -9,7 +9,7 @@ beats may still be on their way. If the drone can answer, wait for its next beat
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,6 +36,8 @@ log = logs.get(__name__)
 
 _GONE = (DroneStatus.OFFLINE, DroneStatus.DRAINING, DroneStatus.REMOVED)
 _SILENT = (DroneStatus.OFFLINE, DroneStatus.REMOVED)
+OFFERS = 4
+"""How often a drone with a free slot is sent the same run again, before the order gets another one."""
 _NO_SLOT = (DroneStatus.BUSY, DroneStatus.UNRESPONSIVE)
 
 
@@ -62,6 +64,8 @@ class Unclaimed:
         self._beat_age = timedelta(seconds=timings.beat_age)
         self._missing: dict[str, datetime] = {}
         """Runs whose key is missing, each with the time at which that was first seen."""
+        self._offers: Counter[str] = Counter()
+        """How often each of these runs was published again."""
 
     def check(self) -> None:
         """One round over all published dispatches that no event or beat has named yet."""
@@ -69,12 +73,13 @@ class Unclaimed:
         keys = self._keys(waiting)
         now = self._core.clock.now()
         self._missing = {run_id: self._missing.get(run_id, now) for run_id, key in keys.items() if not key}
+        self._offers = Counter({run_id: self._offers[run_id] for run_id in keys})
         self._note_claims([each for each in waiting if keys[each.dispatch.id].startswith("claimed:")])
         for each in waiting:
             if not keys[each.dispatch.id].startswith("claimed:"):
                 self._act(each, keys[each.dispatch.id], free)
 
-    def _act(self, waiting: _UnclaimedDispatch, key: str, free: FreeSlots) -> None:
+    def _act(self, waiting: _UnclaimedDispatch, key: str, free: FreeSlots | None) -> None:
         revoked = key == names.revoked(waiting.dispatch.generation)
         if waiting.order.status == OrderStatus.CANCELING:
             if not revoked:
@@ -103,14 +108,23 @@ class Unclaimed:
         return last_seen - self._missing[waiting.dispatch.id] <= self._beat_age
 
     def _publish_anew(self, waiting: _UnclaimedDispatch) -> None:
-        """Publish key and message again for a drone with a free slot; never overwrites a claimed or revoked key."""
+        """Publish key and message again for a drone with a free slot; never overwrites a claimed or revoked key.
+
+        A drone that takes the message again and again without a claim has a directory of this run: it ended there after
+        the backup from which the database was restored. The order then gets another run.
+        """
         published = waiting.dispatch.published_at
         if published is None or self._core.clock.now() - published < self._after:
             return
         drone_id, run_id = waiting.drone.id, waiting.dispatch.id
         self._core.broker.offer_run(drone_id, run_id, waiting.dispatch.generation)
         # A message still in the queue is not duplicated; the drone will get to it.
-        if self._core.broker.queue_length(drone_id) == 0:
+        if self._core.broker.queue_length(drone_id) > 0:
+            return
+        if self._offers[run_id] >= OFFERS:
+            self._move(waiting, WithdrawnBeforeStart(), if_missing=False)
+        else:
+            self._offers[run_id] += 1
             log.info("published again", order=waiting.order.id, run=run_id, drone=drone_id)
             self._relay.publish([run_id])
 
@@ -118,14 +132,14 @@ class Unclaimed:
         """Whether the order may move. One that names its drone waits for it until the drone is removed."""
         return waiting.order.wanted_drone_id is None or waiting.status is DroneStatus.REMOVED
 
-    def _move(self, waiting: _UnclaimedDispatch, why: TakenBack, *, if_missing: bool) -> None:
+    def _move(self, waiting: _UnclaimedDispatch, why: Returned, *, if_missing: bool) -> None:
         dispatch = waiting.dispatch
         address = waiting.drone.id, dispatch.id, dispatch.generation
         found = self._core.broker.withdraw_run(*address, if_missing=if_missing)
         if not found.startswith("claimed:") and (found or if_missing):
             self._send_back(waiting, why)
 
-    def _rebalance(self, waiting: _UnclaimedDispatch, why: TakenBack, free: FreeSlots) -> None:
+    def _rebalance(self, waiting: _UnclaimedDispatch, why: TakenBack, free: FreeSlots | None) -> None:
         """Move an order that has waited for a while behind a drone without a free slot to one that has one.
 
         Unlike with a drone that is gone, a missing key proves nothing: this drone may be running the order.
@@ -134,7 +148,7 @@ class Unclaimed:
         waited = self._core.clock.now() - published if published is not None else timedelta()
         if waiting.order.wanted_drone_id is not None or waiting.bound or waited < self._rebalance_after:
             return
-        target = free.take(waiting.order)
+        target = free.take(waiting.order) if free is not None else None
         if target is None:
             return
         address = waiting.drone.id, dispatch.id, dispatch.generation
@@ -171,8 +185,11 @@ class Unclaimed:
                 unnoted = update(Dispatch).where(Dispatch.id.in_(ids), Dispatch.claimed_at.is_(None))
                 db.execute(unnoted.values(claimed_at=self._core.clock.now()))
 
-    def _waiting(self) -> tuple[list[_UnclaimedDispatch], FreeSlots]:
-        """The orders in the queues, urgent ones first, and the free slots of all drones."""
+    def _waiting(self) -> tuple[list[_UnclaimedDispatch], FreeSlots | None]:
+        """The orders in the queues, urgent ones first, and the free slots of all drones if one waits for a slot.
+
+        Most rounds need no free slot, and a fleet may have thousands of drones.
+        """
         unclaimed = (
             select(Dispatch, Order, Drone)
             .join(Order, Order.id == Dispatch.order_id)
@@ -200,7 +217,8 @@ class Unclaimed:
                 )
                 for dispatch, order, drone in db.execute(unclaimed)
             ]
-            return waiting, FreeSlots(db, load, now)
+            moves = any(each.status in _NO_SLOT for each in waiting)
+            return waiting, FreeSlots(db, load, now) if moves else None
 
     def _keys(self, waiting: Iterable[_UnclaimedDispatch]) -> dict[str, str]:
         by_drone: defaultdict[str, list[str]] = defaultdict(list)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.drones.load import Load, load_by_drone
 from control_plane.orders.assignment import waits_in_queue
 from control_plane.orders.status_changes import explain
 from shared.reasons import CannotBeSent, OrderFacts
@@ -24,7 +24,12 @@ def refresh_reasons(core: Core) -> list[str]:
         .where(*assigned)
     )
     with core.database.read() as db:
-        found = [(order, _facts_now(db, core, order, drone, sent)) for order, drone, sent in db.execute(waiting)]
+        rows = db.execute(waiting).all()
+        if not rows:
+            return []
+        # Once for all: it counts the orders of the whole fleet.
+        load = load_by_drone(db)
+        found = [(order, _facts_now(core, order, drone, sent, load[drone.id])) for order, drone, sent in rows]
     stale = [(order, facts) for order, facts in found if facts != order.facts]
     if not stale:
         return []
@@ -37,10 +42,10 @@ def refresh_reasons(core: Core) -> list[str]:
     return changed
 
 
-def _facts_now(db: Session, core: Core, order: Order, drone: Drone, sent: Dispatch) -> OrderFacts:
+def _facts_now(core: Core, order: Order, drone: Drone, sent: Dispatch, load: Load) -> OrderFacts:
     facts = order.facts
     unsent = isinstance(facts.waits, CannotBeSent) and sent.published_at is None
     # Without `placed`, an older process placed it, and its text is all there is.
     if unsent or facts.placed is None:
         return facts
-    return facts.model_copy(update={"waits": waits_in_queue(db, core, drone)})
+    return facts.model_copy(update={"waits": waits_in_queue(core, drone, load)})

@@ -10,17 +10,26 @@ from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.history import last_work, messages_along, way_of
+from control_plane.conversations.history import messages_along, way_of
+from control_plane.conversations.left_branches import left_branch
+from control_plane.conversations.plan_progress import plan_along
 from control_plane.conversations.resumption import choose, resumed
+from control_plane.conversations.review_answers import carried_comments
+from control_plane.conversations.reviewer_findings import last_review
 from control_plane.conversations.run_paths import Segment, path_to
 from control_plane.conversations.steering_messages import words_along
+from control_plane.conversations.upstream import foundation_of
 from control_plane.core import Core
 from control_plane.db.drones import Drone
+from control_plane.db.engine import pause
 from control_plane.db.installation import Organization
-from control_plane.db.orders import Dispatch, Order
+from control_plane.db.orders import Dispatch, Order, SteeringMessage
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession as Chat
+from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Agent
+from control_plane.orders.memory_notes import memory_of
+from control_plane.orders.races import base_of_race
 from control_plane.spending.settlement import money_of
 from control_plane.teams.briefing import team_of
 from control_plane.teams.unseen_comments import unseen_comments
@@ -30,15 +39,21 @@ from shared.work_order import (
     CHECKS,
     Base,
     Limits,
+    MergedWork,
     OrderProject,
     OrderProvider,
+    OrderReviewer,
     OrderSession,
     Protocol,
+    RotationOrder,
     SaidBefore,
+    ThinkingLevel,
     WorkOrder,
 )
 
 _PROTOCOL: TypeAdapter[Protocol] = TypeAdapter(Protocol)
+_ROTATION: TypeAdapter[RotationOrder] = TypeAdapter(RotationOrder)
+_THINKING: TypeAdapter[ThinkingLevel] = TypeAdapter(ThinkingLevel)
 _MESSAGES: TypeAdapter[Sequence[Message]] = TypeAdapter(Sequence[Message])
 
 
@@ -53,6 +68,7 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
     way = way_of(db, order)
     checkpoint = choose(db, order, db.get_one(Drone, dispatch.drone_id))
     path = path_to(db, checkpoint.run.id, checkpoint.step.run_seq) if checkpoint else []
+    foundation = foundation_of(db, order, way)
     return WorkOrder.model_validate(
         {
             "order_id": order.id,
@@ -62,24 +78,37 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "drone_id": dispatch.drone_id,
             "organization": db.get_one(Organization, order.organization_id).name,
             "user": order.user,
-            "project": _project(core, db.get_one(Project, order.project_id)),
-            "session": _session(db.get_one(Chat, order.session_id), order, way[-1].id if way else None),
-            "provider": _provider(db, core, db.get_one(Provider, order.provider_id), model=order.model),
+            "project": _project(core, db.get_one(Project, order.project_id), order),
+            "session": _session(db, db.get_one(Chat, order.session_id), order, way),
+            "mode": order.mode_definition,
+            "provider": _provider(db, core, db.get_one(Provider, order.provider_id), order),
             "limits": Limits.model_validate(order.limits),
             "money": money_of(db, order),
             "approve": order.approve,
             "allow": tuple(order.allow),
-            "base": _base(last_work(db, way)),
+            "base": _base(order.wanted_commit or base_of_race(db, order), foundation.base, _seen(db, way)),
+            "merges": (*_merges(foundation.merged), *_branch(order)),
+            "merge_only": order.merge_only,
             # An agent remembers nothing between its turns: the thread is all that it receives (S-073).
-            **_context(core, messages_along(db, way if order.task_id is None else (), path)),
+            **_context(db, core, messages_along(db, way if order.task_id is None else (), path)),
             **_purpose(db, core, order, path),
             "resume": checkpoint is not None,
             "resumed": resumed(db, order, checkpoint) if checkpoint else None,
+            "questions": order.purpose == "work",
+            "plan": plan_along(db, order, path),
+            "keep_raw": order.keep_raw,
+            "memory": memory_of(db, order) if order.purpose == "work" else None,
             "prompt": order.prompt,
-            "said": tuple(SaidBefore(text=word.text, after=word.after) for word in words_along(db, dispatch.id, path)),
+            "reviewer": _reviewer(db, core, order, path),
+            "review": carried_comments(db, order, way, path),
+            "said": tuple(map(_said, words_along(db, dispatch.id, path))),
             "submitted_at": order.created_at,
         }
     )
+
+
+def _said(word: SteeringMessage) -> SaidBefore:
+    return SaidBefore(text=word.text, after=word.after, message=str(word.number), alone=word.alone)
 
 
 def _purpose(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> dict[str, Any]:
@@ -101,76 +130,139 @@ def _elsewhere(db: Session, core: Core, order: Order) -> str | None:
     agent = db.get_one(Agent, order.agent_id)
     if agent.instructions_path is None or agent.project_id in {None, order.project_id}:
         return None
-    return _project(core, db.get_one(Project, agent.project_id)).git_url
+    return _git_url(core, db.get_one(Project, agent.project_id))
 
 
-def _base(last: Order | None) -> Base:
-    """The head of the last turn before this one that changed files; empty if none did."""
-    if last is None:
-        return Base()
+def _seen(db: Session, way: Sequence[SessionEntry]) -> str | None:
+    """What the last turn started from."""
+    last = db.get(Order, way[-1].order_id) if way else None
+    return last.base_commit if last is not None and last.head_commit is None else None
+
+
+def _base(given: str | None, before: Order | None, seen: str | None) -> Base:
+    """The head of the work that the order builds on, else the commit that it was given, else empty."""
+    if before is None:
+        return Base(commit=given, given=given is not None)
+    return _head_of(before).model_copy(update={"seen": seen})
+
+
+def _merges(orders: Sequence[Order]) -> Iterator[MergedWork]:
+    return (MergedWork(order=each.id, base=_head_of(each)) for each in orders)
+
+
+def _branch(order: Order) -> Iterator[MergedWork]:
+    """The branch that the order merges into its base, if it is there to resolve conflicts with it."""
+    merge = (order.asked or {}).get("merge")
+    if merge is not None:
+        base = Base(commit=merge["commit"], branch=merge["branch"])
+        yield MergedWork(order="", base=base, branch=merge["branch"])
+
+
+def _head_of(order: Order) -> Base:
     return Base(
-        commit=last.head_commit,
-        branch=last.branch if last.pushed else None,
-        bundle=last.bundle_sha256,
-        bundle_run=last.result_run_id if last.bundle_sha256 else None,
+        commit=order.head_commit,
+        branch=order.branch if order.pushed else None,
+        unpushed_branch=None if order.pushed else order.branch,
+        bundle=order.bundle_sha256,
+        bundle_run=order.result_run_id if order.bundle_sha256 else None,
     )
 
 
-def _project(core: Core, project: Project) -> OrderProject:
+def _git_url(core: Core, project: Project) -> str:
+    """The whole URL, with a password that is in it."""
     sealed = project.sealed_git_url
+    return core.vault.open_at_rest(sealed) if sealed else project.git_url
+
+
+def _project(core: Core, project: Project, order: Order) -> OrderProject:
     return OrderProject(
         id=project.id,
         name=project.name,
         slug=project.slug,
-        git_url=core.vault.open_at_rest(sealed) if sealed else project.git_url,
+        git_url=_git_url(core, project),
         branch=project.branch,
         setup=tuple(project.setup),
-        verify=tuple(project.verify),
+        verify=tuple(project.verify if order.verify is None else order.verify),
         trailers=tuple(project.trailers),
     )
 
 
-def _session(chat: Chat, order: Order, leaf: str | None) -> OrderSession:
+def _session(db: Session, chat: Chat, order: Order, way: Sequence[SessionEntry]) -> OrderSession:
+    own = order.mode_definition
+    mode = order.mode if own is None else "plan" if own["read_only"] else "build"
+    leaf = way[-1].id if way else None
     return OrderSession.model_validate(
-        {"id": chat.id, "name": chat.name, "mode": order.mode, "leaf": leaf, "compact": chat.compact}
+        {
+            "id": chat.id,
+            "name": chat.name,
+            "mode": mode,
+            "leaf": leaf,
+            "compact": chat.compact,
+            **left_branch(db, chat, order, way),
+        }
     )
 
 
-def _provider(db: Session, core: Core, provider: Provider, *, model: str | None = None) -> OrderProvider:
-    """The provider with its fallbacks; a fallback's own fallbacks are left out, so that there are no cycles.
+def _provider(db: Session, core: Core, provider: Provider, order: Order) -> OrderProvider:
+    """The provider with its fallbacks, with the model and the thinking level of when the order was submitted."""
+    fallbacks = []
+    for each in _fallbacks(db, provider):
+        endpoint = _endpoint(core, each)
+        # A service makes small calls, at the model's default.
+        level = order.thinking or (endpoint.thinking if order.purpose == "work" else None)
+        fallbacks.append(endpoint.model_copy(update={"thinking": level}))
+    changed = {"model": order.model, "thinking": order.thinking, "fallbacks": tuple(fallbacks)}
+    return _endpoint(core, provider).model_copy(update=changed)
 
-    `model` is the order's own: the provider's model when the order was submitted.
-    """
-    fallbacks = _fallbacks(db, core, provider) if model else ()
+
+def _reviewer(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> OrderReviewer | None:
+    """The order's reviewer, unless its remarks are in the conversation; with them, if an earlier run paid for them."""
+    if order.reviewer_id is None or order.purpose != "work":
+        return None
+    provider = db.get_one(Provider, order.reviewer_id)
+    fallbacks = tuple(_endpoint(core, each) for each in _fallbacks(db, provider))
+    own = _endpoint(core, provider).model_copy(update={"fallbacks": fallbacks})
+    last = last_review(db, order)
+    if last is None:
+        return OrderReviewer(provider=own)
+    if any(segment.run_id == last.run_id and segment.holds(last.run_seq) for segment in path):
+        return None
+    return OrderReviewer(provider=own, findings=last.findings)
+
+
+def _endpoint(core: Core, provider: Provider) -> OrderProvider:
+    """The provider without its fallbacks: those of a fallback are left out, so that there are no cycles."""
     return OrderProvider(
         name=provider.name,
-        model=model or provider.model,
+        model=provider.model,
         api_base=provider.api_base,
         api_key=core.vault.open_at_rest(provider.sealed_key) if provider.sealed_key else None,
         key_variable=provider.key_variable,
         context_window=provider.context_window,
         protocol=_PROTOCOL.validate_python(provider.protocol),
         params=provider.params,
-        fallbacks=tuple(fallbacks),
+        thinking=None if provider.thinking == "auto" else _THINKING.validate_python(provider.thinking),
         limited=bool(provider.rpm or provider.tpm),
+        rotation=_ROTATION.validate_python(provider.rotation),
     )
 
 
-def _fallbacks(db: Session, core: Core, provider: Provider) -> Iterator[OrderProvider]:
+def _fallbacks(db: Session, provider: Provider) -> Iterator[Provider]:
     named = select(Provider).where(
         Provider.organization_id == provider.organization_id,
         Provider.name.in_(provider.fallbacks),
         Provider.removed_at.is_(None),
     )
     found = {each.name: each for each in db.scalars(named)}
-    return (_provider(db, core, found[name]) for name in provider.fallbacks if name in found)
+    return (found[name] for name in provider.fallbacks if name in found)
 
 
-def _context(core: Core, messages: Sequence[Message]) -> dict[str, Any]:
+def _context(db: Session, core: Core, messages: Sequence[Message]) -> dict[str, Any]:
     """The session so far: inline in the order, or stored as a blob if it is long."""
     content = _MESSAGES.dump_json(messages)
     if len(content) <= INLINE_CONTEXT:
         return {"context": tuple(messages)}
     name = digest(content)
+    pause(db)
     core.blobs.store(name, BytesIO(content))
     return {"context_blob": name}

@@ -1,23 +1,12 @@
-"""The settings with which an agent works on a task: its limits and its provider."""
+"""The settings with which an agent works on a task: its provider."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.db.projects import Project, Provider
-from control_plane.db.teams import Agent, Task
-from shared.work_order import Limits
-
-
-def limits_of(task: Task, agent: Agent) -> Limits:
-    """The limits of a run of the agent on the task; the task's own limits take precedence over the agent's."""
-    own: dict[str, Any] = {"max_iterations": agent.max_iterations}
-    if agent.cost_limit is not None:
-        own["cost_limit"] = agent.cost_limit
-    return Limits.model_validate({**own, **task.limits})
+from control_plane.db.teams import Agent
 
 
 def provider_of(db: Session, agent: Agent, project: Project) -> Provider | None:

@@ -14,10 +14,12 @@ from sqlalchemy.orm import Session
 
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
+from control_plane.db.projects import Project
 from control_plane.db.runs import Run
+from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent, Comment, Task
 from control_plane.documents.base import USER
-from control_plane.teams.agent_settings import limits_of
+from control_plane.orders.run_settings import OwnLimits, effective_limits
 from control_plane.teams.roster import roster_of
 from shared.work_order import Limits, Team
 
@@ -31,7 +33,8 @@ def briefing(db: Session, task: Task, agent: Agent) -> str:
     """The prompt of the agent's turn: the current task and the instructions."""
     name = db.get_one(Organization, task.organization_id).name
     head = _head(task, name, agent)
-    tail = _what_to_do(agent, limits_of(task, agent))
+    chat, project = db.get_one(ChatSession, task.session_id), db.get_one(Project, task.project_id)
+    tail = _what_to_do(agent, effective_limits(db, OwnLimits(task.limits, "task"), chat, agent, project).limits)
     room = MAX_BRIEFING - len(head) - len(tail)
     return "\n\n".join([head, *_thread(db, task, room), tail])
 

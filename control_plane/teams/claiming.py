@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
+from control_plane.attention.events import task_returned
 from control_plane.automation.notices import notify
 from control_plane.core import Core
 from control_plane.db.installation import Organization
@@ -17,15 +18,17 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent, Task
+from control_plane.lookups.modes import mode_exists
 from control_plane.lookups.organizations import locked_organization
 from control_plane.orders.draft import Draft, create_order
+from control_plane.orders.reviewers import reviewer_by_default
+from control_plane.orders.run_settings import OwnLimits
 from control_plane.orders.status_changes import move_task
 from control_plane.teams import system_notes
-from control_plane.teams.agent_settings import limits_of, provider_of
+from control_plane.teams.agent_settings import provider_of
 from control_plane.teams.briefing import briefing
 from control_plane.teams.thread import system_says
 from shared.states import ENDED, TaskStatus
-from shared.work_order import Mode
 
 _AT_ONCE = 50
 _MAX_TOLD = 500
@@ -92,6 +95,9 @@ class _Round:
         if project.removed_at is not None:
             why, next_ = f"project {project.slug} was removed", "fleet task create … --project SLUG"
             return self._fail(task, system_notes.cannot_begin(agent.name, why, next_))
+        if not mode_exists(db, project, task.mode):
+            next_ = f"fleet mode add {task.mode} --text TEXT, then: fleet task retry {task.id}"
+            return self._fail(task, system_notes.cannot_begin(agent.name, f"mode {task.mode} was removed", next_))
         provider = provider_of(db, agent, project)
         if provider is None:
             return self._fail(task, _no_provider(agent, project))
@@ -102,9 +108,10 @@ class _Round:
             prompt=briefing(db, task, agent),
             user=task.user,
             user_id=task.user_id,
-            mode=_mode(task),
+            mode=task.mode,
             model=agent.model,
-            limits=limits_of(task, agent),
+            reviewer=reviewer_by_default(db, project, agent),
+            own_limits=OwnLimits(task.limits, "task"),
             priority=task.priority,
             labels=agent.labels,
             agent_id=agent.id,
@@ -133,7 +140,7 @@ def give_to_user(  # noqa: PLR0913, PLR0917 - the thread's entry takes three arg
 ) -> None:
     """Give a task back to the user: `note` says why, or the agent's last comment does (`said`).
 
-    Notifies webhooks with `task.failed` or `task.waiting`.
+    Notifies webhooks with `task.failed` or `task.waiting`, and users who chose to be told of tasks.
     """
     move_task(db, task, to, assignee_id=None, updated_at=core.clock.now())
     if note is not None:
@@ -146,6 +153,7 @@ def give_to_user(  # noqa: PLR0913, PLR0917 - the thread's entry takes three arg
         "order": task.order_id,
         "run": run_id,
     }
+    task_returned(db, core, task, str(data["reason"]))
     notify(db, core, task.organization_id, "task.failed" if to is TaskStatus.FAILED else "task.waiting", data)
 
 
@@ -184,8 +192,3 @@ def _no_provider(agent: Agent, project: Project) -> system_notes.Note:
 
 
 _SET_PROVIDER = "fleet agent edit {} --provider NAME, then: fleet task retry"
-
-
-def _mode(task: Task) -> Mode:
-    mode: Mode = task.mode  # type: ignore[assignment]
-    return mode

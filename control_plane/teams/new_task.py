@@ -17,6 +17,7 @@ from control_plane.db.teams import Task
 from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.base import MAX_COMMENT, MAX_TITLE
 from control_plane.lookups import tasks
+from control_plane.lookups.modes import find_mode
 from control_plane.lookups.organizations import locked_organization
 from control_plane.lookups.projects import find_project
 from control_plane.teams.claiming import claim_tasks
@@ -38,6 +39,7 @@ def create_within(db: Db, core: Core, caller: Caller, request: TaskRequest) -> T
     check_request(request)
     organization = locked_organization(db, caller.organization_id)
     project = _project(db, organization, request.project)
+    find_mode(db, project, request.mode)
     if request.assignee is not None:
         assignee = tasks.assignee(db, organization.id, request.assignee)
     else:

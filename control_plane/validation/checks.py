@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,6 +12,8 @@ from shared.errors import Invalid, NotFound, TooLarge
 
 MAX_NAME = 64
 MAX_LABELS = 64
+MAX_COMMANDS = 50
+MAX_COMMAND = 10_000
 MAX_SHOWN = 80
 """The maximum of a caller's input that is repeated to them."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -69,6 +71,13 @@ def check_text(what: str, text: str, *, limit: int, empty: bool = False) -> str:
     if "\0" in text or not _encodable(text):
         raise Invalid(f"{what} contains a NUL character or an unpaired surrogate", code="E-TEXT")
     return text
+
+
+def check_commands(what: str, commands: Sequence[str]) -> list[str]:
+    """Shell commands, unchanged. Raises Invalid, and TooLarge for one with more than MAX_COMMAND characters."""
+    if len(commands) > MAX_COMMANDS:
+        raise Invalid(f"{len(commands)} {what} commands given; {MAX_COMMANDS} are allowed", code="E-COMMANDS")
+    return [check_text(f"a {what} command", command, limit=MAX_COMMAND) for command in commands]
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ SHOWN_FIELDS = 5
 PLACES = frozenset({"body", "query", "path", "header"})
 """The parts of a request in which HTTP found a field; the sentence omits them."""
 _WHOLE, _NUMBER, _BOOL = "must be a whole number", "must be a number", "must be true or false"
+_DAY = "must be a date, such as 2026-01-31"
 _OBJECT, _TIME = "must be an object", "must be a date and time with a time zone, such as 2026-01-31T12:00:00Z"
 WORDS: Mapping[str, str] = {
     "missing": "is required",
@@ -26,6 +27,7 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("bool_type", "bool_parsing"), _BOOL),
     **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _OBJECT),
     **dict.fromkeys(("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "timezone_aware"), _TIME),
+    **dict.fromkeys(("date_type", "date_parsing", "date_from_datetime_parsing", "date_from_datetime_inexact"), _DAY),
     "list_type": "must be a list",
     "literal_error": "must be {expected}",
     "enum": "must be {expected}",

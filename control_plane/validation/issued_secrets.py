@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from hashlib import sha256
 
+ANSWER_PREFIX = "fq"
 API_PREFIX = "fa"
 DRONE_PREFIX = "fd"
 LOGIN_PREFIX = "fl"

@@ -20,11 +20,14 @@ from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
 from control_plane.validation.issued_secrets import DRONE_PREFIX
 from control_plane.web.problems import wants_page
-from shared.errors import Forbidden, Unauthenticated
+from shared.errors import Forbidden, NotFound, Unauthenticated
 
 API = "/api/v1"
+METRICS = "/metrics"
+"""It has a token of its own, which is checked without the database."""
 OPEN = frozenset(
     {
+        ("GET", METRICS),
         ("GET", f"{API}/health"),
         ("POST", f"{API}/registrations"),
         ("GET", "/openapi.json"),
@@ -37,6 +40,8 @@ OPEN = frozenset(
     }
 )
 """All requests that are answered without a token, besides static files."""
+ANSWERS = "/answer/"
+"""One-use answer links are authenticated by the secret in their address."""
 HOOKS = "/hooks/"
 """Requests of code hosts under this path are authenticated by their signature."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -109,6 +114,7 @@ def is_open(method: str, path: str) -> bool:
     return (
         (method, path) in OPEN
         or (method == "GET" and path.startswith("/static/"))
+        or (method in {"GET", "POST"} and path.startswith(ANSWERS))
         or (method == "POST" and path.startswith(HOOKS))
     )
 
@@ -120,6 +126,11 @@ def cookie_name(core: Core, scope: Scope, what: str = "session") -> str:
     """
     name = f"fleet_{what}_{core.settings.port}"
     return f"__Host-{name}" if is_https(core, scope) else name
+
+
+def organization_cookie(core: Core, scope: Scope) -> str:
+    """The cookie that remembers which organization this browser's pages show."""
+    return cookie_name(core, scope, "organization")
 
 
 def is_https(core: Core, scope: Scope) -> bool:
@@ -185,8 +196,23 @@ async def caller_of(
     request: Request,
     org: Annotated[str | None, Query(description="Organization (default: the token's own).", max_length=64)] = None,
 ) -> Caller:
-    """The calling person or script. Raises Forbidden for a drone, NotFound for an organization that it may not see."""
+    """The calling person or script. Raises Forbidden for a drone, NotFound for an organization that it may not see.
+
+    Pages act in the organization that was chosen in this browser.
+    """
+    if org is None and not request.scope["path"].startswith(API):
+        return await _caller_in_chosen(request)
     return await _caller_in(request, org)
+
+
+async def _caller_in_chosen(request: Request) -> Caller:
+    chosen = cookie_of(request.scope, organization_cookie(request.app.state.core, request.scope))
+    identity = request.state.identity
+    try:
+        # Where the choice makes no difference, it is no reason to refuse a page either.
+        return await _caller_in(request, chosen if isinstance(identity, Caller) and identity.everywhere else None)
+    except NotFound:
+        return await _caller_in(request, None)
 
 
 async def person_of(request: Request) -> Caller:

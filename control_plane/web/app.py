@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 from fastapi import FastAPI
-from fastapi.staticfiles import StaticFiles
 from starlette.routing import Route
 
 from control_plane.core import Core
 from control_plane.mcp_server.about import PATH as MCP
 from control_plane.mcp_server.endpoint import McpEndpoint
+from control_plane.metrics.scraping import Scrapes
 from control_plane.operations.audit.refusal_tally import RefusalTally
-from control_plane.web import code_host_requests, openapi, problems
+from control_plane.web import code_host_requests, metrics, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
+from control_plane.web.assets import STATIC, VersionedFiles
 from control_plane.web.audited_requests import AuditedRequests, flush_regularly
 from control_plane.web.browser_key import BrowserKey
 from control_plane.web.flower_proxy import FlowerProxy
 from control_plane.web.host_names import OwnNames
 from control_plane.web.hub import Hub
-from control_plane.web.middleware import SecurityHeaders, WholeBody
+from control_plane.web.live import routes as live_routes
+from control_plane.web.live.routes import PageStreams
+from control_plane.web.middleware import CompressedPages, SecurityHeaders, WholeBody
 from control_plane.web.pages import page_routes
 from control_plane.web.stream import Live, Pace
 from control_plane.web.throttle import Throttle
@@ -32,7 +34,6 @@ from shared.terminal.command_line import version
 PROVIDER_CALLS = 10
 """How many log-ins may wait for the identity provider at once, in threads of their own: one that hangs stops no other
 request."""
-STATIC = Path(__file__).parent / "static"
 
 
 def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
@@ -49,8 +50,10 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     )
     app.state.core = core
     app.state.live = Live(Hub(core), pace or Pace())
+    app.state.page_streams = PageStreams(core, app.state.live)
     app.state.throttle = Throttle()
     app.state.tally = RefusalTally()
+    app.state.scrapes = Scrapes(core)
     app.state.provider_calls = anyio.CapacityLimiter(PROVIDER_CALLS)
     problems.install(app)
     openapi.install(app)
@@ -58,11 +61,13 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.router.routes += [
         *api_routes(),
         *code_host_requests.router.routes,
+        *metrics.router.routes,
+        *live_routes.router.routes,
         *page_routes(),
         Route(MCP, app.state.mcp, include_in_schema=False),
         *FlowerProxy(core).routes(),
     ]
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", VersionedFiles(directory=STATIC), name="static")
     # The last one added is the outermost: every answer has the headers, every error below becomes a document, and no
     # body is read before the caller is known.
     app.add_middleware(BrowserKey, core=core)
@@ -71,6 +76,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.add_middleware(OwnNames, core=core)
     app.add_middleware(AuditedRequests, core=core, tally=app.state.tally)
     app.add_middleware(problems.Boundary)
+    app.add_middleware(CompressedPages)
     app.add_middleware(SecurityHeaders)
     return app
 

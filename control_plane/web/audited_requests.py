@@ -17,12 +17,15 @@ from control_plane.mcp_server.about import PATH as MCP
 from control_plane.operations.audit.refusal_tally import ACTION, RefusalTally
 from control_plane.operations.auditing import record_refusal
 from control_plane.validation.issued_secrets import DRONE_PREFIX
-from control_plane.web.access import API, HOOKS, bearer_of, client_address
+from control_plane.web.access import ANSWERS, API, HOOKS, bearer_of, client_address
 from shared.errors import Refused
 from shared.terminal import logs
+from shared.trace_context import valid_traceparent
 
 log = logs.get(__name__)
 FLUSH_SECONDS = 10.0
+BODY_CUT = "E-BODY-CUT"
+"""The code of a request whose sender left before it was complete, as pages do that are closed."""
 
 
 class AuditedRequests:
@@ -38,6 +41,7 @@ class AuditedRequests:
             await self._app(scope, receive, send)
             return
         origin = RequestOrigin(door_of(scope), client_address(scope), only_counted=self._tally.has_many)
+        origin.traceparent = _traceparent(scope)
 
         async def recorded_first(message: Message) -> None:
             await self._record(scope, origin)
@@ -52,8 +56,11 @@ class AuditedRequests:
                 raise
 
     async def _record(self, scope: Scope, origin: RequestOrigin) -> None:
-        """Record the refusal, if it is one and not yet recorded: who reads the answer finds it in the log."""
-        if not origin.refused_with or origin.refusal_recorded:
+        """Record the refusal, if it is one and not yet recorded: who reads the answer finds it in the log.
+
+        Who left before the request was complete was not refused.
+        """
+        if origin.refused_with in {"", BODY_CUT} or origin.refusal_recorded:
             return
         origin.refusal_recorded = True
         identity = scope.get("state", {}).get("identity")
@@ -71,6 +78,12 @@ class AuditedRequests:
             assert isinstance(identity, AuthenticatedDrone)
             entry = drone_entry(self._core, identity, ACTION, address)
         record_refusal(self._core, entry, origin.refused_with)
+
+
+def _traceparent(scope: Scope) -> str:
+    """What the header says; empty if it is missing or invalid, and if there are several."""
+    headers = Headers(scope=scope).getlist("traceparent")
+    return valid_traceparent(headers[0]) if len(headers) == 1 else ""
 
 
 async def flush_regularly(core: Core, tally: RefusalTally) -> None:
@@ -95,6 +108,8 @@ def door_of(scope: Scope) -> str:
         return "mcp"
     if path.startswith(HOOKS):
         return "webhook"
+    if path.startswith(ANSWERS):
+        return "answer link"
     if bearer.startswith(f"{DRONE_PREFIX}_") or path == f"{API}/registrations":
         return "drone"
     if not path.startswith(API) or (not bearer and "cookie" in headers):

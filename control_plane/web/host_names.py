@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from control_plane.core import Core
 from control_plane.core.settings import FleetSettings
-from control_plane.web.access import API, HOOKS, bearer_of
+from control_plane.web.access import API, HOOKS, METRICS, bearer_of
 from shared.errors import Forbidden
 
 ANY_NAME = frozenset({f"{API}/health", f"{API}/registrations"})
@@ -76,7 +76,7 @@ def _needs_no_name(scope: Scope) -> bool:
     path = scope["path"]
     if path in ANY_NAME or path.startswith(HOOKS):
         return True
-    return path.startswith(f"{API}/") and bool(bearer_of(Headers(scope=scope)))
+    return path.startswith((f"{API}/", METRICS)) and bool(bearer_of(Headers(scope=scope)))
 
 
 def _is_address(name: str) -> bool:

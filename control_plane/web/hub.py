@@ -34,11 +34,16 @@ READERS = 8
 RECONNECT_S = 1.0
 
 
+ANY_ORDER = "*"
+"""A subscription to this receives every change, and no text in flight."""
+
+
 @dataclass(eq=False)
 class Subscription:
     """One stream's mailbox: filled from the hub's thread, emptied in the stream's event loop."""
 
     order_id: str
+    """Or `ANY_ORDER`."""
     loop: asyncio.AbstractEventLoop
     source: Source | None = None
     """The source of the order's current text in flight; set by the stream."""
@@ -46,6 +51,7 @@ class Subscription:
     _deltas: deque[Delta] = field(default_factory=lambda: deque(maxlen=WAITING_DELTAS))
     _changed: bool = False
     _something: asyncio.Event = field(default_factory=asyncio.Event)
+    """A stream with several mailboxes waits for one event of all."""
 
     def post(self, delta: Delta | None = None) -> None:
         """Callable from any thread: a delta arrived, or (None) the order changed."""
@@ -61,8 +67,12 @@ class Subscription:
                 await self._something.wait()
         except TimeoutError:
             pass
-        changed, self._changed = self._changed, False
         self._something.clear()
+        return self.take_changed()
+
+    def take_changed(self) -> bool:
+        """Whether the order changed since this was last asked."""
+        changed, self._changed = self._changed, False
         return changed
 
     def deltas(self) -> list[Delta]:
@@ -123,17 +133,27 @@ class Hub:
     @contextmanager
     def subscription(self, order_id: str) -> Iterator[Subscription]:
         """A mailbox for changes of this order; open it before reading what is stored, so that no change is missed."""
-        subscription = Subscription(order_id, asyncio.get_running_loop(), closing=self._closing)
-        with self._lock:
-            self._subscriptions.setdefault(order_id, set()).add(subscription)
+        subscription = self.subscribe(order_id, asyncio.Event())
         try:
             yield subscription
         finally:
-            with self._lock:
-                there = self._subscriptions[order_id]
-                there.discard(subscription)
-                if not there:
-                    del self._subscriptions[order_id]
+            self.unsubscribe(subscription)
+
+    def subscribe(self, order_id: str, something: asyncio.Event) -> Subscription:
+        """As `subscription`, until `unsubscribe`; `something` is set whenever the mailbox receives anything."""
+        loop = asyncio.get_running_loop()
+        subscription = Subscription(order_id, loop, closing=self._closing, _something=something)
+        with self._lock:
+            self._subscriptions.setdefault(order_id, set()).add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Take the mailbox away."""
+        with self._lock:
+            there = self._subscriptions[subscription.order_id]
+            there.discard(subscription)
+            if not there:
+                del self._subscriptions[subscription.order_id]
 
     # --- the thread ------------------------------------------------------------------------
 
@@ -185,7 +205,7 @@ class Hub:
 
     def _pass_on(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "message":
-            for subscription in self._of(message["data"]):
+            for subscription in (*self._of(message["data"]), *self._of(ANY_ORDER)):
                 subscription.post()
         elif message["type"] == "pmessage":
             self._pass_on_live(names.drone_of(message["channel"]), message["data"])

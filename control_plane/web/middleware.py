@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.errors import Invalid, TooLarge
@@ -25,6 +26,7 @@ POLICY = "; ".join(
         "style-src 'self'",
         "img-src 'self'",
         "connect-src 'self'",
+        "worker-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
@@ -40,6 +42,18 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+
+class CompressedPages:
+    """Compresses pages and static files; the API's answers and streams pass as they are."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._compressing = GZipMiddleware(app, minimum_size=1000, compresslevel=6)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and not scope["path"].startswith(("/api/", "/live", "/flower", "/mcp"))
+        await (self._compressing if is_page else self._app)(scope, receive, send)
 
 
 class SecurityHeaders:

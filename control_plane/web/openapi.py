@@ -17,6 +17,7 @@ TAGS = [
     {"name": "projects", "description": "Repositories that orders work on."},
     {"name": "providers", "description": "Model endpoints and their keys."},
     {"name": "tokens", "description": "Join tokens for drones, API tokens for users and scripts, login links."},
+    {"name": "attention", "description": "How a user is told of what waits for them."},
     {"name": "registration", "description": "Registering and unregistering drones."},
     {"name": "runs", "description": "Requests from runs, with their drone's token."},
     {"name": "organizations", "description": "Isolated units with their own projects, members and tokens."},

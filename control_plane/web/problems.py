@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from control_plane.core.origin import current_origin
 from control_plane.validation.invalid_requests import FieldProblem, InvalidRequest, field_problem
+from control_plane.validation.stale_writes import StaleWrite
 from control_plane.web.rendering import error_page
 from shared.errors import FleetError, FleetFault, TooOften
 from shared.names import new_id
@@ -40,6 +42,8 @@ class Problem(BaseModel):
     """A command to paste."""
     help: str
     fields: list[FieldProblem] = Field(default_factory=list)
+    stored: dict[str, Any] | None = None
+    """Of a change that was based on an outdated version: the document as it is now."""
 
 
 class Throttled(TooOften):
@@ -130,6 +134,7 @@ def problem_of(scope: Scope, error: FleetError, status: int | None = None) -> Pr
         next=error.next or None,
         help=error.help,
         fields=error.fields if isinstance(error, InvalidRequest) else [],
+        stored=error.stored if isinstance(error, StaleWrite) else None,
     )
 
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from control_plane.web import presentation
+from control_plane.web.assets import asset
+from control_plane.web.forms.commands import command_for
+from control_plane.web.markup.terminal import terminal_lines
 from shared.durations import duration_label
-from shared.terminal.ansi import safe_lines, uncolored
 from shared.terminal.output import iso
 from shared.visible_text import visible, visible_prose
 
 TEMPLATES = Path(__file__).parent / "templates"
-SHOWN_PATCH_LINES = 3000
+PART = "text/x-part"
+"""What our scripts accept."""
 
 
 def page(
@@ -27,9 +31,18 @@ def page(
     return HTMLResponse(environment().get_template(name).render(context), status, headers)
 
 
+def wants_part(request: Request) -> bool:
+    """Whether a page of ours asks for one of its parts, or for a form in a dialog, and not for a whole page."""
+    return request.headers.get("accept", "") == PART
+
+
 def error_page(problem: Mapping[str, Any], headers: Mapping[str, str]) -> HTMLResponse:
     """A problem document as a page: the same four parts."""
-    return page("error.html", {"problem": problem, "caller": None}, problem["status"], headers)
+    return page("error.html", {**BARE, "problem": problem}, problem["status"], headers)
+
+
+BARE: Mapping[str, Any] = {"caller": None, "counts": None, "now": None, "versions": None}
+"""The context of a page outside the frame."""
 
 
 @cache
@@ -43,16 +56,22 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        ago=ago,
-        clock=clock,
         duration=duration_label,
         iso=iso,
         money=money,
-        output_text=output_text,
-        patch_lines=patch_lines,
+        terminal_lines=terminal_lines,
         visible=visible,
-        words=words,
+        words=presentation.words,
+        moment=presentation.moment,
+        sentence=presentation.sentence,
+        shown_state=presentation.shown_state,
+        state_kind=presentation.state_kind,
+        title_of=presentation.title,
     )
+    environment.globals["asset"] = asset
+    environment.globals["command_for"] = command_for
+    # Macros, for every template without an import.
+    environment.globals["ui"] = environment.get_template("macros.html").module
     return environment
 
 
@@ -64,50 +83,8 @@ def _shown(value: object) -> object:
 # --- filters ---------------------------------------------------------------------------------------
 
 
-def output_text(output: str) -> str:
-    """The output of a command as a terminal would show it at the end: without codes and overwritten text."""
-    return "\n".join(map(uncolored, safe_lines(output)))
-
-
-def ago(moment: datetime | None, now: datetime) -> str:
-    """How long since `moment`: `3 s ago`, `5 min ago`, `2 h ago`, `4 d ago`; `never` for None."""
-    if moment is None:
-        return "never"
-    seconds = max(0, int((now - moment).total_seconds()))
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit} ago"
-    return f"{seconds} s ago"
-
-
-def clock(moment: datetime | None) -> str:
-    """The time of day, UTC."""
-    return moment.strftime("%H:%M:%S") if moment else ""
-
-
 def money(usd: float | None) -> str:
     """`$0.0312`; an unknown price is not zero."""
     if usd is None:
         return "price unknown"
     return f"${usd:.2f}" if usd == 0 or usd >= 1 else f"${usd:.4f}"
-
-
-def words(status: str) -> str:
-    """A state as people read it: `awaiting approval`."""
-    return status.replace("_", " ")
-
-
-def patch_lines(patch: str) -> list[tuple[str, str]]:
-    """Each line of a patch with the kind that colours it: file, hunk, add, del or same.
-
-    A line ends at a line feed only, as for git: anything else that looks like an end of line is marked.
-    """
-    shown, in_hunk = [], False
-    for line in map(visible, patch.removesuffix("\n").split("\n")[:SHOWN_PATCH_LINES]):
-        # "--- " names a file only outside a hunk; inside, it is a line that began with two dashes.
-        in_hunk = line.startswith("@@") or (in_hunk and not line.startswith("diff "))
-        shown.append((_IN_HUNK.get(line[:1], "same") if in_hunk else "file", line))
-    return shown
-
-
-_IN_HUNK = {"@": "hunk", "+": "add", "-": "del"}

@@ -20,6 +20,9 @@ GRACE_S = 10
 
 TLS_CLOSE_S = 1
 """How long a client has to confirm the end of its TLS connection when the server stops."""
+IDLE_S = 75
+"""How long a connection stays open after an answer: longer than clients (httpx: 5 s) and proxies (nginx: 60 s) keep an
+idle one, because a request that meets the closing of its connection is lost."""
 RENEW_S = 1
 """How often the files of the certificate are checked for changes."""
 
@@ -100,6 +103,7 @@ def api_server(core: Core, *, host: str, port: int, pace: Pace | None = None) ->
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=IDLE_S,
         timeout_notify=RENEW_S,
         **(_with_tls(ServerCertificate(*files)) if files else {}),
     )

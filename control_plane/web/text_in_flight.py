@@ -59,6 +59,12 @@ def source_of(core: Core, order_id: str, last_step: int) -> Source | None:
     return Source(drone_id, run_id, base64.b64decode(public_key), sent_seq or 0)
 
 
+def last_step_of(core: Core, order_id: str) -> int:
+    """The number of the order's last stored step; 0 without any."""
+    with core.database.read() as db:
+        return db.scalar(select(Order.step_count).where(Order.id == order_id)) or 0
+
+
 class LiveKeys:
     """The control plane's private keys, kept unsealed: a piece of text arrives every few milliseconds."""
 

@@ -14,6 +14,7 @@ from control_plane.web.problems import Throttled
 
 LIMITS = {
     "log-in": parse("20/minute"),
+    "answer link": parse("30/minute"),
     "registration": parse("120/minute"),
     # One address of a code host sends the events of all repositories of an organization.
     "hook": parse("600/minute"),

@@ -84,7 +84,8 @@ class Stage:
         homes = {"FLEET_HOME": str(self.directory / "fleet"), "DRONE_HOME": str(self.directory / "drone")}
         # Files that a command writes outside its home (an unexpected error's full text) must go with the directory.
         state = {"XDG_CONFIG_HOME": str(self.directory / "config"), "XDG_STATE_HOME": str(self.directory / "state")}
-        return {**inherited, **homes, **state, **more}
+        # The demo shows one order; a title would be another one.
+        return {**inherited, **homes, **state, "FLEET_SESSION_TITLES": "false", **more}
 
     def start(
         self, name: str, command: Sequence[object], *, stop_signal: signal.Signals = signal.SIGTERM, **more: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,13 @@ from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.calls import Calls
 from drone.agent.hooks import events as hook
 from drone.agent.in_memory import NoGuardrails, NoHooks
-from drone.agent.protocols import Approvals, Compaction, Controls, Guardrails, Hooks, Model, Recorder, Toolbox
-from drone.agent.recorded_transcript import RecordedTranscript, Source, StoreLog
+from drone.agent.protocols import Approvals, Compaction, Controls, Guardrails, Hooks, Model, Planning, Recorder, Toolbox
+from drone.agent.recorded_transcript import RecordedTranscript, Source, StoreLog, StoreRaw
 from drone.agent.transcript import Transcript
-from drone.agent.values import DeltaKind, ModelCallFailed, ModelResponse, ToolSpec
+from drone.agent.values import DeltaKind, ModelCallFailed, ModelResponse, ToolSpec, UserMessage
 from shared.clock import Clock
-from shared.errors import Conflict, FormatError, InterruptLoop, Preempted, Submitted
-from shared.events import RetryStep, Stats
+from shared.errors import Conflict, FormatError, Interrupted, InterruptLoop, LimitsExceeded, Preempted, Submitted
+from shared.events import CommentStep, RetryStep, Stats
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
 from shared.transcripts import repaired
@@ -45,10 +46,18 @@ class Agent:
     budget: RunBudget | None = None
     store_log: StoreLog | None = None
     """Stores the full log of a call and returns its SHA-256; None: logs stay where the tool left them."""
+    store_raw: StoreRaw | None = None
+    """Keeps raw answers; None: none are kept."""
+    keep_raw: bool = False
+    """Keep every raw answer, not only those that cannot be acted on."""
     hooks: Hooks = field(default_factory=NoHooks)
     guardrails: Guardrails = field(default_factory=NoGuardrails)
     approvals: Approvals | None = None
     """None: no call waits for a person."""
+    at_limit: Callable[[ExitStatus], bool] = lambda _: False
+    """Called when the run would end at a limit; true: the limit was raised, and the run continues."""
+    planning: Planning | None = None
+    """None: there is no plan to approve."""
     compaction: Compaction | None = None
     """None: a conversation that exceeds the window ends the run."""
     ids: set[str] = field(default_factory=set)
@@ -56,10 +65,18 @@ class Agent:
     notices: Callable[[], Sequence[Message]] = tuple
     """Messages of the run itself for the next question only; they are not added to the transcript."""
     on_step: Callable[[Message], None] | None = None
-    """Called after each complete step, when all calls of its message are answered: a later run can resume from it."""
+    """Called after each complete step, when all calls of its message are answered: a later run can resume from it.
+
+    It may go on beside the next question to the model.
+    """
+    at_rest: Callable[[], None] = lambda: None
+    """Waits for what `on_step` began; called before the loop returns or raises."""
 
     def __post_init__(self) -> None:
         self.phase: AgentPhase = "idle"
+        self._at_work = threading.Lock()
+        """Held by a turn, and by a compaction between two turns."""
+        self._has_begun = False
         self._budget = self.budget or RunBudget(self.limits, self.clock)
         self._bounded = BudgetedControls(self.controls, self._budget)
         self._record = RecordedTranscript(self.recorder, self.store_log)
@@ -73,7 +90,7 @@ class Agent:
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """The tools offered to the model, the same for the whole run."""
+        """The tools offered to the model: the same for the whole run, unless a review arrives."""
         return self._tools
 
     def run(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> Outcome:
@@ -81,28 +98,51 @@ class Agent:
 
         `source` is the author of the opening message. A Preempted without an outcome propagates to the caller, which
         knows why the run had to stop, and so does any error that is a bug. Raises Conflict while the agent is busy.
+
+        The run may continue with `go_on`; however it ends, call `end` once, when nothing follows.
         """
-        with self._in_phase("turn"):
+        with self._turn():
             self.begin(system, history, prompt, source)
             return self._until_it_ends()
 
     def go_on(self, *texts: str) -> Outcome:
         """After `run`: send these texts to the model on behalf of the loop, and step until it ends again."""
-        with self._in_phase("turn"):
+        with self._turn():
             self._record.say(texts, "loop")
             return self._until_it_ends()
 
     def take_up_messages(self) -> bool:
         """Add user messages received since the model stopped to the transcript; True if there were any."""
         waiting = len(self.transcript)
-        self._record.say(self.controls.steering(), "steer")
-        self._record.say(self.controls.follow_ups(), "follow_up")
+        self._hear(self.controls.steering(), "steer")
+        # One follow-up that must be answered alone waits for the answer to what was just said.
+        if len(self.transcript) == waiting:
+            self._hear(self.controls.follow_ups(), "follow_up")
         return len(self.transcript) > waiting
+
+    def end(self, outcome: Outcome) -> None:
+        """Tell guardrails and extensions how the run ended, once, after its last message; nothing if it never began.
+
+        Everything was recorded before it was acted on, so these events announce durable state.
+        """
+        if not self._has_begun:
+            return
+        self._has_begun = False
+        with self._turn():
+            self.guardrails.turn_ends()
+            self.hooks.notify(hook.AgentEnd(outcome))
+            self.hooks.notify(hook.SavePoint())
+            # At a limit, or canceled, a run ends with messages of users that it did not read.
+            if not self.controls.pending():
+                self.hooks.notify(hook.Settled())
+            self.hooks.notify(hook.SessionShutdown())
 
     def begin(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> None:
         """Record the opening messages and start the clock; `run` does this before its first step."""
+        self._has_begun = True
         self.guardrails.turn_starts()
-        self.hooks.notify(hook.Input(prompt))
+        self.hooks.notify(hook.SessionStart(bool(history)))
+        prompt = self.hooks.input(prompt)
         system = self.hooks.system_prompt(system)
         past = repaired(self.hooks.context(repaired(history)))
         self.ids.update(call_ids(past))
@@ -125,6 +165,7 @@ class Agent:
             guardrails=self.guardrails,
             approvals=self.approvals,
             approval_timeout=self.limits.approval_timeout,
+            planning=self.planning,
         )
 
     def step(self) -> None:
@@ -146,43 +187,73 @@ class Agent:
         """
         self._bounded.check()
         self._budget.check_iterations()
+        if self.planning is not None:
+            self._record.say(self.planning.settle(), "loop")
+        # In place, as the calls of this run have the same list: a review that just arrived adds a tool.
+        self._tools[:] = self.toolbox.specs()
         self._make_room()
         answer = self._asked()
         self._budget.charge(answer.usage)
         message = with_distinct_ids(answer.message, self.ids)
         self.ids.update(call_ids([message]))
-        self._record.answered(answer, message)
+        problem = answer.format_problem or format_problem(answer)
+        wanted = self.store_raw is not None and (self.keep_raw or problem)
+        self._record.answered(answer, message, self.store_raw if wanted else None)
         self._cut = answer.finish_reason == "length"
-        if problem := answer.format_problem or format_problem(answer):
+        if problem:
             raise self._format_error(problem)
         self._format_errors = 0
         return message
 
     def execute(self, message: Message) -> None:
-        """Run the calls of a message in order, each answered by one tool message; without calls the model has stopped.
+        """Run the calls of a message, each answered by one tool message; without calls the model has stopped.
 
-        Raises Submitted when the model is done, or when the hooks of every call end the turn. Calls after a submission
-        are not run, and their answers say so.
+        Consecutive calls that only read run at the same time; all others one after the other. Answers are in the order
+        of the calls. Raises Submitted when the model is done, or when the hooks of every call end the turn. Calls after
+        a submission are not run, and their answers say so.
         """
         if not message.tool_calls:
             raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "The model finished its work.", message.content))
         terminate = True
-        for call in message.tool_calls:
-            self._bounded.check()
-            terminate = self._calls.run(call, cut=self._cut) and terminate
+        for batch in self._calls.batches(message.tool_calls):
+            terminate = self._calls.run(batch, cut=self._cut) and terminate
         if terminate:
             raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "An extension ended the turn.", message.content))
-        self._record.say(self.controls.steering(), "steer")
+        self._hear(self.controls.steering(), "steer")
+
+    def _hear(self, messages: Sequence[UserMessage], source: Literal["steer", "follow_up"]) -> None:
+        """Add messages of users as extensions pass them on; what they withhold is recorded as a remark."""
+        for message in messages:
+            received = self.hooks.receive(message.text, source)
+            if isinstance(received, hook.Block):
+                why = f"An extension withheld a message from the agent: {received.reason}"
+                self.recorder.record(CommentStep(text=why, taken_back=tuple(filter(None, [message.id]))))
+            else:
+                self._record.hear([replace(message, text=received)], source)
 
     def compact(self, instructions: str = "") -> bool:
         """Compact now, between two turns; True if anything was compacted. Raises Conflict while the agent is busy."""
-        if self.phase != "idle":
+        if self.phase != "idle" or not self._at_work.acquire(blocking=False):
             raise self._busy()
-        return self._compact("asked", instructions)
+        try:
+            compacted = self._compact("asked", instructions)
+            if compacted:
+                self.hooks.notify(hook.SavePoint())
+            return compacted
+        finally:
+            self._at_work.release()
 
     def stats(self) -> Stats:
         """Totals of the run so far."""
         return self._budget.stats()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Raises Conflict inside another turn; a compaction by a thread of an extension is awaited: it is no error."""
+        if self.phase == "turn":
+            raise self._busy()
+        with self._at_work, self._in_phase("turn"):
+            yield
 
     @contextmanager
     def _in_phase(self, phase: AgentPhase) -> Iterator[None]:
@@ -203,29 +274,39 @@ class Agent:
         )
 
     def _until_it_ends(self) -> Outcome:
+        try:
+            return self._stepping()
+        finally:
+            self.at_rest()
+
+    def _stepping(self) -> Outcome:
         while True:
             try:
                 self.step()
             except InterruptLoop as signal:
                 self._record.interrupted(signal)
                 outcome = self._outcome(signal)
-                if outcome is not None:
-                    return self._ended(replace(outcome, response=outcome.response or self.transcript.last_text()))
+                if outcome is not None and not self._raised(signal, outcome):
+                    return replace(outcome, response=outcome.response or self.transcript.last_text())
             except ModelCallFailed as failed:
                 self._record.model_failed(failed)
-                return self._ended(Outcome(ExitStatus.MODEL_ERROR, failed.what, self.transcript.last_text()))
+                return Outcome(ExitStatus.MODEL_ERROR, failed.what, self.transcript.last_text())
             except Exception as error:
                 # The cause is unknown here: the run's boundary records and classifies it, with a valid transcript.
                 self._record.abandoned()
                 self.hooks.notify(hook.AgentError(str(error) or type(error).__name__, ""))
                 raise
 
-    def _ended(self, outcome: Outcome) -> Outcome:
-        self.guardrails.turn_ends()
-        # Everything was recorded before it was acted on, so these events announce durable state.
-        for event in (hook.AgentEnd(outcome), hook.SavePoint(), hook.Settled()):
-            self.hooks.notify(event)
-        return outcome
+    def _raised(self, signal: InterruptLoop, outcome: Outcome) -> bool:
+        """Whether a person raised the limit that would end the run."""
+        if not isinstance(signal, LimitsExceeded):
+            return False
+        try:
+            return self.at_limit(outcome.exit_status)
+        except Interrupted as message:
+            # The limit is reached again before the next answer, and the person is asked again.
+            self._record.interrupted(message)
+            return True
 
     def _make_room(self) -> None:
         """Compact before the question if requested, or if the window would be too full."""

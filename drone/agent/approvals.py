@@ -12,11 +12,14 @@ from glob import escape
 from typing import Any
 
 from shared.messages import ToolCall
+from shared.plans import PRESENT, REPORT
 from shared.redaction import cut_short
 from shared.work_order import Approve
 
-READING = frozenset({"file_read", "glob", "grep", "todo", "submit", "add_comment"})
+READING = frozenset({"file_read", "glob", "grep", "todo", "submit", "add_comment", "ask", PRESENT, REPORT})
 """Built-in tools that change nothing outside the run."""
+REQUESTING = frozenset({"web_fetch"})
+"""Built-in tools that change nothing, but send a request out of the machine."""
 WORKING = frozenset({"file_write", "editor", "spawn"})
 """Built-in tools that change only workspace files; with `spawn`, each call of the child is checked separately."""
 
@@ -76,7 +79,11 @@ class AskingFor:
 
     def why(self, call: ToolCall) -> str | None:
         """Return why a call has to wait; None if it may run immediately."""
-        if self.approve == "yolo" or call.name in READING or call.name in self.read_only:
+        if self.approve == "yolo" or call.name in READING:
+            return None
+        if call.name in REQUESTING:
+            return f"Every request needs approval: {_short(command_of(call))}" if self.approve == "all" else None
+        if call.name in self.read_only:
             return None
         if call.name == "shell":
             return self._why_command(command_of(call))

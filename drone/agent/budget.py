@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from drone.agent.batch import check_here
 from drone.agent.protocols import Controls
-from drone.agent.values import Ruling
+from drone.agent.values import Ruling, UserMessage
 from shared.clock import Clock
 from shared.errors import LimitsExceeded
 from shared.events import MAX_COUNT, ChargeStep, Spent, Stats, Usage
@@ -33,6 +34,8 @@ class RunBudget:
         self._waited = 0.0
         self._spent = Stats(cost_usd=0.0)
         self._known_cost = 0.0
+        self.is_narrowed = False
+        """A reminder allows only a few more answers: that is no limit of the user's."""
         self.asks = False
         """The money is bounded before each call, and at its limit a person is asked: no check may end the run first."""
         self.on_apart: Callable[[Usage], None] | None = None
@@ -59,10 +62,18 @@ class RunBudget:
         before, most = self.limits, self.iterations + answers
         fewer = min(before.max_iterations, most) if before.max_iterations else most
         self.limits = before.model_copy(update={"max_iterations": fewer})
+        self.is_narrowed = True
         try:
             yield
         finally:
             self.limits = before
+            self.is_narrowed = False
+
+    def raise_limits(self, *, steps: int = 0, seconds: float = 0) -> None:
+        """Allow this much more: a person raised the limit."""
+        limits = self.limits
+        more = {"max_iterations": limits.max_iterations + steps, "max_run_seconds": limits.max_run_seconds + seconds}
+        self.limits = limits.model_copy(update=more)
 
     @property
     def answers_left(self) -> int | None:
@@ -85,6 +96,10 @@ class RunBudget:
         if self.on_apart is not None:
             self.on_apart(usage)
 
+    def charge_recorded(self, usage: Usage) -> None:
+        """Add spending that its own step reports, such as the reviewer's."""
+        self._add(usage)
+
     def _add(self, usage: Usage) -> None:
         self._known_cost += usage.cost_usd or 0.0
         unknown = usage.cost_usd is None or self._spent.cost_usd is None
@@ -93,6 +108,7 @@ class RunBudget:
                 "input_tokens": self._spent.input_tokens + usage.input_tokens,
                 "output_tokens": self._spent.output_tokens + usage.output_tokens,
                 "thinking_tokens": self._spent.thinking_tokens + usage.thinking_tokens,
+                "cached_tokens": self._spent.cached_tokens + usage.cached_tokens,
                 "cost_usd": None if unknown else self._known_cost,
             }
         )
@@ -142,7 +158,10 @@ class RunBudget:
 
 
 class BudgetedControls:
-    """Controls whose `check` includes the budget: for long operations inside a step, such as commands and streams."""
+    """Controls whose `check` includes the budget: for long operations inside a step, such as commands and streams.
+
+    In a call that runs beside others, it is the check of their batch, for which the loop's thread asks.
+    """
 
     def __init__(self, controls: Controls, budget: RunBudget) -> None:
         self._controls = controls
@@ -153,15 +172,20 @@ class BudgetedControls:
         return self._budget
 
     def check(self) -> None:
+        if check_here():
+            return
         # The fleet's request comes first: a run that was asked to stop must not report a limit instead.
         self._controls.check()
         self._budget.check()
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         return self._controls.steering()
 
-    def follow_ups(self) -> list[str]:
+    def follow_ups(self) -> list[UserMessage]:
         return self._controls.follow_ups()
+
+    def pending(self) -> bool:
+        return self._controls.pending()
 
     def ruling(self, call_id: str) -> Ruling | None:
         return self._controls.ruling(call_id)

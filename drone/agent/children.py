@@ -12,18 +12,23 @@ from dataclasses import dataclass, field
 
 from drone.agent.budget import RunBudget
 from drone.agent.in_memory import NoHooks
-from drone.agent.protocols import Approvals, Controls, Guardrails, Hooks, Model, Recorder, Toolbox
-from drone.agent.values import DeltaKind, Ruling, ToolResult, ToolSpec, WaitsFor
+from drone.agent.protocols import Approvals, Controls, Guardrails, Hooks, Model, Planning, Recorder, Toolbox
+from drone.agent.values import DeltaKind, Ruling, ToolResult, ToolSpec, UserMessage, WaitsFor
 from shared.clock import Clock
 from shared.errors import Interrupted, Preempted
 from shared.events import ApprovalStep, Body, ChildStep, DecisionStep
 from shared.messages import ToolCall
+from shared.plans import PRESENT, REPORT
 from shared.work_order import Limits
 
 SPAWN = "spawn"
 _NOT_FOR_CHILDREN = {
     SPAWN: "a child agent cannot have children; do this part yourself.",
+    "answer_review": "a child agent cannot answer a review; put it in your answer.",
+    "remember": "a child agent cannot propose notes; put it in your answer.",
     "add_comment": "a child agent cannot write to the thread; put it in your answer.",
+    PRESENT: "a child agent cannot present a plan; put it in your answer.",
+    REPORT: "a child agent cannot report on the plan; put it in your answer.",
 }
 """Tools that are in the request, because its bytes are the parent's, and why calls to them are not run."""
 
@@ -45,6 +50,8 @@ class Children:
     system: str
     hooks: Hooks = field(default_factory=NoHooks)
     """Children have no extensions, but policies apply to them as well."""
+    planning: Planning | None = None
+    """A child changes nothing before its parent's plan is approved."""
 
     def spawn(self, call_id: str, task: str, tools: Collection[str] | None = None) -> ToolResult:
         """Let a child do `task` with `tools` (None: all tools that children may use), and return its final answer.
@@ -66,6 +73,7 @@ class Children:
             approvals=self.approvals,
             ids=self.ids,
             hooks=self.hooks,
+            planning=self.planning,
         )
         try:
             outcome = agent.run(self.system, (), task)
@@ -144,11 +152,14 @@ class _ChildControls:
             self.interruption = interruption
             raise Preempted from interruption
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         return []
 
-    def follow_ups(self) -> list[str]:
+    def follow_ups(self) -> list[UserMessage]:
         return []
+
+    def pending(self) -> bool:
+        return False
 
     def ruling(self, call_id: str) -> Ruling | None:
         return self._controls.ruling(call_id)

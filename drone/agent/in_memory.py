@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import Literal
 
-from drone.agent.hooks.events import BeforeCompaction, HookEvent
-from drone.agent.values import DeltaKind, Patched, Ruling, ToolResult, ToolSpec, Verdict, WaitsFor
+from drone.agent.hooks.events import BeforeCompaction, Block, HookEvent
+from drone.agent.values import DeltaKind, Patched, Ruling, ToolResult, ToolSpec, UserMessage, Verdict, WaitsFor
 from shared.errors import Submitted
 from shared.events import Body
 from shared.messages import Message, ToolCall
@@ -57,13 +58,16 @@ class QuietControls:
         if signal is not None:
             raise signal
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         texts, self.to_steer = self.to_steer, []
-        return texts
+        return [UserMessage(text) for text in texts]
 
-    def follow_ups(self) -> list[str]:
+    def follow_ups(self) -> list[UserMessage]:
         texts, self.to_follow_up = self.to_follow_up, []
-        return texts
+        return [UserMessage(text) for text in texts]
+
+    def pending(self) -> bool:
+        return bool(self.to_steer or self.to_follow_up)
 
     def ruling(self, call_id: str) -> Ruling | None:
         return self.rulings.get(call_id)
@@ -80,6 +84,12 @@ class NoHooks:
         """Do nothing: there are no listeners."""
 
     def system_prompt(self, text: str) -> str:
+        return text
+
+    def input(self, text: str) -> str:
+        return text
+
+    def receive(self, text: str, _source: Literal["steer", "follow_up"]) -> str | Block:
         return text
 
     def context(self, messages: Sequence[Message]) -> Sequence[Message]:

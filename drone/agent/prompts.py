@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 
 from drone.prompting import PromptParts, Skill, Templates
 from drone.prompting.files import MAX_CHARACTERS
+from shared.plans import PRESENT, REPORT
 from shared.roster import draw
 from shared.work_order import Resumed, Team, WorkOrder
 
@@ -20,6 +21,12 @@ MAX_INSTRUCTIONS = MAX_CHARACTERS
 """Characters of project instructions that are included in the prompt."""
 READING = "file_read"
 """Without this tool skills cannot be read, so none are listed."""
+_PLAN_FIRST = (
+    "Plan first: your user approves a plan before anything is changed. Until then only tools that read can be used; "
+    f"other calls are refused. Find out what you need, then call {PRESENT}. The decision follows as a message, and "
+    f"after the approval all your tools can be used. Then carry out the approved points, and call {REPORT} for each."
+)
+"""Below the situation: the system prompt is the same for all orders."""
 _SECTIONS = (
     "rules",
     "thread",
@@ -30,6 +37,7 @@ _SECTIONS = (
     "instructions",
     "appended",
     "memory",
+    "notes",
     "user_profile",
     "skills",
     "channel",
@@ -51,7 +59,8 @@ def system_prompt(
     parts = PromptParts(instructions=parts.strip()) if isinstance(parts, str) else parts
     templates = Templates(parts.templates, parts.problems)
     values = {
-        "mode": order.session.mode,
+        "mode": order.mode.name if order.mode else order.session.mode,
+        "mode_text": order.mode.text.strip() if order.mode else "",
         "team": _told_of(order.team) if order.team else None,
         "system": parts.system,
         "soul": parts.soul,
@@ -59,16 +68,22 @@ def system_prompt(
         "elided": max(0, len(parts.instructions) - MAX_INSTRUCTIONS),
         "appended": parts.appended,
         "memory": parts.memory,
+        # Escaped: a note cannot end the section that it stands in, whatever an editor of notes typed.
+        "organization_notes": [escape(note) for note in order.memory.organization] if order.memory else [],
+        "project_notes": [escape(note) for note in order.memory.project] if order.memory else [],
         "user_profile": parts.user,
         "skills": [_escaped(skill) for skill in parts.skills] if READING in tools else [],
         "channel": channel,
     }
-    names = (section.format(mode=order.session.mode) for section in _SECTIONS)
+    mode = order.session.mode if order.mode is None else "own"
+    names = (section.format(mode=mode) for section in _SECTIONS)
     return "\n\n".join(filter(None, (templates.render(f"{name}.jinja", **values) for name in names))) + "\n"
 
 
-def user_prompt(order: WorkOrder, workspace: Path, now: datetime, parts: PromptParts | None = None) -> str:
-    """Return the message that opens a run: the prompt as written, then date, directory and budget."""
+def user_prompt(
+    order: WorkOrder, workspace: Path, now: datetime, parts: PromptParts | None = None, note: str = ""
+) -> str:
+    """Return the message that opens a run: the prompt as written, then date, directory and budget, and the note."""
     parts = parts or PromptParts()
     # Do not pass the whole order: it contains the provider's key.
     text = Templates(parts.templates, parts.problems).render(
@@ -80,7 +95,7 @@ def user_prompt(order: WorkOrder, workspace: Path, now: datetime, parts: PromptP
         workspace=workspace,
         date=now.date().isoformat(),
     )
-    return "\n\n".join(filter(None, (text, _unseen(order.team)))) + "\n"
+    return "\n\n".join(filter(None, (text, note, _PLAN_FIRST if order.plan else "", _unseen(order.team)))) + "\n"
 
 
 def resumed_prompt(resumed: Resumed, team: Team | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from drone.agent.hooks.events import BeforeCompaction, CancelCompaction, HookEvent
+from drone.agent.hooks.events import BeforeCompaction, Block, CancelCompaction, HookEvent
 from drone.agent.transcript import Transcript
 from drone.agent.values import (
     DeltaKind,
@@ -15,6 +15,7 @@ from drone.agent.values import (
     Ruling,
     ToolResult,
     ToolSpec,
+    UserMessage,
     Verdict,
     WaitsFor,
 )
@@ -50,12 +51,16 @@ class Controls(Protocol):
         """
         ...
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         """Take the messages that enter after the current tool results; each is returned once."""
         ...
 
-    def follow_ups(self) -> list[str]:
+    def follow_ups(self) -> list[UserMessage]:
         """Take the messages that wait until the model stops; each is returned once."""
+        ...
+
+    def pending(self) -> bool:
+        """Whether there are messages of users that were not taken yet."""
         ...
 
     def ruling(self, call_id: str) -> Ruling | None:
@@ -71,7 +76,10 @@ class Toolbox(Protocol):
     """The tools of a run."""
 
     def specs(self) -> list[ToolSpec]:
-        """Return the same list, in the same order, on every call: it is part of the prompt's stable prefix."""
+        """Return the same list, in the same order, on every call: it is part of the prompt's stable prefix.
+
+        Only a message with a review may add a tool for its answers.
+        """
         ...
 
     def execute(self, call: ToolCall) -> ToolResult:
@@ -106,7 +114,9 @@ class Guardrails(Protocol):
         """Reset the state of the previous turn; called once for each prompt."""
         ...
 
-    def turn_ends(self) -> None: ...
+    def turn_ends(self) -> None:
+        """The run that the prompt began is over, however it ended; called once for each `turn_starts`."""
+        ...
 
     def before(self, call: ToolCall) -> Verdict:
         """Judge a call before it runs. The first rule that does not allow it decides."""
@@ -126,6 +136,14 @@ class Hooks(Protocol):
 
     def system_prompt(self, text: str) -> str:
         """Return the prompt as modified by extensions."""
+        ...
+
+    def input(self, text: str) -> str:
+        """Return the prompt as modified by extensions."""
+        ...
+
+    def receive(self, text: str, source: Literal["steer", "follow_up"], /) -> str | Block:
+        """Return a user's message as modified by extensions, or why the model is not given it."""
         ...
 
     def context(self, messages: Sequence[Message]) -> Sequence[Message]:
@@ -154,6 +172,18 @@ class Approvals(Protocol):
 
     def why(self, call: ToolCall) -> str | None:
         """Return why a call has to wait; None if it may run immediately."""
+        ...
+
+
+class Planning(Protocol):
+    """A plan that a person approves before anything is changed."""
+
+    def refusal(self, call: ToolCall) -> str | None:
+        """Why a call may not be run in the plan's current state; None if it may."""
+        ...
+
+    def settle(self) -> Sequence[str]:
+        """Wait for the decision about a presented plan, if there is one, and return what the model is told of it."""
         ...
 
 

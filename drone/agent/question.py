@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Literal
 
 from drone.agent.protocols import Recorder
-from drone.agent.values import Ruling
+from drone.agent.values import AskedQuestion, Ruling
 from shared.clock import Clock
 from shared.errors import InterruptLoop
 from shared.events import ApprovalStep, DecisionStep
@@ -15,10 +16,12 @@ from shared.events import ApprovalStep, DecisionStep
 LOOK_UP_EVERY = 0.2
 """Seconds between two checks for a person's answer."""
 
+_WAITING = {"question": "waiting for an answer", "plan": "waiting for approval of its plan"}
+
 
 @dataclass(frozen=True)
 class Question:
-    """Asks for approval once. No answer within `timeout` seconds is a denial; 0: it waits forever."""
+    """Asks once. No answer within `timeout` seconds is a denial, or the default of the question; 0: waits forever."""
 
     step: ApprovalStep
     recorder: Recorder
@@ -27,19 +30,36 @@ class Question:
 
     def ask(self, ruling: Callable[[str], Ruling | None], check: Callable[[], None]) -> Ruling:
         """Wait for the ruling. `check` is called meanwhile, and may raise what ends the waiting."""
-        call_id, timeout = self.step.call_id, self.timeout
-        until = self.clock.now() + timedelta(seconds=timeout) if timeout else None
+        until = self.clock.now() + timedelta(seconds=self.timeout) if self.timeout else None
         self.recorder.record(self.step.model_copy(update={"until": until}))
-        self.recorder.doing(f"waiting for approval of {self.step.tool}", "person")
+        self.recorder.doing(_WAITING.get(self.step.about, f"waiting for approval of {self.step.tool}"), "person")
         try:
             answer = self._answer(ruling, check)
         except InterruptLoop:
-            self.recorder.record(DecisionStep(call_id=call_id, approved=False, by="interruption"))
+            self._decided(Ruling(approved=False), "interruption")
             raise
-        given = answer or Ruling(approved=False, comment=f"not answered within {timeout:g} s")
-        by = "person" if answer else "clock"
-        self.recorder.record(DecisionStep(call_id=call_id, approved=given.approved, by=by, comment=given.comment))
+        given = answer or self._without_answer()
+        self._decided(given, "person" if answer else "clock")
         return given
+
+    def _decided(self, ruling: Ruling, by: Literal["person", "clock", "interruption"]) -> None:
+        step = DecisionStep(
+            about=self.step.about,
+            call_id=self.step.call_id,
+            approved=ruling.approved,
+            by=by,
+            comment=ruling.comment,
+            answer=ruling.answer,
+            who=ruling.who,
+            plan=ruling.plan,
+        )
+        self.recorder.record(step)
+
+    def _without_answer(self) -> Ruling:
+        """The ruling of the clock."""
+        default = self.step.default
+        comment = f"not answered within {self.timeout:g} s"
+        return Ruling(approved=default is not None, comment=comment, answer=default or "", in_time=False)
 
     def _answer(self, ruling: Callable[[str], Ruling | None], check: Callable[[], None]) -> Ruling | None:
         deadline = self.clock.monotonic() + self.timeout if self.timeout else None
@@ -49,3 +69,14 @@ class Question:
                 return None
             self.clock.sleep(LOOK_UP_EVERY)
         return answer
+
+
+def answer_text(asked: AskedQuestion, ruling: Ruling) -> str:
+    """The answer to a question as its model reads it: who answered what, or that no one did."""
+    if not ruling.in_time:
+        missing = f"No answer: {ruling.comment}."
+        if asked.default is not None:
+            return f"{missing} The default counts: {asked.default}"
+        return f"{missing} Decide yourself, and say in your final answer what you decided and why."
+    verb = "chose" if ruling.answer in asked.choices else "answered"
+    return f"{ruling.who or 'The user'} {verb}: {ruling.answer}"

@@ -9,7 +9,7 @@ from typing import Literal
 from drone.agent.answer_checks import parsed_arguments
 from drone.agent.protocols import Recorder
 from drone.agent.transcript import Transcript
-from drone.agent.values import ModelCallFailed, ModelResponse, ToolResult, with_note
+from drone.agent.values import ModelCallFailed, ModelResponse, RawAnswer, ToolResult, UserMessage, with_note
 from shared.errors import Interrupted, InterruptLoop, Submitted
 from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
@@ -17,6 +17,8 @@ from shared.transcripts import BROKEN_OFF, not_run, said
 
 Source = Literal["prompt", "steer", "follow_up", "loop"]
 StoreLog = Callable[[Path], str | None]
+StoreRaw = Callable[[RawAnswer, Message], tuple[str | None, str]]
+"""Keeps a raw answer, from which the message was read. Returns its SHA-256, and why it was not kept, or not whole."""
 
 
 class RecordedTranscript:
@@ -26,7 +28,7 @@ class RecordedTranscript:
         self.transcript = Transcript()
         self._recorder = recorder
         self._store_log = store_log
-        self._running: str | None = None
+        self._running: set[str] = set()
 
     def open(self, system: str, history: Sequence[Message], prompt: str, source: Source) -> None:
         """Start with the system prompt and the session so far, which are not recorded, and the prompt, which is."""
@@ -36,14 +38,24 @@ class RecordedTranscript:
     def say(self, texts: Iterable[str], source: Source) -> None:
         """Add messages on behalf of users or the loop."""
         for text in texts:
-            step = UserStep(text=text, source=source)
-            self._recorder.record(step)
-            self.transcript.append(said(step))
+            self._add(UserStep(text=text, source=source))
 
-    def answered(self, answer: ModelResponse, message: Message) -> None:
-        """Add the model's message, with its calls."""
+    def hear(self, messages: Iterable[UserMessage], source: Source) -> None:
+        """Add messages of users, each recorded under its id."""
+        for message in messages:
+            self._add(UserStep(text=message.text, source=source, message=message.id))
+
+    def _add(self, step: UserStep) -> None:
+        self._recorder.record(step)
+        self.transcript.append(said(step))
+
+    def answered(self, answer: ModelResponse, message: Message, store_raw: StoreRaw | None = None) -> None:
+        """Add the model's message, with its calls; `store_raw` keeps the answer as it came."""
+        sha256, note = store_raw(answer.raw, message) if store_raw is not None else (None, "")
         if message.thinking or message.thinking_blocks:
-            self._recorder.record(ReasoningStep(text=message.thinking, blocks=message.thinking_blocks))
+            self._recorder.record(
+                ReasoningStep(text=message.thinking, blocks=message.thinking_blocks, duration_ms=answer.thinking_ms)
+            )
         self._recorder.record(
             AssistantStep(
                 text=message.content,
@@ -52,6 +64,8 @@ class RecordedTranscript:
                 model=answer.model,
                 finish_reason=answer.finish_reason,
                 duration_ms=answer.duration_ms,
+                raw_sha256=sha256,
+                raw_note=note,
             )
         )
         self.transcript.append(message)
@@ -59,7 +73,7 @@ class RecordedTranscript:
     def called(self, call: ToolCall) -> None:
         """Record a call that is about to run."""
         self._recorder.record(ToolCallStep(call_id=call.id, tool=call.name, arguments=parsed_arguments(call)))
-        self._running = call.id
+        self._running.add(call.id)
 
     def returned(self, call: ToolCall, result: ToolResult, duration_ms: int) -> None:
         """Add a call's result."""
@@ -80,18 +94,22 @@ class RecordedTranscript:
         self.transcript.append(
             Message(role="tool", tool_call_id=call.id, content=result.output, is_error=result.is_error)
         )
-        self._running = None
+        self._running.discard(call.id)
 
     def interrupted(self, signal: InterruptLoop) -> None:
         """Answer every call that is still open, then add the signal's messages.
 
         In this order, because nothing may come between a call and its result.
         """
-        given = {message.tool_call_id: message.content for message in signal.messages if message.role == "tool"}
         for call in self.transcript.open_calls():
-            self._close(call, given.get(call.id), signal)
+            self._close(call, signal)
         texts = [message.content for message in signal.messages if message.role == "user"]
         self.say(texts, "steer" if isinstance(signal, Interrupted) else "loop")
+
+    def close(self, call: ToolCall, signal: InterruptLoop) -> None:
+        """Answer a call that the signal broke off, if it has no answer yet: those after it may have their results."""
+        if call.id in self._running:
+            self._close(call, signal)
 
     def model_failed(self, failed: ModelCallFailed) -> None:
         """Record that there is no answer, with a sentence for people and the full detail."""
@@ -101,11 +119,12 @@ class RecordedTranscript:
         """Answer open calls after an unexpected error; the run's boundary records the error."""
         self.interrupted(InterruptLoop())
 
-    def _close(self, call: ToolCall, given: str | None, signal: InterruptLoop) -> None:
-        ran = call.id == self._running
+    def _close(self, call: ToolCall, signal: InterruptLoop) -> None:
+        given = {message.tool_call_id: message.content for message in signal.messages if message.role == "tool"}
+        ran = call.id in self._running
         if not ran:
             self.called(call)
-        self.returned(call, _open_result(given, signal) if ran else _not_run(call, signal), 0)
+        self.returned(call, _open_result(given.get(call.id), signal) if ran else _not_run(call, signal), 0)
 
 
 def _open_result(given: str | None, signal: InterruptLoop) -> ToolResult:

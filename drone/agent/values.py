@@ -10,6 +10,7 @@ from typing import Any, Literal
 from shared.errors import FleetFault
 from shared.events import Execution, Usage
 from shared.messages import Message
+from shared.plans import AgentPlan
 
 DeltaKind = Literal["text", "thinking", "tool_call", "output"]
 """What a piece of streamed text belongs to; `output` is the output of a running command."""
@@ -29,6 +30,22 @@ class ToolSpec:
     name: str
     description: str
     parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    parallel: bool = False
+    """Its calls only read, from any thread: consecutive ones of a message may run at the same time. The model does not
+    see this."""
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question of the model to its user."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+    """Suggested answers; empty: none."""
+    default: str | None = None
+    """The answer that counts after the deadline."""
+    deadline: float | None = None
+    """Seconds; None: as long as a call waits for approval."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,8 @@ class ToolResult:
     """A note added to the output for the model; `output` ends with it."""
     output_bytes: int = 0
     log: Path | None = None
+    asks: AskedQuestion | None = None
+    """A question to the user, whose answer becomes the result of the call."""
 
 
 def with_note(output: str, note: str) -> str:
@@ -73,14 +92,40 @@ class Patched:
 
 
 @dataclass(frozen=True)
+class UserMessage:
+    """A message of a user to a running loop."""
+
+    text: str
+    id: str = ""
+    """As in `shared.control.Say.message`."""
+
+
+@dataclass(frozen=True)
 class Ruling:
-    """A person's decision on a call that waits."""
+    """A person's decision on a call that waits, or the answer to a question."""
 
     approved: bool
     comment: str = ""
     raise_usd: float | None = None
     finish: bool = False
-    """Both as in `shared.control.Decide`."""
+    answer: str = ""
+    who: str = ""
+    raise_steps: int | None = None
+    raise_seconds: float | None = None
+    plan: AgentPlan | None = None
+    """All as in `shared.control.Decide`."""
+    in_time: bool = True
+    """False: the clock decided, because no person did."""
+
+
+@dataclass(frozen=True)
+class RawAnswer:
+    """An answer as the provider sent it, before it was read."""
+
+    text: str = ""
+    """JSON Lines; empty if nothing is known."""
+    note: str = ""
+    """What of it is missing, and why."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +140,11 @@ class ModelResponse:
     model: str = ""
     """The model that answered; a fallback's name if one was used."""
     duration_ms: int = 0
+    thinking_ms: int = 0
+    """Of it, how long its thinking streamed."""
     format_problem: str = ""
     """Why this answer cannot be acted on, if the model's way of calling tools has additional rules."""
+    raw: RawAnswer = field(default_factory=RawAnswer, repr=False)
 
 
 class ModelCallFailed(FleetFault):

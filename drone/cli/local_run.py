@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from shared.terminal.command_line import JsonFlag, print_json, say
+from shared.terminal.command_line import JsonFlag, parse_params, print_json, say
 from shared.terminal.output import content_writer
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ def command(
         Literal["plan", "build", "test", "ship", "develop"],
         typer.Option("--mode", help="What the agent may do; plan is read-only."),
     ] = "build",
+    thinking: Annotated[
+        Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None,
+        typer.Option("--thinking", help="How much the model thinks (default: as it does unasked)."),
+    ] = None,
     max_iterations: Annotated[int, typer.Option("--max-iterations", min=0, help="Maximum steps (0 = unlimited).")] = 50,
     cost_limit: Annotated[
         float, typer.Option("--cost-limit", min=0, metavar="USD", help="Maximum cost (0 = unlimited).")
@@ -49,6 +53,10 @@ def command(
     sandbox: Annotated[
         Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="Sandbox for the model's commands.")
     ] = "auto",
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--param", metavar="k=v", help="Model parameter, such as temperature=0; repeats."),
+    ] = None,
     context_window: Annotated[
         int, typer.Option("--context-window", min=0, metavar="TOKENS", help="Context window (0 = LiteLLM's value).")
     ] = 0,
@@ -70,12 +78,14 @@ def command(
             model=model,
             api_base=api_base,
             mode=mode,
+            thinking=thinking,
             max_iterations=max_iterations,
             cost_limit=cost_limit,
             max_run_seconds=max_run_seconds,
             api_key_variable=api_key_env,
             sandbox=sandbox,
             context_window=context_window,
+            params=parse_params(params or ()),
         ),
         os.environ,
     )

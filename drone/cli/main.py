@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from drone.cli import doctor, install_service, local_run, policy, register, replay, start, status, unregister
+from drone.cli import clean, doctor, install_service, local_run, policy, register, replay, start, status, unregister
 from shared.terminal.command_line import application, examples, run
 
 SET_UP = "Setup"
@@ -13,9 +13,10 @@ LOOK = "Inspect"
 
 ENVIRONMENT = {
     "DRONE_HOME": "the drone's home directory; default $XDG_DATA_HOME/dronefleet/drone",
-    "DRONE_TOKEN": "the join token, as with `drone register --token`",
+    "DRONE_TOKEN": "the join token, as with `--token` of `drone register` and `drone start --ephemeral`",
     "DRONE_POLICY": "the owner's policy file; default $XDG_CONFIG_HOME/dronefleet/policy.toml",
     "DRONE_ALLOW_HTTP": "1: allow plain http to another machine at registration",
+    "DRONE_METRICS_PORT": "the port for Prometheus, as with `drone start --metrics-port`",
     "DRONE_LOG_LEVEL": "debug, info, warning or error; default info",
 }
 
@@ -34,6 +35,7 @@ for module, name, heading in (
     (status, "status", LOOK),
     (doctor, "doctor", LOOK),
     (policy, "policy", LOOK),
+    (clean, "clean", WORK),
 ):
     app.command(name, rich_help_panel=heading, epilog=examples(*module.EXAMPLES))(module.command)
 

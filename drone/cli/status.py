@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from shared.terminal.command_line import JsonFlag, print_json, put
 
@@ -11,10 +13,15 @@ if TYPE_CHECKING:
     from drone.installation.status import Status
     from drone.runs.active_runs import ActiveRun
 
-EXAMPLES = ("drone status", "drone status --json")
+EXAMPLES = ("drone status", "drone status --json", "drone status --check")
 
 
-def command(as_json: JsonFlag = False) -> None:
+def command(
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 unless it is running and its control plane knows it.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> int:
     """Show this drone's registration, state and current orders."""
     from drone.installation import settings
     from drone.installation.status import status_of
@@ -27,6 +34,8 @@ def command(as_json: JsonFlag = False) -> None:
         print_json(_document(status, home, runs))
     else:
         put(_lines(status, runs))
+    # One that cannot reach its control plane continues with its runs: to start it anew would not help.
+    return int(check and (status.pid is None or status.removed is not None))
 
 
 def _document(status: Status, home: DroneHome, runs: list[ActiveRun]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,9 @@ from drone.agent.hooks.calling import plain
 from drone.extensions.context import ExtensionContext
 from drone.extensions.tools import Act, ExtensionTool, tool_spec
 
+MAX_MEMORY = 10_000
+"""Characters of what a memory tells the model."""
+_COMMAND = re.compile(r"[a-z0-9_-]{1,32}")
 METHODS = ("before_call", "after_call", "on_turn_start", "on_turn_end")
 
 
@@ -83,6 +87,49 @@ class Api:
         tool = self._make_tool(spec=spec, read_only=read_only is True, source=self._origin.source, act=act)
         self.brought.tools.append(tool)
 
+    def command(self, name: str, description: str, act: Callable[[str, ExtensionContext], object]) -> None:
+        """Add the command `/name`: in a prompt or a message that begins with it, `act(arguments, context)` returns the
+        text that the model is given instead; None leaves the text as it is.
+
+        Raises ValueError for an invalid name, TypeError for a function that cannot be called.
+        """
+        self._only_in_extend()
+        if not _COMMAND.fullmatch(name):
+            raise ValueError(f"invalid name of a command: {name!r:.80}; 1 to 32 of a-z, 0-9, _ and -")
+        if not callable(act) or not description.strip():
+            raise TypeError(f"the command {name} needs a description, and a function that can be called")
+
+        def run(event: Any, context: ExtensionContext) -> object:
+            word, _, arguments = event.text.strip().partition(" ")
+            return act(arguments.strip(), context) if word == f"/{name}" else None
+
+        for event in ("input", "message_receive"):
+            self.on(event, run)
+
+    def memory(self, provider: object) -> None:
+        """Add a memory: `recall(prompt)` returns what the model is told below the prompt, '' for nothing;
+        `remember(prompt, response)`, if it has that, is called once when the run has ended.
+
+        Raises TypeError for an object without `recall`.
+        """
+        self._only_in_extend()
+        recall, remember = getattr(provider, "recall", None), getattr(provider, "remember", None)
+        if isinstance(provider, type) or not callable(recall):
+            raise TypeError("a memory must be an object with recall(prompt)")
+        prompts: list[str] = []
+
+        def recalled(event: Any, _context: ExtensionContext) -> str | None:
+            prompts.append(event.text)
+            found = str(recall(event.text) or "").strip()[:MAX_MEMORY]
+            return f"{event.text}\n\n<memory>\n{found}\n</memory>" if found else None
+
+        def remembered(event: Any, _context: ExtensionContext) -> None:
+            if callable(remember) and prompts:
+                remember(prompts[-1], event.outcome.response)
+
+        self.on("input", recalled)
+        self.on("agent_end", remembered)
+
     def guardrail(self, rule: object) -> None:
         """Add a rule after those of the guardrail files. Raises TypeError for an object without any rule methods."""
         self._only_in_extend()
@@ -98,7 +145,7 @@ class Api:
 
     def _only_in_extend(self) -> None:
         if self._state != "open":
-            raise RuntimeError("tools and guardrails must be registered in extend(api), not later")
+            raise RuntimeError("commands, memories, tools and guardrails must be registered in extend(api), not later")
 
 
 def rule_of(judge: object, origin: Origin, number: int = 1, *, from_file: bool = False) -> Rule:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -13,6 +13,7 @@ from drone.agent.hooks.calling import inside, plain
 from drone.agent.hooks.observer import ObservedRecorder
 from drone.extensions.controls import HeldControls
 from shared.errors import Conflict
+from shared.messages import Message
 
 LOOK_UP_EVERY = 0.05
 
@@ -26,6 +27,49 @@ class ContextUsage:
     window: int
 
 
+@dataclass(frozen=True)
+class SessionManager:
+    """The run's session. It cannot be changed from within: it changes only while it is idle."""
+
+    id: str
+    name: str
+    mode: str
+    entries: Callable[[], tuple[Message, ...]]
+    """Returns the conversation as the model has it, without the system prompt."""
+
+
+@dataclass(frozen=True)
+class RegisteredModel:
+    """A model that the run may use; its key is not here."""
+
+    provider: str
+    model: str
+    thinking: str | None
+    """None: the model's default."""
+
+
+class RunSignal:
+    """Tells threads of an extension that the run is to end."""
+
+    def __init__(self, is_ending: Callable[[], bool], sleep: Callable[[float], None]) -> None:
+        self._is_ending = is_ending
+        self._sleep = sleep
+
+    @property
+    def aborted(self) -> bool:
+        """Whether the run is to end."""
+        return self._is_ending()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the run is to end; False if `seconds` elapse first."""
+        until = time.monotonic() + seconds
+        while not self.aborted:
+            if time.monotonic() >= until:
+                return False
+            self._sleep(LOOK_UP_EVERY)
+        return True
+
+
 class Running(Protocol):
     """The part of the run that extensions can access."""
 
@@ -37,6 +81,14 @@ class Running(Protocol):
 
     @property
     def model(self) -> str: ...
+
+    @property
+    def session(self) -> SessionManager: ...
+
+    @property
+    def models(self) -> Sequence[RegisteredModel]: ...
+
+    def is_ending(self) -> bool: ...
 
     def is_idle(self) -> bool: ...
 
@@ -69,6 +121,16 @@ class RunningAgent:
     model: str
     compact_now: Callable[[str], bool]
     """Compacts the agent's conversation between two runs of the loop."""
+    session_name: str = ""
+    mode: str = "build"
+    models: Sequence[RegisteredModel] = ()
+
+    @property
+    def session(self) -> SessionManager:
+        return SessionManager(self.session_id, self.session_name, self.mode, lambda: tuple(self.agent.transcript[1:]))
+
+    def is_ending(self) -> bool:
+        return self.controls.is_ending()
 
     def is_idle(self) -> bool:
         return self.agent.phase == "idle"
@@ -117,6 +179,21 @@ class ExtensionContext:
     def model(self) -> str:
         """The provider's name for the model."""
         return self._running.model
+
+    @property
+    def session_manager(self) -> SessionManager:
+        """The session, to read."""
+        return self._running.session
+
+    @property
+    def model_registry(self) -> Sequence[RegisteredModel]:
+        """The order's model and its fallbacks, in the order in which they are asked."""
+        return self._running.models
+
+    @property
+    def signal(self) -> RunSignal:
+        """Whether the run is to end, for threads that work beside it."""
+        return RunSignal(self._running.is_ending, self._sleep)
 
     def is_idle(self) -> bool:
         """Whether the agent is neither running a turn nor compacting."""
@@ -174,15 +251,15 @@ class ExtensionContext:
         return True
 
     def new_session(self) -> NoReturn:
-        """Raises Conflict: sessions belong to the control plane."""
+        """Raises Conflict: the session is busy with this run."""
         raise _elsewhere("new")
 
     def fork(self) -> NoReturn:
-        """Raises Conflict: sessions belong to the control plane."""
+        """Raises Conflict: the session is busy with this run."""
         raise _elsewhere("fork")
 
     def switch_session(self) -> NoReturn:
-        """Raises Conflict: sessions belong to the control plane."""
+        """Raises Conflict: the session is busy with this run."""
         raise _elsewhere("switch")
 
     @property
@@ -196,6 +273,6 @@ def _elsewhere(command: str) -> Conflict:
     return Conflict(
         "a run cannot change its session",
         code="E-EXTENSION",
-        why="sessions belong to the control plane",
+        why="a session changes only while it is idle, and this run is one of its turns",
         next=f"fleet session {command}",
     )

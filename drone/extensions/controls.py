@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from drone.agent.protocols import Controls
-from drone.agent.values import Ruling
+from drone.agent.values import Ruling, UserMessage
 from shared.errors import Halted, Interrupted, InterruptLoop
 from shared.outcome import ExitStatus, Outcome
 
@@ -21,8 +21,6 @@ class HeldControls:
         self._controls = controls
         self._lock = threading.Lock()
         self._held: list[InterruptLoop] = []
-        self._steering: list[str] = []
-        self._follow_ups: list[str] = []
         self._compact: str | None = None
         self._end: str | None = None
         self._end_after_step: str | None = None
@@ -42,6 +40,10 @@ class HeldControls:
 
     # --- for the context object ---------------------------------------------------------
 
+    def is_ending(self) -> bool:
+        """Whether the run is to end: the fleet, a limit or an extension wants it."""
+        return self._end is not None or self._end_after_step is not None or self.stop_waiting()
+
     def end(self, reason: str) -> None:
         """End the run at the next check, also within a call."""
         self._end = reason
@@ -53,25 +55,12 @@ class HeldControls:
     def ask_compaction(self, instructions: str) -> None:
         self._compact = instructions
 
-    def pending(self) -> bool:
-        """Whether there are user messages that the model has not received yet."""
-        with self._lock:
-            self._steering += self._controls.steering()
-            self._follow_ups += self._controls.follow_ups()
-            return bool(self._steering or self._follow_ups or self._held)
-
     def left_over(self) -> list[str]:
-        """Take undelivered user messages: those fetched by `pending`, and those of held signals."""
+        """Take the user messages in held signals, which no check will raise any more."""
         with self._lock:
-            said = [
-                message.content
-                for signal in self._held
-                if isinstance(signal, Interrupted)
-                for message in signal.messages
-            ]
-            texts = [*said, *self._steering, *self._follow_ups]
-            self._held, self._steering, self._follow_ups = [], [], []
-            return texts
+            held, self._held = self._held, []
+        interruptions = (signal for signal in held if isinstance(signal, Interrupted))
+        return [message.content for signal in interruptions for message in signal.messages]
 
     # --- for the loop ---------------------------------------------------------------------
 
@@ -84,21 +73,19 @@ class HeldControls:
         if reason is not None:
             raise Halted(outcome=Outcome(ExitStatus.HALTED, f"An extension ended the run: {reason}"))
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         if self._end_after_step is not None:
             # The loop calls this when the calls of a message are done; the check that follows ends the run.
             self._step_is_over = True
             return []
-        with self._lock:
-            held, self._steering = self._steering, []
-            return held + self._controls.steering()
+        return self._controls.steering()
 
-    def follow_ups(self) -> list[str]:
-        if self._end_after_step is not None:
-            return []
-        with self._lock:
-            held, self._follow_ups = self._follow_ups, []
-            return held + self._controls.follow_ups()
+    def follow_ups(self) -> list[UserMessage]:
+        return [] if self._end_after_step is not None else self._controls.follow_ups()
+
+    def pending(self) -> bool:
+        """Whether there are user messages that the model has not received yet."""
+        return bool(self._held) or self._controls.pending()
 
     def ruling(self, call_id: str) -> Ruling | None:
         return self._controls.ruling(call_id)

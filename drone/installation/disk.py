@@ -35,9 +35,13 @@ class DiskSpace:
 
 def free_bytes(path: Path) -> int:
     """Bytes that an unprivileged user can still write there; a missing directory counts as its nearest parent."""
-    there = next(each for each in (path, *path.parents) if each.exists())
-    stat = os.statvfs(there)
+    stat = os.statvfs(existing(path))
     return stat.f_bavail * stat.f_frsize
+
+
+def existing(path: Path) -> Path:
+    """The directory itself, or its nearest parent that exists."""
+    return next(each for each in (path, *path.parents) if each.exists())
 
 
 def fault_of(error: OSError) -> FleetFault:

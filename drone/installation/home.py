@@ -80,6 +80,8 @@ class DroneHome:
         """Exists while this drone is drained: it takes no more orders."""
         self.last_drain_file = path / "last-drain"
         """When the last drain message that was acted on was sealed: an older one is a replay."""
+        self.last_rename_file = path / "last-rename"
+        """The same, for the message with the drone's name."""
         self.rotation_file = path / "replace-keys"
         """Exists while this drone is asked to replace its keys."""
         self.next_keys_file = path / "next-keys.json"
@@ -162,8 +164,14 @@ class DroneHome:
             # A new drone starts ready for work, even if the previous one was drained.
             self.drained_file.unlink(missing_ok=True)
             self.last_drain_file.unlink(missing_ok=True)
+            self.last_rename_file.unlink(missing_ok=True)
         self._forget_next_keys()
         self._write(self.credentials_file, credentials.model_dump_json(indent=2) + "\n")
+        self._write(self.config_file, config.model_dump_json(indent=2) + "\n")
+
+    def rename(self, name: str) -> None:
+        """Save another name; the next boot uses it."""
+        config = self.config().model_copy(update={"name": name})
         self._write(self.config_file, config.model_dump_json(indent=2) + "\n")
 
     def forget(self) -> None:

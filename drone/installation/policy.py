@@ -15,7 +15,7 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     OPENAI_API_KEY = ["api.openai.com"]           # https at port 443; another port: "api.openai.com:8443"
     LOCAL_KEY = ["http://127.0.0.1:8000"]         # http only where it is written; "*": every address
 
-    [network]                 # what commands in bubblewrap can reach
+    [network]                 # what commands in a sandbox, and web_fetch, can reach
     access = "public"         # HTTP and HTTPS on the public web; none; hosts: only those listed; host: everything
     hosts = ["git.example.org", "*.example.net", "192.0.2.7:3000"]    # allowed in any case
 
@@ -50,6 +50,13 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     usd_per_day = 20          # from midnight to midnight, local time; absent: no limit
     unpriced = ["http://127.0.0.1:8000"]          # models of unknown price that may be used all the same
 
+    [keep]                    # what was not used for so many days is removed; "none": it is kept for ever
+    run_days = 7              # the directories of runs, at least 7
+    workspace_days = 30
+    mirror_days = 30          # of repositories
+    workspace_space = "50 GB" # above it, the least recently used go first; absent: no limit
+    mirror_space = "20 GB"
+
 Without a file, only pull requests are allowed, and fetching from `file://` for a control plane on loopback. A file that
 cannot be understood stops the drone: a guess could allow something that its owner forbade.
 """
@@ -67,7 +74,7 @@ from pydantic import ValidationError
 from drone.installation import key_addresses
 from drone.installation.git_urls import is_local, is_remote, leads_into
 from drone.installation.key_addresses import is_key_address
-from drone.installation.owner_rules import OrderRules, SpendRules, When
+from drone.installation.owner_rules import KeepRules, OrderRules, SpendRules, When
 from drone.installation.owner_rules.tables import EXPECTED, VERSION, Tables, lines_of, setting_of
 from drone.installation.resource_limits import read_limits
 from drone.sandbox.network.access import KINDS as ACCESS_KINDS
@@ -104,6 +111,8 @@ class Policy:
     """When it takes orders."""
     spend: SpendRules = field(default_factory=SpendRules)
     """How much its models may cost."""
+    keep: KeepRules = field(default_factory=KeepRules)
+    """How long it keeps workspaces, mirrors and the directories of runs."""
     sandboxes: tuple[str, ...] | None = None
     """The kinds of sandbox that commands may have; None: every kind."""
     image: str = ""
@@ -129,8 +138,8 @@ class Policy:
             raise self._refusal("orders.organizations", f"orders of the organization {order.organization}")
         if order.purpose == "work" and not rules.allows_mode(mode):
             raise self._refusal("orders.modes", f"orders in mode {mode}")
-        if order.purpose == "check_provider":
-            return  # it has no repository
+        if order.purpose in {"check_provider", "title"}:
+            return  # they touch no repository
         self.check_repository(order.project.git_url)
         for command in (*order.project.setup, *order.project.verify):
             self.check_command(command)
@@ -292,6 +301,7 @@ def _parse(document: Mapping[str, Any], path: Path, lines: Mapping[str, int]) ->
         orders=tables.rules(allow),
         when=tables.when.when(),
         spend=tables.spend.rules(),
+        keep=tables.keep.rules(),
         sandboxes=tables.sandbox.allow,
         image=tables.sandbox.image,
         lines=lines,

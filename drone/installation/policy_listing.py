@@ -67,6 +67,11 @@ def _defaults(policy: Policy) -> dict[str, object]:
         "when.free_disk": 0,
         "spend.usd_per_day": None,
         "spend.unpriced": [],
+        "keep.run_days": policy.keep.run_days,
+        "keep.workspace_days": policy.keep.workspace_days,
+        "keep.mirror_days": policy.keep.mirror_days,
+        "keep.workspace_space": None,
+        "keep.mirror_space": None,
     }
 
 

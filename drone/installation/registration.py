@@ -43,6 +43,8 @@ class Wishes:
     allow_http: bool = False
     ca_file: Path | None = None
     """Certificates of authorities to trust besides the machine's."""
+    ephemeral: bool = False
+    """It joins a pool, which makes a name for it if it has none, and leaves when it has nothing to do."""
 
 
 def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> DroneConfig:
@@ -61,7 +63,7 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
     key = home.make_private_key()
     request = RegistrationRequest(
         secret=token.secret,
-        name=wishes.name or _usual_name(home),
+        name=wishes.name or ("" if wishes.ephemeral else _usual_name(home)),
         machine_id=home.machine_id(),
         public_key=_as_text(key),
         labels=wishes.labels,
@@ -70,6 +72,7 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
         version=version(),
         host=platform.node(),
         abilities=ABILITIES,
+        ephemeral=wishes.ephemeral,
     )
     with ControlPlane(url, ca_file=ca_file) as server:
         try:

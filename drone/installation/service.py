@@ -15,6 +15,8 @@ STOP = """/bin/sh -c 'kill "$$MAINPID"; while kill -0 "$$MAINPID" 2>/dev/null; d
 """Asks once, and waits until the drone is gone or systemd's timeout expires."""
 STOP_SECONDS = 120
 """Time for runs to finish after `systemctl stop`; then the same time again for them to give their orders back."""
+_KEPT = ("DRONE_POLICY", "DRONE_METRICS_PORT")
+"""Variables that the service has as the shell in which it is installed."""
 _OURS = "# Written by `drone install-service`; it may be written again."
 
 
@@ -28,10 +30,8 @@ def unit_text(settings: DroneSettings) -> str:
 
     A drone that cannot start for a reason that its owner must fix (exit codes 2 to 4 and 6) is not restarted.
     """
-    policy = settings.environ.get("DRONE_POLICY")
     variables = {"DRONE_HOME": str(settings.home.path), "PATH": settings.environ.get("PATH", os.defpath)}
-    if policy:
-        variables["DRONE_POLICY"] = policy
+    variables |= {name: value for name in _KEPT if (value := settings.environ.get(name))}
     lines = [f"Environment={_quoted(f'{name}={value}')}" for name, value in variables.items()]
     return "\n".join(
         [

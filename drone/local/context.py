@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.agent.values import Ruling
+from drone.agent.values import Ruling, UserMessage
 from drone.runs.stop_requests import Wish
 from shared.blobs import digest
 from shared.errors import NotFound, Preempted
@@ -33,11 +33,20 @@ class LocalControls:
 
     check_end = check
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         return []
 
-    def follow_ups(self) -> list[str]:
+    def follow_ups(self) -> list[UserMessage]:
         return []
+
+    def left_over(self) -> list[UserMessage]:
+        return []
+
+    def pending(self) -> bool:
+        return False
+
+    def review_comments(self) -> tuple[str, ...]:
+        return ()
 
     def ruling(self, _call_id: str) -> Ruling | None:
         return None

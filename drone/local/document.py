@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from shared.blobs import INLINE_PATCH
+from shared.closing_question import closes_with_question
 from shared.durations import duration_label
 from shared.events import Delivered, Event, Phase, Prepared, RunEnded, RunStarted, Stats, TodoStep
 from shared.states import OrderStatus, RunStatus
 from shared.terminal.boundary import version
 from shared.terminal.output import plain
+from shared.titles import title
 from shared.trajectories import RunFacts, trajectory
 from shared.work_order import WorkOrder
 
@@ -73,6 +75,7 @@ def document(result: LocalResult) -> dict[str, Any]:
         "provider": None,
         "model": order.provider.model,
         "mode": order.session.mode,
+        "thinking": order.provider.thinking,
         "priority": None,
         "labels": {},
         "created_at": order.submitted_at,
@@ -88,7 +91,9 @@ def document(result: LocalResult) -> dict[str, Any]:
         "approve": order.approve,
         "allow": list(order.allow),
         "verification": (ended.verification or None) if ended else None,
-        # There are no approvals and no user messages from outside.
+        "title": title(order.prompt),
+        "asks": result.succeeded and not result.patch and closes_with_question(ended.response if ended else ""),
+        # There are no approvals, no questions and no user messages from outside.
         "waiting_for": None,
         "doing": "",
         "stalled": False,

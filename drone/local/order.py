@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from drone.installation.policy import Policy
 from drone.workspace import local_source
@@ -11,7 +12,16 @@ from shared.clock import SystemClock
 from shared.errors import Invalid, Precondition
 from shared.names import new_id
 from shared.terminal.output import say
-from shared.work_order import Limits, Mode, OrderProject, OrderProvider, OrderSession, WorkOrder
+from shared.work_order import (
+    OWN_PARAMS,
+    Limits,
+    Mode,
+    OrderProject,
+    OrderProvider,
+    OrderSession,
+    ThinkingLevel,
+    WorkOrder,
+)
 
 HERE = "local"
 """Placeholder for the drone, the boot and other names that only a fleet assigns."""
@@ -26,6 +36,8 @@ class LocalWishes:
     model: str
     api_base: str | None = None
     mode: Mode = "build"
+    thinking: ThinkingLevel | None = None
+    """None: the model's default."""
     max_iterations: int = 50
     cost_limit: float = 3.0
     max_run_seconds: float = 1800
@@ -33,6 +45,8 @@ class LocalWishes:
     sandbox: str = "auto"
     context_window: int = 0
     """Tokens; 0: LiteLLM's value for the model."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Sent to the model unchanged: temperature, seed and so on."""
 
 
 def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
@@ -44,6 +58,8 @@ def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
         raise Invalid("the prompt is empty", code="E-PROMPT-EMPTY", next='drone run "Make the tests pass" --repo .')
     if not wishes.model.strip():
         raise Invalid("a model name is required", code="E-MODEL-NAME", next="--model openai/gpt-x")
+    if own := sorted(OWN_PARAMS & wishes.params.keys()):
+        raise Invalid(f"{', '.join(own)} cannot be given as a parameter", code="E-PARAM", next="use its own option")
     return WorkOrder(
         order_id=new_id(),
         run_id=new_id(),
@@ -57,6 +73,8 @@ def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
             api_base=wishes.api_base,
             api_key=_key(wishes.api_key_variable, env),
             context_window=wishes.context_window,
+            thinking=wishes.thinking,
+            params=dict(wishes.params),
         ),
         limits=Limits(
             max_iterations=wishes.max_iterations,

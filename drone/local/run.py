@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 
+from drone.agent.protocols import Controls, Model, Recorder
 from drone.installation.home import DroneHome
 from drone.installation.policy import Policy, policy_file
 from drone.installation.policy import load as load_policy
@@ -26,11 +27,12 @@ from drone.local.document import LocalResult
 from drone.local.order import HERE, LocalWishes, order_of
 from drone.local.progress import TerminalLink
 from drone.mcp_servers import secrets_of
-from drone.model.litellm_import import litellm
+from drone.model.litellm_import import load
 from drone.processes.ending import end_all
 from drone.processes.receipt import Ended
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
+from drone.runs.beside import Beside
 from drone.runs.context import RunContext
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
@@ -57,12 +59,13 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
     sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits, image=policy.image)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
-    # Before the run begins: loading takes seconds, which must not count against the run's time.
-    litellm()
+    # Loading takes seconds, so it goes on while the workspace is prepared.
+    loading = Beside()
+    loading.start(load)
     # Children that already existed do not belong to the run: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
     directory = Path(tempfile.mkdtemp(prefix="drone-run-"))
-    run = _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate(environ).path, environ)
+    run = _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate(environ).path, environ, loading)
     try:
         return run.to_its_end()
     finally:
@@ -80,6 +83,7 @@ class _LocalRun:
     others: tuple[int, ...]
     home: Path
     environ: Mapping[str, str]
+    loading: Beside
 
     def to_its_end(self) -> LocalResult:
         controls, store = LocalControls(), MemoryStore()
@@ -116,7 +120,7 @@ class _LocalRun:
                 store=store,
                 pushing=None,
                 log_dir=self.directory / "logs",
-                make_model=partial(litellm_model, clock=clock, policy=Policy(), environ={}),
+                make_model=self._model,
                 check_url=lambda url: Policy().check_git_url(url, None),
                 end_processes=self._end_processes,
                 policy=self.policy,
@@ -128,6 +132,11 @@ class _LocalRun:
     @property
     def _journal(self) -> Path:
         return self.directory / journal.FILE
+
+    def _model(self, order: WorkOrder, recorder: Recorder, controls: Controls) -> Model:
+        # The loop's time begins only after this.
+        self.loading.settle()
+        return litellm_model(order, recorder, controls, clock=SystemClock(), policy=Policy(), environ={})
 
     def _workspaces(self, git_config: Path) -> Workspaces:
         environment = git_environment(git_config, self.environ, allow_file=True)

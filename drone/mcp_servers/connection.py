@@ -24,6 +24,7 @@ class Connection:
         self.config = config
         self._make_server = make_server
         self._start: Start | None = None
+        self._restarting = asyncio.Lock()
 
     async def open(self) -> list[Tool]:
         """Start the server and return its tools, at most one more than `MOST_TOOLS`. Raises ServerFailed."""
@@ -65,15 +66,17 @@ class Connection:
         return Ended() if start is None else await start.closed()
 
     async def _living(self) -> Start:
-        if self._start is not None and self._start.alive:
+        # Of several calls that find it ended, one restarts it: another start would end that of the first.
+        async with self._restarting:
+            if self._start is not None and self._start.alive:
+                return self._start
+            try:
+                await self.open()
+            except ServerFailed as error:
+                raise ServerFailed(f"has ended, and restarting it failed: it {error}") from None
+            if self._start is None:
+                raise ServerFailed("is shutting down")
             return self._start
-        try:
-            await self.open()
-        except ServerFailed as error:
-            raise ServerFailed(f"has ended, and restarting it failed: it {error}") from None
-        if self._start is None:
-            raise ServerFailed("is shutting down")
-        return self._start
 
 
 async def _listed(client: Client) -> list[Tool]:

@@ -62,14 +62,15 @@ def listed(config: ServerConfig, tools: Sequence[Tool], names: Names, problems: 
             problems.append(f"MCP server {config.name!r}: its tool {tool.name[:_SAID]!r} is ignored: {why}")
             continue
         hints = tool.annotations
-        yield Listed(tool.name, _spec(config.name, tool, names), bool(hints and hints.read_only_hint))
+        reads = bool(hints and hints.read_only_hint)
+        yield Listed(tool.name, _spec(config.name, tool, names, parallel=reads), reads)
 
 
-def _spec(server: str, tool: Tool, names: Names) -> ToolSpec:
+def _spec(server: str, tool: Tool, names: Names, *, parallel: bool) -> ToolSpec:
     description = tool.description or tool.title or f"{tool.name} of the MCP server {server}"
     # Some providers refuse an object without a list of its properties.
     schema = {"properties": {}, **tool.input_schema}
-    return ToolSpec(names.give(server, tool.name), description[:LONGEST_DESCRIPTION], schema)
+    return ToolSpec(names.give(server, tool.name), description[:LONGEST_DESCRIPTION], schema, parallel)
 
 
 def _wrong_schema(schema: dict[str, Any]) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 from drone.agent.answer_checks import parsed_arguments
 from drone.agent.values import DeltaKind, OnDelta
-from drone.model.model_families import Thinking
+from drone.model.model_families import SIGNATURE, SIGNED_ID, Thinking
 from drone.model.surrogates import whole, whole_json
+from shared.clock import Clock
 from shared.messages import Message, ToolCall
 
 LONGEST = 1_000_000
@@ -35,8 +36,11 @@ class _CallInPieces:
 class Assembly:
     """One answer, built from its deltas. `thinking` is the form in which the model signs its thinking, if any."""
 
-    def __init__(self, on_delta: OnDelta, thinking: Thinking = "tags") -> None:
+    def __init__(self, on_delta: OnDelta, clock: Clock, thinking: Thinking = "tags") -> None:
         self._on_delta = on_delta
+        self._clock = clock
+        self._thought_from: float | None = None
+        self._thought_until: float | None = None
         self._form = thinking
         self._text: list[str] = []
         self._thinking: list[str] = []
@@ -49,18 +53,38 @@ class Assembly:
     def too_long(self) -> bool:
         return self._length > LONGEST
 
+    @property
+    def thinking_ms(self) -> int:
+        """From the first to the last piece of thinking."""
+        return round(((self._thought_until or 0.0) - (self._thought_from or 0.0)) * 1000)
+
     def add(self, delta: Any) -> None:
         """Add one delta and pass its text to `on_delta`, whose exceptions propagate."""
         if thinking := getattr(delta, "reasoning_content", None):
+            self._thought_until = self._clock.monotonic()
+            if self._thought_from is None:
+                self._thought_from = self._thought_until
             self._thinking.append(thinking)
             self._show("thinking", thinking)
-        if self._form == "blocks":  # other forms of signatures are not sent back
-            self.sign(getattr(delta, "thinking_blocks", None) or ())
+        self._sign(delta)
         if text := delta.content:
             self._text.append(text)
             self._show("text", text)
         for piece in delta.tool_calls or ():
             self._add_call(piece)
+
+    def _sign(self, delta: Any) -> None:
+        # Signatures of other forms are not sent back.
+        if self._form == "blocks":
+            self.sign(getattr(delta, "thinking_blocks", None) or ())
+        elif self._form == "items":
+            self._blocks += getattr(delta, "reasoning_items", None) or ()
+        elif self._form == "signatures":
+            fields = getattr(delta, "provider_specific_fields", None) or {}
+            of_calls = {_signature(piece) for piece in delta.tool_calls or ()}
+            for signature in fields.get("thought_signatures") or ():
+                if signature not in of_calls:
+                    self._blocks.append({"type": SIGNATURE, "signature": signature})
 
     def sign(self, pieces: Iterable[Mapping[str, Any]]) -> None:
         """Add pieces of thinking blocks, in the form in which they are sent back."""
@@ -73,10 +97,16 @@ class Assembly:
         return Message(
             role="assistant",
             content=_joined(self._text, limit),
-            thinking=_joined(self._thinking, limit),
+            thinking=_joined(self._thoughts(), limit),
             thinking_blocks=() if self.too_long else tuple(self._blocks),
             tool_calls=tuple(call.call(limit) for call in self._calls),
         )
+
+    def _thoughts(self) -> Iterable[str]:
+        """The pieces of thinking; of items, the paragraphs, whose ends the pieces do not show."""
+        if self._form != "items" or not self._blocks:
+            return self._thinking
+        return ["\n\n".join(part["text"] for block in self._blocks for part in block.get("summary") or ())]
 
     def _show(self, kind: DeltaKind, text: str) -> None:
         self._length += len(text)
@@ -98,6 +128,10 @@ class Assembly:
         call = self._slot(piece)
         if piece.id:
             call.id = piece.id
+        if self._form == "signatures" and (signature := _signature(piece)):
+            # Kept apart: as a part of the id, it would be in every step, and refused by any other provider.
+            call.id = call.id.partition(SIGNED_ID)[0]
+            self._blocks.append({"type": SIGNATURE, "call": self._calls.index(call), "signature": signature})
         function = piece.function
         # The first piece contains the whole name; some endpoints repeat it in every piece.
         if function.name and not call.name:
@@ -124,6 +158,12 @@ def _is_another(call: _CallInPieces, piece: Any) -> bool:
     if not (piece.function.name and call.arguments):
         return False
     return isinstance(parsed_arguments(call.call()), dict)
+
+
+def _signature(piece: Any) -> str:
+    """Gemini's signature of a call; '' if it has none."""
+    fields = getattr(piece, "provider_specific_fields", None) or {}
+    return str(fields.get(SIGNATURE) or "") or (piece.id or "").partition(SIGNED_ID)[2]
 
 
 def _goes_on(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:

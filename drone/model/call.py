@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
+
+from drone.agent.values import RawAnswer
 from drone.model.errors import StreamBroken
 from drone.model.litellm_import import Client, litellm
+from drone.model.raw_chunks import CUT, RawChunks
 from drone.model.retry_after import headers_of
 from drone.model.route import Route
 from drone.model.stream_reader import Waits
+from shared.work_order import OrderProvider
 
 PLACEHOLDER_KEY = "no-key"
 """Sent to a custom endpoint without a key; otherwise litellm would take one from the environment."""
@@ -22,7 +28,7 @@ class ModelCall:
         # Here and not in the pump's thread: a first import of litellm must not count as silence of the model.
         self._arguments = _arguments(way, request, waits, client)
         self._client = client
-        self._details_wanted = way.family.thinking == "details"
+        self._raw: RawChunks | None = None
         self.finish_reason = ""
         self.began = False
         """Whether any part of the answer arrived."""
@@ -32,15 +38,27 @@ class ModelCall:
         self.headers: Mapping[str, Any] = {}
         """Of the answer."""
         self.details: list[Any] = []
-        """OpenRouter's `reasoning_details`, piece by piece: litellm drops a chunk that contains nothing else."""
+        """OpenRouter's `reasoning_details`, piece by piece."""
+        self.refusal = ""
+        """Why the model refused to answer, in its own words."""
+
+    def signs(self) -> int:
+        """The endpoint's signs of life so far."""
+        return self._raw.heard if self._raw else 0
+
+    @property
+    def raw(self) -> RawAnswer:
+        """The answer so far as the endpoint sent it."""
+        if self._raw is None:
+            return RawAnswer()
+        return RawAnswer("".join(f"{line}\n" for line in self._raw.lines), CUT if self._raw.is_cut else "")
 
     def chunks(self) -> Iterator[Any]:
         """Yield litellm's chunks; runs in the pump's thread."""
         try:
             stream = litellm().completion(**self._arguments)
             self.headers = headers_of(stream)
-            if self._details_wanted:
-                stream.completion_stream = self._tapped(stream.completion_stream)
+            raw = self._raw = RawChunks(stream)
             for chunk in stream:
                 self.began = True
                 self.usage = getattr(chunk, "usage", None) or self.usage
@@ -53,30 +71,40 @@ class ModelCall:
         # The usage that litellm counted itself is in none of the received chunks.
         self.usage_reported = any(getattr(chunk, "usage", None) for chunk in stream.chunks)
         # litellm invents a "stop" for a stream that ended without a reason; only a received reason counts.
-        self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
-
-    def _tapped(self, stream: Iterator[Any]) -> Iterator[Any]:
-        for chunk in stream:
-            for choice in getattr(chunk, "choices", ())[:1]:
-                self.details += getattr(choice.delta, "reasoning_details", None) or ()
-            yield chunk
+        reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
+        self.finish_reason = reason if raw.ended else ""
+        self.details, self.refusal = raw.details, raw.refusal
 
 
 def _arguments(way: Route, request: dict[str, Any], waits: Waits, client: Client) -> dict[str, Any]:
-    import httpx
-
     provider = way.provider
     return {
         **request,
         "model": way.model,
         "api_base": provider.api_base,
-        "api_key": provider.api_key or (PLACEHOLDER_KEY if provider.api_base else None),
-        "client": client.get() if way.own_client else None,
+        "api_key": provider.api_key or _no_key(provider),
+        "client": client.get(_timeout(waits)) if way.own_client else None,
         "stream": True,
         "stream_options": {"include_usage": True},
-        # The pump limits silence; the socket's timeout only ends abandoned reads.
-        "timeout": httpx.Timeout(waits.first + 5, connect=waits.connect),
+        "timeout": _timeout(waits),
         # We retry ourselves: litellm's retries would be silent, and would not check whether the run must stop.
         "num_retries": 0,
         "max_retries": 0,
     }
+
+
+def _timeout(waits: Waits) -> httpx.Timeout:
+    # The pump limits silence; the socket's timeout only ends abandoned reads.
+    return httpx.Timeout(waits.first + 5, connect=waits.connect)
+
+
+def _no_key(provider: OrderProvider) -> str | None:
+    """What is sent instead of a key; None lets litellm sign the request with the AWS credentials of the drone.
+
+    They, and a Bedrock key in the environment, are for Amazon alone, also at a private address of Amazon's.
+    """
+    if not provider.api_base:
+        return None
+    host = urlsplit(provider.api_base).hostname or ""
+    of_amazon = provider.model.startswith("bedrock/") and host.endswith(".amazonaws.com")
+    return None if of_amazon else PLACEHOLDER_KEY

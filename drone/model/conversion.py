@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any
 
 from drone.agent.answer_checks import parsed_arguments
 from drone.agent.values import ToolSpec
 from drone.model.actions import in_text
-from drone.model.model_families import Family, own_blocks
+from drone.model.model_families import SIGNATURE, Family, Thinking, own_blocks
 from shared.messages import Message, ToolCall
 
 Document = dict[str, Any]
@@ -54,15 +54,22 @@ class WireConversation:
             self._names.update((call.id, call.name) for call in message.tool_calls)
             message = in_text(message, self._tools, self._names)
         if message.role == "tool":
-            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
+            return {"role": "tool", "tool_call_id": self._id(message.tool_call_id or ""), "content": message.content}
         if message.role != "assistant":
             return {"role": message.role, "content": message.content}
         thought = _thought(message, self._family, self._model)
         content = thought.pop("content", message.content)
         if not message.tool_calls:
             return {"role": "assistant", "content": content or NO_ANSWER, **thought}
-        calls = [_call(call) for call in message.tool_calls]
+        calls = [_call(call, self._id(call.id)) for call in message.tool_calls]
+        if self._family.thinking == "signatures":
+            for block in _signatures(message):
+                if block.get("call") in range(len(calls)):
+                    calls[block["call"]]["provider_specific_fields"] = {SIGNATURE: block["signature"]}
         return {"role": "assistant", "content": content or None, "tool_calls": calls, **thought}
+
+    def _id(self, call_id: str) -> str:
+        return self._family.ids.accepted(call_id) if self._family.ids else call_id
 
 
 def _same_from_the_start(known: list[Message], asked: list[Message]) -> int:
@@ -83,9 +90,10 @@ def tools_to_wire(tools: Iterable[ToolSpec]) -> list[Document]:
 
 def _thought(message: Message, family: Family, model: str) -> Document:
     """A message's thinking in the form to send back: separate fields, or the start of the content (G-007)."""
-    if own_blocks(message, family, model):
-        name = "thinking_blocks" if family.thinking == "blocks" else "reasoning_details"
-        return {name: [dict(block) for block in message.thinking_blocks]}
+    if family.thinking in _FIELDS and own_blocks(message, family, model):
+        return {_FIELDS[family.thinking]: [dict(block) for block in message.thinking_blocks]}
+    if family.thinking == "signatures":
+        return _thought_parts(message)
     if family.thinking == "filled":
         # An empty value counts as missing; a blank is the shortest value that is accepted.
         return {"reasoning_content": message.thinking or " "}
@@ -96,10 +104,29 @@ def _thought(message: Message, family: Family, model: str) -> Document:
     return {"content": f"<thinking>{message.thinking}</thinking>\n{message.content}"}
 
 
-def _call(call: ToolCall) -> Document:
+_FIELDS: Mapping[Thinking, str] = {
+    "blocks": "thinking_blocks",
+    "details": "reasoning_details",
+    "items": "reasoning_items",
+}
+"""The field of a message in which thinking goes back as it came."""
+
+
+def _thought_parts(message: Message) -> Document:
+    """Thinking for Gemini, with the signature of the text."""
+    thought: Document = {"reasoning_content": message.thinking} if message.thinking else {}
+    signatures = [block["signature"] for block in _signatures(message) if "call" not in block]
+    return {**thought, **({"provider_specific_fields": {"thought_signatures": signatures}} if signatures else {})}
+
+
+def _signatures(message: Message) -> list[dict[str, Any]]:
+    return [block for block in message.thinking_blocks if block.get("type") == SIGNATURE]
+
+
+def _call(call: ToolCall, call_id: str) -> Document:
     # Endpoints check the names of past calls too, and refuse the whole conversation because of an invalid one.
     name = _NAME.sub("_", call.name)[:64] or "unnamed"
-    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": _json(call)}}
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": _json(call)}}
 
 
 def _json(call: ToolCall) -> str:

@@ -104,11 +104,15 @@ _BY_STATUS = {
     404: _E.MODEL_NOT_FOUND,
     408: _E.TIMEOUT,
     413: _E.CONTEXT_OVERFLOW,
+    424: _E.SERVER,  # Bedrock: the model failed while it answered
     429: _E.RATE_LIMIT,
     504: _E.TIMEOUT,
     503: _E.OVERLOADED,
     529: _E.OVERLOADED,
 }
+
+_BY_ITS_STATUS = frozenset({_E.UNKNOWN, _E.FORMAT})
+"""Classes of exceptions that litellm also uses for statuses with a class of their own."""
 
 _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), frozenset(within), meaning)
@@ -116,7 +120,7 @@ _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = 
         (
             # A quota that is available again in a minute is a rate limit, although some endpoints word it the same.
             r"\A(?!.*(?:(?:retry|try again) in|retrydelay)).*(?:insufficient.(?:quota|balance|credit)"
-            r"|exceeded your current quota|credit balance|billing (?:hard |account|issue)"
+            r"|exceeded your current quota|credit balance|billing (?:hard |account|issue)|enable billing"
             r"|payment required|out of credit)",
             {_E.RATE_LIMIT, _E.FORMAT, _E.AUTH_PERMANENT, _E.UNKNOWN},
             _E.BILLING,
@@ -134,7 +138,8 @@ _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = 
             _E.CONTEXT_OVERFLOW,
         ),
         (
-            r"model.{0,80}(does not exist|not found|not supported)|(no such|unknown) model|LLM Provider NOT provided",
+            r"model.{0,80}(does not exist|not found|not supported)|(no such|unknown|invalid) model\b"
+            r"|model identifier is invalid|LLM Provider NOT provided",
             {_E.FORMAT, _E.UNKNOWN},
             _E.MODEL_NOT_FOUND,
         ),
@@ -143,9 +148,16 @@ _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = 
             {_E.FORMAT, _E.UNKNOWN},
             _E.CONTENT_BLOCKED,
         ),
-        (r"invalid.{0,10}api.?key|incorrect api key", {_E.FORMAT, _E.UNKNOWN, _E.AUTH_PERMANENT}, _E.AUTH),
+        (
+            r"invalid.{0,10}api.?key|incorrect api key|api key not valid",
+            {_E.FORMAT, _E.UNKNOWN, _E.AUTH_PERMANENT},
+            _E.AUTH,
+        ),
         (r"\btimed out\b|timeout", {_E.SERVER, _E.UNKNOWN}, _E.TIMEOUT),
         (r"overloaded", {_E.SERVER, _E.UNKNOWN, _E.RATE_LIMIT}, _E.OVERLOADED),
+        (r"exceed.{0,20}rate limit|rate limit (?:reached|exceeded)", {_E.SERVER, _E.UNKNOWN}, _E.RATE_LIMIT),
+        # An error in the middle of Ollama's stream, which litellm takes for a malformed answer.
+        (r"unexpected response from ollama", {_E.FORMAT}, _E.SERVER),
     )
 )
 """For endpoints that answer with the wrong status: the text decides, but only within the given classes."""
@@ -177,6 +189,7 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
     """
     if _import_error(error):
         return None
+    error = cause_of(error)
     error_class = _class_of(error)
     if error_class is None:
         return None
@@ -188,11 +201,21 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
     return Failure(error_class, shortened(text, 4000), asked_for(error, now))
 
 
+def cause_of(error: BaseException) -> BaseException:
+    """The failure itself, if litellm wrapped it because it occurred while a stream was read.
+
+    For some providers, even the refusal of a request occurs only then.
+    """
+    inner = getattr(error, "original_exception", None)
+    return inner if isinstance(inner, Exception) and _class_of(inner) is not None else error
+
+
 def may_be_charged(error: BaseException) -> bool:
     """Whether the provider may have done the work of a call that failed before any part of its answer arrived.
 
     A provider charges nothing for what it refuses with a status. What broke off or timed out, it may have answered.
     """
+    error = cause_of(error)
     if not isinstance(error, Exception):
         return True
     error_class = _class_of(error)
@@ -244,10 +267,8 @@ def _class_of(error: BaseException) -> ErrorClass | None:
     named = next(
         (BY_EXCEPTION[c.__name__] for c in type(error).__mro__ if _foreign(c) and c.__name__ in BY_EXCEPTION), None
     )
-    if named is not _E.UNKNOWN:
-        return named
     status = getattr(error, "status_code", None)
-    if not isinstance(status, int):
+    if named not in _BY_ITS_STATUS or not isinstance(status, int):
         return named
     return _BY_STATUS.get(status) or (_E.SERVER if status >= 500 else named)
 

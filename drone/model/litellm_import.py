@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import socket
 import threading
+import warnings
 from collections import defaultdict
+from contextlib import suppress
 from functools import cache
 from typing import Any
+
+from drone.model.litellm_repairs import repair
 
 _SETTINGS = {
     "LITELLM_MODE": "PRODUCTION",  # otherwise the import reads variables from a file .env in the current directory
@@ -42,7 +47,16 @@ def litellm() -> Any:
     module.telemetry = False
     module.disable_streaming_logging = True
     module.num_retries = 0
+    repair()
+    # It validates what it logs, and warns about its own values.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     return module
+
+
+def load() -> None:
+    """Import litellm, and what it imports at its first call with tools. Raises ImportError as `litellm` does."""
+    litellm()
+    from litellm.responses.mcp import chat_completions_handler  # noqa: F401
 
 
 class Client:
@@ -53,13 +67,16 @@ class Client:
         self._opened: defaultdict[int, list[Any]] = defaultdict(list)
         """Responses that have started, by the thread that reads them."""
 
-    def get(self) -> Any:
-        """Return the client, a new one after `drop`; creating one takes half a millisecond once litellm is loaded."""
+    def get(self, timeout: Any = None) -> Any:
+        """Return the client, a new one after `drop`; creating one takes half a millisecond once litellm is loaded.
+
+        `timeout` applies to calls that litellm makes without one of their own, as it does for Gemini.
+        """
         if self._client is None:
             litellm()
             from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
-            self._client = HTTPHandler()
+            self._client = HTTPHandler(timeout=timeout)
             self._client.client.event_hooks = {"response": [self._note]}
         return self._client
 
@@ -77,6 +94,17 @@ class Client:
 
     def drop(self) -> None:
         """Close every connection: this is the only way to stop an endpoint from generating an unwanted answer."""
+        for answer in [answer for answers in list(self._opened.values()) for answer in list(answers)]:
+            _shut(answer)
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+def _shut(answer: Any) -> None:
+    """End a connection that another thread reads: only closing it would wait until that thread has read something."""
+    stream = answer.extensions.get("network_stream")
+    connection = stream.get_extra_info("socket") if stream is not None else None
+    if connection is not None:
+        with suppress(OSError):  # the endpoint was first
+            connection.shutdown(socket.SHUT_RDWR)

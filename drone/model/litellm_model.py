@@ -16,6 +16,7 @@ from drone.model.errors import (
     ErrorClass,
     Failure,
     StreamBroken,
+    cause_of,
     classify,
     may_be_charged,
     sentence,
@@ -26,10 +27,11 @@ from drone.model.metering import Meter, MeteredCall, Unmetered
 from drone.model.permits import Permit, Permits, Unrestricted
 from drone.model.retries import may_pass, retry_delay
 from drone.model.retry_after import headers_of
+from drone.model.rotation import ModelRotation
 from drone.model.route import Route, window_of
 from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
 from shared.clock import Clock
-from shared.events import RetryStep
+from shared.events import CommentStep, RetryStep
 from shared.messages import Message
 from shared.work_order import Limits, OrderProvider
 
@@ -38,9 +40,9 @@ from shared.work_order import Limits, OrderProvider
 class LiteLLMModel:
     """One order's provider and its fallbacks.
 
-    `api_key` is the resolved key of `provider`; fallbacks have theirs in `api_key`. Once a fallback is used, it stays
-    for the rest of the run. `controls.check` is called while waiting, also before the first byte: if it checks the
-    run's limits too, they bound all waiting. Each attempt takes one of `permits` first.
+    `api_key` is the resolved key of `provider`; fallbacks have theirs in `api_key`. One that failed is not asked again
+    in this run. `controls.check` is called while waiting, also before the first byte: if it checks the run's limits
+    too, they bound all waiting. Each attempt takes one of `permits` first.
     """
 
     provider: OrderProvider
@@ -55,45 +57,49 @@ class LiteLLMModel:
 
     def __post_init__(self) -> None:
         self._client = Client()
-        self._window = 0
         self._expected = ExpectedTokens()
-        self._fallbacks = list(self.provider.fallbacks)
-        self._use(self.provider.model_copy(update={"api_key": self.api_key or self.provider.api_key}))
+        # By the provider's name. Both need litellm, which takes seconds to load, so they are computed only when needed.
+        self._routes: dict[str, Route] = {}
+        self._windows: dict[str, int] = {}
+        self.provider = self.provider.model_copy(update={"api_key": self.api_key or self.provider.api_key})
+        self._rotation = ModelRotation(self.provider)
 
     @property
     def window(self) -> int:
-        """Maximum tokens of question and answer together, for the current provider."""
-        self._window = self._window or window_of(self.provider)
-        return self._window
+        """Maximum tokens of question and answer together, for each provider that may answer next."""
+        return min(self._window_of(each) for each in self._rotation.candidates)
 
     def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
-        """Send the transcript to the provider, then to its fallbacks, and return the first complete answer.
+        """Send the transcript to the provider whose turn it is, then to the others, and return the first whole answer.
 
         Raises ModelCallFailed when none of them gave one, and immediately when the transcript is too long: the caller
         can shorten it, and no other provider could.
         """
+        self.provider = self._rotation.choose(messages)
         while True:
             try:
                 return self._persist(messages, tools, on_delta)
             except ModelCallFailed as failed:
-                if not self._fallbacks or failed.error_class == ErrorClass.CONTEXT_OVERFLOW:
+                if failed.error_class == ErrorClass.CONTEXT_OVERFLOW:
                     raise
-                self._use(self._fallbacks.pop(0))
+                other = self._rotation.replace_failed()
+                if other is None:
+                    raise
+                self.provider = other
                 self._record(0, 0, failed.error_class, f"{failed.what} Continuing with {self.provider.model}.")
 
     def close(self) -> None:
         """Close the connection that is kept between calls."""
         self._client.drop()
 
-    def _use(self, provider: OrderProvider) -> None:
-        self.provider = provider
-        # Both need litellm, which takes seconds to load, so they are computed only when needed.
-        self._way: Route | None = None
-        self._window = 0
+    def _window_of(self, provider: OrderProvider) -> int:
+        if provider.name not in self._windows:
+            self._windows[provider.name] = window_of(provider)
+        return self._windows[provider.name]
 
     def _persist(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         """Retry the call while its failures may be temporary or a change of the request may fix them."""
-        way = self._way = self._way or Route(self.provider)
+        way = self._route()
         attempt = 1
         while True:
             metered = self.meter.reserve(self.provider, messages, tools)
@@ -122,6 +128,15 @@ class LiteLLMModel:
                 self._wait(seconds)
             attempt += 1
 
+    def _route(self) -> Route:
+        """The way to the current provider; what a new one changes about the thinking level is recorded."""
+        way = self._routes.get(self.provider.name)
+        if way is None:
+            way = self._routes[self.provider.name] = Route(self.provider)
+            if way.effort.note:
+                self.recorder.record(CommentStep(text=way.effort.note))
+        return way
+
     def _permitted(self, messages: Sequence[Message], metered: MeteredCall) -> Permit:
         """Wait for permission to make the call whose money is reserved."""
         try:
@@ -133,7 +148,7 @@ class LiteLLMModel:
     def _reported(self, permit: Permit, error: Exception, failure: Failure | None) -> bool:
         """End a failed call's permit. Returns whether the next permit comes when it is time to retry."""
         if failure is not None and failure.error_class is ErrorClass.RATE_LIMIT:
-            return permit.refused(headers_of(error), failure.retry_after)
+            return permit.refused(headers_of(cause_of(error)), failure.retry_after)
         permit.failed()
         return False
 
@@ -170,11 +185,14 @@ class LiteLLMModel:
         """
         started = self.clock.monotonic()
         call = ModelCall(way, way.request(messages, tools, metered.max_tokens), self.waits, self._client)
+        assembly = Assembly(on_delta, self.clock, way.family.thinking)
         try:
-            said = self._streamed(call, Assembly(on_delta, way.family.thinking))
+            said = self._streamed(call, assembly)
             if not call.finish_reason:
                 raise StreamBroken("the stream ended before the answer was complete, or was not an answer stream")
             message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
+            if call.refusal and not message.tool_calls:
+                raise ContentFiltered(f"the model refused: {call.refusal}")
             if call.finish_reason == "content_filter" and not message.tool_calls:
                 raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")
         except BaseException as error:
@@ -190,14 +208,16 @@ class LiteLLMModel:
             finish_reason=call.finish_reason,
             model=self.provider.model,
             duration_ms=round((self.clock.monotonic() - started) * 1000),
+            thinking_ms=assembly.thinking_ms,
             format_problem=problem,
+            raw=call.raw,
         )
         return response, call.headers
 
     def _streamed(self, call: ModelCall, assembly: Assembly) -> Message:
         """Read an answer to its end, or until it is longer than any real answer; that counts as cut off by length."""
         try:
-            with closing(pumped(call.chunks, self.controls.check, self.waits, self.clock)) as chunks:
+            with closing(pumped(call.chunks, self.controls.check, self.waits, self.clock, call.signs)) as chunks:
                 for chunk in chunks:
                     for choice in chunk.choices[:1]:
                         assembly.add(choice.delta)

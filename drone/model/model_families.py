@@ -1,8 +1,9 @@
 """Conversation formats of model families: one table by name, and the changes after a provider's refusal.
 
 How thinking is sent back: Anthropic checks its signed blocks (https://docs.anthropic.com, extended thinking),
-OpenRouter its `reasoning_details`; DeepSeek, Moonshot, GLM and MiniMax expect `reasoning_content` within a loop of tool
-calls; all others get it before the content (G-007). Gemini's signatures are part of litellm's call ids.
+OpenRouter its `reasoning_details`, OpenAI's Responses API its encrypted items, and Gemini the signatures of its calls;
+DeepSeek, Moonshot, GLM, MiniMax and Ollama expect `reasoning_content` within a loop of tool calls; all others get it
+before the content (G-007).
 """
 
 from __future__ import annotations
@@ -10,13 +11,39 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Literal
 
 from drone.model.errors import ErrorClass, Failure
 from shared.messages import Message
 
-Thinking = Literal["tags", "reasoning", "filled", "blocks", "details"]
-"""`<thinking>` in the content; `reasoning_content`; the same on every message; signed blocks; OpenRouter's details."""
+Thinking = Literal["tags", "reasoning", "filled", "blocks", "details", "items", "signatures"]
+"""`<thinking>` in the content; `reasoning_content`; the same on every message; signed blocks; OpenRouter's details;
+items of the Responses API; `reasoning_content` and Gemini's signatures."""
+SIGNATURE = "thought_signature"
+"""The type of a block with one of Gemini's signatures: of the call at position `call`, or of the text without one."""
+SIGNED_ID = "__thought__"
+"""In litellm's ids, separates the id of a call from Gemini's signature of it."""
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Which call ids an endpoint accepts."""
+
+    least: int
+    most: int
+    invalid: re.Pattern[str]
+
+    def accepted(self, call_id: str) -> str:
+        """Return the id, or one derived from it if the endpoint would refuse it: the same one every time."""
+        if self.least <= len(call_id) <= self.most and not self.invalid.search(call_id):
+            return call_id
+        return sha256(call_id.encode()).hexdigest()[: self.most]
+
+
+_FORTY = Ids(1, 40, re.compile(r"[^a-zA-Z0-9_-]"))
+_NINE = Ids(9, 9, re.compile(r"[^a-zA-Z0-9]"))
+"""Mistral: "must be a-z, A-Z, 0-9, with a length of 9"."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +57,10 @@ class Family:
     """Whether tools are called in text."""
     leave_out: frozenset[str] = frozenset()
     """Provider parameters that are not sent."""
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """The parameter that limits the length of an answer."""
+    ids: Ids | None = None
+    """A restriction of call ids: calls of another provider's model, made before a fallback, have others. None: none."""
     conceded: frozenset[Concession] = frozenset()
     """The changes made so far, so that none is made twice."""
 
@@ -39,13 +70,21 @@ _THINKERS = (
     r"kimi-(?:k2-thinking|k[2-9]\.\d)|minimax-m[2-9]|glm-(?:4\.[5-9]|[5-9])|deepseek-(?:reasoner|v3\.[2-9]|v[4-9])"
 )
 
+_REASONERS = r"(?:gpt-[5-9]|o\d\b|codex)"
+
 _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), family)
     for pattern, family in (
         (r"openrouter/.*claude-", Family("details", markers=True)),
         (r"openrouter/", Family("details")),
-        (_CLAUDE, Family("blocks", markers=True)),
-        (r"(?:deepseek|moonshot|zai)/", Family("reasoning")),
+        # Other models that speak the Messages API sign their thinking, too.
+        (rf"anthropic/|{_CLAUDE}", Family("blocks", markers=True)),
+        (r"(?:gemini|vertex_ai(?:_beta)?)/.*gemini", Family("signatures")),
+        (rf"(?:openai|azure)/(?:responses/|{_REASONERS})", Family("items", ids=_FORTY)),
+        (r"(?:openai|azure)/", Family(ids=_FORTY)),
+        (rf"hosted_vllm/(?:.*/)?{_REASONERS}", Family(limit="max_completion_tokens", ids=_FORTY)),
+        (r"(?:deepseek|moonshot|zai|ollama|ollama_chat)/", Family("reasoning")),
+        (r"(?:.*/)?(?:\w*mistral|mixtral|magistral|devstral|codestral)", Family(ids=_NINE)),
         (rf"(?:.*/)?(?:{_THINKERS})", Family("reasoning")),
     )
 )
@@ -67,7 +106,12 @@ def own_blocks(message: Message, family: Family, model: str) -> bool:
         return all(_signed(block) for block in blocks)
     if blocks and family.thinking == "details":
         return _understood(blocks, model)
+    if blocks and family.thinking in _KINDS:
+        return all(block.get("type") == _KINDS[family.thinking] for block in blocks)
     return False
+
+
+_KINDS: Mapping[Thinking, str] = {"items": "reasoning", "signatures": SIGNATURE}
 
 
 def _signed(block: Mapping[str, Any]) -> bool:
@@ -94,7 +138,8 @@ class Concession:
     said: str
 
     def applied(self, family: Family) -> Family:
-        return replace(family, **self.change, conceded=family.conceded | {self})
+        left_out = family.leave_out | self.change.get("leave_out", frozenset())
+        return replace(family, **{**self.change, "leave_out": left_out}, conceded=family.conceded | {self})
 
 
 _TOOLS = r"tools?\b|tool.?(?:use|calls?|calling|choice)|function.?call"
@@ -119,9 +164,35 @@ _CONCESSIONS = tuple(
             "From now on thinking is sent back as text.",
         ),
         (
+            r"temperature.{0,80}thinking|thinking.{0,80}temperature",
+            {"leave_out": frozenset({"temperature", "top_p", "top_k"})},
+            "From now on its temperature is not set, because it thinks.",
+        ),
+        (
             r"expected `?thinking|thinking.{0,80}(?:block|signature)|signature.{0,80}thinking",
             {"thinking": "tags", "leave_out": frozenset({"thinking", "reasoning_effort"})},
             "From now on it is not asked to think, and thinking is sent back as text.",
+        ),
+        (
+            r"reasoning.?effort|budget_tokens|thinking.{0,60}(?:not supported|unsupported|is invalid)"
+            r"|only works in thinking mode",
+            {"leave_out": frozenset({"thinking", "reasoning_effort"})},
+            "It refuses the thinking level: from now on none is sent.",
+        ),
+        (
+            r"encrypted.content|'rs_\w+' of type 'reasoning'|reasoning item",
+            {"thinking": "tags"},
+            "From now on thinking is sent back as text.",
+        ),
+        (
+            r"max_tokens.{0,120}max_completion_tokens",
+            {"limit": "max_completion_tokens"},
+            "From now on the length of an answer is limited by max_completion_tokens.",
+        ),
+        (
+            r"tool call id was.{0,200}length of 9",
+            {"ids": _NINE},
+            "From now on calls are sent back with ids of nine characters.",
         ),
         (r"cache_control", {"markers": False}, "From now on nothing is marked for its prompt cache."),
     )

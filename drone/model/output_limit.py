@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drone.model.prices import listed
 from drone.model.route import window_of
+from drone.model.thinking import BUDGETS
 from shared.work_order import OrderProvider
 
 USUAL = 32_000
@@ -33,6 +34,8 @@ def output_limit(provider: OrderProvider, prompt_tokens: int, *, counted: bool =
 
 def least_output(provider: OrderProvider) -> int:
     """The fewest tokens with which a call makes sense: providers refuse less than a set budget for thinking."""
+    if provider.thinking is not None:
+        return LEAST + BUDGETS.get(provider.thinking, 0)
     thinking = provider.params.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     return LEAST + (budget if isinstance(budget, int) and budget > 0 else 0)

@@ -21,7 +21,7 @@ _LONGER = re.compile(r"(?P<rate>\w+)_above_(?P<thousands>\d+)k_tokens")
 def listed(model: str) -> dict[str, Any]:
     """Return litellm's list entry for a model; empty if there is none."""
     try:
-        return dict(litellm().get_model_info(model))
+        return dict(litellm().get_model_info(_list_name(model)))
     except Exception:  # noqa: BLE001 - foreign code: it raises a bare Exception for a model that its list lacks
         return {}
 
@@ -133,6 +133,11 @@ def is_priced(model: str) -> bool:
     return Pricing(model).is_known
 
 
+def _list_name(model: str) -> str:
+    """The model's name in the list, which is the same for both of OpenAI's protocols."""
+    return model.replace("openai/responses/", "openai/", 1)
+
+
 def _tokens(number: int | None) -> int:
     """What the endpoint counted. One that answers with nonsense must not end the run."""
     return min(max(number or 0, 0), MAX_COUNT)
@@ -142,7 +147,7 @@ def _listed_cost(model: str, **used: Any) -> float | None:
     """USD according to litellm's price list; None if the model is not in the list."""
     module = litellm()
     try:
-        asked, answered = module.cost_per_token(model=model, **used)
+        asked, answered = module.cost_per_token(model=_list_name(model), **used)
     except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
         return None
     return float(asked + answered)

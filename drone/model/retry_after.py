@@ -1,23 +1,30 @@
-"""The delay that a server requested: in milliseconds, in seconds, or until a date."""
+"""The delay that a server requested: in milliseconds, in seconds, until a date, or in the text of its refusal."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any
 
+_RETRY_INFO = re.compile(r'"retryDelay":\s*"(?P<seconds>\d+(?:\.\d+)?)s"')
+"""Google names the delay in the details of its error (https://ai.google.dev/gemini-api/docs/generate-content/api-errors)."""
+
 
 def asked_for(error: BaseException, now: datetime) -> float | None:
-    """Return the seconds requested by a failed call's headers; None if they contain no valid value."""
+    """Return the seconds requested by a failed call; None if it contains no valid value."""
     headers = headers_of(error)
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:
         return exact / 1000
     value = headers.get("retry-after")
+    if value is None:
+        named = _RETRY_INFO.search(str(error))
+        return _number(named["seconds"]) if named else None
     seconds = _number(value)
-    return seconds if seconds is not None or value is None else _until(str(value), now)
+    return _until(str(value), now) if seconds is None else seconds
 
 
 def headers_of(answer: Any) -> Mapping[str, Any]:

@@ -14,13 +14,21 @@ from drone.model.litellm_import import litellm
 from drone.model.model_families import conceded, family_of
 from drone.model.prices import listed
 from drone.model.spoken_calls import spoken_call
+from drone.model.thinking import PARAMS, effort_of
 from shared.messages import Message
 from shared.work_order import OrderProvider
 
 WINDOW = 131_072
 """Default in tokens, if the window is unknown (G-034)."""
 
-_OWN_PATHS = frozenset({"anthropic", "openrouter", "deepseek", "mistral"})
+RESPONSES = "openai/responses/"
+"""Begins litellm's name of a model that is called with OpenAI's Responses API."""
+_STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
+"""The endpoint keeps nothing, so that its reasoning goes back whole, as in chat completions."""
+_OLLAMA = ("ollama/", "ollama_chat/")
+_ADDRESSES = frozenset({"base_url", "aws_bedrock_runtime_endpoint"})
+"""Parameters that would send a key of the drone to another address than the one that its owner allows it for."""
+_OWN_PATHS = frozenset({"anthropic", "bedrock", "deepseek", "gemini", "mistral", "ollama", "ollama_chat", "openrouter"})
 """Providers that litellm calls itself, so that they accept our HTTP client, which can be closed."""
 
 
@@ -31,19 +39,27 @@ class Route:
         self.provider = provider
         self.model, self.own_client = _route(provider)
         self.family = replace(family_of(self.model), text=calls_in_text(provider))
+        self.effort = effort_of(provider, self.model)
         self._wire: tuple[Sequence[ToolSpec], WireConversation] | None = None
 
     def request(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None = None
     ) -> dict[str, Any]:
         """Return the request, with the provider's parameters; `max_tokens` replaces theirs."""
-        params = {name: value for name, value in self.provider.params.items() if name not in self.family.leave_out}
+        left_out = self.family.leave_out | _ADDRESSES
+        params = {name: value for name, value in self._params().items() if name not in left_out}
         offered = [] if self.family.text else tools_to_wire(tools)
         if offered and self.family.markers and messages[0].role != "system":
             offered[-1]["cache_control"] = dict(MARKER)
         if max_tokens is not None and "max_tokens" not in self.family.leave_out:
-            own = "max_completion_tokens" if "max_completion_tokens" in params else "max_tokens"
+            own = "max_completion_tokens" if "max_completion_tokens" in params else self.family.limit
+            params.pop("max_tokens", None)
             params[own] = max_tokens
+        if self.model.startswith(RESPONSES):
+            params = {**_STATELESS, **params}
+        if self.model.startswith(_OLLAMA) and self.provider.context_window:
+            # Otherwise it cuts off what exceeds its own setting, without a word.
+            params = {"num_ctx": self.provider.context_window, **params}
         return {**params, "messages": self._converted(tools).documents(messages), "tools": offered or None}
 
     def read(
@@ -67,6 +83,13 @@ class Route:
         self._wire = None
         return said
 
+    def _params(self) -> dict[str, Any]:
+        """The provider's parameters. The thinking level is a setting of its own, which replaces them."""
+        if self.effort.value is None:
+            return self.provider.params
+        others = {name: value for name, value in self.provider.params.items() if name not in PARAMS}
+        return {**others, "reasoning_effort": self.effort.value}
+
     def _converted(self, tools: Sequence[ToolSpec]) -> WireConversation:
         if self._wire is None or self._wire[0] != list(tools):
             self._wire = list(tools), WireConversation(self.family, self.model, tools)
@@ -86,6 +109,13 @@ def window_of(provider: OrderProvider) -> int:
     return provider.context_window or listed(provider.model).get("max_input_tokens") or WINDOW
 
 
+def _wants_responses(model: str) -> bool:
+    """Whether a model of OpenAI is called with the Responses API: as its name says, or since it has no other."""
+    if not model.startswith("openai/"):
+        return False
+    return model.startswith(RESPONSES) or listed(model).get("mode") == "responses"
+
+
 def _route(provider: OrderProvider) -> tuple[str, bool]:
     """Return the model's name for litellm, and whether the call accepts our HTTP client.
 
@@ -95,6 +125,8 @@ def _route(provider: OrderProvider) -> tuple[str, bool]:
     prefix, _, rest = provider.model.partition("/")
     if prefix in _OWN_PATHS:
         return provider.model, True
+    if _wants_responses(provider.model):
+        return RESPONSES + rest.removeprefix("responses/"), True
     if not provider.api_base:
         return provider.model, False
     if prefix in {"openai", "custom_openai", "hosted_vllm"} and rest:

@@ -32,7 +32,7 @@ def expected_of(message: Mapping[str, Any], tool: str) -> tuple[Expected | None,
     """
     extra = message.get("extra")
     if isinstance(extra, Mapping) and isinstance(extra.get("raw_output"), str):
-        if tool == "shell" and extra.get("execution") == "submitted":
+        if extra.get("execution") == "submitted":
             # Its output is in the message that says how the run ended.
             return None, True
         return _expected(tool, extra["raw_output"], extra.get("returncode"), str(extra.get("exception_info") or ""))

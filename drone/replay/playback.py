@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from drone.agent.protocols import Toolbox
-from drone.agent.values import ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec
+from drone.agent.values import ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec, UserMessage
 from drone.replay.path_mapping import Places
 from drone.replay.recording import RecordedCall, RecordedTurn, Recording
 from shared.errors import InterruptLoop
@@ -83,16 +83,19 @@ class RecordedPeople:
         if self.stop is not None:
             raise self.stop
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         """Return the messages that followed the results of the last answer, once."""
         turn = self._script.turn
         if turn is None or self._told == self._script.played:
             return []
         self._told = self._script.played
-        return list(turn.said)
+        return [UserMessage(text) for text in turn.said]
 
-    def follow_ups(self) -> list[str]:
+    def follow_ups(self) -> list[UserMessage]:
         return []
+
+    def pending(self) -> bool:
+        return False
 
     def ruling(self, _call_id: str) -> Ruling | None:
         return None

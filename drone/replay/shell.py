@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from drone.sandbox import CommandResult, Sandbox
+from drone.sandbox.network import Gateway
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, OnOutput, Tally
 
 _NUL = "\N{SYMBOL FOR NULL}"
@@ -35,6 +36,10 @@ class RecordedShell:
     @property
     def network_rule(self) -> str:
         return self.sandbox.network_rule
+
+    @property
+    def gateway(self) -> Gateway:
+        return self.sandbox.gateway
 
     @property
     def user(self) -> int | None:

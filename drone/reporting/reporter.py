@@ -59,6 +59,12 @@ class _Source:
     def next_lines(self) -> list[JournalLine]:
         return journal.read(self.directory.journal, self.offset, BATCH_BYTES)
 
+    def unsent_bytes(self) -> int:
+        try:
+            return max(0, self.directory.journal.stat().st_size - self.offset)
+        except FileNotFoundError:
+            return 0
+
     def sent(self, lines: list[JournalLine]) -> None:
         """Save that `lines` are in the stream. After a crash before that some are sent twice; seq makes it harmless."""
         self.offset = lines[-1].end
@@ -145,6 +151,12 @@ class Reporter:
                     return False
                 self._idle.wait(min(left, 0.1))
         return True
+
+    def unsent_bytes(self) -> int:
+        """The size of all recorded events that are not known to be in the stream."""
+        with self._lock:
+            sources = list(self._sources.values())
+        return sum(source.unsent_bytes() for source in sources)
 
     def stop(self) -> None:
         self._stopping = True

@@ -12,19 +12,24 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import BudgetedControls, RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
 from drone.agent.compaction import WindowCompaction
+from drone.agent.plan_gate import PlanGate
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
 from drone.agent.protocols import Controls
 from drone.agent.values import ToolResult
-from drone.extensions.context import RunningAgent
+from drone.extensions.context import RegisteredModel, RunningAgent
 from drone.extensions.merged import Extensions, Services, load
 from drone.extensions.sources import Sources
 from drone.mcp_servers import McpServers, connect, read_configs
 from drone.prompting import PromptParts, PromptSources, read_sources
+from drone.runs.beside import Beside, InOrder
 from drone.runs.checkpoints import Checkpoints
 from drone.runs.context import RunContext
-from drone.runs.reminders import Nudge, few_answers_left
-from drone.tools import AddComment, Tools, build_toolbox
-from drone.workspace import DefaultBranch, Workspace, read_agent_instructions
+from drone.runs.left_branch import left_branch_note
+from drone.runs.limit_question import RunLimitQuestion
+from drone.runs.raw_answers import RawAnswers
+from drone.runs.reminders import Nudge, few_answers_left, silence
+from drone.tools import AddComment, AnswerReview, Remember, Tools, build_toolbox
+from drone.workspace import DefaultBranch, Workspace, note_for_model, read_agent_instructions
 from shared.events import ErrorStep, Spent
 from shared.work_order import WorkOrder
 
@@ -39,8 +44,10 @@ class Assembled:
     agent: Agent
     system: str
     prompt: str
+    budget: RunBudget
     nudge: Nudge | None = None
-    """For an agent's turn on a task."""
+    """For an agent's turn on a task, and for an order whose plan a person approves."""
+    plan: PlanGate | None = None
 
 
 def assemble(order: WorkOrder, workspace: Workspace, context: RunContext, stack: ExitStack) -> Assembled:
@@ -88,6 +95,8 @@ class _Assembly:
         self._controls: Controls | None = None
         self._children: Children | None = None
         self._thread: AddComment | None = None
+        self._plan: PlanGate | None = None
+        self._beside = Beside()
 
     def assembled(self, stack: ExitStack) -> Assembled:
         order = self._order
@@ -98,19 +107,23 @@ class _Assembly:
         toolbox = self._toolbox(servers, extensions, parts)
         agent = self._agent(toolbox, extensions)
         system = system_prompt(order, parts, tools=toolbox.names)
-        prompt = self._opening(parts)
+        prompt = self._opening(parts, agent)
         self._children = self._children_of(agent, extensions, system)
         self._bind(extensions, agent)
         self._report("E-PROMPT", parts.problems)
         self._report("E-MCP", servers.problems)
         self._report("E-TOOL", toolbox.problems)
-        return Assembled(agent, system, prompt, self._nudge(agent, toolbox))
+        return Assembled(agent, system, prompt, self._budget, self._nudge(agent, toolbox), self._plan)
 
-    def _opening(self, parts: PromptParts) -> str:
+    def _opening(self, parts: PromptParts, agent: Agent) -> str:
         """The first message of this run: the prompt, or a note that it continues an earlier run's work."""
         if self._order.resumed is not None:
             return resumed_prompt(self._order.resumed, self._order.team)
-        return user_prompt(self._order, self._workspace.path, self._context.clock.now(), parts)
+        start = self._workspace.start
+        left = left_branch_note(self._order, agent, self._budget)
+        notes = (left, start.change.for_model if start.change is not None else "", note_for_model(start.merges))
+        note = "\n\n".join(filter(None, notes))
+        return user_prompt(self._order, self._workspace.path, self._context.clock.now(), parts, note)
 
     def _servers(self, stack: ExitStack) -> McpServers:
         """Start the MCP servers of the drone's owner, and the project's if the owner allows that."""
@@ -130,7 +143,7 @@ class _Assembly:
     def _extensions(self, servers: McpServers, stack: ExitStack) -> Extensions:
         context, limits = self._context, self._order.limits
         services = Services(
-            recorder=context.recorder,
+            recorder=InOrder(context.recorder, self._beside),
             controls=context.controls,
             max_retries=limits.max_retries,
             read_only=[tool.spec.name for tool in servers.tools if tool.read_only],
@@ -149,10 +162,12 @@ class _Assembly:
         recorder, team = extensions.recorder, self._order.team
         if team is not None:
             self._thread = AddComment(recorder.record, team.unseen)
-        return build_toolbox(
+        self._plan = self._gate(extensions)
+        toolbox = build_toolbox(
             self._workspace.path,
             self._workspace.sandbox,
             mode=self._order.session.mode,
+            of_mode=self._order.mode,
             command_timeout=self._order.limits.command_timeout,
             log_dir=self._context.log_dir,
             on_output=lambda text: recorder.delta("output", text),
@@ -160,10 +175,30 @@ class _Assembly:
             spawn=self._spawn,
             record_todo=recorder.record,
             thread=self._thread,
+            asks=self._order.questions,
+            plan=self._plan,
+            review=AnswerReview(recorder.record, self._order.review, self._context.controls.review_comments),
+            memory=Remember(recorder.record) if self._order.memory is not None else None,
             foreign=[*servers.tools, *extensions.tools],
             readable=parts.readable,
             allows=self._context.policy.orders.allows_tool,
             refuse=self._context.policy.check_command,
+        )
+        if self._plan is not None:
+            self._plan.harmless = toolbox.read_only
+        return toolbox
+
+    def _gate(self, extensions: Extensions) -> PlanGate | None:
+        order = self._order
+        if order.plan is None:
+            return None
+        return PlanGate(
+            order.plan,
+            recorder=extensions.recorder,
+            controls=extensions.controls,
+            budget=self._budget,
+            clock=self._context.clock,
+            timeout=order.limits.approval_timeout,
         )
 
     def _agent(self, toolbox: Tools, extensions: Extensions) -> Agent:
@@ -177,12 +212,21 @@ class _Assembly:
             clock=context.clock,
             budget=self._budget,
             store_log=context.store_log,
+            store_raw=RawAnswers(context.log_dir, context.store_log),
+            keep_raw=order.keep_raw,
             hooks=extensions.hooks,
             guardrails=extensions.guardrails,
             approvals=AskingFor(order.approve, order.allow, toolbox.read_only),
+            planning=self._plan,
         )
         if self._thread is not None:
             agent.notices = partial(few_answers_left, self._budget)
+        if order.money is not None and order.money.on_limit == "ask":
+            agent.at_limit = RunLimitQuestion(
+                extensions.recorder, extensions.controls, context.clock, order.limits.approval_timeout, self._budget
+            )
+        if (plan := self._plan) is not None:
+            agent.notices = lambda: plan.notices(agent.transcript)
         if context.checkpoint_store is not None:
             checkpoints = Checkpoints(
                 order.run_id,
@@ -191,19 +235,22 @@ class _Assembly:
                 context.checkpoint_store,
                 self._budget,
                 toolbox.read_only,
+                self._beside,
             )
-            agent.on_step = checkpoints.take
+            agent.on_step, agent.at_rest = checkpoints.take, self._beside.settle
         self._budget.on_apart = recorded_apart(extensions.recorder.record, "summary")
         agent.compaction = WindowCompaction(
-            agent.model, extensions.recorder, extensions.hooks, self._budget, lambda: agent.tools
+            agent.model, extensions.recorder, extensions.hooks, self._budget, lambda: agent.tools, order.prompt
         )
         return agent
 
     def _nudge(self, agent: Agent, toolbox: Tools) -> Nudge | None:
-        team = self._order.team
+        harmless, team = toolbox.read_only - {SPAWN}, self._order.team
+        if self._plan is not None:
+            return Nudge(agent, self._budget, self._plan.reminder, harmless)
         if team is None or self._thread is None:
             return None
-        return Nudge(agent, self._budget, self._thread, team.comments, toolbox.read_only - {SPAWN})
+        return Nudge(agent, self._budget, partial(silence, self._thread, team.comments), harmless)
 
     def _children_of(self, agent: Agent, extensions: Extensions, system: str) -> Children:
         return Children(
@@ -219,6 +266,7 @@ class _Assembly:
             ids=agent.ids,
             system=system,
             hooks=extensions.hooks.for_children(),
+            planning=self._plan,
         )
 
     def _bind(self, extensions: Extensions, agent: Agent) -> None:
@@ -231,6 +279,12 @@ class _Assembly:
                 session_id=self._order.session.id,
                 model=self._order.provider.model,
                 compact_now=agent.compact,
+                session_name=self._order.session.name,
+                mode=self._order.mode.name if self._order.mode else self._order.session.mode,
+                models=[
+                    RegisteredModel(each.name, each.model, each.thinking)
+                    for each in (self._order.provider, *self._order.provider.fallbacks)
+                ],
             )
         )
 

@@ -17,9 +17,11 @@ from shared.backoff import delay
 from shared.blobs import MAX_BYTES, digest
 from shared.budgets import Allowance, AllowanceRequest
 from shared.clock import Clock
-from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Unreachable
+from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Precondition, Unreachable
 from shared.loopback import http_options
+from shared.outcome import Verification
 from shared.problems import error_of, kind_of
+from shared.races import PushGrantRequest
 from shared.rates import ModelPermit, PermitRequest
 from shared.redaction import Redactor
 from shared.tls import failed_handshake
@@ -56,15 +58,20 @@ class Grant:
 class Pushes(Protocol):
     """Decides whether this run may push."""
 
-    def ask(self) -> Grant:
-        """Get a grant. Raises Conflict if another run holds the order, Unreachable if there is no answer."""
+    def ask(self, verification: Verification) -> Grant:
+        """Get a grant.
+
+        Raises Conflict if another run holds the order, Precondition if the order may not push, Unreachable if there is
+        no answer.
+        """
         ...
 
 
 class HeldByAnother:
     """Refuses pushes of a run that already knows that another run holds its order; implements Pushes."""
 
-    def ask(self) -> Grant:
+    def ask(self, verification: Verification) -> Grant:
+        del verification
         raise Conflict("another run holds the order", code="E-PUSH-STALE")
 
 
@@ -112,8 +119,9 @@ class RunApi:
             raise FleetFault("a blob is corrupt", code="E-BLOB-DIGEST", why=f"expected SHA-256 {sha256}")
         return content
 
-    def ask(self) -> Grant:
-        answer = self._send("POST", f"{self._run}/push-grant").json()
+    def ask(self, verification: Verification) -> Grant:
+        request = PushGrantRequest(verification=verification)
+        answer = self._send("POST", f"{self._run}/push-grant", json=request.model_dump(mode="json")).json()
         return Grant(float(answer["expires_in"]), answer.get("known"))
 
     def allow(self, request: AllowanceRequest) -> Allowance:
@@ -150,7 +158,8 @@ class RunApi:
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send one request and return its answer.
 
-        Raises Unreachable on no answer, 429 or a 5xx, Conflict on 409, NotFound on 404, FleetFault otherwise.
+        Raises Unreachable on no answer, 429 or a 5xx, Conflict on 409, NotFound on 404, Precondition on 412, FleetFault
+        otherwise.
         """
         try:
             answer = self._http.request(method, path, **options)
@@ -240,4 +249,5 @@ def _problem(answer: httpx.Response) -> FleetError:
     told = error_of(status, document) or plain
     if status >= 500 or status == 429:
         return Unreachable(told.what, code=told.code)
-    return told if isinstance(told, NotFound | Conflict) else FleetFault(told.what, code=told.code, why=told.why)
+    final = isinstance(told, NotFound | Conflict | Precondition)
+    return told if final else FleetFault(told.what, code=told.code, why=told.why)

@@ -1,18 +1,23 @@
-"""Checkpoints of one run: the workspace after each complete step, so that a later run can continue from there."""
+"""Checkpoints of one run: the workspace after each complete step, so that a later run can continue from there.
+
+Taken while the model is asked again. They are complete before its answer is recorded, so before any call of it runs.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Container
 from dataclasses import dataclass, field
+from functools import partial
 
 from drone.agent.budget import RunBudget
 from drone.agent.protocols import Recorder
+from drone.runs.beside import Beside
 from drone.runs.context import CheckpointStore
 from drone.workspace import Workspace
 from drone.workspace.git import GitFailed
 from shared.errors import FleetError
-from shared.events import CheckpointStep, CommentStep
+from shared.events import CheckpointStep, CommentStep, Spent
 from shared.messages import Message
 
 log = logging.getLogger(__name__)
@@ -32,18 +37,25 @@ class Checkpoints:
     budget: RunBudget
     read_only: Container[str]
     """Names of tools that change nothing."""
+    beside: Beside
+    """Where they are taken; their events are recorded there, before any other event of the loop."""
     _last: CheckpointStep = field(default_factory=CheckpointStep)
     _known: bool = False
     _told: bool = False
 
     def take(self, message: Message) -> None:
-        """Record the state of the workspace after a complete step, whose calls are in `message`."""
+        """Begin to record the state of the workspace after a complete step, whose calls are in `message`."""
+        spent = self.budget.spent()
         changing = [call.name for call in message.tool_calls if call.name not in self.read_only]
         if self._known and not changing:
-            self._record(self._last.model_copy(update={"changed": False}))
+            self._record(self._last.model_copy(update={"changed": False}), spent)
             return
+        commits = not self._known or not _FILES.issuperset(changing)
+        self.beside.start(partial(self._take, spent, commits=commits))
+
+    def _take(self, spent: Spent, *, commits: bool) -> None:
         try:
-            self._record(self._taken(commits=not self._known or not _FILES.issuperset(changing)))
+            self._record(self._taken(commits=commits), spent)
             self._known = True
         except (GitFailed, FleetError, OSError) as error:
             self._failed(error)
@@ -64,8 +76,8 @@ class Checkpoints:
             left_out=made.left_out,
         )
 
-    def _record(self, step: CheckpointStep) -> None:
-        self._last = step.model_copy(update={"spent": self.budget.spent()})
+    def _record(self, step: CheckpointStep, spent: Spent) -> None:
+        self._last = step.model_copy(update={"spent": spent})
         self.recorder.record(self._last)
 
     def _failed(self, error: Exception) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.agent.recorded_transcript import StoreLog
+from drone.agent.values import UserMessage
 from drone.installation.policy import Policy
 from drone.processes.receipt import Ended
 from drone.runs.blobs import Store
@@ -26,6 +27,14 @@ class RunWishes(Controls, Protocol):
     @property
     def wish(self) -> Wish | None:
         """Why the run is to end, if it is."""
+        ...
+
+    def review_comments(self) -> Sequence[str]:
+        """The ids of all review comments in messages that arrived since the run began."""
+        ...
+
+    def left_over(self) -> Sequence[UserMessage]:
+        """Take all user messages that the loop has not taken, when the run has come to its end."""
         ...
 
     def check_end(self) -> None:

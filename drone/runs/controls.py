@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 
-from drone.agent.values import Ruling
+from drone.agent.values import Ruling, UserMessage
 from drone.runs.lease import RunLease
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.stop_requests import Wish
 from shared.clock import Clock
-from shared.control import Compact, Decide, Say
+from shared.control import Compact, Decide, Say, TakeBack
 from shared.errors import Interrupted, Preempted
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
@@ -23,11 +24,15 @@ class RunControls:
         self.lease.extend(valid_until)
         self._lock = threading.Lock()
         self._wish: Wish | None = None
-        self._steering: list[str] = []
-        self._follow_ups: list[str] = []
-        self._interruptions: list[str] = []
+        self._steering: list[Say] = []
+        self._follow_ups: list[Say] = []
+        self._interruptions: list[Say] = []
+        self.on_taken_back: Callable[[Sequence[Say]], None] = lambda _: None
+        """Called with the messages that were taken back before the loop took them."""
+        self._is_over = False
         self._rulings: dict[str, Ruling] = {}
         self._compact: str | None = None
+        self._review: list[str] = []
 
     def receive(self, message: ToRun) -> None:
         """Handle a message from the worker."""
@@ -40,9 +45,19 @@ class RunControls:
                         self._wish = wish
                 case Say():
                     self._said(message)
+                case TakeBack():
+                    self._take_back(message)
                 case Decide():
                     self._rulings[message.call_id] = Ruling(
-                        message.approved, message.comment, message.raise_usd, message.finish
+                        message.approved,
+                        message.comment,
+                        message.raise_usd,
+                        message.finish,
+                        message.answer,
+                        message.who,
+                        message.raise_steps,
+                        message.raise_seconds,
+                        message.plan,
                     )
                 case Compact():
                     self._compact = message.instructions
@@ -59,9 +74,9 @@ class RunControls:
         """Return if the loop may continue. Raises Preempted or Interrupted."""
         self.check_end()
         with self._lock:
-            texts, self._interruptions = self._interruptions, []
-        if texts:
-            raise Interrupted(*(Message(role="user", content=text) for text in texts))
+            taken, self._interruptions = self._interruptions, []
+        if taken:
+            raise Interrupted(*(Message(role="user", content=say.text) for say in taken))
 
     def check_end(self) -> None:
         """Like `check`, outside the loop: user messages wait for the loop. Raises Preempted."""
@@ -69,20 +84,36 @@ class RunControls:
         if wish is not None:
             raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
 
-    def steering(self) -> list[str]:
+    def steering(self) -> list[UserMessage]:
         """Take the user messages that enter after the tool results."""
         with self._lock:
-            taken, self._steering = self._steering, []
             # Nothing is running that could be interrupted: an interruption is now an ordinary message.
-            taken += self._interruptions
+            self._steering += self._interruptions
             self._interruptions = []
-            return taken
+            return _next(self._steering)
 
-    def follow_ups(self) -> list[str]:
+    def follow_ups(self) -> list[UserMessage]:
         """Take the user messages that wait until the model stops."""
         with self._lock:
-            taken, self._follow_ups = self._follow_ups, []
-            return taken
+            return _next(self._follow_ups)
+
+    def left_over(self) -> list[UserMessage]:
+        """Take all user messages that the loop has not taken, when the run has come to its end."""
+        with self._lock:
+            self._is_over = True
+            rest = [*self._steering, *self._interruptions, *self._follow_ups]
+            self._steering, self._interruptions, self._follow_ups = [], [], []
+            return [UserMessage(say.text, say.message) for say in rest]
+
+    def pending(self) -> bool:
+        """Whether there are user messages that the loop has not taken."""
+        with self._lock:
+            return bool(self._steering or self._follow_ups or self._interruptions)
+
+    def review_comments(self) -> tuple[str, ...]:
+        """The ids of all review comments that the loop was told of, in messages since the run began."""
+        with self._lock:
+            return tuple(self._review)
 
     def ruling(self, call_id: str) -> Ruling | None:
         """Take a user's decision about a waiting call; None until there is one."""
@@ -96,9 +127,27 @@ class RunControls:
             return asked
 
     def _said(self, say: Say) -> None:
+        self._review += say.review
         if say.interrupt:
-            self._interruptions.append(say.text)
+            self._interruptions.append(say)
         elif say.after:
-            self._follow_ups.append(say.text)
+            self._follow_ups.append(say)
         else:
-            self._steering.append(say.text)
+            self._steering.append(say)
+
+    def _take_back(self, message: TakeBack) -> None:
+        taken: list[Say] = []
+        for queue in (self._steering, self._follow_ups, self._interruptions):
+            taken += [say for say in queue if say.message in message.messages]
+            queue[:] = [say for say in queue if say.message not in message.messages]
+        # Under the lock: once `left_over` was called, the run's last event follows.
+        if taken and not self._is_over:
+            self.on_taken_back(taken)
+
+
+def _next(queue: list[Say]) -> list[UserMessage]:
+    """Take the messages that the model is given together: up to the first that it answers alone, or only that one."""
+    first_alone = next((number for number, say in enumerate(queue) if say.alone), len(queue))
+    taken = queue[: first_alone or 1]
+    del queue[: len(taken)]
+    return [UserMessage(say.text, say.message) for say in taken]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 from drone.agent.values import Ruling
 from drone.runs.blobs import Grant, Pushes, Store
 from drone.runs.lease import RunLease
 from drone.runs.stop_requests import Wish
-from drone.workspace import SecretFinder, Workspace
+from drone.workspace import PushResult, SecretFinder, Workspace
+from drone.workspace.git import at_once
 from shared import names
 from shared.backoff import delay
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, OrderError, Preempted
 from shared.events import Delivered
+from shared.outcome import Verification
 from shared.titles import title
 from shared.trailers import trailers_of
 from shared.visible_text import visible
@@ -45,6 +49,16 @@ class Pushing:
     say: Callable[[str], None] = field(default=lambda _: None)
     """Shows what the run is waiting for."""
     patience: float = PATIENCE_SECONDS
+    verification: Verification = Verification.NOT_REACHED
+    """The result of the project's own commands."""
+
+
+class Pusher(Protocol):
+    """Work that can be pushed: of a workspace, or as the control plane stored it."""
+
+    def push(self, ref: str, expect: str | None, deadline_s: float, check: Callable[[], None] = ...) -> PushResult:
+        """Push it to the branch `ref`, which must be at `expect`, within `deadline_s` seconds."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -82,19 +96,26 @@ def deliver(
     made = workspace.deliver(names.branch(order.order_id), commit_message(order), AUTHOR)
     remarks = (*(f"Left out: {each}" for each in made.left_out), *made.notes)
     if made.head_commit is None:
-        return Delivered(base_commit=workspace.base_commit), remarks
+        return Delivered(base_commit=made.base_commit), remarks
     if check is not None and (places := workspace.places_of_secrets(made, check.secrets)):
         _released("; ".join(places), order, check)
+    patch, bundle = at_once(partial(store.put, made.patch), partial(_put_if_any, store, made.bundle))
     stored = Delivered(
         branch=names.branch(order.order_id),
-        base_commit=workspace.base_commit,
+        base_commit=made.base_commit,
         head_commit=made.head_commit,
-        patch_sha256=store.put(made.patch),
+        patch_sha256=patch,
         patch_bytes=len(made.patch),
-        bundle_sha256=store.put(made.bundle) if made.bundle is not None else None,
+        bundle_sha256=bundle,
         files_changed=made.files_changed,
+        lines_added=made.lines_added,
+        lines_removed=made.lines_removed,
     )
-    return (stored if pushing is None else _pushed(stored, order, workspace, pushing)), remarks
+    return (stored if pushing is None else pushed(stored, order, workspace, pushing)), remarks
+
+
+def _put_if_any(store: Store, content: bytes | None) -> str | None:
+    return None if content is None else store.put(content)
 
 
 def _released(places: str, order: WorkOrder, check: SecretCheck) -> None:
@@ -120,7 +141,7 @@ def commit_message(order: WorkOrder) -> str:
     return "\n".join([subject, "", *trailers, ""])
 
 
-def _pushed(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> Delivered:
+def pushed(stored: Delivered, order: WorkOrder, workspace: Pusher, pushing: Pushing) -> Delivered:
     """Push, and retry while the remote or the fleet is unavailable, until patience ends or the run is to end."""
     began, attempt = pushing.clock.monotonic(), 0
     while True:
@@ -139,7 +160,7 @@ def _pushed(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: 
             return _given_up(tried.result, order, f"Not retried, because the run was ending: {wish.reason}.")
 
 
-def _try(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> _Tried:
+def _try(stored: Delivered, order: WorkOrder, workspace: Pusher, pushing: Pushing) -> _Tried:
     """One push attempt within one grant."""
     if not pushing.lease.valid():
         return _Tried(
@@ -147,7 +168,7 @@ def _try(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pus
         )
     asked_at = pushing.clock.boottime()
     try:
-        grant = pushing.pushes.ask()
+        grant = pushing.pushes.ask(pushing.verification)
     except Conflict:
         return _Tried(_pushed_late(stored, order, workspace))
     except FleetError as error:
@@ -157,7 +178,7 @@ def _try(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pus
     return _push(stored, workspace, pushing, (grant, left))
 
 
-def _push(stored: Delivered, workspace: Workspace, pushing: Pushing, granted: tuple[Grant, float]) -> _Tried:
+def _push(stored: Delivered, workspace: Pusher, pushing: Pushing, granted: tuple[Grant, float]) -> _Tried:
     assert stored.branch is not None
     grant, seconds = granted
     if seconds <= 0:
@@ -210,7 +231,7 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _pushed_late(stored: Delivered, order: WorkOrder, workspace: Workspace) -> Delivered:
+def _pushed_late(stored: Delivered, order: WorkOrder, workspace: Pusher) -> Delivered:
     """Another run holds the order: push this run's work to a separate ref, where it conflicts with nothing."""
     late = names.late_branch(order.order_id, order.attempt)
     result = workspace.push(late, None, LATE_PUSH_SECONDS)

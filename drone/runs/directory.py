@@ -1,7 +1,7 @@
 """The directory of one run on this drone's disk: its marker, its journal, its lock.
 
-A run directory is created once and kept for seven days, longer than its run key: while it exists, no copy of the
-order's message can start the run a second time.
+A run directory is created once and kept for at least seven days, longer than its run key: while it exists, no copy of
+the order's message can start the run a second time.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime
 from pathlib import Path
 
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
-from shared.clock import Clock
 from shared.events import RunEnded
 from shared.names import ID_LENGTH
 
-KEEP = timedelta(days=7)
 CANNOT_LOCK = "the run directory is locked by another process"
 
 
@@ -158,13 +156,12 @@ def all_runs(root: Path) -> Iterator[RunDirectory]:
                 yield RunDirectory(path)
 
 
-def prune(root: Path, clock: Clock) -> None:
-    """Delete directories of confirmed runs that are older than seven days."""
-    oldest = (clock.now() - KEEP).timestamp()
+def confirmed_before(root: Path, before: datetime) -> Iterator[RunDirectory]:
+    """The directories of confirmed runs, and of runs that never began, that were last changed before then."""
     for run in all_runs(root):
         meta = run.meta()
-        if (meta is None or meta.confirmed) and run.path.stat().st_mtime < oldest:
-            shutil.rmtree(run.path)
+        if (meta is None or meta.confirmed) and run.path.stat().st_mtime < before.timestamp():
+            yield run
 
 
 def _sync_directory(path: Path) -> None:

@@ -23,6 +23,8 @@ class Job:
     workspace: Path
     policy: Policy
     credentials: Credentials
+    network_works: bool
+    """`NetworkAccess.works`."""
     valid_until: float
     """The lease when the run was started, boot time."""
     ca_file: str = ""

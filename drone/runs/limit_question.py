@@ -1,4 +1,4 @@
-"""Asks a person what to do when an order's money is used up: raise the limit, stop, or finish with a summary."""
+"""Asks a person what to do at a limit of an order: raise it, stop or, if it is money, finish with a summary."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from drone.agent.values import Ruling
 from drone.runs.purse import MoneyUsedUp, Purse
 from shared.clock import Clock
 from shared.errors import Interrupted
-from shared.events import ApprovalStep
+from shared.events import ApprovalStep, LimitKind
 from shared.messages import Message
+from shared.outcome import ExitStatus
 from shared.work_order import WorkOrder
 
 SUMMARIZE = (
@@ -64,6 +65,40 @@ class LimitQuestion:
             raise used_up
         if used_up.about == "limit":
             purse.raise_limit(answer.raise_usd or purse.limit)
+
+
+class RunLimitQuestion:
+    """Asks at the limits of steps and time; the loop calls it before it ends there."""
+
+    def __init__(self, recorder: Recorder, controls: Controls, clock: Clock, timeout: float, budget: RunBudget) -> None:
+        """`controls` without the budget: its limit is reached already."""
+        self._recorder = recorder
+        self._controls = controls
+        self._clock = clock
+        self._timeout = timeout
+        self._budget = budget
+        self._asked = 0
+
+    def __call__(self, reached: ExitStatus) -> bool:
+        """Whether the limit was raised; false: the run ends. Raises what the controls raise meanwhile."""
+        limits = self._budget.limits
+        if self._budget.is_narrowed or reached not in {ExitStatus.MAX_ITERATIONS, ExitStatus.TIME_LIMIT}:
+            return False
+        if reached is ExitStatus.MAX_ITERATIONS:
+            ruling = self._ask("steps", f"The limit of {limits.max_iterations} steps is reached")
+            self._budget.raise_limits(steps=(ruling.raise_steps or limits.max_iterations) if ruling.approved else 0)
+        else:
+            ruling = self._ask("time", f"The time limit of {limits.max_run_seconds:g} s is reached")
+            seconds = (ruling.raise_seconds or limits.max_run_seconds) if ruling.approved else 0
+            self._budget.raise_limits(seconds=seconds)
+        return ruling.approved
+
+    def _ask(self, limit: LimitKind, why: str) -> Ruling:
+        self._asked += 1
+        step = ApprovalStep(about="limit", call_id=f"{limit}-{self._asked}", tool="run", why=why, limit=limit)
+        with self._budget.waiting():
+            question = Question(step, self._recorder, self._clock, self._timeout)
+            return question.ask(self._controls.ruling, self._controls.check)
 
 
 def limit_question(order: WorkOrder, recorder: Recorder, controls: Controls, clock: Clock) -> LimitQuestion | None:

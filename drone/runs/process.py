@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -45,8 +45,9 @@ from drone.sandbox.opened import close_all
 from drone.workspace import Workspaces, git_environment
 from shared.budgets import Money
 from shared.clock import SystemClock
-from shared.control import Compact
+from shared.control import Compact, Say
 from shared.errors import FleetFault, Refused
+from shared.events import CommentStep
 from shared.redaction import know, login_secrets
 from shared.terminal import logs
 from shared.work_order import WorkOrder
@@ -95,7 +96,7 @@ def _settle_in(job: Job) -> None:
     with contextlib.suppress(OSError):  # no such file outside Linux
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
     logs.configure(file=DroneHome(job.home).log_file)
-    logs.bind(run=job.run_id)
+    logs.bind(run=job.run_id, order=job.order.order_id, drone=job.order.drone_id)
 
 
 def _run(connection: Connection, job: Job, environ: Mapping[str, str]) -> int:
@@ -122,6 +123,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     clock = SystemClock()
     redactor = know(_secrets(job, environ))
     recorder = JournalRecorder(writer, link, redactor)
+    controls.on_taken_back = partial(_taken_back, recorder)
     home = DroneHome(job.home)
     directory = RunDirectory(home.run_dir(job.run_id))
     api = RunApi(
@@ -205,7 +207,8 @@ def _check_url(job: Job, url: str) -> None:
 def _network(job: Job) -> NetworkAccess:
     """What the owner allows, without the fleet's own servers, which a command has no business with."""
     urls = (job.server_url, job.credentials.broker_url)
-    return replace(job.policy.network, own=tuple(host for url in urls if (host := urlsplit(url).hostname)))
+    own = tuple(host for url in urls if (host := urlsplit(url).hostname))
+    return replace(job.policy.network, own=own, works=job.network_works)
 
 
 def _end_processes(sandbox: Sandbox) -> Ended:
@@ -246,6 +249,12 @@ def _end_without_worker(directory: RunDirectory, writer: Journal) -> None:
     os._exit(ORPHANED)
 
 
+def _taken_back(recorder: JournalRecorder, messages: Sequence[Say]) -> None:
+    """Record that the model was not given these messages."""
+    text = "\n\n".join(f"Taken back before the agent read it: {say.text}" for say in messages)
+    recorder.record(CommentStep(text=text, taken_back=tuple(say.message for say in messages)))
+
+
 def _patience(controls: RunControls) -> float:
     """How long to wait for a control plane that does not answer."""
     return OFFLINE_GRACE_SECONDS if controls.wish is None else WISHED_PATIENCE_SECONDS
@@ -258,7 +267,14 @@ def _secrets(job: Job, environ: Mapping[str, str]) -> list[str]:
     addresses = (job.credentials.broker_url, order.project.git_url, elsewhere or "")
     logins = [secret for address in addresses for secret in login_secrets(address)]
     servers = secrets_of(job.home, environ)
-    return [job.credentials.api_token, *logins, *keys_of(order.provider, environ), *servers]
+    return [job.credentials.api_token, *logins, *_keys(order, environ), *servers]
+
+
+def _keys(order: WorkOrder, environ: Mapping[str, str]) -> Iterator[str]:
+    """The keys of all models that the order may use."""
+    yield from keys_of(order.provider, environ)
+    if order.reviewer is not None:
+        yield from keys_of(order.reviewer.provider, environ)
 
 
 def _cold() -> str:

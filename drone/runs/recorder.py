@@ -10,7 +10,7 @@ from drone.agent.values import DeltaKind, WaitsFor
 from drone.reporting.event_size import fit
 from drone.reporting.journal import Journal
 from drone.runs.pipe import Link
-from shared.events import AssistantStep, Body, ErrorStep, ReasoningStep, RetryStep
+from shared.events import AssistantStep, Body, CheckpointStep, CommentStep, ErrorStep, ReasoningStep, RetryStep
 from shared.redaction import Redactor, StreamRedactor
 
 SHOWN_OF_DOING = 160
@@ -18,6 +18,8 @@ SHOWN_OF_DOING = 160
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
 _ENDS_MESSAGE = (AssistantStep, RetryStep, ErrorStep)
 """Events after which the model's live text is that of another message."""
+_BESIDE = (CheckpointStep, CommentStep)
+"""Events that may be recorded while the model writes: its text is not complete, and half a secret stays held back."""
 
 
 class JournalRecorder:
@@ -35,7 +37,8 @@ class JournalRecorder:
     def record(self, body: Body) -> int:
         """Write one event, redacted and cut to the size limit; it is on disk when this returns."""
         with self._lock:
-            self._end_streams()
+            if not isinstance(body, _BESIDE):
+                self._end_streams()
             seq = self._journal.append(self._presentable(body)).seq
             if isinstance(body, _ENDS_MESSAGE):
                 self._sent = 0

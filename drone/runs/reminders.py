@@ -1,8 +1,9 @@
-"""Reminders to an agent about the others: near the end of its budget, and once if it would end silently (S-054)."""
+"""Reminders to an agent: near the end of its budget, and once if it would end without a report (S-054)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from drone.agent.agent import Agent
 from drone.agent.budget import RunBudget
@@ -29,35 +30,40 @@ _LAST_WORDS = (
 
 @dataclass(frozen=True)
 class Nudge:
-    """The reminder to the agent of one turn."""
+    """The one reminder to the agent before its end."""
 
     agent: Agent
     budget: RunBudget
-    thread: AddComment
-    before: int
-    """Comments that earlier runs of the turn wrote."""
+    missing: Callable[[], str]
+    """What the agent is told now; empty: it reported everything."""
     harmless: frozenset[str]
     """The names of the tools that do not change the work."""
+    _given: list[str] = field(default_factory=list)
 
     def is_due(self, outcome: Outcome) -> bool:
-        """Whether the turn would end normally and without any comment. At a limit no answer is left to write one."""
-        silent = not self.before and not self.thread.written
-        return silent and outcome.succeeded and self.budget.may_answer
+        """Whether the run would end normally and without its report. At a limit no answer is left to write one."""
+        return outcome.succeeded and self.budget.may_answer and bool(self.missing())
 
     def give(self) -> Outcome:
         """Remind the agent, and return the outcome of what it did then."""
+        self._given.append(self.missing())
         with self.budget.at_most(MORE_ANSWERS):
-            return self.agent.go_on(MESSAGE)
+            return self.agent.go_on(self._given[-1])
 
     def changed(self) -> bool:
         """Whether the agent has since called a tool that may have changed the work."""
         since: set[str] = set()
         for message in reversed(self.agent.transcript):
-            if message.role == "user" and message.content == MESSAGE:
+            if message.role == "user" and message.content in self._given:
                 return not since <= self.harmless
             since.update(call.name for call in message.tool_calls)
         # A compaction removed the message, so this is unknown.
         return True
+
+
+def silence(thread: AddComment, before: int) -> str:
+    """What an agent is told that wrote no comment to its thread; `before`: comments that earlier runs wrote."""
+    return "" if before or thread.written else MESSAGE
 
 
 def few_answers_left(budget: RunBudget) -> tuple[Message, ...]:

@@ -10,21 +10,24 @@ from functools import partial
 from pydantic import TypeAdapter
 
 from drone.agent.budget import RunBudget, recorded_apart
+from drone.agent.plan_gate import NOT_PRESENTED
 from drone.agent.question import Question
 from drone.agent.recorded_transcript import Source
 from drone.agent.values import Ruling
 from drone.processes.receipt import Ended
-from drone.runs.assembly import assemble, spent_before
+from drone.runs.assembly import Assembled, assemble, spent_before
 from drone.runs.blobs import HeldByAnother
+from drone.runs.change_review import ChangeReview
 from drone.runs.conclusion import RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.context import RunContext
 from drone.runs.delivery import Pushing, SecretCheck, deliver
 from drone.runs.reminders import judged
 from drone.runs.stop_requests import Wish
+from drone.runs.stored_work import push_stored_work
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
 from drone.services import serve
-from drone.workspace import Workspace
+from drone.workspace import BranchChange, Workspace, has_conflicts, marker_check, note_for_users, refuse_rewritten
 from shared.errors import OrderError, Preempted
 from shared.events import ApprovalStep, CommentStep, Phase, Prepared, ResumedStep, RunEnded, RunStarted, Stats
 from shared.messages import Message
@@ -101,24 +104,35 @@ class _Run:
     def _work(self) -> RunConclusion:
         order = self._order
         self._context.check_order(order)
+        if order.purpose == "push":
+            self._phase("working", "pushing stored work")
+            return self._conclusion(push_stored_work(order, self._context))
         if order.purpose != "work":
             return self._conclusion(self._service())
         self._phase("preparing")
         self._context.check_url(order.project.git_url)
-        workspace = self._context.workspaces().prepare(order, self._context.store.get, self._check_git)
+        workspace = self._context.workspaces().prepare(
+            order, self._context.store.get, self._check_git, self._accept_branch
+        )
         self._workspace = workspace
         self._record(
             Prepared(
                 base_commit=workspace.base_commit,
                 default_branch=workspace.default_branch,
                 workspace=str(workspace.path),
+                cloned_s=workspace.mirror.cloned_s,
             )
         )
+        if workspace.start.change is not None:
+            self._record(CommentStep(text=workspace.start.change.for_users))
+        note = note_for_users(workspace.start.merges)
+        if note and order.resumed is None:
+            self._record(CommentStep(text=note))
         if workspace.fresh:
             self._set_up(workspace)
         if order.resumed is not None:
             self._go_back(workspace, order.resumed)
-        return self._conclusion(self._loop(workspace))
+        return self._loop(workspace)
 
     def _service(self) -> Outcome:
         """Do a small service, without a workspace."""
@@ -156,20 +170,37 @@ class _Run:
             )
         )
 
-    def _loop(self, workspace: Workspace) -> Outcome:
-        """Run the agent, and verify its work with the project's commands."""
-        order, context = self._order, self._context
+    def _loop(self, workspace: Workspace) -> RunConclusion:
+        """Run the agent to its end, and tell its extensions how it ended."""
         self._phase("working")
         with ExitStack() as stack:
-            assembled = assemble(order, workspace, context, stack)
-            agent = assembled.agent
-            self._stats = agent.stats
-            source: Source = "prompt" if order.resumed is None else "loop"
-            outcome = agent.run(assembled.system, self._history(), assembled.prompt, source)
-            run = partial(self._command, workspace)
-            verifier = Verifier(order, context.recorder, run, context.clock)
-            outcome, self._verification = judged(outcome, agent, verifier, assembled.nudge)
-            return outcome
+            assembled = assemble(self._order, workspace, self._context, stack)
+            self._stats = assembled.agent.stats
+            ended = self._judged(lambda: self._conclusion(self._agents_work(assembled, workspace)), ends=True)
+            # Only now: verification and reminders continue the run, and an error or a cancel ends it as well.
+            assembled.agent.end(Outcome(ended.exit_status, ended.reason, ended.response))
+            return ended
+
+    def _agents_work(self, assembled: Assembled, workspace: Workspace) -> Outcome:
+        """Run the agent, and verify its work with the project's commands."""
+        order, context, agent = self._order, self._context, assembled.agent
+        source: Source = "prompt" if order.resumed is None else "loop"
+        opening = (assembled.system, self._history(), assembled.prompt, source)
+        if order.merge_only and order.resumed is None and not has_conflicts(workspace.start.merges):
+            agent.begin(*opening)
+            outcome = Outcome(ExitStatus.STOPPED, "The work is up to date without conflicts; the model was not asked.")
+            if agent.take_up_messages():
+                outcome = agent.go_on()
+        else:
+            outcome = agent.run(*opening)
+        if assembled.plan is not None and assembled.plan.progress.state == "planning" and outcome.succeeded:
+            outcome = agent.go_on(NOT_PRESENTED)
+        # Before the project's commands: they check what the agent makes of the remarks.
+        outcome = ChangeReview(order, context, workspace, assembled.budget).judge(outcome, agent)
+        run, own_check = partial(self._command, workspace), marker_check(workspace.start.merges)
+        verifier = Verifier(order, context.recorder, run, context.clock, own_check)
+        outcome, self._verification = judged(outcome, agent, verifier, assembled.nudge)
+        return outcome
 
     def _history(self) -> tuple[Message, ...]:
         """The session so far: in the order, or in a blob if it is long."""
@@ -237,11 +268,23 @@ class _Run:
         question = Question(step, context.recorder, context.clock, limits.approval_timeout)
         return question.ask(context.controls.ruling, context.controls.check_end)
 
+    def _accept_branch(self, change: BranchChange) -> None:
+        """Ask whether to continue from a branch that was rewritten. Raises OrderError if not, and Preempted."""
+        why = f"{change.why}. Approve to continue from the branch as it is now; deny to stop, so that nothing is lost"
+        step = ApprovalStep(about="branch", call_id="branch", tool="branch", why=why)
+        question = Question(step, self._context.recorder, self._context.clock, self._order.limits.approval_timeout)
+        answer = question.ask(self._context.controls.ruling, self._context.controls.check_end)
+        if not answer.approved:
+            comment = f": {answer.comment}" if answer.comment else ""
+            refuse_rewritten(change, f"; continuing from it was denied{comment}")
+
     def _pushing(self, conclusion: RunConclusion) -> Pushing | None:
         pushing, wish = self._context.pushing, self._context.controls.wish
         if pushing is not None and wish is not None and wish.kind == "stale":
             return replace(pushing, pushes=HeldByAnother())
-        return None if conclusion.status == "preempted" else pushing
+        if pushing is None or conclusion.status == "preempted":
+            return None
+        return replace(pushing, verification=self._verification)
 
     def _end_processes(self) -> Ended:
         """End the run's processes."""
@@ -254,8 +297,8 @@ class _Run:
     def _name_what_came_too_late(self) -> None:
         """Record the user messages that came too late, so that none is lost silently."""
         controls = self._context.controls
-        for text in (*controls.steering(), *controls.follow_ups()):
-            self._record(CommentStep(text=f"Received too late for this run: {text}"))
+        for message in controls.left_over():
+            self._record(CommentStep(text=f"Received too late for this run: {message.text}"))
 
     def _phase(self, name: str, detail: str = "") -> None:
         self._record(Phase(name=name, detail=detail))

@@ -27,16 +27,18 @@ class Verifier:
     recorder: Recorder
     run: Run
     clock: Clock
+    own_check: str | None = None
+    """A command of the drone's, before those of the project."""
 
     def judge(self, outcome: Outcome, agent: Agent) -> tuple[Outcome, Verification]:
         """Return how the run ends, and the result of the commands; `in_words` adds it to the reason.
 
         A failure goes to the model as a message, up to `verify_attempts` times; the work is kept either way.
         """
-        commands, limits = self.order.project.verify, self.order.limits
+        limits = self.order.limits
         if not outcome.succeeded:
             return outcome, Verification.NOT_REACHED
-        if not commands:
+        if not self._commands:
             return outcome, Verification.NOTHING_TO_VERIFY
         attempt = 1
         while failure := self._failure(attempt):
@@ -51,7 +53,11 @@ class Verifier:
         # A message that came while the commands ran is answered, and the resulting work is verified as well.
         if agent.take_up_messages():
             return self.judge(agent.go_on(), agent)
-        return outcome, Verification.VERIFIED
+        return outcome, Verification.VERIFIED if self.order.project.verify else Verification.NOTHING_TO_VERIFY
+
+    @property
+    def _commands(self) -> tuple[str, ...]:
+        return (*((self.own_check,) if self.own_check else ()), *self.order.project.verify)
 
     def in_words(self, outcome: Outcome, verification: Verification) -> Outcome:
         """The outcome; if the work was verified, its reason says so."""
@@ -63,7 +69,7 @@ class Verifier:
 
     def _failure(self, attempt: int) -> _Failure | None:
         """Run the commands until one fails; None if all of them passed."""
-        for command in self.order.project.verify:
+        for command in self._commands:
             began = self.clock.monotonic()
             result = self.run("verifying", command)
             passed = result.return_code == 0

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from drone.sandbox import account
@@ -20,7 +21,7 @@ from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, own_python, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
-from drone.sandbox.network import MACHINES_OWN, Network
+from drone.sandbox.network import MACHINES_OWN, Gateway, Network, NetworkAccess
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources
@@ -59,6 +60,10 @@ class Bubblewrap:
     @property
     def network_rule(self) -> str:
         return self.network.access.rule if self.network else MACHINES_OWN
+
+    @property
+    def gateway(self) -> Gateway:
+        return self.network.gateway if self.network else Gateway(NetworkAccess("host"), self.environ)
 
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Bubblewrap:
         return replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
@@ -152,14 +157,17 @@ def _named(user: int, scratch: Path) -> list[str]:
     mounts = []
     for name, entry in (("passwd", f"drone:x:{user}:{user}::{HOME}:/bin/sh"), ("group", f"drone:x:{user}:")):
         system, own = Path("/etc", name), scratch / name
-        own.write_text(f"{system.read_text(errors='surrogateescape').rstrip()}\n{entry}\n", errors="surrogateescape")
+        if not own.exists() or own.stat().st_mtime < system.stat().st_mtime:
+            text = f"{system.read_text(errors='surrogateescape').rstrip()}\n{entry}\n"
+            own.write_text(text, errors="surrogateescape")
         mounts += ["--ro-bind", str(own), str(system)]
     return mounts
 
 
-def _parents(place: Path) -> list[str]:
+@lru_cache(maxsize=1024)
+def _parents(place: Path) -> tuple[str, ...]:
     """The directories above a mount point, open to all: bwrap would make them its own user's alone."""
-    return [part for parent in reversed(place.parents[:-1]) for part in ("--dir", str(parent))]
+    return tuple(part for parent in reversed(place.parents[:-1]) for part in ("--dir", str(parent)))
 
 
 def _capabilities(user: int | None) -> list[str]:

@@ -14,7 +14,7 @@ from drone.sandbox.bubblewrap import Bubblewrap
 from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.container import Containers, ContainerSandbox, find_engine, remove_leftovers
 from drone.sandbox.direct import Direct, warning_of
-from drone.sandbox.network import Network, NetworkAccess
+from drone.sandbox.network import Gateway, Network, NetworkAccess
 from drone.sandbox.protocol import Sandbox
 from drone.sandbox.resources import ResourceLimits, Resources
 from shared.errors import FleetFault, Precondition
@@ -38,8 +38,8 @@ def choose(  # noqa: PLR0913 - one for each who decides
 ) -> Sandbox:
     """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
 
-    `access` says what commands may reach; without a sandbox it has no effect. `limits` are those on the machine's
-    memory, processors and disk. Call `close_all` after the last command.
+    `access` says what the run may reach; commands without a sandbox reach everything. `limits` are those on the
+    machine's memory, processors and disk. Call `close_all` after the last command.
 
     `image` is that of containers; empty: the default one.
 
@@ -48,21 +48,19 @@ def choose(  # noqa: PLR0913 - one for each who decides
 
     Raises Precondition if the requested kind does not work here; `auto` never does.
     """
-    resources = Resources(limits or ResourceLimits())
+    resources, gateway = Resources(limits or ResourceLimits()), Gateway(access, environ)
     if kind == "none":
-        return Direct(environ, resources, owner=owner)
+        return Direct(environ, gateway, resources, owner=owner)
     if kind in {"auto", "bwrap"}:
         reason = explain_missing(environ, trial=trial)
         if not reason:
-            network = Network(access, environ)
-            return Bubblewrap(environ, network, resources, owner=owner, user=account.of_commands())
+            return Bubblewrap(environ, Network(gateway), resources, owner=owner, user=account.of_commands())
         if kind == "auto":
-            return Direct(
-                environ, resources, owner=owner, warning=warning_of(reason if reason != NOT_INSTALLED else "")
-            )
+            warning = warning_of(reason if reason != NOT_INSTALLED else "")
+            return Direct(environ, gateway, resources, owner=owner, warning=warning)
         raise _missing(kind, reason, _INSTALL)
     if kind == "docker":
-        containers = Containers(partial(find_engine, environ, image), access, limits or ResourceLimits())
+        containers = Containers(partial(find_engine, environ, image), gateway, limits or ResourceLimits())
         sandbox = ContainerSandbox(environ, containers, owner=owner)
         return _tried(sandbox) if trial else sandbox
     raise Precondition(

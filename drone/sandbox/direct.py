@@ -15,10 +15,13 @@ from drone.sandbox.account import is_root
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, own_python, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
-from drone.sandbox.network import MACHINES_OWN
+from drone.sandbox.network import MACHINES_OWN, Gateway
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources
+
+_HOLDS = sys.platform == "linux"
+"""Whether there is a keeper: without subreapers it could not keep hold of anything."""
 
 
 def warning_of(broken: str = "") -> str:
@@ -37,6 +40,8 @@ class Direct:
 
     environ: Mapping[str, str] = field(repr=False, compare=False)
     """The drone's own environment."""
+    gateway: Gateway = field(compare=False)
+    """Commands do not need it to reach what the machine can."""
     resources: Resources | None = None
     """What commands may use of the machine; None: all of it."""
     owner: str = ""
@@ -95,11 +100,11 @@ class Direct:
         inside, carriers = carried(shell_line(command), variables)
         if self.resources is not None:
             inside = self.resources.counted(inside, alone=False)
-        return CommandLine(limited(_held(inside), self.resources), environment | carriers, workspace, mark)
+        return CommandLine(limited(_held(inside), self.resources), environment | carriers, workspace, mark, held=_HOLDS)
 
 
 def _held(arguments: list[str]) -> list[str]:
     """Put the keeper above the command, if the system supports it."""
-    if sys.platform != "linux":
+    if not _HOLDS:
         return arguments
     return [sys.executable, "-I", "-S", str(Path(keeper.__file__)), str(os.getpid()), *arguments]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from drone.processes.tree import MARK
@@ -59,12 +60,17 @@ def search_path(visible: Sequence[Path] | None, source: Mapping[str, str]) -> st
     The interpreter that runs the drone comes last, so that there is a Python on a machine without another one.
     `visible` None: everything is visible.
     """
+    return _search_path(None if visible is None else tuple(visible), source.get("PATH", STANDARD_PATH))
+
+
+@lru_cache
+def _search_path(visible: tuple[Path, ...] | None, given: str) -> str:
     own = Path(sys.prefix, "bin")
-    wanted = [Path(part) for part in source.get("PATH", STANDARD_PATH).split(os.pathsep) if part.startswith("/")]
+    wanted = [Path(part) for part in given.split(os.pathsep) if part.startswith("/")]
     wanted += [Path(part) for part in STANDARD_PATH.split(":")] + [Path(sys.base_prefix, "bin")]
     seen = [part for part in wanted if part != own and _is_visible(part, visible)]
     return os.pathsep.join(dict.fromkeys(map(str, seen)))
 
 
-def _is_visible(part: Path, visible: Sequence[Path] | None) -> bool:
+def _is_visible(part: Path, visible: tuple[Path, ...] | None) -> bool:
     return visible is None or any(part.is_relative_to(root) for root in visible)

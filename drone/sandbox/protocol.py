@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from typing import Protocol, Self
 
 from drone.processes.receipt import Ended
+from drone.sandbox.network.gateway import Gateway
 
 OnOutput = Callable[[str], None]
 Check = Callable[[], None]
@@ -23,6 +25,8 @@ class CommandLine:
     environment: Mapping[str, str]
     directory: Path
     mark: str
+    held: bool = True
+    """Whether the holder ends what the command leaves behind; if not, only the mark finds it."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,15 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts = Ended()
+        self._lock = threading.Lock()
         self.asked_at: float | None = None
         """When the interrupted command ended its whole run, monotonic: from then on all of the run is to end."""
         self.broken_off: CommandResult | None = None
         """The last command that `check` or `on_output` interrupted, with its output so far."""
 
     def add(self, counts: Ended) -> None:
-        self.counts += counts
+        with self._lock:  # of several commands at the same time
+            self.counts += counts
 
 
 class Sandbox(Protocol):
@@ -71,7 +77,7 @@ class Sandbox(Protocol):
 
     @property
     def kind(self) -> str:
-        """`bwrap`, `docker` or `none`; shown on the board."""
+        """`bwrap`, `docker` or `none`; shown on the page Fleet."""
         ...
 
     @property
@@ -82,6 +88,11 @@ class Sandbox(Protocol):
     @property
     def network_rule(self) -> str:
         """What commands can reach, in a sentence for the model."""
+        ...
+
+    @property
+    def gateway(self) -> Gateway:
+        """Connects a tool of the run itself, which is not a command, where the owner's policy allows it."""
         ...
 
     @property

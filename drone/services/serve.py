@@ -23,6 +23,14 @@ def serve(order: WorkOrder, context: ServiceContext, budget: RunBudget) -> Outco
             from drone.services.pull_request import open_pull_request
 
             return open_pull_request(order, context)
+        case "code_host":
+            from drone.services.code_host import sync_code_host
+
+            return sync_code_host(order, context)
+        case "title":
+            from drone.services.title import write_title
+
+            return write_title(order, context, budget)
         case "check_provider":
             from drone.services.checks import check_provider
 

@@ -7,7 +7,9 @@ one sentence that says how to fix the call.
 from __future__ import annotations
 
 from drone.tools.add_comment import AddComment
+from drone.tools.answer_review import AnswerReview
+from drone.tools.remember import Remember
 from drone.tools.toolbox import Tools, build_toolbox
 from drone.tools.wrong_use import WrongUse
 
-__all__ = ["AddComment", "Tools", "WrongUse", "build_toolbox"]
+__all__ = ["AddComment", "AnswerReview", "Remember", "Tools", "WrongUse", "build_toolbox"]

@@ -34,7 +34,7 @@ class GrepArguments(ToolArguments):
     glob: str | None = Field(None, description="Only files that match: *.py in any directory, or src/**/*.{ts,tsx}.")
     ignore_case: bool = False
     context: int = Field(0, ge=0, le=20, description="Lines to show before and after each match.")
-    max_results: int = Field(100, ge=1, le=1000, description="Maximum number of matching lines.")
+    max_results: int = Field(50, ge=1, le=1000, description="Maximum number of matching lines.")
 
 
 class GlobArguments(ToolArguments):
@@ -70,6 +70,11 @@ class ShellArguments(ToolArguments):
     timeout: float | None = Field(None, gt=0, le=7200, description="Time limit in seconds.")
 
 
+class WebFetchArguments(ToolArguments):
+    url: str = Field(min_length=1, description="http:// or https://")
+    offset: int = Field(0, ge=0, description="The character to read on from.")
+
+
 class TodoItemArguments(ToolArguments):
     text: str = Field(min_length=1, max_length=500)
     status: Literal["pending", "in_progress", "done"] = "pending"
@@ -90,6 +95,55 @@ class SpawnArguments(ToolArguments):
 
 class AddCommentArguments(ToolArguments):
     message: str = Field(description="The whole comment: plain prose, ending with the tag of who is next.")
+
+
+class AskArguments(ToolArguments):
+    question: str = Field(description="One question, with all that the user needs to know to answer it.")
+    choices: tuple[str, ...] = Field((), description="Suggested answers, at most 12; the user may give another one.")
+    default: str | None = Field(None, description="The answer that counts after the deadline; one of the choices.")
+    deadline: float | None = Field(None, description="Seconds to wait for the answer (default: as the order allows).")
+
+
+class PlanPointArguments(ToolArguments):
+    text: str = Field(description="What will be done, in one or two sentences.")
+    files: tuple[str, ...] = Field((), description="The files that it concerns, as far as you know.")
+    verify: str = Field("", description="How you will verify it: a command, or what to look at.")
+
+
+class PresentPlanArguments(ToolArguments):
+    title: str = Field(description="The plan in one line.")
+    summary: str = Field("", description="What is there now, why this way, and what is uncertain.")
+    points: tuple[PlanPointArguments, ...] = Field(
+        description="What will be done, in order; each point can be approved or dropped separately."
+    )
+
+
+class ReportPointArguments(ToolArguments):
+    point: int = Field(description="The number of the point in the approved plan.")
+    result: Literal["done", "skipped", "changed"] = Field(
+        description="done: as planned. skipped: not done. changed: done in another way."
+    )
+    commit: str = Field("", description="The commit that has it, if you made one.")
+    text: str = Field("", description="The reason, which skipped and changed need; for done, anything worth knowing.")
+
+
+class AnswerReviewArguments(ToolArguments):
+    comment: str = Field(min_length=1, description="The comment's id, as in the review.")
+    verdict: Literal["done", "declined", "asks"] = Field(
+        description="done: the workspace has what the comment asks for. declined: you leave it as it is. asks: you "
+        "need an answer from the user."
+    )
+    text: str = Field("", description="What you did; for declined the reason, for asks the question.")
+
+
+class RememberArguments(ToolArguments):
+    note: str = Field(
+        min_length=1, description="One short fact or rule, in one line, that is understood without this conversation."
+    )
+    why: str = Field(min_length=1, description="Why later work needs it, and how you know that it is true.")
+    scope: Literal["project", "organization"] = Field(
+        "project", description="organization: for all projects, not only this one."
+    )
 
 
 class SubmitArguments(ToolArguments):

@@ -14,11 +14,13 @@ from drone.tools.arguments import EditorArguments
 from drone.tools.beneath import check_writable, directory_of, open_in, replace_content
 from drone.tools.file_write import as_bytes
 from drone.tools.paths import LocatedPath, locate, shown
+from drone.tools.syntax import SyntaxFeedback
 from drone.tools.wrong_use import WrongUse
 from shared.redaction import cut_short
 
 LARGEST = 10 * 1024 * 1024
 _CONTEXT = 3
+_OCCURRENCES = 5
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Editor:
     """Edits files in the workspace; remembers the last edit of each file for the duration of the run."""
 
     workspace: Path
+    syntax: SyntaxFeedback
     edits: dict[Path, _Edit] = field(default_factory=dict)
 
     def __call__(self, call: EditorArguments) -> ToolResult:
@@ -45,7 +48,8 @@ class Editor:
             after, line = _replaced(before, call) if call.command == "str_replace" else _inserted(before, call)
             replace_content(directory, place, after)
         self.edits[place.path] = _Edit(before, after)
-        return ToolResult(f"edited {shown(self.workspace, place.path)}; it now reads:\n{_around(after, line)}")
+        note = self.syntax.note(place.path, before, after)
+        return ToolResult(f"edited {shown(self.workspace, place.path)}; it now reads:\n{_around(after, line)}{note}")
 
     def _undo(self, directory: int, place: LocatedPath, now: bytes) -> ToolResult:
         name = shown(self.workspace, place.path)
@@ -78,9 +82,23 @@ def _replaced(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
     if count == 0:
         raise WrongUse("old_str does not occur in the file; read it again and give the exact text with whitespace")
     if count > 1:
-        raise WrongUse(f"old_str occurs {count} times; include more of the surrounding lines, so that it occurs once")
+        lines = ", ".join(map(str, _lines_with(content, old)))
+        raise WrongUse(
+            f"old_str occurs {count} times, in lines {lines}; include more of the lines around it, to make it unique"
+        )
     position = content.index(old)
     return content.replace(old, new), content.count(b"\n", 0, position) + 1
+
+
+def _lines_with(content: bytes, old: bytes) -> list[int | str]:
+    """The numbers of the first lines in which `old` begins."""
+    found: list[int | str] = []
+    position = -1
+    while (position := content.find(old, position + 1)) >= 0:
+        if len(found) == _OCCURRENCES:
+            return [*found, "…"]
+        found.append(content.count(b"\n", 0, position) + 1)
+    return found
 
 
 def _inserted(content: bytes, call: EditorArguments) -> tuple[bytes, int]:

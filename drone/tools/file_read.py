@@ -20,8 +20,12 @@ from drone.tools.search import ENTRIES, Search
 from drone.tools.wrong_use import WrongUse
 from shared.redaction import cut_short
 
-VIEW_LINES = 2000
-VIEW_CHARACTERS = 40_000
+VIEW_LINES = 400
+VIEW_CHARACTERS = 16_000
+"""Of a whole file; a longer one is read in parts, which models work better with (docs/prompts.md)."""
+RANGE_LINES = 2000
+RANGE_CHARACTERS = 40_000
+"""Of lines that were asked for by number."""
 LINE_CHARACTERS = 2000
 """The rest of a longer line is left out, with a note."""
 _PROBE = 8192
@@ -59,7 +63,8 @@ class FileRead:
             raise WrongUse(f"{given!r} is a binary file of {size:,} bytes; inspect it with shell: `file` or `xxd`")
         file.seek(0)
         wanted = islice(self._each_line(file), first - 1, last)
-        text, next_line, more = _numbered(wanted, first)
+        bounds = (VIEW_LINES, VIEW_CHARACTERS) if first == 1 and last is None else (RANGE_LINES, RANGE_CHARACTERS)
+        text, next_line, more = _numbered(wanted, first, *bounds)
         if not text:
             return "(the file is empty)" if first == 1 else f"(the file has fewer than {first} lines)"
         if not more:
@@ -94,13 +99,12 @@ def _range(call: FileReadArguments) -> tuple[int, int | None]:
     return first, call.end_line
 
 
-def _numbered(lines: Iterator[str], first: int) -> tuple[str, int, bool]:
-    """Return the lines with their numbers, the number of the next one, and whether there is one."""
+def _numbered(lines: Iterator[str], first: int, most: int, room: int) -> tuple[str, int, bool]:
+    """Return at most `most` lines of `room` characters with their numbers, the next number, and whether it exists."""
     pieces: list[str] = []
-    room = VIEW_CHARACTERS
     number = first
     for line in lines:
-        if room <= 0 or len(pieces) >= VIEW_LINES:
+        if room <= 0 or len(pieces) >= most:
             return "\n".join(pieces), number, True
         pieces.append(f"{number:6}\t{line}".replace("\0", "\N{SYMBOL FOR NULL}"))
         room -= len(pieces[-1])

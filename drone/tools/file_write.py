@@ -9,6 +9,7 @@ from drone.agent.values import ToolResult
 from drone.tools.arguments import FileWriteArguments
 from drone.tools.beneath import check_writable, made_directory_of, replace_content
 from drone.tools.paths import locate, shown
+from drone.tools.syntax import SyntaxFeedback
 from drone.tools.wrong_use import WrongUse
 
 
@@ -17,6 +18,7 @@ class FileWrite:
     """Writes files in the workspace."""
 
     workspace: Path
+    syntax: SyntaxFeedback
 
     def __call__(self, call: FileWriteArguments) -> ToolResult:
         place = locate(self.workspace, call.path)
@@ -24,7 +26,8 @@ class FileWrite:
         with made_directory_of(place) as directory:
             check_writable(directory, place)
             replace_content(directory, place, content)
-        return ToolResult(f"wrote {len(content):,} bytes to {shown(self.workspace, place.path)}")
+        note = self.syntax.note(place.path, None, content)
+        return ToolResult(f"wrote {len(content):,} bytes to {shown(self.workspace, place.path)}{note}")
 
 
 def as_bytes(text: str, argument: str) -> bytes:

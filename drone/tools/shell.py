@@ -19,6 +19,8 @@ from shared.outcome import ExitStatus, Outcome
 
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """As the first line of a command's output, it submits the rest (M-003)."""
+_NOTHING_PRINTED = "\n(the command succeeded and printed nothing)"
+_CUT = "\n(the middle is not shown: use head, tail or grep, or write the output to a file and search it)"
 _TOO_LARGE = 128 + signal.SIGXFSZ
 
 
@@ -58,6 +60,8 @@ class Shell:
         )
         _submit_if_asked(call.command, result)
         note = _how_it_ended(result, timeout)
+        note += _NOTHING_PRINTED if result.return_code == 0 and not result.output.strip() else ""
+        note += _CUT if result.log is not None else ""
         note += "".join(f"\n(network policy of this drone: {each})" for each in result.refused)
         note += "".join(f"\n(limit of this drone: {each})" for each in result.reached)
         return ToolResult(

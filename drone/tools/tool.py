@@ -26,10 +26,12 @@ class BuiltinTool:
     act: Callable[[Any], ToolResult]
     read_only: bool = False
     """It changes nothing and may be used in mode plan."""
+    parallel: bool = False
+    """It only reads files, from any thread: its calls may run at the same time."""
 
     @cached_property
     def spec(self) -> ToolSpec:
-        return ToolSpec(self.name, self.description, schema(self.arguments))
+        return ToolSpec(self.name, self.description, schema(self.arguments), self.parallel)
 
     def execute(self, call: ToolCall) -> ToolResult:
         """Raises WrongUse for arguments that do not fit."""

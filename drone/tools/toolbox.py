@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from drone.agent.protocols import ForeignTool
 from drone.agent.values import ToolResult, ToolSpec
 from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check, OnOutput
-from drone.tools import add_comment
+from drone.tools import add_comment, answer_review, ask, remember
 from drone.tools.add_comment import AddComment
+from drone.tools.answer_review import AnswerReview
 from drone.tools.arguments import (
     AddCommentArguments,
+    AnswerReviewArguments,
+    AskArguments,
     EditorArguments,
     FileReadArguments,
     FileWriteArguments,
     GlobArguments,
     GrepArguments,
+    RememberArguments,
     ShellArguments,
     SubmitArguments,
     TodoArguments,
+    WebFetchArguments,
 )
 from drone.tools.editor import Editor
 from drone.tools.file_read import FileRead
 from drone.tools.file_write import FileWrite
+from drone.tools.mode_tools import limited
+from drone.tools.plan import PlanKeeper, plan_tools
+from drone.tools.remember import Remember
 from drone.tools.search import ENTRIES, Search
 from drone.tools.shell import SUBMIT_LINE, Shell
 from drone.tools.spawn import Spawn, SpawnChild
+from drone.tools.syntax import SyntaxFeedback
 from drone.tools.todo import Todo
 from drone.tools.tool import BuiltinTool
+from drone.tools.web import WebFetch, web_fetch
 from drone.tools.wrong_use import WrongUse
 from shared.errors import InterruptLoop, Submitted
 from shared.events import TodoStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.redaction import cut_short
-from shared.work_order import Mode
+from shared.work_order import Mode, ModeDefinition
 
 READ_ONLY = frozenset({"plan"})
 """Modes without tools that change things. shell is one of those tools: a command cannot be known to change nothing."""
@@ -48,7 +58,15 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class Tools:
     """A run's toolbox (`drone.agent.protocols.Toolbox`)."""
 
-    def __init__(self, own: Sequence[ForeignTool], foreign: Sequence[ForeignTool], shell: Shell) -> None:
+    def __init__(
+        self,
+        own: Sequence[ForeignTool],
+        foreign: Sequence[ForeignTool],
+        shell: Shell,
+        hidden: Mapping[str, Callable[[], bool]] | None = None,
+    ) -> None:
+        """`hidden`: tools that are offered only while their function returns true."""
+        self._hidden = hidden or {}
         self.problems: list[str] = []
         """Foreign tools that were left out, one sentence each, for people."""
         self._shell = shell
@@ -61,7 +79,7 @@ class Tools:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        return tuple(name for name in self._tools if self._is_offered(name))
 
     @property
     def read_only(self) -> frozenset[str]:
@@ -69,7 +87,7 @@ class Tools:
         return frozenset(name for name, tool in self._tools.items() if tool.read_only)
 
     def specs(self) -> list[ToolSpec]:
-        return list(self._specs)
+        return [spec for spec in self._specs if self._is_offered(spec.name)]
 
     def execute(self, call: ToolCall) -> ToolResult:
         """Execute one call.
@@ -93,8 +111,8 @@ class Tools:
 
     def _carried_out(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)
-        if tool is None:
-            raise WrongUse(f"unknown tool {cut_short(call.name, 60)!r}; available tools: {', '.join(self._tools)}")
+        if tool is None or not self._is_offered(call.name):
+            raise WrongUse(f"unknown tool {cut_short(call.name, 60)!r}; available tools: {', '.join(self.names)}")
         if call.name in self._ours:
             return tool.execute(call)
         try:
@@ -103,6 +121,9 @@ class Tools:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code: any error it raises is the answer to its call
             return ToolResult(f"Error: {call.name} failed: {type(error).__name__}: {error}", is_error=True)
+
+    def _is_offered(self, name: str) -> bool:
+        return name not in self._hidden or self._hidden[name]()
 
     def _add(self, tool: ForeignTool) -> None:
         name = tool.spec.name
@@ -123,6 +144,7 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     sandbox: Sandbox,
     *,
     mode: Mode,
+    of_mode: ModeDefinition | None = None,
     command_timeout: float,
     log_dir: Path,
     on_output: OnOutput | None,
@@ -130,27 +152,29 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     spawn: SpawnChild | None = None,
     record_todo: Callable[[TodoStep], object] | None = None,
     thread: AddComment | None = None,
+    asks: bool = False,
+    plan: PlanKeeper | None = None,
+    review: AnswerReview | None = None,
+    memory: Remember | None = None,
     foreign: Sequence[ForeignTool] = (),
     readable: Sequence[Path] = (),
     allows: Callable[[str], bool] = lambda _: True,
     refuse: Callable[[str], None] = lambda _: None,
 ) -> Tools:
-    """Return the tools of a mode. `check` is called while commands and searches run, and may raise to end them.
+    """Return the tools of a mode; `of_mode` limits them further. `check` is called while commands and searches run, and
+    may raise to end them.
 
-    `spawn` runs a child agent, `record_todo` records a list and `thread` takes comments; without them these tools are
-    missing. `foreign` tools come last, in mode plan only those that change nothing. Files in `readable` can be read
-    like the workspace. The owner decides with `allows` which tools there are, and with `refuse` which shell
-    lines run.
+    `spawn` runs a child agent, `record_todo` records a list, `thread` takes comments, `review` takes answers to review
+    comments, and `memory` takes notes; without them these tools are missing. `asks`: there is `ask`, too. `plan` takes
+    plans and reports on their points. `foreign` tools come last, in mode plan only those that change nothing. Files in
+    `readable` can be read like the workspace. The owner decides with `allows` which tools there are, and with `refuse`
+    which shell lines run.
     """
     may_read = tuple(path.resolve() for path in readable if path.is_dir())
     search = Search(workspace, sandbox, check, may_read)
     shell = Shell(workspace, sandbox, command_timeout, log_dir, on_output, check, may_read, refuse)
     own: list[ForeignTool] = [*_reading(search, check), *_changing(workspace, shell)]
-    if record_todo is not None:
-        own.append(BuiltinTool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
-    if thread is not None:
-        # It changes nothing in the workspace: an agent that only plans must be able to report, too.
-        own.append(BuiltinTool(add_comment.NAME, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
+    own += _telling(record_todo, thread, plan, review, memory, asks=asks)
     if spawn is not None:
         own.append(Spawn(spawn, lambda: tools.names))
     own.append(BuiltinTool("submit", _SUBMIT, SubmitArguments, _submit, read_only=True))
@@ -158,22 +182,55 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
         own = [tool for tool in own if tool.read_only]
         foreign = [tool for tool in foreign if tool.read_only]
     own, foreign = ([tool for tool in some if allows(tool.spec.name)] for some in (own, foreign))
-    tools = Tools(own, foreign, shell)
+    of = limited(of_mode, own, foreign)
+    hidden = {answer_review.NAME: lambda: review.offered} if review is not None else {}
+    tools = Tools(of.own, of.foreign, shell, hidden)
+    tools.problems += of.problems
     return tools
+
+
+def _telling(  # noqa: PLR0913 - one argument for each thing that a run may tell
+    record_todo: Callable[[TodoStep], object] | None,
+    thread: AddComment | None,
+    plan: PlanKeeper | None,
+    review: AnswerReview | None,
+    memory: Remember | None,
+    *,
+    asks: bool,
+) -> list[ForeignTool]:
+    """Tools that change nothing in the workspace: an agent that only plans must be able to report, too."""
+    own: list[ForeignTool] = []
+    if record_todo is not None:
+        own.append(BuiltinTool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
+    if thread is not None:
+        own.append(BuiltinTool(add_comment.NAME, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
+    if asks:
+        own.append(BuiltinTool(ask.NAME, _ASK, AskArguments, ask.ask, read_only=True))
+    if plan is not None:
+        own += plan_tools(plan)
+    if review is not None:
+        own.append(BuiltinTool(answer_review.NAME, _ANSWER_REVIEW, AnswerReviewArguments, review, read_only=True))
+    if memory is not None:
+        own.append(BuiltinTool(remember.NAME, _REMEMBER, RememberArguments, memory, read_only=True))
+    return own
 
 
 def _reading(search: Search, check: Check) -> list[BuiltinTool]:
     return [
-        BuiltinTool("file_read", _FILE_READ, FileReadArguments, FileRead(search, check), read_only=True),
-        BuiltinTool("grep", _GREP, GrepArguments, search.grep, read_only=True),
-        BuiltinTool("glob", _GLOB, GlobArguments, search.glob, read_only=True),
+        BuiltinTool("file_read", _FILE_READ, FileReadArguments, FileRead(search, check), read_only=True, parallel=True),
+        BuiltinTool("grep", _GREP, GrepArguments, search.grep, read_only=True, parallel=True),
+        BuiltinTool("glob", _GLOB, GlobArguments, search.glob, read_only=True, parallel=True),
+        BuiltinTool(
+            web_fetch.NAME, _WEB_FETCH, WebFetchArguments, WebFetch(search.sandbox.gateway, check), read_only=True
+        ),
     ]
 
 
 def _changing(workspace: Path, shell: Shell) -> list[BuiltinTool]:
+    syntax = SyntaxFeedback(workspace, shell.sandbox, shell.check)
     return [
-        BuiltinTool("file_write", _FILE_WRITE, FileWriteArguments, FileWrite(workspace)),
-        BuiltinTool("editor", _EDITOR, EditorArguments, Editor(workspace)),
+        BuiltinTool("file_write", _FILE_WRITE, FileWriteArguments, FileWrite(workspace, syntax)),
+        BuiltinTool("editor", _EDITOR, EditorArguments, Editor(workspace, syntax)),
         BuiltinTool("shell", _shell_description(shell), ShellArguments, shell),
     ]
 
@@ -201,11 +258,27 @@ _GREP = (
     "`path` itself is ignored. Lines are grouped by file, as `number:line`, or `number-line` for context."
 )
 _GLOB = f"Find files by name or path, at most {ENTRIES}. In a git repository, files that git ignores are skipped."
+_WEB_FETCH = (
+    "Get a page of the web as Markdown; text and JSON come unchanged. Of a long page, first the head and the tail. No "
+    "login, no JavaScript, only GET."
+)
 _FILE_WRITE = "Write a whole file in the workspace; parent directories are created. To change a part, use editor."
 _EDITOR = "Change a file: str_replace a text that occurs exactly once, insert lines, or undo_edit the last change."
 _TODO = "Keep a to-do list, for work of several steps. Users see it. Send the whole list each time."
 _ADD_COMMENT = (
     "Write a comment to the thread of your task, where users and the other agents read it. It appears immediately and "
     "permanently. The last tag in the last comment of your turn, @name or @user, decides who is next."
+)
+_ASK = (
+    "Ask your user a question that only they can answer, and wait for the answer, which is the result of the call. The "
+    "wait costs none of your time, but may take hours: decide yourself wherever a wrong guess is easy to correct."
+)
+_ANSWER_REVIEW = (
+    "Answer a comment of the user's review, once each: done, declined with the reason, or asks with a question. The "
+    "user sees it next to the lines. The commit of what is done is filled in when your work is delivered."
+)
+_REMEMBER = (
+    "Propose a short note for later work: what took you long to find out, or what the user told you to do always. A "
+    "user decides whether it is kept. No secrets, nothing about the present task, nothing that the repository says."
 )
 _SUBMIT = "Report that the work is done, with a summary. Nothing can be done after it."

@@ -13,6 +13,8 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,9 +25,12 @@ from celery.platforms import SecurityWarning
 
 from drone.installation import settings
 from drone.installation.home import DroneHome
+from drone.metrics.server import serving
+from drone.metrics.worker_state import StateCollector
 from drone.processes.reaping import become_reaper
 from drone.worker.app import build, cut_down_remote_control
 from drone.worker.identity import DroneIdentity, begin_boot
+from drone.worker.leave_rule import LEFT, LeaveRule
 from drone.worker.node import Node
 from drone.worker.shutdown import FINISH, GIVE_BACK, WorkerShutdown
 from drone.worker.watchdog import rebuild_consumer
@@ -45,17 +50,21 @@ def main() -> int:
     arguments = argparse.ArgumentParser(prog="drone.worker", description=__doc__)
     arguments.add_argument("--home", type=Path, required=True)
     arguments.add_argument("--report", action="store_true", help="Write reports for the status line to stdout.")
+    arguments.add_argument("--metrics-port", type=int, help="Serve metrics on this loopback port.")
+    arguments.add_argument("--restarts", type=int, default=0, help="How many workers ended before this one.")
+    arguments.add_argument("--idle", type=int, help="Leave for good after this many seconds without work.")
+    arguments.add_argument("--orders", type=int, help="With --idle: leave after this many orders.")
     given = arguments.parse_args()
     home = DroneHome(given.home)
     try:
         chosen = replace(settings.load(), home=home)
         logs.configure(level=chosen.log_level, file=home.log_file)
-        return _work(begin_boot(chosen), reports=given.report)
+        return _work(begin_boot(chosen), given)
     except FleetError as error:
         return report(error)
 
 
-def _work(me: DroneIdentity, *, reports: bool) -> int:
+def _work(me: DroneIdentity, given: argparse.Namespace) -> int:
     logs.bind(drone=me.config.drone_id)
     become_reaper()
     _end_with_parent()
@@ -65,8 +74,9 @@ def _work(me: DroneIdentity, *, reports: bool) -> int:
         signal.signal(number, lambda *_: sys.exit(0))
     # Celery must leave the logs alone: they are set up already.
     signals.setup_logging.connect(lambda **_: None, weak=False)
-    node = Node(me, SystemClock())
-    if reports:
+    rule = LeaveRule(given.idle, given.orders) if given.idle is not None else None
+    node = Node(me, SystemClock(), rule)
+    if given.report:
         node.report_on(sys.stdout.fileno())
     shutdown = WorkerShutdown(node)
 
@@ -74,16 +84,28 @@ def _work(me: DroneIdentity, *, reports: bool) -> int:
         refusals.append(error)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    try:
-        node.start(refuse, shutdown.finish_boot)
-        _consume(node, me, shutdown)
-    except SystemExit:
-        log.info("stopped while starting")
-    node.stop()
+    with _metrics(node, me, given):
+        try:
+            node.start(refuse, shutdown.finish_boot)
+            _consume(node, me, shutdown)
+        except SystemExit:
+            log.info("stopped while starting")
+        node.stop()
     shutdown.over()
     if refusals:
         raise refusals[0]
-    return 0
+    return LEFT if node.leaving is not None and node.leaving.decided else 0
+
+
+@contextmanager
+def _metrics(node: Node, me: DroneIdentity, given: argparse.Namespace) -> Iterator[None]:
+    """Serve metrics within the block, if a port is given. Raises Conflict, Precondition."""
+    if given.metrics_port is None:
+        yield
+        return
+    node.figures.register(StateCollector(node.state, Path(me.config.workspace), given.restarts))
+    with serving(node.figures, given.metrics_port):
+        yield
 
 
 def _consume(node: Node, me: DroneIdentity, shutdown: WorkerShutdown) -> None:
@@ -98,7 +120,7 @@ def _consume(node: Node, me: DroneIdentity, shutdown: WorkerShutdown) -> None:
         config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots, config.ca_file
     )
     worker = shutdown.worker_of(app)(
-        hostname=names.worker(config.drone_id, config.host),
+        hostname=node.name_worker(),
         queues=[names.queue(config.drone_id)],
         loglevel="INFO",
         task_events=True,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from celery import Celery
 from celery.app.amqp import AMQP
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, Retry
 from celery.worker.control import Panel
 from celery.worker.request import Request
 from celery.worker.state import revoked as revoked_runs
@@ -52,6 +53,20 @@ class RunWithdrawn(Ignore):  # type: ignore[misc]  # Celery has no types
 
     Celery leaves an ignored task as it is, which Flower shows as STARTED forever; `RunRequest` sends `task-revoked`.
     """
+
+
+class RunReturned(Retry):  # type: ignore[misc]  # Celery has no types
+    """The run ended, but its order continues in another one, which has its own id: Flower shows it as RETRY.
+
+    The control plane decides: if it gives the order up, Flower corrects the state.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+
+    def __repr__(self) -> str:
+        """What Flower shows as the exception."""
+        return f"{type(self).__name__}({self.message!r})"
 
 
 class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
@@ -107,21 +122,55 @@ class Slots:
     """Makes a run that is about to begin end at once."""
     paused: bool = False
     """While the drone drains: no message is taken from the queue."""
+    leaving: bool = False
+    """The same for an ephemeral drone that is about to leave; never undone."""
+    most: int | None = None
+    """How many orders may be taken in all; None: any number."""
+    taken: int = 0
+    active: int = 0
+    """Messages that are being carried out."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     lacking: Callable[[], str] = field(default=lambda: "")
     """Which disk has too little room for another order; '' while there is enough."""
     withheld: Callable[[], str] = field(default=lambda: "")
     """Why the owner's policy allows no order now; '' while it does."""
 
     @property
+    def spent(self) -> bool:
+        """Whether all orders that may be taken were taken."""
+        return self.most is not None and self.taken >= self.most
+
+    @property
+    def draining(self) -> bool:
+        """Whether the drone takes no more orders, for another reason than its disk and its owner's policy."""
+        return self.paused or self.leaving or self.spent
+
+    @property
     def closed(self) -> bool:
         """Whether no message may be taken now."""
-        return self.paused or bool(self.lacking() or self.withheld())
+        return self.draining or bool(self.lacking() or self.withheld())
+
+    def take(self) -> None:
+        """Count a message before it is carried out."""
+        with self._lock:
+            self.taken += 1
+            self.active += 1
+
+    def take_back(self) -> None:
+        """Do not count a message that was no order of this drone."""
+        with self._lock:
+            self.taken -= 1
+
+    def free(self) -> None:
+        """Count a message that was carried out."""
+        with self._lock:
+            self.active -= 1
 
 
 Execute = Callable[[str, str, int, str], str]
 """Order id, run id, generation, envelope: carries the order out and returns how it ended, for Flower.
 
-Raises RunFailed, RunWithdrawn, or Ignore for a copy that must not be run.
+Raises RunFailed, RunReturned, RunWithdrawn, or Ignore for a copy that must not be run.
 """
 
 

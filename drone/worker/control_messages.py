@@ -7,7 +7,19 @@ from dataclasses import dataclass
 
 from drone.reporting.reporter import Reporter
 from drone.worker.tracked_runs import TrackedRuns
-from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, RotateKeys, Say
+from shared.control import (
+    Cancel,
+    Compact,
+    Confirm,
+    ControlMessage,
+    Decide,
+    Drain,
+    Rename,
+    Resend,
+    RotateKeys,
+    Say,
+    TakeBack,
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +30,7 @@ class ControlActions:
     reporter: Reporter
     drain: Callable[[bool], None]
     rotate_keys: Callable[[], None]
+    rename: Callable[[str], None]
 
     def act(self, message: ControlMessage) -> None:
         match message.body:
@@ -27,14 +40,21 @@ class ControlActions:
                 self._confirm(confirm)
             case Resend() as resend:
                 self.reporter.resend(resend.run_id, resend.from_seq)
-            case Say() | Decide() | Compact() as word:
+            case Say() | TakeBack() | Decide() | Compact() as word:
                 # To the run's process; queued until there is one.
                 if run := self.runs.get(word.run_id):
                     run.send(word)
-            case Drain() as drain:
-                self.drain(drain.on)
+            case Drain() | RotateKeys() | Rename() as change:
+                self._change_drone(change)
+
+    def _change_drone(self, change: Drain | RotateKeys | Rename) -> None:
+        match change:
+            case Drain():
+                self.drain(change.on)
             case RotateKeys():
                 self.rotate_keys()
+            case Rename():
+                self.rename(change.name)
 
     def settle(self) -> None:
         """Stop tracking runs that have ended and are confirmed."""

@@ -19,7 +19,7 @@ from drone.worker.revocation import Takeovers
 from drone.worker.tracked_runs import TrackedRuns
 from shared import names
 from shared.clock import Clock, Sleeps
-from shared.events import ABILITIES, Beat
+from shared.events import ABILITIES, Beat, MachineUse
 from shared.states import BEAT_EVERY, OFFLINE_AFTER
 
 log = logging.getLogger(__name__)
@@ -38,13 +38,16 @@ class Standing:
     version: str
     sandbox: str
     concurrency: int
+    name: str
     warm: bool
     draining: bool
     leaving: bool
     full: str = ""
     withheld: str = ""
+    hours_left_s: float | None = None
     policy_age_s: float | None = None
     stream_full: bool = False
+    machine: MachineUse | None = None
 
 
 class Heartbeat:
@@ -72,9 +75,15 @@ class Heartbeat:
         self._stop = threading.Event()
         self._now = threading.Event()
         self._reachable = True
+        self._accepted_at: float | None = None
         self.on_sent: Callable[[str], None] = lambda _: None
         """Called after each attempt, with the reason if the beat could not be sent, else with ''."""
         self._thread = threading.Thread(target=self._run, name="beat", daemon=True)
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since the broker accepted a beat; None: it has not accepted any."""
+        return None if self._accepted_at is None else self._clock.monotonic() - self._accepted_at
 
     def start(self) -> None:
         """Start the thread; it sends the first beat at once."""
@@ -181,14 +190,17 @@ class Heartbeat:
             version=standing.version,
             sandbox=standing.sandbox,
             concurrency=standing.concurrency,
+            name=standing.name,
             warm=standing.warm,
             draining=standing.draining,
             leaving=standing.leaving,
             full=standing.full,
             withheld=standing.withheld,
+            hours_left_s=standing.hours_left_s,
             policy_age_s=standing.policy_age_s,
             stream_full=standing.stream_full,
             stopping=stopping,
+            machine=standing.machine,
             runs=tuple(run.beat() for run in self._runs.all()),
             done=self._inbox.done(),
             abilities=ABILITIES,
@@ -196,6 +208,8 @@ class Heartbeat:
 
     def _now_reachable(self, error: RedisError | None) -> None:
         why = "" if error is None else why_unreachable(self._redis, error)
+        if error is None:
+            self._accepted_at = self._clock.monotonic()
         self.on_sent(why)
         if self._reachable != (error is None):
             self._reachable = error is None

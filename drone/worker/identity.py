@@ -8,7 +8,7 @@ from drone.installation import policy
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.policy import Policy
 from drone.installation.settings import DroneSettings
-from drone.sandbox import choose
+from drone.sandbox import choose, network
 from shared.registration import Credentials
 
 
@@ -23,6 +23,8 @@ class DroneIdentity:
     policy: Policy
     sandbox: str
     """The kind in use, even if `auto` was requested."""
+    network_works: bool
+    """Whether commands in bubblewrap can have a network of their own here (`NetworkAccess.works`)."""
     machine_id: str
     """Of the current machine, even if the home was registered on another."""
     boot_id: str
@@ -47,6 +49,7 @@ def begin_boot(settings: DroneSettings) -> DroneIdentity:
         private_key=home.private_key(),
         policy=found,
         sandbox=sandbox,
+        network_works=sandbox == "bwrap" and not network.explain_missing(),
         machine_id=machine,
         boot_id=home.new_boot(),
         previous_boot=previous if machine == config.machine_id else "",

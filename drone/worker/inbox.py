@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from drone.reporting.uplink import Sealer
 from shared import names
-from shared.control import ControlMessage, Drain
+from shared.control import ControlMessage
 from shared.envelope import CannotOpen
 from shared.subscriptions import CheckedSubscription
 
@@ -30,12 +30,15 @@ RETRY_SECONDS = 1.0
 class Inbox:
     """Opens control messages and acts on each once; reports which may be deleted from the inbox."""
 
-    def __init__(self, sealer: Sealer, act: Callable[[ControlMessage], None], last_drain: Path | None = None) -> None:
-        """`last_drain`: file with the time at which the last drain that was acted on was sealed; survives restarts.
+    def __init__(
+        self, sealer: Sealer, act: Callable[[ControlMessage], None], last: Mapping[str, Path] | None = None
+    ) -> None:
+        """`last`: for a kind of message, the file with the time at which the last one that was acted on was sealed.
 
-        Only a drain has effects beyond a boot; other messages are about runs, which end with their boot.
+        The files survive restarts. Only these kinds have effects beyond a boot: other messages are about runs, which
+        end with their boot, or the control plane confirms them.
         """
-        self._last_drain = last_drain
+        self._last = last or {}
         self._sealer = sealer
         self._act = act
         self._lock = threading.Lock()
@@ -84,19 +87,21 @@ class Inbox:
             self._waiting.add(message.id)
             if len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
-        if not isinstance(message.body, Drain) or self._last_drain is None:
+        kind = message.body.kind
+        last = self._last.get(kind)
+        if last is None:
             self._act(message)
-        elif self._is_replayed(issued_at, self._last_drain):
-            log.warning("a drain message from %s was ignored: the last one that was acted on is not older", issued_at)
+        elif self._is_replayed(issued_at, last):
+            log.warning("a %s message from %s was ignored: one that is not older was acted on", kind, issued_at)
         else:
             self._act(message)
             # After acting: a crash in between repeats the message, which is still in the inbox.
-            self._last_drain.write_text(issued_at.isoformat())
+            last.write_text(issued_at.isoformat())
 
     @staticmethod
-    def _is_replayed(issued_at: datetime, last_drain: Path) -> bool:
+    def _is_replayed(issued_at: datetime, last: Path) -> bool:
         with suppress(OSError, ValueError):
-            return issued_at <= datetime.fromisoformat(last_drain.read_text())
+            return issued_at <= datetime.fromisoformat(last.read_text())
         return False
 
     def _refuse(self, envelope: bytes, error: Exception) -> None:

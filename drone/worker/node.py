@@ -11,17 +11,22 @@ from functools import partial
 from pathlib import Path
 
 from celery.exceptions import Ignore
+from prometheus_client import CollectorRegistry
+from redis.exceptions import NoPermissionError, RedisError
 
 from drone.installation.disk import DiskSpace
 from drone.installation.spending import DaySpending
+from drone.metrics.event_counts import EventCounts
+from drone.metrics.worker_state import WorkerState
 from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
 from drone.reporting.uplink import Sealer, connect
-from drone.runs.directory import RunDirectory, prune
+from drone.runs.cleaning import clean
+from drone.runs.directory import RunDirectory, all_runs
 from drone.runs.job import Job
 from drone.runs.stop_requests import Wish
-from drone.worker.app import RunFailed, RunWithdrawn, Slots
+from drone.worker.app import RunFailed, RunReturned, RunWithdrawn, Slots
 from drone.worker.claim import Claims
 from drone.worker.control_messages import ControlActions
 from drone.worker.forking import ForkServer
@@ -30,9 +35,12 @@ from drone.worker.hello import Introduction
 from drone.worker.identity import DroneIdentity
 from drone.worker.inbox import Inbox, InboxListener
 from drone.worker.key_rotation import KeyRotation
+from drone.worker.leave_rule import LeaveRule
+from drone.worker.leaving import Leaving
 from drone.worker.live_policy import LivePolicy
+from drone.worker.machine_meter import MachineMeter
 from drone.worker.membership import Membership
-from drone.worker.order_runner import STOP_SECONDS, OrderRunner
+from drone.worker.order_runner import STOP_SECONDS, OrderRunner, RunResult
 from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
 from drone.worker.revocation import STALE_KILL_SECONDS
 from drone.worker.status_line import report
@@ -49,13 +57,15 @@ from shared.work_order import WorkOrder
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 10.0
+CLEAN_SECONDS = 3600.0
+NAME_RETRY_SECONDS = 0.5
 BY_FLOWER = "stopped by an operator in Flower"
 
 
 class Node:
     """The threads and the state of one boot. Celery calls `execute`; the process calls `start` and `stop`."""
 
-    def __init__(self, identity: DroneIdentity, clock: Clock) -> None:
+    def __init__(self, identity: DroneIdentity, clock: Clock, rule: LeaveRule | None = None) -> None:
         self._me = identity
         self._clock = clock
         self._version = version()
@@ -74,19 +84,32 @@ class Node:
             withheld=self._policy.withheld,
         )
         self.runs = TrackedRuns()
+        self.leaving = Leaving(rule, self.slots, self.runs, clock) if rule is not None else None
+        """Of an ephemeral drone."""
+        if rule is not None and rule.orders is not None:
+            # Those of earlier boots count: their directories stay, and the home was empty at first.
+            self.slots.most, self.slots.taken = rule.orders, len(list(all_runs(identity.home.runs_dir)))
         self.fork_server = ForkServer(clock)
         self.reporter = Reporter(stream, clock)
         self.stopping = threading.Event()
         self._rotation = KeyRotation(identity, sealer, self.stopping)
-        self._control = ControlActions(self.runs, self.reporter, self._drain, self._rotation.ask)
-        inbox = Inbox(sealer, self._control.act, identity.home.last_drain_file)
+        self._control = ControlActions(self.runs, self.reporter, self._drain, self._rotation.ask, self._rename)
+        last = {"drain": identity.home.last_drain_file, "rename": identity.home.last_rename_file}
+        inbox = Inbox(sealer, self._control.act, last)
         self._listener = InboxListener(self._redis, identity.config.drone_id, inbox)
         self._membership = Membership(identity, clock, self._leave)
         self._on_refusal: Callable[[FleetError], None] = log.error
+        self._finish_boot: Callable[[], None] = lambda: None
+        self._name = ""
+        """By which this boot's worker is named; empty until that is known, and if it may not have one."""
+        self._meter = MachineMeter(Path(identity.config.workspace))
         self._beats = Heartbeat(self._redis, sealer, self._standing, self.runs, inbox, self._membership)
         self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot, self._membership.refused)
         self._introduced = threading.Event()
         self.watchdog = Watchdog(identity.config.concurrency, self._takeable, clock)
+        self.figures = CollectorRegistry(auto_describe=False)
+        """What `/metrics` shows of this boot."""
+        self._counts = EventCounts(self.figures)
         self._runner = OrderRunner(
             home=identity.home,
             boot_id=identity.boot_id,
@@ -100,6 +123,7 @@ class Node:
             make_job=self._job,
             introduced=self._introduced,
             stopping=self.stopping,
+            count_events=self._counts.of_run,
         )
 
     def start(self, on_refusal: Callable[[FleetError], None], finish_boot: Callable[[], None]) -> None:
@@ -109,8 +133,7 @@ class Node:
         when its runs have ended.
         """
         self._on_refusal = on_refusal
-        self._rotation.on_saved = finish_boot
-        prune(self._me.home.runs_dir, self._clock)
+        self._rotation.on_saved = self._finish_boot = finish_boot
         self.fork_server.warm_up(self._beats.soon)
         unconfirmed = end_previous_boots(self._me.home.runs_dir, self._me.sandbox, self._clock)
         for run in unconfirmed.runs:
@@ -118,12 +141,31 @@ class Node:
         for run in unconfirmed.ended:
             self.runs.add(run)
         threading.Thread(target=self._introduce, args=(unconfirmed,), name="introduction", daemon=True).start()
+        threading.Thread(target=self._clean, name="cleaning", daemon=True).start()
+
+    def _clean(self) -> None:
+        """Remove what was not used for long, now and every hour, until the drone stops."""
+        while not self.stopping.is_set():
+            try:
+                clean(self._me.home.runs_dir, Path(self._me.config.workspace), self._policy.current.keep, self._clock)
+            except Exception:  # the body of a background loop: the next hour may succeed
+                log.exception("the disk could not be cleaned up")
+            self.stopping.wait(CLEAN_SECONDS)
 
     def report_on(self, stdout: int) -> None:
         """Write a report for the status line of `drone start` to this file descriptor after each heartbeat."""
         # A parent that is stopped by Ctrl-Z does not read, and a heartbeat must not wait for it.
         os.set_blocking(stdout, False)
         self._beats.on_sent = partial(self._report, stdout)
+
+    def state(self) -> WorkerState:
+        """What this worker is doing now, for `/metrics`."""
+        return WorkerState(
+            runs=len(self.runs.working()),
+            slots=self._me.config.concurrency,
+            beat_age_s=self._beats.age_s,
+            unsent_bytes=self.reporter.unsent_bytes(),
+        )
 
     def _report(self, stdout: int, trouble: str) -> None:
         runs = [{"title": run.title, **run.beat().model_dump(mode="json")} for run in self.runs.working()]
@@ -132,19 +174,35 @@ class Node:
         with suppress(OSError):
             os.write(stdout, line.encode())
 
+    def name_worker(self) -> str:
+        """Celery's name of this boot's worker, with the drone's name in it. Returns once the broker has answered.
+
+        A control plane of an earlier version gives its drones no right to such a name, only to one with the id.
+        """
+        config = self._me.config
+        named = names.worker(config.drone_id, config.host, config.name)
+        while True:
+            try:
+                self._redis.llen(names.mailbox(named))
+            except NoPermissionError:
+                return names.worker(config.drone_id, config.host, "")
+            except RedisError:
+                # The thread that introduces the drone, and then the heartbeat, log why.
+                self._clock.sleep(NAME_RETRY_SECONDS)
+            else:
+                self._name = config.name
+                return named
+
     def execute(self, order_id: str, run_id: str, generation: int, envelope: str) -> str:
         """Carry out one message of the queue; return the result that Flower shows."""
         with self.watchdog.message_taken():
             ended = self._runner.carry_out(RunIdentity(run_id, order_id, generation), envelope)
         self._control.settle()
-        end = ended.end
+        if ended.refused:
+            self.slots.take_back()
         if ended.refused and not ended.revoked:
             raise Ignore(f"this copy of run {run_id} was skipped")
-        if end is None or end.status == "preempted" or end.exit_status == ExitStatus.CANCELED:
-            raise RunWithdrawn(f"run {run_id} was withdrawn")
-        if end.status == "failed":
-            raise RunFailed(f"run {run_id} of order {order_id} failed: {end.exit_status}")
-        return end.exit_status
+        return result_of(run_id, order_id, ended)
 
     def finish(self) -> None:
         """Take no more orders, and let the active runs finish. Returns at once; not saved on disk."""
@@ -155,8 +213,14 @@ class Node:
     def give_back(self) -> None:
         """Take no more orders, and have the active runs give theirs back. Returns at once; safe to call twice."""
         self.finish()
+        if self.leaving is not None:
+            self.leaving.hurry()
         for run in self.runs.working():
             run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)
+
+    def must_wait(self) -> bool:
+        """Whether the drone cannot end yet: it has active runs or, if it will not start again, unconfirmed ones."""
+        return bool(self.runs.working()) or (self.leaving is not None and self.leaving.must_wait())
 
     def stop(self) -> None:
         """Send the recorded events and the last heartbeat; all runs have ended before."""
@@ -186,6 +250,9 @@ class Node:
         self._beats.start()
         self._listener.start()
         self._introduced.set()
+        if self.leaving is not None:
+            leave = self.stopping, self._finish_boot
+            threading.Thread(target=self.leaving.watch, args=leave, name="leaving", daemon=True).start()
         self._rotation.resume()
         log.info("drone %s is running as boot %s", self._me.config.name, self._me.boot_id)
 
@@ -211,13 +278,16 @@ class Node:
             version=self._version,
             sandbox=self._me.sandbox,
             concurrency=self._me.config.concurrency,
+            name=self._name,
             warm=self.fork_server.warm,
-            draining=self.slots.paused,
-            leaving=self.stopping.is_set(),
+            draining=self.slots.draining,
+            leaving=self.stopping.is_set() or self.slots.leaving,
             full=self.slots.lacking(),
             withheld=self.slots.withheld(),
+            hours_left_s=self._policy.current.when.hours_left(),
             policy_age_s=self._policy.age_s,
             stream_full=self.reporter.stream_full,
+            machine=self._meter.read(),
         )
 
     def _job(self, directory: RunDirectory, order: WorkOrder) -> Job:
@@ -231,6 +301,7 @@ class Node:
             workspace=Path(self._me.config.workspace),
             policy=self._policy.current,
             credentials=self._me.credentials,
+            network_works=self._me.network_works,
             valid_until=self._beats.lease.valid_until,
             ca_file=self._me.config.ca_file,
         )
@@ -243,6 +314,13 @@ class Node:
             self._drained.unlink(missing_ok=True)
         self.slots.paused = on or self.stopping.is_set()
         self._beats.soon()
+
+    def _rename(self, name: str) -> None:
+        """Save the drone's name. A worker cannot change its own: the next boot has it, when the runs have ended."""
+        self._me.home.rename(name)
+        if name != self._me.config.name:
+            log.info("this drone is now named %s; its worker is restarted when the current runs have ended", name)
+            self._finish_boot()
 
     def _takeable(self) -> int:
         """Messages in the queue that should be taken as soon as there is a free slot."""
@@ -257,3 +335,18 @@ class Node:
     def _revoke(self, run_id: str) -> None:
         """Flower's revoke of a queued order."""
         self.runs.refuse(run_id, BY_FLOWER)
+
+
+def result_of(run_id: str, order_id: str, ended: RunResult) -> str:
+    """The result that Flower shows. Raises RunWithdrawn, RunReturned or RunFailed, which it shows as well."""
+    end, run = ended.end, f"run {run_id} of order {order_id}"
+    if end is None and not ended.revoked:
+        raise RunReturned(f"{run} ended: another run holds the order")
+    if end is None or end.exit_status == ExitStatus.CANCELED:
+        raise RunWithdrawn(f"{run} was withdrawn")
+    if end.status == "preempted" or end.give_back:
+        raise RunReturned(f"{run} was given back")
+    if end.status == "failed":
+        kind = RunReturned if end.unsuitable or not end.order_at_fault else RunFailed
+        raise kind(f"{run} failed: {end.exit_status}")
+    return end.exit_status

@@ -35,8 +35,9 @@ from shared.clock import Clock
 from shared.control import Say
 from shared.envelope import CannotOpen, check_ids
 from shared.errors import FleetFault
-from shared.events import Delta, ErrorStep, Receipt, RunEnded, RunStarted
+from shared.events import Delta, ErrorStep, Event, Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
+from shared.terminal import logs
 from shared.titles import title
 from shared.work_order import WorkOrder
 
@@ -83,9 +84,15 @@ class OrderRunner:
     introduced: threading.Event
     """Set once the hello of this boot is in the stream: it makes unended runs lost, so none may start before."""
     stopping: threading.Event
+    count_events: Callable[[], Callable[[Event], None]]
+    """For each run, a function that counts its events."""
 
     def carry_out(self, identity: RunIdentity, envelope: str) -> RunResult:
         """Claim the run, watch it to its end, and ensure that a last event is written."""
+        with logs.bound(order=identity.order_id, run=identity.run_id):
+            return self._carried_out(identity, envelope)
+
+    def _carried_out(self, identity: RunIdentity, envelope: str) -> RunResult:
         if not self.sealer.has_key_of(envelope):
             # Not claimed, so the control plane seals it again, to the key that replaced the one it was sealed to.
             log.info("run %s is not taken: it is sealed to a key that was replaced", identity.run_id)
@@ -102,7 +109,7 @@ class OrderRunner:
             return RunResult(refused=True, revoked=claim.revoked)
         run = TrackedRun(directory, identity, self.clock)
         self.runs.add(run)
-        self.reporter.follow(directory, run.note_event)
+        self.reporter.follow(directory, _both(run.note_event, self.count_events()))
         if self.stopping.is_set():
             # Claimed at the moment when the drone was asked to stop, so not among the runs that were asked to end.
             run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)
@@ -161,7 +168,7 @@ class OrderRunner:
         run.title = title(order.prompt)
         for word in order.said:
             # Sent before the dispatch: it waits for the process, and arrives before the first model request.
-            run.send(Say(run_id=run.run_id, text=word.text, after=word.after))
+            run.send(Say(run_id=run.run_id, text=word.text, after=word.after, message=word.message, alone=word.alone))
         process = self.fork_server.start(self.make_job(run.directory, order))
         began, machine_boot = start_time(process.pid), this_machine_boot()
         try:
@@ -278,6 +285,14 @@ class OrderRunner:
             log.error("the end of run %s cannot be written: %s", run.run_id, error)
             return False
         return True
+
+
+def _both(first: Callable[[Event], None], second: Callable[[Event], None]) -> Callable[[Event], None]:
+    def both(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return both
 
 
 def _died(run: TrackedRun, code: int) -> FleetFault:

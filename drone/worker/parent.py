@@ -13,6 +13,7 @@ from types import FrameType
 from drone.installation.home import DroneHome
 from drone.processes.ending import end_all
 from drone.processes.reaping import become_reaper
+from drone.worker.leave_rule import LEFT, LeaveRule
 from drone.worker.status_line import CLEAR, StatusLine, can_show
 from shared.clock import Clock, SystemClock
 from shared.errors import Conflict, Forbidden, NotFound, Precondition
@@ -29,18 +30,21 @@ HOPELESS = frozenset({kind.exit_code for kind in (Precondition, NotFound, Confli
 """Exit codes that a restart would only repeat: the owner has to fix something."""
 
 
-def start(home: DroneHome, clock: Clock | None = None) -> int:
+def start(
+    home: DroneHome, clock: Clock | None = None, *, metrics_port: int | None = None, rule: LeaveRule | None = None
+) -> int:
     """Run the drone until a signal stops it; returns the exit code.
 
     The first SIGTERM, SIGINT or SIGHUP lets its runs finish, the second has them give their orders back, the third
     kills them. SIGQUIT acts like the second at once: for a caller that cannot wait, like a machine that shuts down.
+    With `metrics_port`, the worker serves `/metrics` there. With `rule`, the drone also stops when that says so.
 
     Raises Conflict if a drone already runs in this home, Precondition if it is not registered.
     """
     config = home.config()
     with home.lock():
         become_reaper()
-        supervisor = _Supervisor(home, clock or SystemClock())
+        supervisor = _Supervisor(home, clock or SystemClock(), metrics_port, rule)
         say(f"starting drone {config.name}; log: {home.log_file}; Ctrl-C stops it when its runs have ended")
         supervisor.status = StatusLine(sys.stderr, config.name) if can_show(sys.stderr) else None
         try:
@@ -55,9 +59,12 @@ def start(home: DroneHome, clock: Clock | None = None) -> int:
 class _Supervisor:
     """One worker at a time, restarted whenever it ends without having been asked to."""
 
-    def __init__(self, home: DroneHome, clock: Clock) -> None:
+    def __init__(self, home: DroneHome, clock: Clock, metrics_port: int | None, rule: LeaveRule | None) -> None:
         self._home = home
         self._clock = clock
+        self._metrics_port = metrics_port
+        self._rule = rule
+        self._ended_workers = 0
         self._worker: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
         self._stage = 0
@@ -72,7 +79,7 @@ class _Supervisor:
             while True:
                 began = self._clock.monotonic()
                 code = self._one_worker()
-                if self._stopping.is_set():
+                if self._stopping.is_set() or (self._rule is not None and code == LEFT):
                     return 0
                 if code in HOPELESS:
                     return code
@@ -93,6 +100,11 @@ class _Supervisor:
         status = self.status
         if status is not None:
             command.append("--report")
+        if self._metrics_port is not None:
+            command += ["--metrics-port", str(self._metrics_port), "--restarts", str(self._ended_workers)]
+        if self._rule is not None:
+            command += ["--idle", str(self._rule.idle_s)]
+            command += ["--orders", str(self._rule.orders)] if self._rule.orders is not None else []
         stdout = subprocess.DEVNULL if status is None else subprocess.PIPE
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, start_new_session=True) as worker:
             if status is not None and worker.stdout is not None:
@@ -102,6 +114,7 @@ class _Supervisor:
             self._pass_on()
             code = worker.wait()
         self._worker = None
+        self._ended_workers += 1
         end_all(at_once=True)
         return code
 

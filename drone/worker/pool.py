@@ -31,6 +31,8 @@ class RunPool(TaskPool):  # type: ignore[misc]  # Celery has no types
         number, run_id = next(self._numbers), options["correlation_id"]
         with self._jobs_lock:
             self._jobs[number] = run_id
+        # Here and not in the slot's thread: the event loop asks next whether it may take another message.
+        self.app.slots.take()
 
         def watched() -> None:
             try:
@@ -38,6 +40,7 @@ class RunPool(TaskPool):  # type: ignore[misc]  # Celery has no types
             finally:
                 with self._jobs_lock:
                     del self._jobs[number]
+                self.app.slots.free()
                 self.wake()
 
         return ApplyResult(self.executor.submit(watched))

@@ -76,7 +76,7 @@ class WorkerShutdown:
 
     def _run(self) -> None:
         self._act(self._signals.get())
-        while self._node.runs.working():
+        while self._node.must_wait():
             try:
                 self._act(self._signals.get(timeout=LOOK_SECONDS))
             except queue.Empty:

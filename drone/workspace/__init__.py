@@ -14,16 +14,20 @@ is ever run or trusted.
 from __future__ import annotations
 
 from drone.workspace.agent_instructions import DefaultBranch, read_agent_instructions
+from drone.workspace.branch_changes import BranchChange
 from drone.workspace.checkpoint import Snapshot
 from drone.workspace.delivery import Delivery
 from drone.workspace.git_environment import git_environment
 from drone.workspace.local import LocalSource, local_source
+from drone.workspace.merging import has_conflicts, marker_check, note_for_model, note_for_users
 from drone.workspace.outgoing import SecretFinder
 from drone.workspace.owner_config import copy_owner_config
 from drone.workspace.push import PushResult
+from drone.workspace.starting_point import refuse_rewritten
 from drone.workspace.workspaces import Workspace, Workspaces
 
 __all__ = [
+    "BranchChange",
     "DefaultBranch",
     "Delivery",
     "LocalSource",
@@ -34,6 +38,11 @@ __all__ = [
     "Workspaces",
     "copy_owner_config",
     "git_environment",
+    "has_conflicts",
     "local_source",
+    "marker_check",
+    "note_for_model",
+    "note_for_users",
     "read_agent_instructions",
+    "refuse_rewritten",
 ]

@@ -10,15 +10,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
+from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.bundles import BundleTooLarge, write_bundle
-from drone.workspace.delivery import mend_work_tree
-from drone.workspace.git import Git, GitFailed
+from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.secret_scan import HasSecret, SecretScan
-from drone.workspace.session_directory import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, SessionDirectory
-from drone.workspace.staging import changed, new, read_tree, refresh, remove_special_files, update_index, why_not
+from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory
+from drone.workspace.staging import (
+    differing,
+    mend_work_tree,
+    read_tree,
+    refresh,
+    remove_special_files,
+    update_index,
+    why_not,
+)
 from drone.workspace.starting_point import StartingPoint
 
 LARGEST_FILE = 20 * 1000 * 1000
@@ -32,6 +41,7 @@ _UNKNOWN = "unknown"
 _PATIENCE = 20.0
 _COMMITS_SECONDS = 60.0
 _NAMES_AT_ONCE = 500
+_CHANGE = ("-r", "-p", "--no-renames", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv", "--no-color")
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,8 @@ class WorkspaceCheckpoints:
         """Of the index."""
         self._left_out: dict[bytes, str] = {}
         self._gone: set[bytes] = set()
+        self._added: set[bytes] = set()
+        """Files in the index that are not in the parent; of these and of `_gone` git may say that it ignores them."""
         self._secret_files: dict[bytes, _Signature] = {}
         self._base_tree = ""
         self._too_large = ""
@@ -117,24 +129,55 @@ class WorkspaceCheckpoints:
         if agent_commits:
             self._head = self._look_at_head()
         tree = self._tree_of_work()
-        now = self._kept(replace(self._last, tree=tree, head=self._head.kept), run_id)
+        now = self._committed(replace(self._last, tree=tree, head=self._head.kept), run_id)
         before = self._last if self._last.run_id == run_id else self._base()
         is_new = not now.is_like(before)
-        bundle = self._bundle(now) if is_new else None
+        bundle = self._named_and_bundled(now) if is_new else None
         self._last = now
         remarks = [self._head.remark, self._too_large if now.commit else ""]
         return Snapshot(now.commit, now.head, is_new, bundle, (*self._named(), *filter(None, remarks)))
 
-    def _make_ready(self, git: Git) -> None:
+    @property
+    def agents_head(self) -> str:
+        """The agent's last commit that was brought over, if it descends from the base; else empty."""
+        return self._head.kept if self._head.goes_on else ""
+
+    def whole_tree(self, parent: str | None) -> str | None:
+        """The work tree as a tree, as `stage` would write it relative to `parent`; None if only that can tell.
+
+        That is so before the first checkpoint, and if a checkpoint leaves out what a delivery has.
+        """
+        if not self._is_ready or parent != self._parent:
+            return None
+        try:
+            tree = self._tree_of_work()
+            if self._left_out or self._has_ignored():
+                return None
+        except GitFailed:
+            return None  # as a failed checkpoint fails no run: a delivery has an index of its own
+        # The session's next order starts with what git knows about the files.
+        self._session.take_kept_index()
+        return tree
+
+    def _has_ignored(self) -> bool:
+        """Whether git ignores a file by now that an earlier checkpoint took: it would not be delivered."""
+        if not self._added:
+            return False
+        ignored = self._git.raw("ls-files", "-z", "--cached", "--ignored", "--exclude-standard").split(b"\0")
+        return not self._added.isdisjoint(ignored)
+
+    def change(self, has_secret: HasSecret) -> bytes:
+        """The workspace as it is now, as a patch against the base; see `Workspace.change`."""
+        self._scan.has_secret = has_secret
+        mend_work_tree(self._session.work)
+        return self._plain.raw("diff-tree", *_CHANGE, self._base().tree, self._tree_of_work())
+
+    def _ensure_index(self) -> None:
         """Ensure an index. A lock left by a killed git is stale, because only one run holds the session."""
         index = self._session.checkpoint_index
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
         if not index.exists():
             self._session.keep_index()
-        if not self._is_ready:
-            # Files from the second in which the index was written are read each time until it is written again.
-            self._is_ready = True
-            refresh(git, "--force-write-index")
 
     def _base(self) -> Known:
         if not self._base_tree:
@@ -187,7 +230,7 @@ class WorkspaceCheckpoints:
 
     def _staged(self, git: Git) -> str:
         """Update the index to the work tree and return its tree; the index is only written if something changed."""
-        self._make_ready(git)
+        self._ensure_index()
         head = self._head
         parent = head.kept if head.kept and head.goes_on else self._start.commit
         moved = parent != self._parent
@@ -195,16 +238,22 @@ class WorkspaceCheckpoints:
         self._parent = _UNKNOWN
         if moved:
             read_tree(git, parent)
-            self._gone.clear()
-        left_out, wanted = self._sorted_out([*changed(git), *new(git), *self._back_again()])
+            self._gone, self._added = set(), set()
+        left_out, wanted = self._sorted_out([*differing(git), *self._back_again()])
+        tree = "" if moved or left_out.keys() != self._left_out.keys() else self._tree
         if wanted:
             update_index(git, wanted, left_out)
-            left_out |= self._with_secrets(git, parent)
-        if wanted or moved or not self._tree or left_out.keys() != self._left_out.keys():
-            if left_out:
-                self._put_as_in_parent(git, parent, left_out)
-            self._tree = git.text("write-tree")
-        self._parent, self._left_out = parent, left_out
+            write_tree = partial(git.text, "write-tree")
+            secret, tree = at_once(partial(self._with_secrets, git, parent), write_tree)
+            left_out |= secret
+        elif not self._is_ready:
+            # Files from the second in which the index was written are read each time until it is written again.
+            refresh(git, "--force-write-index")
+        if left_out and (wanted or not tree):
+            self._put_as_in_parent(git, parent, left_out)
+            tree = ""
+        self._tree = tree or git.text("write-tree")
+        self._parent, self._left_out, self._is_ready = parent, left_out, True
         return self._tree
 
     def _back_again(self) -> Iterable[bytes]:
@@ -226,7 +275,9 @@ class WorkspaceCheckpoints:
         """The paths that differ from the parent and hold a known secret; their current signatures are remembered."""
         options = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
         fields = git.raw("diff-index", *options, parent or self._base().tree).split(b"\0")
-        blobs = {path: facts.split()[3].decode() for facts, path in zip(fields[::2], fields[1::2], strict=False)}
+        facts_of = {path: facts.split() for facts, path in zip(fields[::2], fields[1::2], strict=False)}
+        self._added = {path for path, facts in facts_of.items() if facts[4] == b"A"}
+        blobs = {path: facts[3].decode() for path, facts in facts_of.items()}
         self._gone = {path for path, blob in blobs.items() if not blob.strip("0")}
         blobs = {path: blob for path, blob in blobs.items() if path not in self._gone}
         secret = self._scan.with_secrets(blobs.values())
@@ -259,15 +310,22 @@ class WorkspaceCheckpoints:
 
     # The commit and its bundle
 
-    def _kept(self, now: Known, run_id: str) -> Known:
-        """The same checkpoint with its commit, which a ref of the run names."""
+    def _committed(self, now: Known, run_id: str) -> Known:
+        """The same checkpoint with its commit."""
         commit = now.commit if now.is_like(self._last) else self._commit(now, run_id)
-        ref = f"{CHECKPOINT_REFS}/{run_id}"
-        if commit and (commit, run_id) != (self._last.commit, self._last.run_id):
-            self._plain.text("update-ref", ref, commit)
-        elif not commit and self._last.commit and self._last.run_id == run_id:
-            self._plain.text("update-ref", "-d", ref)
         return replace(now, commit=commit, run_id=run_id)
+
+    def _named_and_bundled(self, now: Known) -> bytes | None:
+        on_disk, _ = at_once(partial(self._on_disk, now), partial(self._name, now))
+        return self._bundle(now, on_disk) if now.commit else None
+
+    def _name(self, now: Known) -> None:
+        """Let a ref of the run name the commit."""
+        ref = f"{CHECKPOINT_REFS}/{now.run_id}"
+        if now.commit and (now.commit, now.run_id) != (self._last.commit, self._last.run_id):
+            self._plain.text("update-ref", ref, now.commit)
+        elif not now.commit and self._last.commit and self._last.run_id == now.run_id:
+            self._plain.text("update-ref", "-d", ref)
 
     def _commit(self, now: Known, run_id: str) -> str:
         if now.is_like(self._base()):
@@ -278,16 +336,21 @@ class WorkspaceCheckpoints:
         parents = ["-p", parent] if parent else []
         return signed.text("commit-tree", now.tree, *parents, "-m", f"Checkpoint of run {run_id}")
 
-    def _bundle(self, now: Known) -> bytes | None:
+    def _on_disk(self, now: Known) -> int:
+        """Bytes of what the bundle would hold."""
         if not now.commit:
-            return None
+            return 0
         published = self._start.published
         without = [f"^{published}"] if published else []
-        on_disk = int(self._plain.text("rev-list", "--objects", "--disk-usage", now.commit, *without))
+        return int(self._plain.text("rev-list", "--objects", "--disk-usage", now.commit, *without))
+
+    def _bundle(self, now: Known, on_disk: int) -> bytes | None:
         # Deltas may make it smaller, but one that was too large before and has not shrunk is not packed again.
         if on_disk < (self._too_large_at or _HOPELESS):
             try:
-                bundle = write_bundle(self._plain, f"{CHECKPOINT_REFS}/{now.run_id}", published, LARGEST_BUNDLE)
+                bundle = write_bundle(
+                    self._plain, f"{CHECKPOINT_REFS}/{now.run_id}", self._start.published, LARGEST_BUNDLE
+                )
             except BundleTooLarge:
                 pass
             else:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
-from drone.workspace.git import Git
+from drone.workspace.checkpoint import WorkspaceCheckpoints
+from drone.workspace.git import Git, at_once
 from drone.workspace.session_directory import SessionDirectory
-from drone.workspace.staging import stage
+from drone.workspace.staging import mend_work_tree, stage
 from shared.trailers import has_trailers
 
 DELIVERED = "refs/dronefleet/delivered"
@@ -26,11 +28,15 @@ class Delivery:
 
     head_commit: str | None
     """None if nothing changed."""
+    base_commit: str | None = None
+    """What the patch applies to: the base, or what was merged into if there is nothing but the merge."""
     patch: bytes = b""
-    """Applies to the base with `git apply`."""
+    """Applies to the base commit with `git apply`."""
     bundle: bytes | None = None
     """Holds the branch; needs only what the remote has, even if the base was never pushed."""
     files_changed: int = 0
+    lines_added: int = 0
+    lines_removed: int = 0
     left_out: tuple[str, ...] = ()
     """What could not be delivered, each with the reason."""
     notes: tuple[str, ...] = ()
@@ -47,29 +53,37 @@ class DeliveryRequest:
     order_id: str
     published: str | None
     """The remote's tip, on which the bundle builds."""
+    merged_into: str | None = None
+    """If set, the base itself is a result, and this is the commit that its patch applies to."""
 
 
-def make_delivery(session: SessionDirectory, sandbox: Sandbox, base: str | None, wanted: DeliveryRequest) -> Delivery:
-    """Take the agent's commits, add the rest of the work tree on top as one more; write branch, patch and bundle."""
+def make_delivery(
+    session: SessionDirectory,
+    sandbox: Sandbox,
+    base: str | None,
+    wanted: DeliveryRequest,
+    checkpoints: WorkspaceCheckpoints,
+) -> Delivery:
+    """Take the agent's commits, add the rest of the work tree on top as one more; write branch, patch and bundle.
+
+    Where the last checkpoint has something already, it is not made again.
+    """
     git = session.git.uninterrupted()
     mend_work_tree(session.work)
-    brought = bring_over(session, sandbox, base)
+    brought = bring_over(session, sandbox, base, known=checkpoints.agents_head)
     parent = brought.head or base
-    staged = stage(git, parent)
+    staged = stage(git, parent, checkpoints.whole_tree)
     notes = (brought.note,) if brought.note else ()
+    made = Delivery(None, base, left_out=staged.left_out, notes=notes)
     if staged.tree == session.tree_of(base):
-        return Delivery(None, left_out=staged.left_out, notes=notes)
-    is_committed = parent is not None and parent != base and staged.tree == session.tree_of(parent)
-    head = parent if is_committed else _commit(git, staged.tree, parent, wanted)
-    from_tree = base or session.tree_of(None)
-    return _written(git.at(session.git_dir), Delivery(head, left_out=staged.left_out, notes=notes), from_tree, wanted)
-
-
-def mend_work_tree(work: Path) -> None:
-    """Recreate a removed workspace: everything in it counts as deleted. A link in its place is not followed."""
-    if work.is_symlink() or work.is_file():
-        work.unlink()
-    work.mkdir(exist_ok=True)
+        if wanted.merged_into is None:
+            return made
+        made = replace(made, head_commit=base, base_commit=wanted.merged_into)
+    else:
+        is_committed = parent is not None and parent != base and staged.tree == session.tree_of(parent)
+        head = parent if is_committed else _commit(git, staged.tree, parent, wanted)
+        made = replace(made, head_commit=head)
+    return _written(git.at(session.git_dir), made, made.base_commit or session.tree_of(None), wanted)
 
 
 def _commit(git: Git, tree: str, parent: str | None, wanted: DeliveryRequest) -> str:
@@ -96,22 +110,35 @@ def _with_trailers(wanted: DeliveryRequest) -> str:
 def _written(git: Git, made: Delivery, from_tree: str, wanted: DeliveryRequest) -> Delivery:
     """Name the head, and write patch and bundle. Without a work tree: the agent's attribute files have no effect."""
     head = made.head_commit or ""
+    named_and_bundled = partial(_named_and_bundled, git, head, wanted)
+    (changed, patch), bundle = at_once(partial(_changes, git, from_tree, head), named_and_bundled)
+    return replace(
+        made,
+        patch=patch,
+        bundle=bundle,
+        files_changed=len(changed),
+        # Of a binary file, git counts no lines.
+        lines_added=sum(int(added) for added, _, _ in changed if added != b"-"),
+        lines_removed=sum(int(removed) for _, removed, _ in changed if removed != b"-"),
+    )
+
+
+def _changes(git: Git, from_tree: str, head: str) -> tuple[list[list[bytes]], bytes]:
+    """Lines added, lines removed and path of each file; and the patch."""
+    # Each line of the numbers ends with a zero byte, and so do all of them together.
+    numbers, _, patch = git.raw(*_DIFF, "-z", "--numstat", *_PATCH, from_tree, head).partition(b"\0\0")
+    return [line.split(b"\t", 2) for line in numbers.split(b"\0") if line], patch
+
+
+def _named_and_bundled(git: Git, head: str, wanted: DeliveryRequest) -> bytes:
+    """Let the branch and `DELIVERED` name the head, and return the bundle."""
     branch = f"refs/heads/{wanted.branch}"
-    git.text("update-ref", branch, head)
-    git.text("update-ref", DELIVERED, head)
-    changed = git.raw(*_DIFF, "-z", "--name-only", from_tree, head)
+    git.text("update-ref", "--stdin", stdin=f"update {branch} {head}\nupdate {DELIVERED} {head}\n".encode())
     bundle = (git.directory or Path("/")) / "delivered.bundle"
     # Not on the base: that may be the work of an earlier order, which is only here if it could not be pushed.
     known = [f"^{wanted.published}"] if wanted.published else []
-    git.text("bundle", "create", "-q", str(bundle), branch, *known)
     try:
-        return Delivery(
-            head,
-            patch=git.raw(*_DIFF, *_PATCH, from_tree, head),
-            bundle=bundle.read_bytes(),
-            files_changed=changed.count(b"\0"),
-            left_out=made.left_out,
-            notes=made.notes,
-        )
+        git.text("bundle", "create", "-q", str(bundle), branch, *known)
+        return bundle.read_bytes()
     finally:
         bundle.unlink(missing_ok=True)

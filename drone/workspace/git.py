@@ -8,15 +8,18 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from drone.processes.waiting import exit_of
 from shared.errors import FleetError, FleetFault
 from shared.redaction import shortened
 
+A = TypeVar("A")
+B = TypeVar("B")
 LOCAL_SECONDS = 600.0
 _TICK = 0.05
 _GRACE = 2.0
@@ -74,10 +77,16 @@ class Git:
         """Run and return stdout as text, without surrounding whitespace."""
         return self.raw(*arguments, stdin=stdin, seconds=seconds).decode(errors="replace").strip()
 
-    def raw(self, *arguments: str, stdin: bytes | IO[bytes] = b"", seconds: float = LOCAL_SECONDS) -> bytes:
+    def raw(
+        self,
+        *arguments: str,
+        stdin: bytes | IO[bytes] = b"",
+        seconds: float = LOCAL_SECONDS,
+        codes: Collection[int] = (0,),
+    ) -> bytes:
         """Run and return stdout. A file for `stdin` is read from its current position, and must have no buffer.
 
-        Raises GitFailed for an exit code other than 0, and when the time is up.
+        Raises GitFailed for an exit code that is not in `codes`, and when the time is up.
         """
         # Files and not pipes: a master connection that ssh leaves behind would keep a pipe open for minutes.
         with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -87,7 +96,7 @@ class Git:
             code = self._run(arguments, (into if isinstance(stdin, bytes) else stdin, out, err), seconds)
             err.seek(0)
             out.seek(0)
-            if code != 0:
+            if code not in codes:
                 # `push --porcelain` gives its reasons on stdout.
                 message = (err.read(_MESSAGE) + b"\n" + out.read(_MESSAGE)).decode(errors="replace").strip()
                 raise GitFailed(arguments[0], code, message or ("took too long" if code is None else f"exit {code}"))
@@ -152,6 +161,17 @@ class Git:
         if self.work_tree:
             whole["GIT_WORK_TREE"] = str(self.work_tree)
         return whole
+
+
+def at_once(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+    """Do both at the same time and return their results: most of a git command's milliseconds are its start.
+
+    Raises the error of either, after both have ended.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="git") as pool:
+        other = pool.submit(second)
+        result = first()
+    return result, other.result()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

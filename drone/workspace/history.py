@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from threading import Timer
@@ -27,7 +27,8 @@ _NO_SIZE = "BAD"
 """What `git ls-tree` writes as the size of a file that is missing or damaged."""
 _SECONDS = 60.0
 """Limit for one answer: everything is already on this disk."""
-_EXIT_SECONDS = 0.05
+_NO_OBJECT = b"0" * 40
+"""A name that no object has."""
 _KIND_OF_MODE, _PLAIN, _LINK = 0o170000, 0o100000, 0o120000
 
 
@@ -152,6 +153,8 @@ class History:
         """
         shutil.rmtree(into, ignore_errors=True)
         into.mkdir(parents=True)
+        if self.entry(commit, folder) is None:
+            return
         listing = self._git.raw("ls-tree", "-r", "-z", "--long", commit, "--", f"{folder}/")
         for name, entry in _listed(listing.decode(errors="surrogateescape")):
             inside = PurePosixPath(name).relative_to(folder)
@@ -211,11 +214,20 @@ class History:
             process.kill()
 
     def _all_alive(self) -> bool:
-        for process in self._processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_EXIT_SECONDS)
-                return False
-        return True
+        """Whether each process answers a question; one that met a damaged object has left half an answer, or none."""
+        try:
+            with self._bounded():
+                return all(map(_answers, self._processes))
+        except OSError:
+            return False
+
+
+def _answers(process: subprocess.Popen[bytes]) -> bool:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(_NO_OBJECT + b"\n")
+    process.stdin.flush()
+    return process.stdout.readline() == _NO_OBJECT + b" missing\n"
 
 
 def _entry(repo: Repo, commit: str, path: str) -> Entry:

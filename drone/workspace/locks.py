@@ -20,8 +20,8 @@ class FileLock:
     """An exclusive lock on a file, held until `release`, or until the process ends."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._descriptor = self._opened()
 
     def take(self, *, seconds: float, check: Callable[[], None]) -> None:
         """Wait for the lock; `check` may raise to give up.
@@ -49,7 +49,22 @@ class FileLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        return True
+        if self._is_in_place():
+            return True
+        # Its last holder removed the directory that it was in.
+        os.close(self._descriptor)
+        self._descriptor = self._opened()
+        return False
+
+    def _opened(self) -> int:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
 
 
 @contextmanager

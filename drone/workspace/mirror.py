@@ -1,19 +1,24 @@
 """A bare mirror for each repository: fetched under a kernel lock, and all its workspaces borrow its objects.
 
-Its objects are never pruned and never repacked away automatically: a workspace that borrows them would break.
+Its objects are never pruned and never repacked away automatically: a workspace that borrows them would break. All of it
+is removed when it was not used for long and no workspace borrows from it (`drone.workspace.cleaning`).
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from drone.workspace.authorship import is_by_order
 from drone.workspace.failures import NO_HOST, NOT_FOUND, explain, explained
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.locks import Busy, held
+from drone.workspace.merging import Merge, merge
 from drone.workspace.remote import Remote
 from shared.errors import FleetFault, OrderError
 
@@ -69,6 +74,8 @@ class Mirror:
         self.remote = remote
         self._git = git.at(directory).adding(remote.login)
         self._lock = directory.with_suffix(".lock")
+        self.cloned_s: float | None = None
+        """How long this object fetched what was a new mirror; None: it was there already."""
 
     @property
     def objects(self) -> Path:
@@ -97,6 +104,8 @@ class Mirror:
             with explained(self.remote):
                 advertised = self.read_advertised()
                 self._hold(lambda: self._fetch_if_changed(advertised))
+            if advertised.refs:
+                self.object_format = advertised.object_format  # git need not be started to tell
         except OrderError as error:
             if self.objects.is_dir() and error.code in {NOT_FOUND, NO_HOST}:
                 raise _gone(error) from error
@@ -115,6 +124,28 @@ class Mirror:
         """The tip of a branch of the remote from which a commit can be reached; None if there is none."""
         options = ("--contains", commit, "--format=%(objectname)", "--count=1")
         return self._git.text("for-each-ref", *options, "refs/heads") or None
+
+    def own_ref(self, into: str) -> str:
+        """The commit that was last fetched into `refs/dronefleet/<into>`. Raises GitFailed."""
+        return self._git.text("rev-parse", "--verify", f"{OWN_REFS}/{into}^{{commit}}")
+
+    def commits_between(self, since: str, until: str, most: int) -> tuple[int, list[str]]:
+        """How many commits `until` has that `since` has not, and the subjects of the `most` newest, newest first.
+
+        Of a merge, the commits that it brought in are not counted. Raises GitFailed.
+        """
+        span = ("--first-parent", f"{since}..{until}")
+        count = int(self._git.text("rev-list", "--count", *span))
+        lines = self._git.text("log", "--format=%s", f"--max-count={most}", *span) if count else ""
+        return count, lines.split("\n") if lines else []
+
+    def merge(self, base: str, theirs: str, source: str, at: datetime) -> Merge:
+        """Merge the work of an order or a branch into `base`. Raises OrderError and GitFailed."""
+        return merge(self._git, base, theirs, source, at)
+
+    def made_for_order(self, commit: str, order_id: str) -> bool:
+        """Whether a drone made the commit for this order. Raises GitFailed."""
+        return is_by_order(self._git, commit, order_id)
 
     def fetch_bundle(self, bundle: Path, into: str) -> None:
         """Import the branches in a bundle. Raises GitFailed if it is damaged or builds on unknown commits."""
@@ -146,8 +177,10 @@ class Mirror:
             time.sleep(min(left, _TICK))
 
     def _fetch_if_changed(self, advertised: Advertised) -> None:
+        began = time.monotonic()
         self._make(advertised.object_format)
         known = self.directory / _REFS_FILE
+        is_new = not known.exists()
         if known.exists() and known.read_text() == advertised.listed:
             return
         if advertised.refs:
@@ -155,6 +188,8 @@ class Mirror:
             self._fetch(self.remote.address, *_REFSPECS, *head)
         # Written last: after an interrupted fetch, everything is fetched again.
         known.write_text(advertised.listed)
+        if is_new:
+            self.cloned_s = time.monotonic() - began
 
     def _fetch(self, address: str, *refspecs: str) -> None:
         self._git.text(
@@ -183,6 +218,8 @@ class Mirror:
     def _hold(self, action: Callable[[], object]) -> None:
         try:
             with held(self._lock, seconds=FETCH_SECONDS, check=self._git.check):
+                # When it was used last decides how long it is kept.
+                os.utime(self._lock)
                 action()
         except Busy as error:
             raise FleetFault(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from shared.visible_text import visible
 MOST_SHOWN = 5
 """Places that are named."""
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)")
+_MESSAGES, _END = "--format=%h%n%B%n%an %ae%n%cn %ce%x00", "\0\n"
 _HIDDEN_NAME = "a file whose name contains a secret"
 
 
@@ -48,9 +49,10 @@ def places_of_secrets(work: Outgoing, secrets: SecretFinder) -> list[str]:
     Known secrets count wherever they are; tokens of well-known shapes in added lines and in messages of commits: a file
     that is only changed may have contained an example before.
     """
-    found = [*_in_patch(work.patch, secrets), *_in_commits(work, secrets)]
+    messages, versions = _listed(work)
+    found = [*_in_patch(work.patch, secrets), *_in_messages(messages, secrets)]
     named = {place.partition(" line ")[0] for place in found}
-    found += [f"a version of {path}" for path in _in_versions(work, secrets) if path not in named]
+    found += [f"a version of {path}" for path in _in_versions(work, versions, secrets) if path not in named]
     places = list(dict.fromkeys(found))
     more = len(places) - MOST_SHOWN
     return [*places[:MOST_SHOWN], f"and {more} more"] if more > 0 else places
@@ -82,25 +84,29 @@ def _added_lines(patch: str) -> Iterator[tuple[str, int, str]]:
         number += bool(number) and line.startswith(("+", " "))
 
 
-def _in_commits(work: Outgoing, secrets: SecretFinder) -> Iterator[str]:
-    listing = work.git.raw("log", "-z", "--format=%h%n%B%n%an %ae%n%cn %ce", *_range(work)).decode("utf-8", "replace")
-    for entry in listing.split("\0"):
-        name, _, text = entry.partition("\n")
+def _listed(work: Outgoing) -> tuple[list[str], dict[str, str]]:
+    """The messages of all commits, each below a line with the commit's short name; and the paths of all objects."""
+    published = [f"^{work.published}"] if work.published else []
+    listing = work.git.raw("rev-list", "--objects", _MESSAGES, work.head, *published).decode("utf-8", "replace")
+    # The objects follow the commits, and no message contains a zero byte.
+    messages, _, objects = listing.rpartition(_END)
+    paths = dict(line.split(" ", 1) for line in objects.split("\n") if " " in line)
+    # The first line of each is git's own: `commit` and the whole name.
+    return [message.partition("\n")[2] for message in messages.split(_END)], paths
+
+
+def _in_messages(messages: Iterable[str], secrets: SecretFinder) -> Iterator[str]:
+    for message in messages:
+        name, _, text = message.partition("\n")
         if secrets.has_token(text):
             yield f"the message of commit {name}"
 
 
-def _in_versions(work: Outgoing, secrets: SecretFinder) -> Iterator[str]:
+def _in_versions(work: Outgoing, paths: Mapping[str, str], secrets: SecretFinder) -> Iterator[str]:
     """The files that have a known secret in any version: the branch and the bundle contain every version."""
-    listing = work.git.text("rev-list", "--objects", *_range(work)).split("\n")
-    paths = dict(line.split(" ", 1) for line in listing if " " in line)
     work.scan.has_secret = lambda content: secrets.knows(content.decode("utf-8", "replace"))
     found = work.scan.with_secrets(paths)
     yield from sorted({_name(path, secrets) for name, path in paths.items() if name in found})
-
-
-def _range(work: Outgoing) -> list[str]:
-    return [work.head, *([f"^{work.published}"] if work.published else [])]
 
 
 def _name(path: str, secrets: SecretFinder) -> str:

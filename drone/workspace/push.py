@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from drone.workspace.authorship import is_by_order
 from drone.workspace.failures import NO_HOST, explain
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.remote import Remote
-from drone.workspace.session_directory import AUTHOR_EMAIL
 from shared.errors import FleetFault
 from shared.redaction import shortened
 
@@ -46,7 +46,10 @@ class PushTarget:
 
 
 def push(git: Git, remote: Remote, commit: str, target: PushTarget) -> PushResult:
-    """Push `commit` to the branch, only over what is known to be there. git is ended when the time is up."""
+    """Push `commit`, which may be the name of a ref, to the branch, only over what is known to be there.
+
+    git is ended when the time is up.
+    """
     git, until = git.adding(remote.login), time.monotonic() + target.seconds
     try:
         try:
@@ -86,15 +89,13 @@ def _by_an_earlier_run(git: Git, remote: Remote, commit: str, target: PushTarget
     """The branch's commit on the remote, if a run of this same order pushed it; None if another party may have.
 
     A drone can die between its push and its report of it. Its grant has expired by now, so it pushes no more. That only
-    this order's work is replaced is shown by the commit's trailer, by its drone committer if the project wants no
-    trailer, or by its being an ancestor of ours.
+    this order's work is replaced is shown by its drone committer and the commit's trailer, if the project wants
+    trailers, or by its being an ancestor of ours.
     """
     fetching = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", remote.address)
     git.text(*fetching, f"+{target.full}:{_THERE}", seconds=target.seconds)
     there = git.text("rev-parse", _THERE)
-    committer, *orders = git.text("log", "-1", "--format=%ce%n%(trailers:key=Fleet-Order,valueonly)", there).split("\n")
-    own = target.order_id in orders or (not any(orders) and committer == AUTHOR_EMAIL)
-    return there if own or _is_ancestor(git, there, commit) else None
+    return there if is_by_order(git, there, target.order_id) or _is_ancestor(git, there, commit) else None
 
 
 def _is_ancestor(git: Git, older: str, newer: str) -> bool:

@@ -9,12 +9,11 @@ from pathlib import Path
 from drone.installation.disk import FULL, fault_of
 from drone.workspace.bundles import read_bundle
 from drone.workspace.checkpoint import Known
-from drone.workspace.delivery import mend_work_tree
 from drone.workspace.failures import explain
 from drone.workspace.git import GitFailed
 from drone.workspace.mirror import Mirror
 from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory, remove, unlock
-from drone.workspace.staging import remove_special_files
+from drone.workspace.staging import mend_work_tree, remove_special_files
 from drone.workspace.starting_point import FetchBlob, StartingPoint
 from shared.errors import FleetError, FleetFault, NotFound
 from shared.work_order import Resumed

@@ -13,11 +13,13 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from drone.sandbox.account import give_tree
+from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.encodings import reading_files
-from drone.workspace.git import Git, GitFailed
+from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.history import History
 from drone.workspace.locks import Busy, FileLock
 from drone.workspace.mirror import Mirror
@@ -25,8 +27,6 @@ from drone.workspace.staging import refresh, remove_special_files
 from drone.workspace.starting_point import StartingPoint
 from shared.errors import FleetFault
 
-AUTHOR_NAME = "Dronefleet"
-AUTHOR_EMAIL = "drone@localhost"
 LOCK_SECONDS = 30.0
 CHECKPOINT_REFS = "refs/dronefleet/checkpoint"
 """Below: a ref for each run since the workspace was laid out, at its newest checkpoint."""
@@ -47,6 +47,8 @@ class SessionDirectory:
         """Exists from the first checkpoint after the workspace was laid out, so also a sign that set-up is done."""
         self._order_file = directory / "order"
         self._lock: FileLock | None = None
+        self._trees: dict[str, str] = {}
+        """Of commits, so that git need not be started again to tell."""
         self.history = History(git.at(self.git_dir))
         """Of the drone's git directory, and so of the mirror that it borrows from; opened by the first request."""
 
@@ -65,6 +67,8 @@ class SessionDirectory:
                 why=f"waited {LOCK_SECONDS:.0f} s for it to end",
                 next="fleet orders --status running",
             ) from error
+        # When it was used last decides how long it is kept.
+        os.utime(self.directory / "lock")
         self._lock = lock
 
     def release(self) -> None:
@@ -162,7 +166,11 @@ class SessionDirectory:
 
     def tree_of(self, commit: str | None) -> str:
         """The id of the commit's tree; of the empty tree if there is no commit."""
-        return self.history.tree_of(commit) if commit else self._empty_tree()
+        if commit is None:
+            return self._empty_tree()
+        if commit not in self._trees:
+            self._trees[commit] = self.history.tree_of(commit)
+        return self._trees[commit]
 
     def _empty_tree(self) -> str:
         return self.git.text("hash-object", "-w", "-t", "tree", "--stdin")
@@ -187,10 +195,10 @@ class SessionDirectory:
         own = self.work / ".git"
         remove(own)
         git = self.git.at(own)
-        _init(git, mirror, f"--initial-branch={start.branch}")
-        refs = git.at(mirror.directory).text(
-            "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags"
-        )
+        # Checks belong to the run's own thread.
+        refs_of = git.at(mirror.directory).uninterrupted().text
+        listing = partial(refs_of, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+        _, refs = at_once(partial(_init, git, mirror, f"--initial-branch={start.branch}"), listing)
         lines = [_as_clone(line) for line in refs.split("\n") if line]
         if head:
             lines.append(f"{head} refs/heads/{start.branch}")

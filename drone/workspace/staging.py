@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from drone.sandbox.entering import descend
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
-from drone.workspace.git import Git, GitFailed
+from drone.workspace.git import Git, GitFailed, at_once
 
 LARGEST_FILE = 100 * 1000 * 1000
 """Bytes; no forge would accept a larger file."""
@@ -32,28 +33,41 @@ class Staged:
     left_out: tuple[str, ...]
 
 
-def stage(git: Git, parent: str | None) -> Staged:
+def mend_work_tree(work: Path) -> None:
+    """Recreate a removed workspace: everything in it counts as deleted. A link in its place is not followed."""
+    if work.is_symlink() or work.is_file():
+        work.unlink()
+    work.mkdir(exist_ok=True)
+
+
+def stage(git: Git, parent: str | None, known_tree: Callable[[str | None], str | None]) -> Staged:
     """Write the work tree as a tree, relative to `parent`: a file that is left out stays as it is there.
 
-    `git` has the drone's git directory and the workspace as its work tree.
+    `git` has the drone's git directory and the workspace as its work tree. `known_tree` returns the same tree relative
+    to `parent` if another index has it, and nothing in it has to be left out.
     """
     work = git.work_tree
     if work is None:
         raise ValueError("staging requires a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
+    if (known := known_tree(parent)) is not None:
+        return Staged(known, _shown(left_out))
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
     refresh(git)
     wanted = []
-    for path in [*changed(git), *new(git)]:
+    for path in differing(git):
         reason = why_not(work, path)
         if reason:
             left_out[path] = reason
         else:
             wanted.append(path)
     update_index(git, wanted, left_out)
-    shown = tuple(f"{path.decode(errors='replace')}: {reason}" for path, reason in sorted(left_out.items()))
-    return Staged(git.text("write-tree"), shown)
+    return Staged(git.text("write-tree"), _shown(left_out))
+
+
+def _shown(left_out: dict[bytes, str]) -> tuple[str, ...]:
+    return tuple(f"{path.decode(errors='replace')}: {reason}" for path, reason in sorted(left_out.items()))
 
 
 def remove_special_files(work: Path) -> list[str]:
@@ -114,13 +128,20 @@ def refresh(git: Git, *options: str) -> None:
             raise
 
 
-def changed(git: Git) -> Iterable[bytes]:
+def differing(git: Git) -> list[bytes]:
+    """Tracked files that differ or are gone, then untracked files that are not ignored."""
+    # Two commands: `git status` and `ls-files --modified` would read refs of a repository in a submodule's place.
+    changed, new = at_once(partial(_changed, git), partial(_new, git))
+    return [*changed, *new]
+
+
+def _changed(git: Git) -> Iterable[bytes]:
     """Tracked files that differ or are gone. Submodules are not checked: git would run in the agent's directories."""
     listing = reading_files(git, "diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all")
     return filter(None, listing.split(b"\0"))
 
 
-def new(git: Git) -> Iterable[bytes]:
+def _new(git: Git) -> Iterable[bytes]:
     """Untracked files that are not ignored; a nested repository is one name with a slash at the end."""
     return filter(None, git.raw("ls-files", "-z", "--others", "--exclude-standard").split(b"\0"))
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from drone.workspace.branch_changes import BranchChange, find_change
 from drone.workspace.git import GitFailed
+from drone.workspace.merging import Merge, has_conflicts
 from drone.workspace.mirror import Advertised, Mirror
 from shared.errors import FleetFault, OrderError
-from shared.work_order import WorkOrder
+from shared.work_order import Base, WorkOrder
 
+AcceptBranch = Callable[[BranchChange], None]
+"""Returns if work may continue from a branch that was rewritten, else raises."""
 FetchBlob = Callable[[str, str], bytes]
 """Returns the content of a blob, by run and SHA-256."""
 _USUAL = ("main", "master", "trunk", "develop")
@@ -30,25 +34,92 @@ class StartingPoint:
     default_commit: str | None
     published: str | None = None
     """The remote's own tip, which every other drone can fetch."""
+    change: BranchChange | None = None
+    """What happened to the branch of the session's last work."""
+    merges: tuple[Merge, ...] = ()
+    """The work of other orders that the commit contains."""
+    merged_into: str | None = None
+    """What that work was merged into, if anything came of it that has no conflicts: a result even without a change."""
 
 
-def find_base(order: WorkOrder, mirror: Mirror, advertised: Advertised, fetch_blob: FetchBlob) -> StartingPoint:
+def refuse_rewritten(change: BranchChange, decision: str = "") -> None:
+    """Raise OrderError: the session's last work and its branch have diverged, and no user chose one of them."""
+    raise OrderError(
+        f"the branch {change.branch} and the work of the session's last turn have diverged",
+        code="E-BRANCH-DIVERGED",
+        why=f"{change.why}{decision}",
+        next="fleet retry ORDER    then: fleet approve ORDER    to continue from the last turn instead, first: "
+        f"git push --force origin {change.left_at}:refs/heads/{change.branch}",
+    )
+
+
+def find_base(
+    order: WorkOrder,
+    mirror: Mirror,
+    advertised: Advertised,
+    fetch_blob: FetchBlob,
+    accept: AcceptBranch = refuse_rewritten,
+) -> StartingPoint:
     """Decide where an order starts, and ensure that the mirror has the commit.
+
+    Commits of users on the branch of the session's last work are taken over. If the branch was rewritten, `accept` is
+    called, and may raise.
 
     Raises OrderError if the project's branch does not exist, FleetFault if the work of the session's last order is
     unavailable.
     """
     default, default_commit = default_of(advertised)
     branch = order.project.branch or default or _USUAL[0]
+    sources = CommitSources(order.session.id, mirror, fetch_blob)
     if order.resumed:
         base, tip = order.resumed.base, advertised.branches.get(branch, advertised.head)
-        _see_to_again(order, mirror, fetch_blob)
-        return StartingPoint(base, branch, default, default_commit, _published(mirror, base, tip))
+        if base is not None:
+            sources.ensure_again(base, order)
+        start = StartingPoint(base, branch, default, default_commit, _published(mirror, base, tip))
+        return _merged(start, order.base.commit, _merges_of(order, sources))
     tip = _tip(order, advertised, default)
-    commit = order.base.commit or tip
-    if order.base.commit:
-        _see_to(order, mirror, fetch_blob)
-    return StartingPoint(commit, branch, default, default_commit, tip)
+    if order.base.commit is None:
+        return _with_merges(order, sources, StartingPoint(tip, branch, default, default_commit, tip))
+    if order.base.given:
+        sources.ensure_given(order.base.commit)
+        published = _published(mirror, order.base.commit, tip)
+        start = StartingPoint(order.base.commit, branch, default, default_commit, published)
+        return _with_merges(order, sources, start)
+    sources.ensure(order.base)
+    change = find_change(order, mirror, advertised)
+    if change is not None and change.kind == "diverged":
+        accept(change)
+    start = StartingPoint(_commit_of(order, mirror, change), branch, default, default_commit, tip, change)
+    return _with_merges(order, sources, start)
+
+
+def _with_merges(order: WorkOrder, sources: CommitSources, start: StartingPoint) -> StartingPoint:
+    """The starting point with the work of other orders merged into it, one after the other."""
+    merges = sources.merged(start.commit, order)
+    return _merged(replace(start, commit=merges[-1].commit), start.commit, merges) if merges else start
+
+
+def _merged(start: StartingPoint, before: str | None, merges: tuple[Merge, ...]) -> StartingPoint:
+    """The starting point that came of merging into `before`."""
+    as_before = not merges or start.commit == before or has_conflicts(merges)
+    return replace(start, merges=merges, merged_into=None if as_before else before)
+
+
+def _merges_of(order: WorkOrder, sources: CommitSources) -> tuple[Merge, ...]:
+    """The merges that a resumed order began with; none if what was merged is unavailable now, as it is not needed."""
+    try:
+        return sources.merged(order.base.commit, order)
+    except FleetFault:
+        return ()
+
+
+def _commit_of(order: WorkOrder, mirror: Mirror, change: BranchChange | None) -> str | None:
+    """The branch's tip; without the branch, the newest commit that the fleet has of it."""
+    if change is None:
+        return order.base.commit
+    if change.tip is None and order.base.seen and mirror.has(order.base.seen):
+        return order.base.seen
+    return change.tip or order.base.commit
 
 
 def default_of(advertised: Advertised) -> tuple[str | None, str | None]:
@@ -98,42 +169,104 @@ def _no_branch(order: WorkOrder, wanted: str, branches: dict[str, str]) -> Order
     )
 
 
-def _see_to(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    """Ensure that the mirror has the base commit: it is there already, on the remote, or in a stored bundle."""
-    commit = order.base.commit or ""
-    for attempt in (_nothing, _from_branch, _from_bundle):
-        try:
-            attempt(order, mirror, fetch_blob)
-        except GitFailed:
-            continue  # the next source may still have it; the error below names the commit
-        if mirror.has(commit):
-            return
-    raise FleetFault(
-        f"the work that this order continues from ({commit[:12]}) is unavailable",
-        code="E-GIT-BASE",
-        why=f"neither the branch {order.base.branch or '(none)'} nor a stored bundle has the commit",
-        next="start a new session, or submit the order again: fleet submit PROMPT --project SLUG",
-    )
+@dataclass(frozen=True)
+class CommitSources:
+    """Where the commits that an order starts from may come from."""
 
+    session_id: str
+    mirror: Mirror
+    fetch_blob: FetchBlob
 
-def _see_to_again(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    """Ensure that the mirror has the commit that the order began from, even if no remote branch has it any more."""
-    base = order.resumed.base if order.resumed else None
-    if base is None:
-        return
-    for attempt in (_nothing, _by_name, _from_branch, _from_bundle):
-        try:
-            attempt(order, mirror, fetch_blob)
-        except (GitFailed, FleetFault):
-            continue  # the next source may still have it; the error below names the commit
-        if mirror.has(base):
+    def ensure(self, base: Base) -> None:
+        """Ensure that the mirror has the base's commit: it is there already, on the remote, or in a stored bundle.
+
+        Raises FleetFault if it is unavailable.
+        """
+        commit = base.commit or ""
+        sources = (lambda: self._from_branch(base), lambda: self._from_bundle(base.bundle_run, base.bundle))
+        if self._found(commit, *sources):
             return
-    raise FleetFault(
-        f"the commit {base[:12]} that this order started from is no longer available",
-        code="E-CHECKPOINT",
-        why="no branch of the remote contains it, and the remote does not serve it by its id",
-        next="fleet retry ORDER",
-    )
+        raise FleetFault(
+            f"the work that this order continues from ({commit[:12]}) is unavailable",
+            code="E-GIT-BASE",
+            why=f"neither the branch {base.branch or '(none)'} nor a stored bundle has the commit",
+            next="start a new session, or submit the order again: fleet submit PROMPT --project SLUG",
+        )
+
+    def ensure_given(self, commit: str) -> None:
+        """The same for a commit that a user named, which the remote must have. Raises OrderError."""
+        if self._found(commit, lambda: self._by_name(commit)):
+            return
+        raise OrderError(
+            f"the repository has no commit {commit}",
+            code="E-GIT-COMMIT",
+            why="no branch contains it, and the remote does not serve it by its id",
+            next=f"git push origin {commit}:refs/heads/BRANCH    then: fleet retry ORDER",
+        )
+
+    def merged(self, commit: str | None, order: WorkOrder) -> tuple[Merge, ...]:
+        """Merge what the order names into a commit; None: an empty repository. Raises OrderError and FleetFault."""
+        merges: list[Merge] = []
+        for upstream in order.merges:
+            self.ensure(upstream.base)
+            theirs = upstream.base.commit or ""
+            source = f"branch {upstream.branch}" if upstream.branch else f"order {upstream.order}"
+            merges.append(self.mirror.merge(commit or theirs, theirs, source, order.submitted_at))
+            commit = merges[-1].commit
+        return tuple(merges)
+
+    def ensure_again(self, base: str, order: WorkOrder) -> None:
+        """The same for the commit that a resumed order began from. Raises FleetFault."""
+        resumed, own = order.resumed, order.base
+        if self._found(
+            base,
+            lambda: self._by_name(base),
+            lambda: self._from_branch(own),
+            lambda: self._from_bundle(own.bundle_run, own.bundle),
+            # What was merged for the order is on no remote, but in the checkpoint.
+            lambda: self._from_bundle(resumed.bundle_run, resumed.bundle) if resumed else None,
+            lambda: self._merged_again(order),
+        ):
+            return
+        raise FleetFault(
+            f"the commit {base[:12]} that this order started from is no longer available",
+            code="E-CHECKPOINT",
+            why="no branch of the remote contains it, and the remote does not serve it by its id",
+            next="fleet retry ORDER",
+        )
+
+    def _found(self, commit: str, *attempts: Callable[[], None]) -> bool:
+        """Whether the mirror has the commit, after as many attempts as it takes."""
+        if self.mirror.has(commit):
+            return True
+        for attempt in attempts:
+            try:
+                attempt()
+            except (GitFailed, FleetFault):
+                continue  # the next source may still have it; the caller's error names the commit
+            if self.mirror.has(commit):
+                return True
+        return False
+
+    def _by_name(self, commit: str) -> None:
+        self.mirror.fetch_commit(commit, f"base/{self.session_id}")
+
+    def _from_branch(self, base: Base) -> None:
+        if base.branch:
+            self.mirror.fetch_branch(base.branch, f"base/{self.session_id}")
+
+    def _from_bundle(self, run: str | None, sha256: str | None) -> None:
+        if not (run and sha256):
+            return
+        content = self.fetch_blob(run, sha256)
+        with tempfile.TemporaryDirectory(prefix="drone-") as directory:
+            bundle = Path(directory, "base.bundle")
+            bundle.write_bytes(content)
+            self.mirror.fetch_bundle(bundle, f"bundle/{self.session_id}")
+
+    def _merged_again(self, order: WorkOrder) -> None:
+        """Repeat the merges, which give the same commits."""
+        self.merged(order.base.commit, order)
 
 
 def _published(mirror: Mirror, base: str | None, tip: str | None) -> str | None:
@@ -144,29 +277,3 @@ def _published(mirror: Mirror, base: str | None, tip: str | None) -> str | None:
     if base is None or tip is None or mirror.is_ancestor(base, tip):
         return tip
     return mirror.branch_with(base) or tip
-
-
-def _by_name(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    del fetch_blob
-    if order.resumed and order.resumed.base:
-        mirror.fetch_commit(order.resumed.base, f"base/{order.session.id}")
-
-
-def _nothing(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    del order, mirror, fetch_blob
-
-
-def _from_branch(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    del fetch_blob
-    if order.base.branch:
-        mirror.fetch_branch(order.base.branch, f"base/{order.session.id}")
-
-
-def _from_bundle(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    if not (order.base.bundle and order.base.bundle_run):
-        return
-    content = fetch_blob(order.base.bundle_run, order.base.bundle)
-    with tempfile.TemporaryDirectory(prefix="drone-") as directory:
-        bundle = Path(directory, "base.bundle")
-        bundle.write_bytes(content)
-        mirror.fetch_bundle(bundle, f"bundle/{order.session.id}")

@@ -21,8 +21,16 @@ from drone.workspace.remote import Remote
 from drone.workspace.restore import Workplace, go_back
 from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import SessionDirectory, remove
-from drone.workspace.starting_point import FetchBlob, StartingPoint, default_of, find_base
-from shared.work_order import Resumed, WorkOrder
+from drone.workspace.starting_point import (
+    AcceptBranch,
+    CommitSources,
+    FetchBlob,
+    StartingPoint,
+    default_of,
+    find_base,
+    refuse_rewritten,
+)
+from shared.work_order import PushWork, Resumed, WorkOrder
 
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
 _INSTRUCTION_BYTES = 64 * 1024
@@ -45,13 +53,20 @@ class Workspaces:
         self._git = Git(dict(git_environment))
         self._sandbox = sandbox
 
-    def prepare(self, order: WorkOrder, fetch_blob: FetchBlob, check: Callable[[], None]) -> Workspace:
+    def prepare(
+        self,
+        order: WorkOrder,
+        fetch_blob: FetchBlob,
+        check: Callable[[], None],
+        accept: AcceptBranch = refuse_rewritten,
+    ) -> Workspace:
         """Fetch new commits, and lay out the workspace at the order's base. The caller owns it until `close`.
 
         An order with `resumed` finds its workspace untouched if this drone has the checkpoint; then, or after set-up,
         the caller must call `go_back`.
 
-        `check` is called while git works and may raise to end it.
+        `check` is called while git works and may raise to end it. `accept` is called if the branch of the session's
+        last work was rewritten: it returns if the order is to continue from that branch, else it raises.
 
         Raises OrderError if the URL, the branch or the access is wrong, FleetFault if the remote cannot be reached, the
         disk is full or another run works in the session.
@@ -63,7 +78,7 @@ class Workspaces:
         try:
             with explained(remote):
                 mirror = self._mirror(remote, git)
-                start = find_base(order, mirror, mirror.refresh(), fetch_blob)
+                start = find_base(order, mirror, mirror.refresh(), fetch_blob, accept)
                 fresh = not _go_on(order, session, mirror)
                 if fresh:
                     session.lay_out(order.order_id, mirror, start)
@@ -73,6 +88,18 @@ class Workspaces:
         sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=[mirror.objects])
         checkpoints = WorkspaceCheckpoints(session, sandbox, start)
         return Workspace(order.order_id, session, mirror, start, sandbox, fresh, checkpoints)
+
+    def stored_work(
+        self, order: WorkOrder, wanted: PushWork, fetch_blob: FetchBlob, check: Callable[[], None]
+    ) -> StoredWork:
+        """The work of another order, as the control plane stored it, ready to be pushed. Raises like `prepare`."""
+        git = self._git.checking(check)
+        remote = Remote(order.project.git_url, order.project.slug)
+        with explained(remote):
+            mirror = self._mirror(remote, git)
+            mirror.refresh()
+            CommitSources(order.session.id, mirror, fetch_blob).ensure(wanted.work)
+        return StoredWork(git.at(mirror.directory), remote, wanted)
 
     def look_up(self, order: WorkOrder, check: Callable[[], None]) -> None:
         """Ask the order's repository for its refs, as git does before it fetches. Raises like `prepare`."""
@@ -105,6 +132,22 @@ def _go_on(order: WorkOrder, session: SessionDirectory, mirror: Mirror) -> bool:
         return False
     session.go_on()
     return True
+
+
+@dataclass(frozen=True)
+class StoredWork:
+    """The work of an order, in the mirror."""
+
+    git: Git
+    remote: Remote
+    wanted: PushWork
+
+    def push(
+        self, ref: str, expect: str | None, deadline_s: float, check: Callable[[], None] = lambda: None
+    ) -> PushResult:
+        """As `Workspace.push`."""
+        target = PushTarget(ref, expect, self.wanted.order, deadline_s)
+        return push(self.git.checking(check), self.remote, self.wanted.work.commit or "", target)
 
 
 @dataclass(frozen=True)
@@ -176,6 +219,14 @@ class Workspace:
         with explained(self.mirror.remote):
             return self.checkpoints.take(run_id, has_secret, agent_commits)
 
+    def change(self, has_secret: HasSecret) -> bytes:
+        """The change so far, as a patch against the base for readers: without the content of binary files.
+
+        Files are left out as in a checkpoint. Raises like `checkpoint`.
+        """
+        with explained(self.mirror.remote):
+            return self.checkpoints.change(has_secret)
+
     def go_back(self, resumed: Resumed, fetch_blob: FetchBlob) -> None:
         """Restore files and commits to a checkpoint; ignored files stay.
 
@@ -191,8 +242,9 @@ class Workspace:
         `author` is `Name <email>`. A repeated call gives the same content. Raises FleetFault if the disk is full.
         """
         with explained(self.mirror.remote):
-            wanted = DeliveryRequest(branch, message, author, self.order_id, self.start.published)
-            return make_delivery(self.session, self.sandbox, self.base_commit, wanted)
+            start = self.start
+            wanted = DeliveryRequest(branch, message, author, self.order_id, start.published, start.merged_into)
+            return make_delivery(self.session, self.sandbox, self.base_commit, wanted, self.checkpoints)
 
     def places_of_secrets(self, made: Delivery, secrets: SecretFinder) -> list[str]:
         """Where secrets are in what `deliver` returned and a push would publish, without the secrets themselves."""
@@ -212,8 +264,7 @@ class Workspace:
         exception from it ends git and propagates.
         """
         git = self.session.git.at(self.session.git_dir).checking(check)
-        head = git.text("rev-parse", "--verify", DELIVERED)
-        return push(git, self.mirror.remote, head, PushTarget(ref, expect, self.order_id, deadline_s))
+        return push(git, self.mirror.remote, DELIVERED, PushTarget(ref, expect, self.order_id, deadline_s))
 
     def may_push(self, check: Callable[[], None]) -> bool | None:
         """Whether the remote lets this drone push a branch; nothing is changed there. None: not known."""

@@ -83,13 +83,13 @@ class Redactor:
         """Return a redactor for a text that arrives in pieces; one in JSON comes out without its escapes."""
         return StreamRedactor(self, JsonText() if of_json else None)
 
-    def spans(self, text: str) -> list[Span]:
-        """Return the positions of secrets: sorted, overlapping ones joined."""
+    def spans(self, text: str, start: int = 0) -> list[Span]:
+        """Return the positions of secrets that begin at `start` or later: sorted, overlapping ones joined."""
         if self._is_harmless(text):
             return []
         beginnings = set[str]()
-        known = list(self._known(text, beginnings))
-        return joined([*known, *shaped(text, beginnings)])
+        known = [span for span in self._known(text, beginnings) if span[0] >= start]
+        return joined([*known, *shaped(text, beginnings, start)])
 
     def _is_harmless(self, text: str) -> bool:
         """Whether one look is enough, as for most pieces of a stream: there is no secret, and nothing to hide one."""

@@ -34,9 +34,12 @@ BEGINNINGS = frozenset(prefix for prefix, _ in (*_TOKENS, _PASSWORD))
 """One of these is in every text with a token or a password in a URL."""
 
 
-def shaped(text: str, beginnings: Container[str] = BEGINNINGS) -> Iterator[tuple[int, int]]:
-    """The positions of tokens, and of users and passwords in URLs; `beginnings` are those that the text may contain."""
-    return _found(text, (*_TOKENS, _PASSWORD), beginnings)
+def shaped(text: str, beginnings: Container[str] = BEGINNINGS, start: int = 0) -> Iterator[tuple[int, int]]:
+    """The positions of tokens, and of users and passwords in URLs, that begin at `start` or later.
+
+    `beginnings` are those that the text may contain.
+    """
+    return _found(text, (*_TOKENS, _PASSWORD), beginnings, start)
 
 
 def tokens(text: str) -> Iterator[tuple[int, int]]:
@@ -45,8 +48,8 @@ def tokens(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _found(
-    text: str, shapes: Iterable[tuple[str, re.Pattern[str]]], beginnings: Container[str]
+    text: str, shapes: Iterable[tuple[str, re.Pattern[str]]], beginnings: Container[str], start: int = 0
 ) -> Iterator[tuple[int, int]]:
     for prefix, pattern in shapes:
         if prefix in beginnings and prefix in text:
-            yield from (match.span(1) for match in pattern.finditer(text))
+            yield from (match.span(1) for match in pattern.finditer(text, start))

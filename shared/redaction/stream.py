@@ -13,7 +13,7 @@ _BEFORE = 64
 class Finder(Protocol):
     """What finds secrets in a text, and their possible beginnings at its end."""
 
-    def spans(self, text: str) -> list[Span]: ...
+    def spans(self, text: str, start: int) -> list[Span]: ...
     def open_from(self, text: str, start: int) -> int: ...
 
 
@@ -44,7 +44,8 @@ class StreamRedactor:
     def _release(self, text: str, *, at_end: bool) -> str:
         known = self._before + self._pending + text
         lead = len(self._before)
-        spans = joined([*self._redactor.spans(known), *self._covering(lead)])
+        # What was released is decided. Without the text before it, its beginning could be taken for that of a token.
+        spans = joined([*self._redactor.spans(known, lead), *self._covering(lead)])
         cut = len(known) if at_end else self._redactor.open_from(known, lead)
         shown = replaced(known[:cut], [(a, min(b, cut)) for a, b in spans if a < cut], start=lead, skip=self._covered)
         # A span that begins before the cut already has its mark, and so does the one that covers the beginning.

@@ -18,6 +18,8 @@ _SEQUENCE = re.compile(
 )
 _COLOR = re.compile(r"(\x1b\[[0-9;]*m)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_EXTENDED = re.compile(r"(?<![0-9])[34]8;(?:5;[0-9]+|2;[0-9]+;[0-9]+;[0-9]+)")
+"""One of 256 colors, or of all: its numbers mean nothing else."""
 _RESET = "\x1b[0m"
 _HIDING = {"5", "6", "8"}
 """Blinking and invisible text."""
@@ -51,9 +53,13 @@ def between_colors(text: str, made: Callable[[str], str]) -> str:
 
 def _kept(found: re.Match[str]) -> str:
     parameters, final = found[1], found[2]
-    if final != "m" or _HIDING & {each.lstrip("0") for each in (parameters or "").split(";")}:
+    if final != "m" or _HIDING & _numbers(parameters or ""):
         return ""
     return f"\x1b[{parameters}m" if re.fullmatch("[0-9;]*", parameters) else ""
+
+
+def _numbers(parameters: str) -> set[str]:
+    return {each.lstrip("0") for each in _EXTENDED.sub("", parameters).split(";")}
 
 
 def _colors_at_end(text: str) -> str:

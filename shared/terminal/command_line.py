@@ -6,6 +6,7 @@ A command raises `FleetError` or returns; `run` turns everything else into one s
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from typer.core import TyperGroup
 
 from shared.errors import Invalid, NotFound, Precondition
 from shared.terminal.boundary import completion_variable, report, run, version, wants_json
+from shared.terminal.completion_scripts import completion_script
 from shared.terminal.error_help import explanation, is_code
 from shared.terminal.output import (
     coloured,
@@ -170,6 +172,25 @@ def parse_labels(pairs: Iterable[str]) -> dict[str, str]:
     return labels
 
 
+def parse_params(pairs: Iterable[str]) -> dict[str, Any]:
+    """`temperature=0.2` texts as a mapping; a value that is valid JSON is parsed, any other is text.
+
+    Raises Invalid for a text without a key or `=`.
+    """
+    params: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise Invalid(
+                f"invalid parameter {pair[:80]!r}: expected KEY=VALUE", code="E-PARAM", next="--param temperature=0.2"
+            )
+        try:
+            params[key.strip()] = json.loads(value)
+        except ValueError:
+            params[key.strip()] = value
+    return params
+
+
 def read_secret(value: str, what: str) -> str:
     """`value`, or the first line of stdin if it is `-`, so that a secret need not be on the command line.
 
@@ -260,7 +281,11 @@ def _add_completion(app: typer.Typer, name: str) -> None:
     @app.command(
         "completion",
         rich_help_panel=MORE,
-        epilog=examples(f"{name} completion bash > ~/.local/share/bash-completion/completions/{name}"),
+        epilog=examples(
+            f"source <({name} completion bash)",
+            f"{name} completion zsh > ~/.zfunc/_{name}",
+            f"{name} completion fish > ~/.config/fish/completions/{name}.fish",
+        ),
     )
     def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish")]) -> None:
         """Print the completion script for a shell: bash, zsh or fish."""
@@ -268,11 +293,7 @@ def _add_completion(app: typer.Typer, name: str) -> None:
             raise Invalid(
                 f"unknown shell {shell!r}: expected bash, zsh or fish", code="E-SHELL", next=f"{name} completion bash"
             )
-        # Public, though typer declares no exports.
-        from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-        script = get_completion_script(prog_name=name, complete_var=completion_variable(name), shell=shell)
-        put(script + "\n")
+        put(completion_script(name, completion_variable(name), shell) + "\n")
 
 
 def _synonyms(name: str) -> tuple[str, ...]:

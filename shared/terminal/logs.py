@@ -57,27 +57,40 @@ def get(name: str) -> structlog.stdlib.BoundLogger:
 
 
 @contextlib.contextmanager
-def bound(*, order: str | None = None, run: str | None = None, drone: str | None = None) -> Iterator[None]:
+def bound(
+    *, order: str | None = None, run: str | None = None, drone: str | None = None, trace: str | None = None
+) -> Iterator[None]:
     """Add these ids to every line that this thread logs inside the block."""
-    names = {"order": order, "run": run, "drone": drone}
+    names = {"order": order, "run": run, "drone": drone, "trace": trace}
     with structlog.contextvars.bound_contextvars(**{name: value for name, value in names.items() if value}):
         yield
 
 
 def bind(**names: str) -> None:
-    """Like `bound`, but until the thread or process ends: for the entry point of a worker or a run."""
-    structlog.contextvars.bind_contextvars(**names)
+    """Add these ids to every line of this process, in all its threads: for the entry point of a worker or a run."""
+    _PROCESS.update(names)
+
+
+_PROCESS: dict[str, str] = {}
 
 
 def _shared() -> list[structlog.typing.Processor]:
     return [
         structlog.contextvars.merge_contextvars,
+        _add_process,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
         structlog.processors.StackInfoRenderer(),
     ]
+
+
+def _add_process(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What a line says itself, or its context, is more exact."""
+    for name, value in _PROCESS.items():
+        event.setdefault(name, value)
+    return event
 
 
 def _formatter(*renderers: structlog.typing.Processor) -> logging.Formatter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,11 +21,18 @@ from shared.events import (
     CompactionStep,
     DecisionStep,
     ErrorStep,
+    Finding,
     GapStep,
     GuardrailStep,
     Phase,
+    PlanStep,
+    PointReportStep,
     ReasoningStep,
+    RememberStep,
     RetryStep,
+    ReviewAnswerStep,
+    ReviewerStep,
+    ReviewVerdict,
     TodoItem,
     TodoStep,
     ToolCallStep,
@@ -33,6 +40,8 @@ from shared.events import (
     UserStep,
     VerifyStep,
 )
+from shared.plan_text import plan_text
+from shared.plans import AgentPlan, report_line
 from shared.terminal.ansi import safe_lines
 from shared.terminal.output import Style, printable
 from shared.visible_text import visible
@@ -152,6 +161,16 @@ def command_lines(command: str) -> list[str]:
     return [f"  ┃ {line}" for line in printable(visible(command)).split("\n")] if command else []
 
 
+def question_lines(text: str, choices: Sequence[str], default: str | None) -> list[str]:
+    """A question of an agent: all of its text, then its choices with their numbers; the default is marked."""
+    lines = [f"  {line}" for line in printable(visible(text)).split("\n")]
+    for number, choice in enumerate(choices, start=1):
+        lines.append(f"  {number}  {one_line(choice)}{' (default)' if choice == default else ''}")
+    if default is not None and default not in choices:
+        lines.append(f"  default: {one_line(default)}")
+    return lines
+
+
 def one_line(text: str) -> str:
     """Untrusted text as one line without control characters, limited in length."""
     return _joined(printable(text), LINE)
@@ -227,6 +246,33 @@ def _error(body: ErrorStep) -> Lines:
     return lines
 
 
+def _review_answer(body: ReviewAnswerStep) -> Lines:
+    text = f": {body.text}" if body.text else ""
+    head = one_line(f"✎ review comment {body.comment[:6]} {body.verdict}{text}")
+    styles: dict[ReviewVerdict, Style] = {"done": "green", "declined": "yellow", "asks": "cyan"}
+    return [(head, styles[body.verdict])]
+
+
+def _reviewer(body: ReviewerStep) -> Lines:
+    if body.problem:
+        return [(one_line(f"! not reviewed by {body.model}: {body.problem}"), "yellow")]
+    count = len(body.findings)
+    remarks = "no remarks" if not count else "1 remark" if count == 1 else f"{count} remarks"
+    again = " (from the earlier run)" if body.repeated else ""
+    lines: Lines = [(one_line(f"✎ reviewed by {body.model}: {remarks}{again}"), "yellow" if count else "green")]
+    return lines + [(one_line(f"  {place_of(each)} {each.severity}: {each.text}"), None) for each in body.findings]
+
+
+def place_of(finding: Finding) -> str:
+    """The file of a finding, with its line if it has one."""
+    return f"{finding.file}:{finding.line}" if finding.line else finding.file
+
+
+def _remember(body: RememberStep) -> Lines:
+    scope = " for all projects" if body.scope == "organization" else ""
+    return [(one_line(f"✎ proposes a note{scope}: {body.text}"), "cyan")]
+
+
 def _phase(body: Phase) -> Lines:
     return [(f"· {body.name}{': ' if body.detail else ''}{printable(body.detail)}", _DIM)]
 
@@ -252,15 +298,55 @@ def _guardrail(body: GuardrailStep) -> Lines:
 
 
 def _approval(body: ApprovalStep) -> Lines:
+    if body.plan is not None:
+        return [("? the agent presents its plan", "yellow"), *((line, None) for line in plan_lines(body.plan))]
+    if body.about == "question":
+        lines = question_lines(body.why, body.choices, body.default)
+        return [("? the agent asks", "yellow"), *((line, None) for line in lines)]
     head = one_line(f"? approval required for {body.tool}: {body.why}")
     return [(head, "yellow"), *((line, None) for line in command_lines(body.command))]
 
 
 def _decision(body: DecisionStep) -> Lines:
+    if body.about == "question":
+        return _answer(body)
+    if body.about == "plan":
+        return _plan_decision(body)
     by = {"clock": ": no answer before the deadline", "interruption": ": the call was interrupted"}.get(body.by, "")
     comment = f" ({body.comment})" if body.comment and body.by == "person" else ""
     word = "✓ approved" if body.approved else "✗ denied"
     return [(one_line(f"{word}{by}{comment}"), "green" if body.approved else "red")]
+
+
+def plan_lines(plan: AgentPlan) -> list[str]:
+    """A plan, each line indented."""
+    return [f"  {line}".rstrip() for line in printable(plan_text(plan)).splitlines()]
+
+
+def _plan_decision(body: DecisionStep) -> Lines:
+    if body.by != "person":
+        why = "no answer before the deadline" if body.by == "clock" else "the wait was interrupted"
+        return [(f"✗ plan not approved: {why}", "red")]
+    who, comment = body.who or "a user", f": {body.comment}" if body.comment else ""
+    if not body.approved:
+        return [(one_line(f"✗ {who} sent the plan back{comment}"), "yellow")]
+    numbers = ", ".join(map(str, body.plan.approved)) if body.plan else ""
+    return [(one_line(f"✓ {who} approved the plan{f', points {numbers}' if numbers else ''}{comment}"), "green")]
+
+
+def _point_report(body: PointReportStep) -> Lines:
+    style: Style = "green" if body.report.result == "done" else "yellow"
+    return [(one_line(f"· point {body.report.point} {report_line(body.report)}"), style)]
+
+
+def _answer(body: DecisionStep) -> Lines:
+    if body.by == "interruption":
+        return [("✗ not answered: the question was interrupted", "red")]
+    if body.by == "person":
+        return [(one_line(f"✓ {body.who or 'a user'} answered: {body.answer}"), "green")]
+    if body.approved:
+        return [(one_line(f"· no answer before the deadline; the default counts: {body.answer}"), "yellow")]
+    return [("✗ no answer before the deadline", "red")]
 
 
 def _todo(body: TodoStep) -> Lines:
@@ -296,6 +382,9 @@ _SHOWN: dict[type[Any], Callable[[Any], Lines]] = {
     ReasoningStep: _reasoning,
     UserStep: _user,
     CommentStep: _comment,
+    ReviewAnswerStep: _review_answer,
+    ReviewerStep: _reviewer,
+    RememberStep: _remember,
     ToolCallStep: _tool_call,
     ToolResultStep: _tool_result,
     RetryStep: _retry,
@@ -307,6 +396,8 @@ _SHOWN: dict[type[Any], Callable[[Any], Lines]] = {
     GuardrailStep: _guardrail,
     ApprovalStep: _approval,
     DecisionStep: _decision,
+    PlanStep: lambda _: [],
+    PointReportStep: _point_report,
     TodoStep: _todo,
     VerifyStep: _verify,
     CompactionStep: _compaction,

@@ -49,7 +49,56 @@ SCRIPTS: dict[str, list[Reply]] = {
         shell("printf 'token = ghp_%s\\n' 0123456789abcdefghijABCDEFGHIJ012345 > example.txt"),
         {"text": "Done."},
     ],
+    "talk": [{"text": "This was said.", "repeat": True}],
     "risky": [shell("rm calc.py && echo removed"), *({"text": f"Answer {number}."} for number in (1, 2, 3))],
+    "ask": [
+        shell("echo begun > begun.txt"),
+        calls(("ask", {"question": "Which database?", "choices": ["PostgreSQL", "SQLite"]})),
+        {"text": "Thank you."},
+    ],
+    "ask_shortly": [
+        calls(("ask", {"question": "Which name?", "default": "shop", "deadline": 10})),
+        {"text": "Thank you."},
+    ],
+    # The fourth reply waits, so that a test can end its drone after the first report.
+    "plan": [
+        calls(("file_write", {"path": "early.txt", "content": "too early"})),
+        calls(
+            (
+                "present_plan",
+                {
+                    "title": "Add notes",
+                    "summary": "There are none yet.",
+                    "points": [
+                        {"text": "Write one.txt", "files": ["one.txt"], "verify": "cat one.txt"},
+                        {"text": "Write two.txt"},
+                        {"text": "Write three.txt"},
+                    ],
+                },
+            )
+        ),
+        calls(
+            ("file_write", {"path": "one.txt", "content": "one\n"}),
+            ("report_point", {"point": 1, "result": "done"}),
+        ),
+        shell("until [ -e go ]; do sleep 0.2; done; rm go"),
+        calls(("report_point", {"point": 3, "result": "skipped", "text": "No longer needed"})),
+        {"text": "Done."},
+        calls(("report_point", {"point": 2, "result": "changed", "commit": "abcdef1", "text": "In another file"})),
+        {"text": "Reported."},
+    ],
+    "plan_rounds": [
+        calls(("present_plan", {"title": "First", "points": [{"text": "Write one.txt"}]})),
+        calls(("present_plan", {"title": "Second", "points": [{"text": "Write two.txt"}, {"text": "Write more"}]})),
+        calls(
+            ("file_write", {"path": "two.txt", "content": "two\n"}),
+            ("report_point", {"point": 1, "result": "done"}),
+        ),
+        {"text": "Done."},
+        {"text": "Really done."},
+    ],
+    "titled": [{"text": "**Choice of a database**\n\nas asked"}],
+    "closing_question": [{"text": "I looked at both. **Which one should it be?**"}],
     "three": [*[shell(f"echo {n} >> steps.txt; sleep 0.3") for n in range(1, 4)], {"text": "Three steps done."}],
     "steps": [*[shell(f"echo step {n} >> steps.txt; sleep 0.8") for n in range(1, 11)], {"text": "Ten steps done."}],
     "nap": [

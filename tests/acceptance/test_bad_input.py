@@ -36,7 +36,7 @@ def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pyt
         (("submit", "Do it", "--project", "bad", "--session", "0123456789ab"), 3, "0123456789ab"),
         (("submit", "  ", "--project", "bad"), 2, "prompt"),
         (("submit", "Do it", "--project", "bad", "--label", "gpu"), 2, "label"),
-        (("submit", "Do it", "--project", "bad", "--mode", "dream"), 2, "mode"),
+        (("submit", "Do it", "--project", "bad", "--mode", "dream"), 3, "mode"),
         (("submit", "Do it", "--project", "bad", "--cost-limit", "-1"), 2, "cost_limit"),
         (("submit",), 2, "prompt"),
         (("show", "0123456789ab"), 3, "0123456789ab"),
@@ -56,6 +56,14 @@ def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pyt
         (("project", "add", "ext", "--git-url", "ext::sh -c whoami"), 2, "git"),
         (("project", "add", "opt", "--git-url", "--upload-pack=evil"), 2, "git"),
         (("project", "show", "nope"), 3, "nope"),
+        (("pool", "show", "nope"), 3, "nope"),
+        (("pool", "rm", "nope", "--yes"), 3, "nope"),
+        (("pool", "rotate", "nope"), 3, "nope"),
+        (("pool", "add", "Bad Name"), 2, "Bad Name"),
+        (("pool", "add", "zero", "--max-drones", "0"), 2, "max_drones"),
+        (("pool", "add", "negative", "--max-drones", "-1"), 2, "max_drones"),
+        (("pool", "add", "soon", "--expires", "soon"), 2, "soon"),
+        (("pool", "add", "unlabelled", "--label", "gpu"), 2, "label"),
         (("--org", "nope", "orders"), 2, "--org"),
         (("orders", "--org", "nope"), 3, "nope"),
     ],
@@ -204,6 +212,53 @@ def test_an_expired_join_token_says_that_it_expired(
 def _refused(drone: WorkstationDrone, url: str, token: str) -> int:
     done = drone.run("register", "--url", url, "--token", token)
     return done.returncode if "expired" in done.stderr else 0
+
+
+FORGED = "fj_0000000000000000000000000000000000000000000000000000000000000000_0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "word"),
+    [
+        (("--ephemeral",), 2, "--url"),
+        (("--ephemeral", "--url", "{url}"), 2, "DRONE_TOKEN"),
+        (("--ephemeral", "--url", "nonsense", "--token", FORGED), 2, "URL"),
+        (("--ephemeral", "--url", "{url}", "--token", "nonsense"), 2, "token"),
+        (("--ephemeral", "--url", "{url}", "--token", FORGED), 6, "unknown"),
+        (("--ephemeral", "--url", "{url}", "--token", FORGED, "--idle", "0"), 2, "duration"),
+        (("--ephemeral", "--url", "{url}", "--token", FORGED, "--orders", "0"), 2, "orders"),
+        (("--ephemeral", "--url", "http://127.0.0.1:9", "--token", FORGED), 5, "127.0.0.1:9"),
+        (("--idle", "5m"), 2, "--idle"),
+        (("--token", FORGED), 2, "--token"),
+    ],
+)
+def test_an_ephemeral_drone_that_cannot_join_is_refused_and_leaves_no_files(
+    fleet: WholeFleet, tmp_path: Path, options: tuple[str, ...], code: int, word: str
+) -> None:
+    environment = {**fleet.environment, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    drone = WorkstationDrone("passing", environment, tmp_path / "log")
+    done = drone.run("start", *(each.format(url=fleet.url) for each in options))
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tokens_and_homes_of_other_drones_are_not_for_an_ephemeral_one(
+    fleet: WholeFleet, visitor: Callable[[str], WorkstationDrone]
+) -> None:
+    pool = fleet.fleet("pool", "add", "passing", "--max-drones", "1").stdout.strip()
+    again = fleet.fleet("pool", "add", "passing")
+    assert (again.returncode, "E-POOL-NAME" in again.stderr) == (4, True)
+    stays = visitor("stays")
+    assert stays.run("register", "--url", fleet.url, "--token", pool).returncode == 4
+    token = fleet.fleet("token", "create").stdout.strip()
+    assert visitor("kind").run("start", "--ephemeral", "--url", fleet.url, "--token", token).returncode == 4
+    assert stays.run("register", "--url", fleet.url, "--token", token, "--name", "stays").returncode == 0
+    in_use = stays.run("start", "--ephemeral", "--url", fleet.url, "--token", pool)
+    assert (in_use.returncode, "E-HOME-IN-USE" in in_use.stderr) == (4, True)
+    assert fleet.json("pool", "show", "passing")["drones"] == 0
+    fleet.json("pool", "rm", "passing", "--yes")
 
 
 def test_a_wrong_api_token_is_not_allowed_in(fleet: WholeFleet) -> None:

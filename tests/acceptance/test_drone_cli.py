@@ -332,6 +332,16 @@ def test_status_says_why_the_server_cannot_be_reached(joined: Run, server: Regis
     assert "not a control plane" in told
 
 
+def test_a_check_fails_unless_the_drone_runs_and_is_registered(joined: Run, server: Registrar, tmp_path: Path) -> None:
+    assert (joined("status").returncode, joined("status", "--check").returncode) == (0, 1)
+    with DroneHome(tmp_path / "home").lock():
+        assert joined("status", "--check").returncode == 0
+        server.nonsense = True
+        assert joined("status", "--check").returncode == 0
+        server.nonsense, server.problem = False, problem(401, "E-DRONE-REMOVED")
+        assert joined("status", "--check").returncode == 1
+
+
 def test_a_damaged_home_is_told_and_not_guessed_at(joined: Run, tmp_path: Path) -> None:
     (tmp_path / "home" / "drone.json").write_text("{")
 

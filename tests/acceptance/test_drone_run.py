@@ -22,6 +22,7 @@ from tests.support import wait_until, warm_processes
 from tests.support.command_tree import PROGRAMS, clean_environment, invoke
 from tests.support.local_runs import FIXED, MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
 from tests.support.transcripts import transcript_problems
+from tests.support.web_pages import page, page_server
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -30,13 +31,16 @@ pytestmark = [
 
 KEYS = [
     *("id", "status", "reason", "exit_status", "attempt", "generation", "organization", "user", "drone", "project"),
-    *("session", "provider", "model", "mode", "priority", "labels", "created_at", "started_at", "ended_at", "prompt"),
+    *("session", "provider", "model", "mode", "thinking", "priority", "labels", "created_at", "started_at"),
+    *("ended_at", "prompt"),
     *("response", "branch", "base_commit", "head_commit", "pushed", "push_error", "late_refs", "patch", "receipt"),
     *(
         "max_attempts",
         "approve",
         "allow",
         "verification",
+        "title",
+        "asks",
         "waiting_for",
         "doing",
         "stalled",
@@ -90,17 +94,33 @@ def test_the_patch_is_printed_and_applies_and_progress_is_told_beside_it(
     assert (repo / "sums.py").read_text() == FIXED
 
 
+def test_a_plan_reads_a_page_that_the_owner_allows_and_no_other(repo: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    with page_server({"/": page("<h1>Words</h1>")}) as site:
+        policy.write_text(f'[network]\nhosts = ["{site.place}"]\n')
+        urls = (site.url(), "http://127.0.0.1/")
+        calls = [{"tool_calls": [{"name": "web_fetch", "arguments": {"url": url}}]} for url in urls]
+        with ScriptedServer([*calls, {"text": "I read it."}]) as server:
+            done = drone_run(repo, server, "--mode", "plan", "--json", env={"DRONE_POLICY": str(policy)})
+
+    results = [step["output"] for step in json.loads(done.stdout)["steps"] if step["kind"] == "tool_result"]
+    assert results[0] == "# Words\n"
+    assert "is inside this network" in results[1]
+
+
 def test_json_is_the_document_of_an_order(repo: Path, mending: ScriptedServer) -> None:
-    done = drone_run(repo, mending, "--json")
+    done = drone_run(repo, mending, "--json", "--thinking", "xhigh")
 
     found = json.loads(done.stdout)
     assert list(found) == KEYS
+    assert [found["thinking"], *(each["reasoning_effort"] for each in mending.requests)] == ["xhigh"] * 5
     assert (found["status"], found["exit_status"], found["response"]) == (
         "succeeded",
         "stopped",
         "The sum is right now.",
     )
     assert (found["prompt"], found["model"], found["mode"]) == ("Mend the sum", MODEL, "build")
+    assert (found["title"], found["asks"]) == ("Mend the sum", False)
     assert (found["drone"], found["project"], found["provider"], found["organization"]) == (None, None, None, None)
     assert found["base_commit"] == git(repo, "rev-parse", "HEAD")
     assert "+    return a + b" in found["patch"]
@@ -212,6 +232,7 @@ def _name(process: psutil.Process) -> str:
         (("run", "Do it", "--repo", "ext::sh -c date", "--model", "m"), 6),
         (("run", "Do it", "--repo", ".", "--model", " "), 2),
         (("run", "Do it", "--repo", ".", "--model", "m", "--mode", "play"), 2),
+        (("run", "Do it", "--repo", ".", "--model", "m", "--thinking", "max"), 2),
         (("run", "Do it", "--repo", ".", "--model", "m", "--max-iterations", "-1"), 2),
         (("run", "Do it", "--repo", ".", "--model", "m", "--api-key-env", "NO_SUCH_KEY"), 2),
         (("run", "Do it", "--repo", ".", "--model", "m", "--sandbox", "docker"), 2),

@@ -10,36 +10,21 @@ from pathlib import Path
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
-from tests.support import free_port, wait_until, warm_processes
+from tests.support import wait_until, warm_processes
 from tests.support.broker import BrokerServer
 from tests.support.postgres import PostgresServer
 from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems
 from tests.support.warm_processes import FLEET
-from tests.support.whole_fleet import ExternalFleet
+from tests.support.whole_fleet import ExternalFleet, external_fleet
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, empty_postgres_url: str, redis_server: BrokerServer) -> Iterator[ExternalFleet]:
-    """A control plane set up by its commands; none of its parts runs yet."""
-    port = free_port()
-    variables = {
-        "FLEET_DATABASE_URL": empty_postgres_url,
-        "FLEET_BROKER_URL": redis_server.url,
-        "FLEET_PUBLIC_BROKER_URL": f"redis://127.0.0.1:{redis_server.port}/0",
-        "FLEET_MASTER_KEY_FILE": str(tmp_path / "master.key"),
-        "FLEET_BLOB_DIR": str(tmp_path / "blobs"),
-        "FLEET_PORT": str(port),
-        "FLEET_URL": f"http://127.0.0.1:{port}",
-    }
-    fleet = ExternalFleet(tmp_path / "external", variables=variables)
-    fleet.root.mkdir()
-    assert fleet.fleet("db", "upgrade").returncode == 0
-    fleet.variables["FLEET_API_TOKEN"] = fleet.fleet("api-token", "create", "--bootstrap").stdout.strip()
-    yield fleet
-    fleet.close()
+    with external_fleet(tmp_path, empty_postgres_url, redis_server) as fleet:
+        yield fleet
 
 
 def test_a_supervisor_and_a_collector_that_die_are_stood_in_for_by_the_others(

@@ -50,7 +50,7 @@ def test_flower_shows_drones_queues_and_the_true_state_of_every_order(
     fleet.submit("Note it, script:note", "--drone", "off")
 
     drones = {drone["name"]: drone["id"] for drone in fleet.json("drones")}
-    assert any(worker.startswith(drones["local-1"]) for worker in flower.workers())
+    assert any(worker.startswith(f"local-1.{drones['local-1']}@") for worker in flower.workers())
     assert wait_until(lambda: flower.waiting(names.queue(drones["off"])) == 1)
     assert off.process is None
     states = wait_until(lambda: flower.settled(good["runs"][0]["id"], bad["runs"][0]["id"], held_run), seconds=20)

@@ -103,7 +103,7 @@ def test_a_model_that_fails_now_and_then_is_asked_again_and_tools_run_once(fleet
 
 def test_a_running_order_is_canceled_with_a_receipt_of_no_survivors(fleet: WholeFleet) -> None:
     order_id = fleet.submit("Wait for ever, script:hold")["id"]
-    _until_the_command_runs(fleet, order_id)
+    _until_the_command_runs(fleet)
 
     done = fleet.json("cancel", order_id, "--wait")
 
@@ -149,8 +149,14 @@ def test_an_embedded_drone_is_not_handed_the_secrets_of_the_control_plane(fleet:
     assert [name for name in drone if name.startswith("FLEET_")] == []
 
 
-def _until_the_command_runs(fleet: WholeFleet, order_id: str) -> None:
-    def called() -> bool:
-        return any(step["kind"] == "tool_call" for step in fleet.order(order_id)["steps"])
+def _until_the_command_runs(fleet: WholeFleet) -> None:
+    """Its call is recorded a moment before its processes are there, and a receipt counts processes."""
+    assert fleet.process is not None
+    whole = psutil.Process(fleet.process.pid)
 
-    wait_until(called, seconds=60, every=0.3)
+    def runs() -> bool:
+        below = {process.pid for process in whole.children(recursive=True)}
+        holding = [each.pid for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "300"]]
+        return not below.isdisjoint(holding)
+
+    wait_until(runs, seconds=60, every=0.3)

@@ -147,10 +147,13 @@ def test_a_model_without_a_price_is_refused_under_a_budget_until_its_price_is_se
 def test_a_raise_for_what_is_no_cost_limit_is_refused(fleet: WholeFleet) -> None:
     order = fleet.submit("Remove it, script:risky", "--approve", "risky", project="free")
     waiting(fleet, order)
-    for arguments in (("approve", order["id"], "--raise", "1"), ("deny", order["id"], "--finish")):
-        refused = fleet.fleet(*arguments)
+    for arguments, why in (
+        (("approve", "--raise", "1"), "can only raise the limit"),
+        (("deny", "--finish"), "cost limit"),
+    ):
+        refused = fleet.fleet(arguments[0], order["id"], *arguments[1:])
         assert refused.returncode == 2
-        assert "cost limit" in refused.stderr
+        assert why in refused.stderr
     assert fleet.fleet("approve", order["id"], "--raise", "-1").returncode == 2
     assert fleet.fleet("deny", order["id"]).returncode == 0
     fleet.ended(order["id"])

@@ -232,7 +232,7 @@ def test_wrong_use_of_sessions_is_told(chat: WholeFleet) -> None:
 
     codes = [chat.fleet("session", *words).returncode for words in tries]
 
-    assert codes == [3, 3, 2, 3, 2]
+    assert codes == [3, 3, 3, 3, 2]
 
 
 # --- checkouts into the user's own repository --------------------------------------------------
@@ -297,6 +297,7 @@ def test_work_that_could_not_be_pushed_comes_from_the_bundle(
 
 def test_the_pages_show_the_sessions_and_a_tree(chat: WholeFleet) -> None:
     first = turn(chat, "Note <b>one</b>, script:note")
+    second = turn(chat, "Note two, script:note", "--session", first["session"])
     chat.json("session", "rename", first["session"], "Parser & co")
     token = json.loads((chat.root / "fleet home" / "server.json").read_text())["token"]
 
@@ -310,5 +311,6 @@ def test_the_pages_show_the_sessions_and_a_tree(chat: WholeFleet) -> None:
     assert f"/sessions/{first['session']}" in listed.text
     assert "Parser &amp; co" in shown.text
     assert f"/orders/{first['id']}" in shown.text
+    assert f"/orders/{second['id']}" in shown.text
     assert "<b>one</b>" not in shown.text
-    assert "the next turn goes on here" in shown.text
+    assert "next turn continues here" in shown.text

@@ -168,7 +168,7 @@ def test_a_description_comes_from_an_option_a_file_or_a_pipe(cli: Cli, tmp_path:
         (("task", "create", "x" * 10_000), 2, "500"),
         (("task", "create", "it", "--assignee", "nobody"), 3, "nobody"),
         (("task", "create", "it", "--project", "nope"), 3, "nope"),
-        (("task", "create", "it", "--mode", "dream"), 2, "mode"),
+        (("task", "create", "it", "--mode", "dream"), 3, "mode"),
         (("task", "create", "it", "--priority", "1000"), 2, "priority"),
         (("task", "create", "it", "--cost-limit", "-1"), 2, "cost_limit"),
         (("task", "create", "it", "--description", "a", "--description-file", "b"), 2, "--description and"),

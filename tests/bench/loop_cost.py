@@ -190,7 +190,7 @@ def _step(model: LiteLLMModel, past: list[Message]) -> Callable[[], Time]:
         agent = Agent(model, EchoToolbox(), KeptEvents(), QuietControls(), _NO_LIMITS, SystemClock())
         agent.begin(past[0].content, past[1:-1], past[-1].content)
         compaction = WindowCompaction(
-            model, agent.recorder, agent.hooks, RunBudget(_NO_LIMITS, agent.clock), lambda: agent.tools
+            model, agent.recorder, agent.hooks, RunBudget(_NO_LIMITS, agent.clock), lambda: agent.tools, ""
         )
         # As in a run, where each step adds to the previous step's count.
         compaction.due(agent.transcript)

@@ -10,8 +10,11 @@ from tests.bench.loop_cost import HEADER, Row, measure
 
 pytestmark = [pytest.mark.bench, pytest.mark.usefixtures("warm_model")]
 
-GROWTH = 3.0
-"""Maximum cost factor for forty times the history: a cost that grew with it would be forty times as high."""
+GROWTH = 5.0
+"""Maximum cost factor for forty times the history: a cost that grew with it would be forty times as high.
+
+2.5 is usual; 3.2 was seen beside other tests.
+"""
 
 
 @pytest.fixture(scope="module")

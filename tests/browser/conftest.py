@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,8 +11,23 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from control_plane.declarations import tokens
-from tests.support import needs
-from tests.support.fleet import Api
+from tests.support import PATIENCE, needs
+from tests.support.fleet import Api, PlayedRun
+
+EXPECTED = re.compile(r"status of 4\d\d|ERR_CONNECTION|ERR_INCOMPLETE|ERR_NETWORK_CHANGED|ERR_EMPTY_RESPONSE")
+"""What Chromium itself writes to the console when a server refuses something or is away."""
+
+
+def watch(page: Page, errors: list[str], origin: str) -> None:
+    """Collect the page's errors: of scripts, of the console, of the content policy, and requests to other origins."""
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "console",
+        lambda line: errors.append(line.text) if line.type == "error" and not EXPECTED.search(line.text) else None,
+    )
+    page.on(
+        "request", lambda request: None if request.url.startswith((origin, "data:")) else errors.append(request.url)
+    )
 
 
 @dataclass
@@ -25,9 +41,8 @@ class Person:
 
     def __post_init__(self) -> None:
         self.page = self.context.new_page()
-        self.page.set_default_timeout(25_000)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda line: self.errors.append(line.text) if "Content Security" in line.text else None)
+        self.page.set_default_timeout(25_000 * PATIENCE)
+        watch(self.page, self.errors, self.api.url)
 
     def log_in(self) -> None:
         self.page.goto(self.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
@@ -63,3 +78,12 @@ def person(chromium: Browser, api: Api) -> Iterator[Person]:
     yield visitor
     context.close()
     assert visitor.errors == []
+
+
+@pytest.fixture
+def run(api: Api) -> PlayedRun:
+    """A run of an order on a drone that is online."""
+    api.add_work()
+    drone = api.add_drone("mila")
+    api.wait_for_hub()
+    return drone.take(api.submit("Publish the release"))

@@ -16,8 +16,10 @@ from tests.chaos.faults import WEIGHTS, Fault, Faults
 from tests.chaos.fleet_under_load import FleetUnderLoad, Size
 from tests.chaos.invariants import Findings
 from tests.chaos.load import Load
+from tests.chaos.metering import Meter
 
 LOOK_EVERY = 0.3
+READ_EVERY = 3.0
 ROLE_PAUSE = 1.0
 PATIENCE_SECONDS = 60.0
 RECOVERY_SECONDS = 90.0
@@ -66,6 +68,8 @@ class Campaign:
     def run(self) -> Campaign:
         """Run the campaign. The drones are stopped; the services keep running, so that the caller can inspect them."""
         watcher = self._thread(self._watch, "watch")
+        meter = Meter(self.fleet)
+        reader = self._thread(lambda: self._read_metrics(meter), "metrics")
         feeder = self._thread(self._feed, "feed")
         self.began = time.time()
         self._wait_for_work()
@@ -80,7 +84,9 @@ class Campaign:
         late = [follower.order_id for follower in self.load.followers if not follower.leave(30)]
         self._watched.set()
         watcher.join(30)
+        reader.join(30)
         self.findings = invariants.examine(self.fleet, self.load, late_followers=late)
+        self.findings.metrics_wrong = list(meter.wrong())
         self.fleet.stop_drones()
         self.findings = invariants.after_the_stop(self.fleet, self.findings)
         return self
@@ -105,6 +111,10 @@ class Campaign:
             for fault in list(self.faults):
                 if not fault.settled:
                     fault.look(facts)
+
+    def _read_metrics(self, meter: Meter) -> None:
+        while not self._watched.wait(READ_EVERY):
+            meter.read()
 
     def _keep_roles(self) -> None:
         """Restart ended roles, at most once a second, so that a role that cannot start does not load the machine."""

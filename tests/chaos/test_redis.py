@@ -22,8 +22,8 @@ from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
+from tests.support.machines import Island
 from tests.support.outages import (
-    Island,
     OutageFleet,
     Proxy,
     islander,

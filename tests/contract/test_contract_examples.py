@@ -16,6 +16,7 @@ import pytest
 
 from shared import control, events
 from shared.budgets import Allowance, AllowanceRequest
+from shared.code_hosts import CodeHostReading
 from shared.control import ControlMessage
 from shared.envelope import Binding, key_id, open_envelope, public_key
 from shared.events import Beat, Delta, Event, Hello
@@ -47,6 +48,7 @@ MODELS: dict[str, type[Wire]] = {
     "new_key_request": NewKeyRequest,
     "new_key_answer": NewKeyAnswer,
     "work_order": WorkOrder,
+    "code_host_reading": CodeHostReading,
     "allowance_request": AllowanceRequest,
     "allowance": Allowance,
     "permit_request": PermitRequest,

@@ -110,6 +110,8 @@ COMMANDS = {
         BRPOP celery 0.1
         HGETALL unacked
         LPUSH {oka}@host.celery.pidbox forged
+        LPUSH oka.{oka}@host.celery.pidbox forged
+        LLEN oka.{oka}@host.celery.pidbox
         LPUSH fleet:{oka}:reply.celery.pidbox forged
     """,
     "code on the server": """

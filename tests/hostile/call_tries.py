@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.hostile.hostile_work import Try
+from tests.hostile.wall_tries import NAMES, TARGETS
 
 OUTSIDE = r"outside|not in the workspace|leads out|does not exist|no such|No such|cannot|Error"
+REFUSED = "is inside this network|is not allowed|cannot be resolved|belongs to the fleet|not a URL|not a valid URL"
 _DEEP = '{"path": ' + "[" * 500 + "]" * 500 + "}"
 
 
@@ -15,10 +17,12 @@ def tries(decoys: Mapping[str, object]) -> Iterator[Try]:
     """Each is followed by a call that works, for a model whose calls only fail is stopped."""
     for number, (what, tool, arguments, seen) in enumerate(_abuses(decoys), 1):
         yield Try(what, tool, arguments, seen)
-        yield Try(f"work on after it ({tool})", *_works(tool, number))
+        yield Try(f"work on after it ({tool})", *_works(tool, number, decoys["site"]))
 
 
-def _works(tool: str, number: int) -> tuple[str, Any, str]:
+def _works(tool: str, number: int, site: object) -> tuple[str, Any, str]:
+    if tool == "web_fetch":
+        return tool, {"url": f"http://127.0.0.1:{site}/page?{number}"}, "words"
     if tool in {"file_write", "editor"}:
         return "file_write", {"path": f"out/{number}.txt", "content": "x\n"}, "."
     return "file_read", {"mode": "lines", "path": "README.md", "start_line": 1, "end_line": 1 + number}, "calc"
@@ -53,7 +57,20 @@ def _abuses(decoys: Mapping[str, object]) -> Iterator[tuple[str, str, Any, str]]
     yield "an unknown argument", "shell", {"command": "id", "user": "root"}, "user|Error"
     yield "a time limit of a year", "shell", {"command": "id", "timeout": 31_536_000}, "timeout|Error"
     yield "300 kB of content", "file_write", {"path": "big.txt", "content": "x" * 300_000}, "300,?000|Error"
+    yield from ((what, "web_fetch", arguments, seen) for what, arguments, seen in _pages(decoys))
     yield "a pattern that takes forever", "grep", {"pattern": "(a+)+$", "path": "."}, "."
+
+
+def _pages(decoys: Mapping[str, object]) -> Iterator[tuple[str, Any, str]]:
+    for what, target in {**TARGETS, **NAMES}.items():
+        yield f"have {what} fetched", {"url": f"http://{target.format_map(decoys)}/"}, REFUSED
+    for name in ("page", "page-to-metadata"):
+        url = {"url": f"http://{name}.test/"}
+        yield f"have {name} fetched while its name is public", url, "503"
+        yield f"have {name} fetched when its name leads inside", url, "is inside this network"
+    for path in ("to-loopback", "to-metadata", "to-name"):
+        yield f"have a redirect {path} fetched", {"url": f"http://127.0.0.1:{decoys['site']}/{path}"}, REFUSED
+    yield "have a file fetched", {"url": f"file://{decoys['home']}/.ssh/id_ed25519"}, "not a URL of the web"
 
 
 def _edit(path: str) -> dict[str, str]:

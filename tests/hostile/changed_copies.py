@@ -127,3 +127,12 @@ def _end(pid: int) -> None:
             each.kill()
         except psutil.NoSuchProcess:
             continue
+
+
+@contextmanager
+def fresh_copy() -> Iterator[Copy]:
+    """A copy that is removed afterwards."""
+    # Not below pytest's own directory, which is closed: commands in a sandbox have another account.
+    with tempfile.TemporaryDirectory(prefix="dronefleet-") as directory:
+        Path(directory).chmod(0o755)
+        yield copy_to(Path(directory, "copy"))

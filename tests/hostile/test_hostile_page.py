@@ -26,7 +26,7 @@ _READ = ".then(async (answer) => `${answer.status} ${await answer.text()}`)"
 REBOUND = [
     f"fetch('/'){_READ}",
     f"fetch('/login'){_READ}",
-    f"fetch('/static/app.js'){_READ}",
+    f"fetch('/static/js/app.js'){_READ}",
     f"fetch('/login', {{ method: 'POST', body: new URLSearchParams({{ token }}) }}){_READ}",
     f"fetch('/api/v1/orders'){_READ}",
     f"fetch(`/api/v1/orders/${{order}}/cancel`, {{ method: 'POST' }}){_READ}",

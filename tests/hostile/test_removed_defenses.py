@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.hostile.changed_copies import Copy, copy_to
+from tests.hostile.changed_copies import Copy, fresh_copy
 from tests.hostile.removed_defenses import REMOVALS
 from tests.hostile.removed_defenses.removal import Edit, Removal
 
@@ -28,10 +26,8 @@ MAIN = "def main() -> None:\n"
 
 @pytest.fixture(scope="module")
 def copy() -> Iterator[Copy]:
-    # Not below pytest's own directory, which is closed: commands in a sandbox have another account.
-    with tempfile.TemporaryDirectory(prefix="dronefleet-") as directory:
-        Path(directory).chmod(0o755)
-        yield copy_to(Path(directory, "copy"))
+    with fresh_copy() as made:
+        yield made
 
 
 def test_processes_of_a_copy_and_their_children_import_the_copy(copy: Copy) -> None:

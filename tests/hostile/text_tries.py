@@ -66,7 +66,7 @@ def on_terminal(fleet: WholeFleet, *words: str) -> str:
 def _pages(fleet: WholeFleet, order_id: str) -> dict[str, str]:
     with httpx.Client(base_url=fleet.url, follow_redirects=True, timeout=30) as browser:
         browser.post("/login", data={"token": fleet.token})
-        addresses = {"the order's page": f"/orders/{order_id}", "the board": "/"}
+        addresses = {"the order's page": f"/orders/{order_id}", "the inbox": "/"}
         return {place: browser.get(address).raise_for_status().text for place, address in addresses.items()}
 
 
@@ -77,5 +77,5 @@ def judged_texts(places: dict[str, str]) -> tuple[list[Row], list[str]]:
         wrong = [*acting(text), *_LIVE.findall(text if place.startswith("the ") else "")]
         rows.append(Row(f"act on or hide from a reader of {place}", "" if wrong else "shown with marks", place))
         problems += [f"{place}: {found!r}" for found in wrong[:5]]
-        problems += [] if "concealed" in text or place == "the board" else [f"{place}: shows nothing of it"]
+        problems += [] if "concealed" in text or place == "the inbox" else [f"{place}: shows nothing of it"]
     return rows, problems

@@ -26,6 +26,8 @@ NAMES = {
     "mapped.test": [["::ffff:10.0.0.1"]],
     "rebinding.test": [[PUBLIC], ["127.0.0.1"]],
     "rebinding-to-metadata.test": [[PUBLIC], [METADATA]],
+    "page.test": [[PUBLIC], ["127.0.0.1"]],
+    "page-to-metadata.test": [[PUBLIC], [METADATA]],
     "swinging.test": [[PUBLIC], [METADATA]] * 20,
 }
 """What each name leads to, from look-up to look-up."""
@@ -36,6 +38,12 @@ class _Redirects(BaseHTTPRequestHandler):
     """A server that the owner allows, and that leads elsewhere."""
 
     def do_GET(self) -> None:
+        if self.path.startswith("/page"):
+            self.send_response(200)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"words")
+            return
         targets = {
             "/to-loopback": "http://127.0.0.1:80/",
             "/to-metadata": f"http://{METADATA}/latest/",

@@ -14,6 +14,8 @@ from typing import TypeVar
 import pytest
 
 T = TypeVar("T")
+PATIENCE = 3 if os.environ.get("CI") == "true" else 1
+"""By what tests multiply the time that they wait for something: CI machines are shared."""
 _PORTS = range(12_000, 32_000)
 
 
@@ -30,10 +32,9 @@ def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: floa
     """Return the condition's first true value; fail with its last value on timeout.
 
     It polls often at first and then every `every` seconds, because polling takes processor time from the work it waits
-    for. CI machines are shared, so the timeout is three times as long there. A bound that matters must be asserted
-    separately.
+    for. The timeout is longer in CI (PATIENCE). A bound that matters must be asserted separately.
     """
-    deadline = time.monotonic() + seconds * (3 if os.environ.get("CI") == "true" else 1)
+    deadline = time.monotonic() + seconds * PATIENCE
     pause = min(0.01, every)
     while not (value := condition()):
         if time.monotonic() > deadline:

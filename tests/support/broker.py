@@ -46,24 +46,41 @@ P = TypeVar("P", Collector, Supervisor)
 PASSWORD = "control-password"
 
 
+@dataclass(frozen=True)
+class TlsAddress:
+    """Where a server listens, with a certificate for that."""
+
+    host: str
+    files: tuple[Path, Path]
+    """Certificate and key."""
+    ca_file: Path
+
+
 class BrokerServer:
     """A server with its own directory and one port for its whole life; it can be stopped and restarted."""
 
-    def __init__(self, directory: Path, binary: Path) -> None:
+    def __init__(self, directory: Path, binary: Path, *, tls: TlsAddress | None = None) -> None:
         self.directory = directory
         self.binary = binary
         self.port = free_port()
-        self.url = f"redis://control:{PASSWORD}@127.0.0.1:{self.port}/0"
-        self.redis = redis.Redis.from_url(self.url, decode_responses=True)
+        self.tls = tls
+        scheme, host = ("rediss", tls.host) if tls else ("redis", "127.0.0.1")
+        self.public_url = f"{scheme}://{host}:{self.port}/0"
+        self.url = f"{scheme}://control:{PASSWORD}@{host}:{self.port}/0"
+        trust = {"ssl_ca_certs": str(tls.ca_file)} if tls else {}
+        self.redis = redis.Redis.from_url(self.url, decode_responses=True, **trust)
+        self.options: tuple[str, ...] = ()
+        """Further words of its command line."""
         self.disturbed = False
         """True if a test stopped or froze it; the next test then gets a new one."""
         self._process: subprocess.Popen[bytes] | None = None
         self._was_started = False
 
     def start(self) -> None:
-        config = write_config(self.directory, self.port, PASSWORD)
+        more = {"bind": self.tls.host, "tls": self.tls.files} if self.tls else {}
+        config = write_config(self.directory, self.port, PASSWORD, **more)
         with (self.directory / "server.log").open("ab") as log:
-            self._process = subprocess.Popen([self.binary, config], stdout=log, stderr=log)
+            self._process = subprocess.Popen([self.binary, config, *self.options], stdout=log, stderr=log)
         if self._was_started:
             # The server may be shared: the new process outlives the test that restarted it.
             lasts(self.pid)
@@ -199,6 +216,7 @@ QUICK = Timings(
     lost_after=60.0,
     unclaimed_after=0.5,
     beat_age=0.1,
+    gather=0.02,
     rebalance_after=0.3,
     owner_ttl=2.0,
     users_every=0.3,
@@ -223,8 +241,12 @@ class Plane:
     drones: list[DroneStandIn] = field(default_factory=list)
 
     def collector(self, **timings: float) -> Collector:
-        """A running collector."""
-        return self._start(Collector(self.core, new_id(), replace(QUICK, **timings)))
+        """A running collector, which hears every beat from now on if the broker is there."""
+        before = self._listening()
+        made = self._start(Collector(self.core, new_id(), replace(QUICK, **timings)))
+        if before is not None:
+            wait_until(lambda: (self._listening() or 0) > before)
+        return made
 
     def supervisor(self, **timings: float) -> Supervisor:
         """A running supervisor."""
@@ -283,6 +305,13 @@ class Plane:
             list(pool.map(lambda part: part.stop(), self.started))
         for drone in self.drones:
             drone.close()
+
+    def _listening(self) -> int | None:
+        """How many connections receive messages; None without a broker."""
+        try:
+            return len(self.core.broker.redis.client_list(_type="pubsub"))
+        except redis.exceptions.RedisError:
+            return None
 
     def _start(self, part: P) -> P:
         self.started.append(part)

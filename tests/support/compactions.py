@@ -23,6 +23,7 @@ from tests.support.clocks import HandClock
 
 SYSTEM = Message(role="system", content="You are tested.")
 WINDOW = 16_000
+LEFT_OUT = "characters left out to save room"
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Compacting:
     summaries: Sequence[dict[str, Any]] = ({"text": "A summary.", "repeat": True},)
     script: Sequence[dict[str, Any]] = ()
     window: int = WINDOW
+    request: str = ""
     hooks: Heard = field(default_factory=Heard)
     limits: Limits = field(default_factory=Limits)
     clock: HandClock = field(default_factory=HandClock)
@@ -56,8 +58,10 @@ class Compacting:
             list(self.script), self.clock, cost_usd=0.01, window=self.window, summaries=self.summaries
         )
         self.budget = RunBudget(self.limits, self.clock)
-        self.compaction = WindowCompaction(self.model, self.recorder, self.hooks, self.budget, self.toolbox.specs)
-        self.estimate = Estimate(self.model, self.toolbox.specs)
+        self.compaction = WindowCompaction(
+            self.model, self.recorder, self.hooks, self.budget, self.toolbox.specs, self.request
+        )
+        self.estimate = Estimate(self.model, self.toolbox.specs, self.limits)
         """An uncalibrated estimate, for measurements in tests."""
         self.agent = Agent(
             self.model,
@@ -80,6 +84,19 @@ class Compacting:
     def asked_with(self) -> list[str]:
         """The text of each request for a summary."""
         return [messages[-1].content for messages in self.model.asked_for_summary]
+
+
+def outline(message: Message) -> tuple[object, ...]:
+    """All of a message but what may be shortened: a result's text, and the texts of a message with calls."""
+    calls = [(call.id, call.name) for call in message.tool_calls]
+    kept = None if message.role == "tool" or calls else message.content
+    return message.role, calls, message.tool_call_id, kept
+
+
+def is_as_recorded(now: Message, recorded: Message) -> bool:
+    """Whether a message is the recorded one, or that one shortened and saying so."""
+    shortened = outline(now) == outline(recorded) and LEFT_OUT in now.model_dump_json()
+    return now == recorded or (shortened and len(now.model_dump_json()) < len(recorded.model_dump_json()))
 
 
 def said(role: Any, text: str) -> Message:

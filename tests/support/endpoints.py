@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Literal
 
 Doc = dict[str, Any]
+Ending = Literal["whole", "cut", "open"]
+"""After the body: the response is complete; the connection breaks; it stays open, and `repeat` is sent forever."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """One response; a body that is a document is sent as JSON."""
+    """One response; a body that is a document is sent as JSON. `pieces` are sent one by one instead of a body."""
 
-    body: Any
+    body: Any = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    pieces: tuple[bytes, ...] = ()
+    ends: Ending = "whole"
+    repeat: bytes = b""
 
     @property
     def content(self) -> bytes:
@@ -27,15 +32,20 @@ class Said:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request."""
+    """One request; `raw` is its body as it was sent."""
 
     path: str
     headers: Mapping[str, str]
     body: Doc
+    raw: bytes = b""
 
 
 class _HTTPServer(ThreadingHTTPServer):
     daemon_threads = True
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        super().__init__(("127.0.0.1", 0), _Exchange)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore errors: in many tests the client disconnects on purpose."""
@@ -47,7 +57,12 @@ class Endpoint:
     def __init__(self, *said: Said) -> None:
         self.said = list(said)
         self.asked: list[Asked] = []
-        self._http = _HTTPServer(("127.0.0.1", 0), _exchange(self))
+        self.ending = threading.Event()
+        self.staying = threading.Event()
+        """Set when a response that stays open has been sent up to there."""
+        self.left = threading.Event()
+        """Set when a client has closed the connection of a response that stayed open."""
+        self._http = _HTTPServer(self)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -67,6 +82,7 @@ class Endpoint:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.ending.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
@@ -81,6 +97,12 @@ def streamed(*chunks: Any, done: bool = True) -> Said:
     lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
     body = "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode()
     return Said(body, headers={"Content-Type": "text/event-stream"})
+
+
+def sent_in_pieces(pieces: Iterable[bytes], kind: str = "text/event-stream", **headers: str) -> Said:
+    """A streamed response: each piece is sent by itself."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Said(pieces=tuple(pieces), headers={"Content-Type": kind, **named})
 
 
 def chunk(finish: str | None = None, **delta: Any) -> Doc:
@@ -142,21 +164,52 @@ def _in_pieces(block: Doc) -> tuple[Doc, list[Doc]]:
     return block, []
 
 
-def _exchange(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
-    class Exchange(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Exchange(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _HTTPServer
 
-        def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            said = endpoint.next(Asked(self.path, dict(self.headers.items()), json.loads(raw)))
-            self.send_response(said.status)
-            headers = {"Content-Type": "application/json", "Content-Length": str(len(said.content)), **said.headers}
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        said = self.server.endpoint.next(Asked(self.path, dict(self.headers.items()), json.loads(raw), raw))
+        size = {"Transfer-Encoding": "chunked"} if said.pieces else {"Content-Length": str(len(said.content))}
+        self.send_response(said.status)
+        for name, value in {"Content-Type": "application/json", **size, **said.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if said.pieces:
+            self._stream(said)
+        else:
             self.wfile.write(said.content)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+    def _stream(self, said: Said) -> None:
+        for piece in said.pieces:
+            self._send(piece)
+        if said.ends == "whole":
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        self.close_connection = True
+        if said.ends == "open":
+            self._stay(said.repeat)
 
-    return Exchange
+    def _send(self, piece: bytes) -> None:
+        self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+
+    def _stay(self, repeat: bytes) -> None:
+        """Stay until the client leaves, or the endpoint ends."""
+        self.connection.settimeout(0.02)
+        self.server.endpoint.staying.set()
+        while not self.server.endpoint.ending.is_set():
+            try:
+                if repeat:
+                    self._send(repeat)
+                gone = not self.connection.recv(1)
+            except TimeoutError:
+                continue
+            except OSError:
+                gone = True
+            if gone:
+                self.server.endpoint.left.set()
+                return
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""

@@ -12,7 +12,7 @@ from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox
 from drone.agent.protocols import ForeignTool
 from drone.agent.values import ToolResult, ToolSpec
-from drone.extensions.context import RunningAgent
+from drone.extensions.context import RegisteredModel, RunningAgent
 from drone.extensions.merged import Extensions, Services, load
 from drone.extensions.sources import Sources
 from shared.events import ErrorStep
@@ -96,7 +96,14 @@ def agent_with(extensions: Extensions, loop: Loop) -> Agent:
         guardrails=extensions.guardrails,
     )
     running = RunningAgent(
-        agent, extensions.controls, extensions.recorder, Path("/workspace"), "s1", "scripted", lambda _: False
+        agent,
+        extensions.controls,
+        extensions.recorder,
+        Path("/workspace"),
+        "s1",
+        "scripted",
+        lambda _: False,
+        models=[RegisteredModel("scripted", "scripted", None)],
     )
     extensions.bind(running)
     return agent

@@ -12,16 +12,25 @@ import httpx
 from sqlalchemy import select
 
 from control_plane.core import Caller
+from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.code_hosts import CodeHostRequest
+from control_plane.declarations.modes import ModeRequest
+from control_plane.declarations.pools import PoolRequest
 from control_plane.declarations.prices import PriceRequest
+from control_plane.declarations.profiles import ProfileRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.declarations.users import UserRequest
-from control_plane.operations import budgets, organizations, prices, providers
+from control_plane.operations import budgets, code_hosts, memory, modes, organizations, prices, profiles, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import list_login_sessions
 from control_plane.operations.automation import webhooks
+from control_plane.operations.drones import pools
+from control_plane.orders.memory_notes import propose
+from shared.events import RememberStep
+from shared.names import new_id
 from tests.support.fleet import Api
 from tests.support.made import make_drone, make_project, start_run, submit
 from tests.support.team_rows import add_agent, add_task, begin, order_of, say
@@ -61,13 +70,28 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
     tokens.start_session(core, tokens.authenticate(core, str(token.token)))
     budgets.set_(core, caller, "project", f"{mark}-project", BudgetRequest(usd=1000, per="month"))
     prices.set_(core, caller, f"openai/{mark}", PriceRequest(discount_percent=5))
+    modes.set_(core, caller, f"{mark}-mode", ModeRequest(text=mark))
     _automate(api, caller, mark)
+    connected = CodeHostRequest(name=f"{mark}-host", kind="github", project=f"{mark}-project", repository=f"{mark}/x")
+    code_hosts.add(core, caller, connected)
+    profiles.add(core, caller, ProfileRequest(name=f"{mark}-profile", description=mark, labels={mark: "yes"}))
+    pools.add(core, caller, PoolRequest(name=f"{mark}-pool", labels={mark: "yes"}))
+    with core.database.write() as db:
+        propose(db, core, db.get_one(Order, order.id), RememberStep(text=f"{mark} is a note", why=mark))
+    grouped = {
+        "graphs": _group(api, caller, mark, order.id),
+        "races": _group(api, caller, mark, order_of(core, task).id),
+        "batches": (batch := _batch(api, caller, mark)),
+        "compare": batch,
+    }
     names = {
+        "code-hosts": f"{mark}-host",
         "deliveries": webhooks.test(core, caller, f"{mark}-webhooks").id,
         "drones": f"{mark}-drone",
         "projects": f"{mark}-project",
         "providers": f"{mark}-provider",
         "orders": order.id,
+        "review": order.id,
         "runs": run,
         "sessions": order.session,
         "tasks": task,
@@ -77,13 +101,45 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
         "users": user.email,
         "login-sessions": list_login_sessions(core, caller)[0].id,
         "organizations": caller.organization,
+        "profiles": f"{mark}-profile",
+        "pools": f"{mark}-pool",
+        "memory": memory.list_(core, caller)[0].id,
         "agents": f"{mark}_agent",
         "budgets": f"{mark}-project",
         "budget-kinds": "project",
         "prices": f"openai/{mark}",
+        "modes": f"{mark}-mode",
         **{each: f"{mark}-{each}" for each in AUTOMATION},
+        **grouped,
     }
     return Filled(caller, names)
+
+
+def _group(api: Api, caller: Caller, mark: str, order_id: str) -> str:
+    """A graph, or for an agent's turn a race, of one order that exists already."""
+    with api.core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        kind = "graph" if order.task_id is None else "race"
+        group = OrderGroup(
+            id=new_id(),
+            organization_id=caller.organization_id,
+            kind=kind,
+            name=mark,
+            pick=None if kind == "graph" else "person",
+            created_at=api.core.clock.now(),
+        )
+        db.add(group)
+        order.group_id, order.group_key = group.id, "A"
+        return group.id
+
+
+def _batch(api: Api, caller: Caller, mark: str) -> str:
+    """A batch of one row that was canceled."""
+    row = {"id": mark, "project": f"{mark}-project", "prompt": mark}
+    with inside(api, caller) as http:
+        batch = http.post("/api/v1/batches", json={"name": mark, "rows": [row], "more": True}).json()
+        http.post(f"/api/v1/batches/{batch['id']}/cancel")
+    return str(batch["id"])
 
 
 def _automate(api: Api, caller: Caller, mark: str) -> None:

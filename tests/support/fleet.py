@@ -52,8 +52,19 @@ from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
-from shared.events import ABILITIES, ApprovalStep, AssistantStep, Delta, Event, RunEnded, RunStarted
+from shared.events import (
+    ABILITIES,
+    ApprovalStep,
+    AssistantStep,
+    DecisionStep,
+    Delta,
+    Event,
+    PlanStep,
+    RunEnded,
+    RunStarted,
+)
 from shared.names import new_id
+from shared.plans import AgentPlan
 from shared.reasons import GivenBack, Placed
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.states import OrderStatus
@@ -360,6 +371,22 @@ class PlayedRun:
         """A call of the run, and with it the order, waits for approval."""
         self.step(ApprovalStep(call_id=call_id, tool=tool, why=why, command=command))
 
+    def presents(self, plan: AgentPlan, number: int = 1) -> None:
+        """The agent presents a plan, and with it the order waits."""
+        self.says("I know enough.")
+        self.step(PlanStep(plan=plan))
+        self.waits_with(plan, number)
+
+    def waits_with(self, plan: AgentPlan, number: int = 1) -> None:
+        """The order waits with a plan that was presented before."""
+        subject = f"plan-{number}"
+        self.step(ApprovalStep(about="plan", call_id=subject, tool="present_plan", why=plan.title, plan=plan))
+
+    def decides_plan(self, plan: AgentPlan | None, number: int = 1, **more: Any) -> None:
+        """The run reports that its plan was approved, or sent back (None)."""
+        approved = plan is not None
+        self.step(DecisionStep(about="plan", call_id=f"plan-{number}", approved=approved, plan=plan, **more))
+
     def streams(
         self,
         text: str,
@@ -425,6 +452,8 @@ class ApiLender:
             return
         for follower in api.followers:
             follower.leave()
+        # Refusals of many tests within a minute would count as one sender's flood.
+        api.app.state.tally.flush(api.core, everything=True)
         shutil.rmtree(api.core.blobs.root, ignore_errors=True)
         with closing(sqlite3.connect(self._snapshot)) as source, closing(sqlite3.connect(self._database)) as database:
             source.backup(database)

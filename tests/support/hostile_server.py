@@ -120,7 +120,7 @@ class _Answers(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if self.refuses:
             self._send(409, {name: EVIL for name in ("code", "title", "detail", "why", "next", "help")})
-        elif path.endswith("/events"):
+        elif "/orders/" in path and path.endswith("/events"):
             self._send(200, self._events(), "text/event-stream")
         else:
             self._send(200, self._answer(path))

@@ -1,20 +1,24 @@
-"""Words before a program that start it as on another machine: with a resolver and, if wanted, a user of its own.
+"""Words before a program that start it as on another machine.
 
-The program gets a mount namespace, so that nothing changes for other processes; programs of util-linux make it, and
-only root may.
+`Machine` gives it a resolver and, if wanted, a user of its own, in a mount namespace, so that nothing changes for other
+processes; programs of util-linux make it. `Island` gives it a network of its own with one link. Only root may do both.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from shared import names
 from tests.support import needs
 
 ORDINARY = 61_234
@@ -76,3 +80,82 @@ def _closed_above(path: Path) -> Path | None:
 
 def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
+
+
+@dataclass
+class Island:
+    """A network namespace with one link to the host; the address of the host's side is `bridgehead`."""
+
+    name: str
+    bridgehead: str
+    shore: str
+
+    @property
+    def words(self) -> list[str]:
+        """In front of a command that runs on the island; the process that they start becomes the command."""
+        return ["ip", "netns", "exec", self.name]
+
+    @property
+    def link(self) -> str:
+        """The host's side of the link."""
+        return f"v{self.name}"
+
+    def command(self, *words: str) -> list[str]:
+        """The command that runs `words` on the island."""
+        return [*self.words, *words]
+
+    def reach(self, address: str) -> None:
+        """Let programs on the island connect to another address of the host."""
+        _ip("-n", self.name, "route", "add", f"{address}/32", "via", self.bridgehead)
+
+    @contextmanager
+    def cut_off(self, *, silently: bool) -> Iterator[None]:
+        """Block all traffic meanwhile: the link is down, or (`silently`) answers are dropped without an error."""
+        address = f"{self.shore}/32"
+        begin, end = (["link", "set", self.link, state] for state in ("down", "up"))
+        if silently:
+            begin, end = (["route", verb, "blackhole", address] for verb in ("add", "del"))
+        _ip(*begin)
+        try:
+            yield
+        finally:
+            _ip(*end)
+
+
+@contextmanager
+def new_island() -> Iterator[Island]:
+    """A network namespace. Skips the test if the tests are not allowed to create one."""
+    needs("ip")
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces can be made by root alone")
+    name, number = f"i{names.new_id()[:8]}", random.randrange(256)
+    made = Island(name, f"10.213.{number}.1", f"10.213.{number}.2")
+    try:
+        _ip("netns", "add", name)
+    except subprocess.CalledProcessError:
+        pytest.skip("network namespaces cannot be made here")
+    try:
+        _ip("link", "add", f"v{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        _ip("addr", "add", f"{made.bridgehead}/30", "dev", f"v{name}")
+        _ip("link", "set", f"v{name}", "up")
+        for words in (["addr", "add", f"{made.shore}/30", "dev", "eth0"], ["link", "set", "eth0", "up"]):
+            _ip("-n", name, *words)
+        _ip("-n", name, "link", "set", "lo", "up")
+        yield made
+    finally:
+        _ip("netns", "del", name)
+
+
+@contextmanager
+def host_address() -> Iterator[str]:
+    """An address of this machine that no link has: it stays when links are cut. Only root may."""
+    address = f"10.214.{random.randrange(256)}.{random.randrange(1, 255)}"
+    _ip("addr", "add", f"{address}/32", "dev", "lo")
+    try:
+        yield address
+    finally:
+        _ip("addr", "del", f"{address}/32", "dev", "lo")
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)

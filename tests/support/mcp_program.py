@@ -53,6 +53,12 @@ def sdk_server() -> Any:
         """Add two numbers."""
         return a + b
 
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def nap(seconds: float) -> str:
+        """Wait so long."""
+        await anyio.sleep(seconds)
+        return f"waited {seconds} s"
+
     @server.tool()
     def shout(text: str) -> str:
         """Say it louder."""

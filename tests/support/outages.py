@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import os
-import random
 import shutil
 import socket
 import subprocess
@@ -53,11 +52,12 @@ from shared import names
 from shared.envelope import Binding, key_id, open_envelope, public_key
 from shared.events import ABILITIES
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
-from tests.support import needs, wait_until
+from tests.support import wait_until
 from tests.support.broker import PASSWORD, BrokerServer
 from tests.support.database import CoreFactory, core_on
 from tests.support.drones import DroneUnderTest
 from tests.support.fleet import Api, api_on
+from tests.support.machines import Island, new_island
 from tests.support.runs import shell, small_repository
 from tests.support.transcripts import transcript_problems
 
@@ -374,58 +374,11 @@ class Proxy:
                 each.shutdown(socket.SHUT_RDWR)
 
 
-@dataclass
-class Island:
-    """A network namespace with one link to the host; the address of the host's side is `bridgehead`."""
-
-    name: str
-    bridgehead: str
-    shore: str
-
-    def command(self, *words: str) -> list[str]:
-        """The command that runs `words` on the island."""
-        return ["ip", "netns", "exec", self.name, *words]
-
-    @contextmanager
-    def cut_off(self, *, silently: bool) -> Iterator[None]:
-        """Block all traffic meanwhile: the link is down, or (`silently`) answers are dropped without an error."""
-        address = f"{self.shore}/32"
-        begin, end = (["link", "set", f"v{self.name}", state] for state in ("down", "up"))
-        if silently:
-            begin, end = (["route", verb, "blackhole", address] for verb in ("add", "del"))
-        _ip(*begin)
-        try:
-            yield
-        finally:
-            _ip(*end)
-
-
 @pytest.fixture
 def island() -> Iterator[Island]:
     """A network namespace for the test. Skips if the tests are not allowed to create one."""
-    needs("ip")
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces can be made by root alone")
-    name, number = f"i{names.new_id()[:8]}", random.randrange(256)
-    made = Island(name, f"10.213.{number}.1", f"10.213.{number}.2")
-    try:
-        _ip("netns", "add", name)
-    except subprocess.CalledProcessError:
-        pytest.skip("network namespaces cannot be made here")
-    try:
-        _ip("link", "add", f"v{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
-        _ip("addr", "add", f"{made.bridgehead}/30", "dev", f"v{name}")
-        _ip("link", "set", f"v{name}", "up")
-        for words in (["addr", "add", f"{made.shore}/30", "dev", "eth0"], ["link", "set", "eth0", "up"]):
-            _ip("-n", name, *words)
-        _ip("-n", name, "link", "set", "lo", "up")
+    with new_island() as made:
         yield made
-    finally:
-        _ip("netns", "del", name)
-
-
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
 
 
 @contextmanager

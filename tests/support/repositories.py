@@ -19,7 +19,7 @@ import pytest
 
 from drone.sandbox import Sandbox
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
-from drone.workspace.starting_point import FetchBlob
+from drone.workspace.starting_point import AcceptBranch, FetchBlob, refuse_rewritten
 from shared.names import new_id
 from shared.work_order import Base, OrderProject, OrderProvider, OrderSession, WorkOrder
 
@@ -155,8 +155,14 @@ class _ClosedAtTheEnd(Workspaces):
         super().__init__(*settings)
         self._opened = opened
 
-    def prepare(self, order: WorkOrder, fetch_blob: FetchBlob, check: Callable[[], None]) -> Workspace:
-        workspace = super().prepare(order, fetch_blob, check)
+    def prepare(
+        self,
+        order: WorkOrder,
+        fetch_blob: FetchBlob,
+        check: Callable[[], None],
+        accept: AcceptBranch = refuse_rewritten,
+    ) -> Workspace:
+        workspace = super().prepare(order, fetch_blob, check, accept)
         self._opened.callback(workspace.close)
         return workspace
 

@@ -36,9 +36,10 @@ from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.control import Say
-from shared.events import CommentStep, Delta, Event, RunEnded
+from shared.events import CheckpointStep, CommentStep, Delta, Event, Prepared, RunEnded
 from shared.redaction import Redactor
-from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, WorkOrder
+from shared.transcripts import messages_of
+from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, Resumed, WorkOrder
 from tests.support.control_stand_in import ControlPlaneStandIn
 
 
@@ -130,6 +131,8 @@ class Bench:
         self.blobs: dict[str, bytes] = {}
         self.checkpoint_store: CheckpointStore | None = None
         self.secrets: Redactor | None = None
+        self.keeps_logs = False
+        """Whether logs are stored as blobs."""
         self.redactor = Redactor()
         """Of the recorder."""
         self.workspaces = directory / "workspace"
@@ -192,6 +195,7 @@ class Bench:
                 policy=self.policy,
                 checkpoint_store=self.checkpoint_store,
                 secrets=self.secrets,
+                store_log=(lambda path: self.put(path.read_bytes())) if self.keeps_logs else None,
             )
             return execute(self.order, context)
 
@@ -222,6 +226,40 @@ class KeptCheckpoints:
 
     def settle(self, seconds: float) -> None:
         """Everything is stored immediately."""
+
+
+def bundles(bench: Bench) -> dict[str, bytes]:
+    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
+    return bench.checkpoint_store.bundles
+
+
+def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:
+    """Let the second bench run the first one's order from its checkpoint `seq`, as the control plane would have it."""
+    at = next(event for event in first.events if event.seq == seq)
+    assert isinstance(at.body, CheckpointStep)
+    known = {
+        "run_id": first.order.run_id,
+        "seq": seq,
+        "base": first.last(Prepared).base_commit,
+        "commit": at.body.commit,
+        "head": at.body.head,
+        "bundle": at.body.bundle_sha256,
+        "bundle_run": first.order.run_id,
+        "left_out": at.body.left_out,
+        "spent": at.body.spent,
+        "cut_off": True,
+        "why": "the drone restarted",
+    }
+    path = [event.body for event in first.events if event.seq <= seq]
+    changes = {
+        "run_id": second.order.run_id,
+        "generation": 2,
+        "context": tuple(messages_of(path)),
+        "resume": True,
+        "resumed": Resumed.model_validate({**known, **more}),
+    }
+    second.order = first.order.model_copy(update=changes)
+    second.blobs.update(bundles(first))
 
 
 class InterruptedStream(Stream):

@@ -78,6 +78,7 @@ class Loop:
     cost_usd: float | None = 0.0
     clock: HandClock = field(default_factory=HandClock)
     controls: QuietControls = field(default_factory=QuietControls)
+    prompt: str = "Do it."
     recorder: KeptEvents = field(default_factory=KeptEvents)
     toolbox: EchoToolbox = field(default_factory=EchoToolbox)
 
@@ -88,7 +89,9 @@ class Loop:
     def run(self, *history: Message) -> Outcome:
         """Run to the end, and assert that the transcript is valid."""
         try:
-            return self.agent.run("You are tested.", history, "Do it.")
+            outcome = self.agent.run("You are tested.", history, self.prompt)
+            self.agent.end(outcome)
+            return outcome
         finally:
             assert_valid(self.agent.transcript)
 

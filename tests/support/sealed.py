@@ -16,13 +16,15 @@ from control_plane.core.master_key import master_keys
 from control_plane.core.settings import FleetSettings
 from control_plane.core.vault import Vault
 from control_plane.db.automation import Trigger, Webhook
+from control_plane.db.code_hosts import HostLink
 from control_plane.db.installation import KeyPair
 from control_plane.db.projects import Project, Provider
+from control_plane.declarations.code_hosts import CodeHostRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.triggers import TriggerRequest
 from control_plane.declarations.webhooks import WebhookRequest
-from control_plane.operations import projects, providers
+from control_plane.operations import code_hosts, projects, providers
 from control_plane.operations.automation import triggers, webhooks
 from control_plane.services.master_key_rotation import Step, rotate_master_key
 from shared.blobs import digest
@@ -33,6 +35,7 @@ COLUMNS = (
     Project.sealed_git_url,
     Webhook.sealed_secret,
     Trigger.sealed_secret,
+    HostLink.sealed_secret,
     KeyPair.sealed_private_key,
 )
 CHECKPOINT = b"a bundle"
@@ -44,6 +47,8 @@ def seal_one_of_each(core: Core, admin: Caller) -> None:
     projects.add(core, admin, ProjectRequest(slug="web", git_url="https://user:hunter2@git.example/web.git"))
     webhooks.create(core, admin, WebhookRequest(name="nightly", url="https://example.org/"))
     triggers.create(core, admin, TriggerRequest(name="nightly", kind="github"))
+    connection = CodeHostRequest(name="nightly", kind="github", project="web", repository="shop/web")
+    code_hosts.add(core, admin, connection)
     core.blobs.store_sealed(digest(CHECKPOINT), BytesIO(CHECKPOINT), core.vault.seal_content)
 
 

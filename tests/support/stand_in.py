@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,8 +66,10 @@ class DroneStandIn:
     def take(self) -> WorkOrder | None:
         """Take the next message from the queue and open it; None if there is none. Nothing is claimed yet."""
         message: Any = self.redis.rpop(names.queue(self.id))
-        if message is None:
-            return None
+        return None if message is None else self.open_order(message)
+
+    def open_order(self, message: str) -> WorkOrder:
+        """The order in a message that was taken from the queue."""
         order_id, run_id, generation, sealed = json.loads(base64.b64decode(json.loads(message)["body"]))[0]
         binding = Binding(direction="order", drone=self.id, order=order_id, run=run_id, generation=generation)
         return WorkOrder.model_validate_json(self._open(sealed, binding))
@@ -107,6 +110,26 @@ class DroneStandIn:
 
     def send(self, event: Event, *, live: bool = True) -> None:
         """Put an event into the stream, repeatedly if the test wants; without `live` it is not published."""
+        self.put("event", self._sealed_event(event), live=live)
+
+    def send_together(self, *events: Event) -> None:
+        """Put events into the stream and publish them, all in one round trip."""
+        self.send_sealed([self._sealed_event(event) for event in events])
+
+    def sealed_journal(self, order: WorkOrder, bodies: Iterable[Body]) -> list[str]:
+        """Journal the run's next events and seal them for `send_sealed`."""
+        return [self._sealed_event(self.journal(order, body)) for body in bodies]
+
+    def send_sealed(self, sealed: Sequence[str]) -> None:
+        """As `send_together`, for events that were sealed before, as sealing takes longer than sending."""
+        with self.redis.pipeline(transaction=False) as pipe:
+            for each in sealed:
+                fields: dict[Any, Any] = {"t": "event", "e": each}
+                pipe.xadd(names.events_stream(self.id), fields)
+                pipe.publish(names.live_channel(self.id), json.dumps(fields))
+            pipe.execute()
+
+    def _sealed_event(self, event: Event) -> str:
         binding = Binding(
             direction="event",
             drone=self.id,
@@ -114,7 +137,7 @@ class DroneStandIn:
             run=event.run_id,
             generation=event.generation,
         )
-        self.put("event", self.seal(event.model_dump_json(), binding), live=live)
+        return self.seal(event.model_dump_json(), binding)
 
     def put(self, kind: str, sealed: str, *, live: bool = True) -> None:
         """Put anything into the stream."""
@@ -143,12 +166,15 @@ class DroneStandIn:
 
     def beat(self, *runs: RunBeat, **fields: Any) -> None:
         """Send one beat and renew the lease."""
+        self.redis.publish(names.beat_channel(self.id), self.sealed_beat(*runs, **fields))
+        self.renew_lease()
+
+    def sealed_beat(self, *runs: RunBeat, **fields: Any) -> str:
+        """A beat as it is published."""
         beat = Beat.model_validate(
             {**self._self(), "sent_at": self._now(), "runs": runs, "done": self.acted_on, **fields}
         )
-        sealed = self.seal(beat.model_dump_json(), Binding(direction="beat", drone=self.id))
-        self.redis.publish(names.beat_channel(self.id), sealed)
-        self.renew_lease()
+        return self.seal(beat.model_dump_json(), Binding(direction="beat", drone=self.id))
 
     def forge_beat(self, *runs: dict[str, Any], **fields: Any) -> None:
         """Send a beat with values that no model has checked, NaN included."""
@@ -158,7 +184,11 @@ class DroneStandIn:
 
     def renew_lease(self) -> None:
         """Count as alive for a minute, without a beat."""
-        self.redis.set(names.lease_key(self.id), f"{self.boot}:{self._now().isoformat()}", ex=60)
+        self.redis.set(names.lease_key(self.id), self.lease(), ex=60)
+
+    def lease(self) -> str:
+        """What the lease's key holds now."""
+        return f"{self.boot}:{self._now().isoformat()}"
 
     def run_beat(self, order: WorkOrder, **fields: Any) -> RunBeat:
         """A beat's entry for one run."""
@@ -175,8 +205,11 @@ class DroneStandIn:
     def inbox(self) -> list[ControlMessage]:
         """The control plane's messages."""
         sealed: Any = self.redis.hgetall(names.inbox_key(self.id))
-        binding = Binding(direction="control", drone=self.id)
-        return [ControlMessage.model_validate_json(self._open(each, binding)) for each in sealed.values()]
+        return [self.open_control(each) for each in sealed.values()]
+
+    def open_control(self, sealed: str) -> ControlMessage:
+        """One message of the inbox."""
+        return ControlMessage.model_validate_json(self._open(sealed, Binding(direction="control", drone=self.id)))
 
     def told(self, kind: str) -> list[ControlMessage]:
         """The messages of one kind in the inbox."""
@@ -209,12 +242,30 @@ class DroneStandIn:
 
 def join(core: Core, caller: Caller, name: str, *, private_key: bytes | None = None, **fields: Any) -> DroneStandIn:
     """Register a drone through the same operation as real ones, with a new key unless it is given one."""
-    private_key = private_key or envelope.new_private_key()
-    token = JoinTokenString.parse(tokens.create_join_token(core, caller, JoinTokenRequest()).token or "")
+    return register(core, join_secret(core, caller), name, private_key=private_key, **fields)
+
+
+def join_secret(core: Core, caller: Caller, *, uses: int = 1) -> str:
+    """The secret of a new join token."""
+    token = JoinTokenString.parse(tokens.create_join_token(core, caller, JoinTokenRequest(uses=uses)).token or "")
     assert token is not None
+    return token.secret
+
+
+def register(
+    core: Core,
+    secret: str,
+    name: str,
+    *,
+    private_key: bytes | None = None,
+    connection: redis.Redis | None = None,
+    **fields: Any,
+) -> DroneStandIn:
+    """As `join`, with the secret of a join token; `connection`: instead of one of its own."""
+    private_key = private_key or envelope.new_private_key()
     request = RegistrationRequest.model_validate(
         {
-            "secret": token.secret,
+            "secret": secret,
             "name": name,
             "machine_id": f"machine-of-{name}",
             "public_key": base64.b64encode(envelope.public_key(private_key)).decode(),
@@ -229,6 +280,7 @@ def join(core: Core, caller: Caller, name: str, *, private_key: bytes | None = N
     binding = Binding(direction="credentials", drone=answer.drone_id)
     keys = {envelope.key_id(envelope.public_key(private_key)): private_key}
     opened = envelope.open_envelope(answer.credentials, recipients=keys, sender=control_key, expect=binding)
-    url = Credentials.model_validate_json(opened.body).broker_url
-    connection = redis.Redis.from_url(url, decode_responses=True)
+    if connection is None:
+        url = Credentials.model_validate_json(opened.body).broker_url
+        connection = redis.Redis.from_url(url, decode_responses=True)
     return DroneStandIn(answer.drone_id, name, connection, private_key, control_key, concurrency=request.concurrency)

@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from control_plane.declarations import drones, orders, projects, providers
 from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
-from tests.support import wait_until, warm_processes
+from tests.support import free_port, wait_until, warm_processes
+from tests.support.broker import BrokerServer
 from tests.support.left_behind import lasts
-from tests.support.machines import Machine
+from tests.support.machines import Island, Machine
 from tests.support.transcripts import transcript_problems
 from tests.support.warm_processes import DRONE, FLEET
 
@@ -36,7 +38,7 @@ class WorkstationDrone:
     join_token: str = ""
     """With which it registered."""
     process: subprocess.Popen[bytes] | None = None
-    machine: Machine | None = None
+    machine: Machine | Island | None = None
     """None: that of the tests."""
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -72,6 +74,8 @@ class WholeFleet:
     root: Path
     options: Sequence[str] = ("--no-flower",)
     drones: int = 1
+    titles: bool = False
+    """Whether a model writes titles of sessions: one more order for each, which most tests do not expect."""
     process: subprocess.Popen[bytes] | None = None
     workstations: list[WorkstationDrone] = field(default_factory=list)
     code: Mapping[str, str] = field(default_factory=dict)
@@ -83,6 +87,7 @@ class WholeFleet:
             **self.code,
             **{name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_", "GIT_"))},
             "FLEET_HOME": str(self.root / "fleet home"),
+            "FLEET_SESSION_TITLES": "true" if self.titles else "false",
             "XDG_STATE_HOME": str(self.root / "state"),
             "XDG_CONFIG_HOME": str(self.root / "config"),
             "NO_COLOR": "1",
@@ -199,7 +204,7 @@ class WholeFleet:
         home: Path | None = None,
         code: Mapping[str, str] | None = None,
         token_options: Sequence[str] = (),
-        machine: Machine | None = None,
+        machine: Machine | Island | None = None,
     ) -> WorkstationDrone:
         """Register a drone as on another workstation, with a separate home; `code`: the version that it runs.
 
@@ -255,4 +260,27 @@ class ExternalFleet(WholeFleet):
 
     @property
     def ca_file(self) -> str:
-        return ""
+        return self.variables.get("FLEET_CA_FILE", "")
+
+
+@contextmanager
+def external_fleet(
+    directory: Path, database_url: str, broker: BrokerServer, data: Path | None = None
+) -> Iterator[ExternalFleet]:
+    """A control plane on these servers, set up by its commands; none of its parts runs yet. `data`: key and blobs."""
+    port, kept = free_port(), data or directory
+    variables = {
+        "FLEET_DATABASE_URL": database_url,
+        "FLEET_BROKER_URL": broker.url,
+        "FLEET_PUBLIC_BROKER_URL": f"redis://127.0.0.1:{broker.port}/0",
+        "FLEET_MASTER_KEY_FILE": str(kept / "master.key"),
+        "FLEET_BLOB_DIR": str(kept / "blobs"),
+        "FLEET_PORT": str(port),
+        "FLEET_URL": f"http://127.0.0.1:{port}",
+    }
+    fleet = ExternalFleet(directory / "external", variables=variables)
+    fleet.root.mkdir()
+    assert fleet.fleet("db", "upgrade").returncode == 0
+    fleet.variables["FLEET_API_TOKEN"] = fleet.fleet("api-token", "create", "--bootstrap").stdout.strip()
+    yield fleet
+    fleet.close()

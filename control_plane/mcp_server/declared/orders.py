@@ -9,6 +9,7 @@ from pydantic import Field
 
 from control_plane.core import Caller, Core
 from control_plane.declarations.operation import ADDS_WORK, READS
+from control_plane.declarations.orders import FOR_MODELS
 from control_plane.documents.base import Document
 from control_plane.documents.orders import OrderDocument, SubmitRequest
 from control_plane.mcp_server.shortening import shorter_order
@@ -17,15 +18,6 @@ from control_plane.operations.orders import reading
 
 TOOLS = ServedTools()
 MAX_LISTED = 1000
-LIMITS = {
-    "mode": "Tools and instructions of the agent: plan (read-only), build, test, ship or develop. Default: the "
-    "session's mode, else build.",
-    "priority": "-100 to 100; orders with a higher number start first. Default: 0.",
-    "max_iterations": "Maximum steps; 0 = unlimited. Default: 50.",
-    "cost_limit": "Maximum cost in USD; 0 = unlimited. Default: 3.00.",
-    "on_limit": "When its money is used up: stop, which keeps the work, or ask a user. Default: stop.",
-    "max_run_seconds": "Maximum working time in seconds; 0 = unlimited. Default: 1800.",
-}
 
 
 class OfOrder(InOrganization):
@@ -42,25 +34,7 @@ class Submit(InOrganization, SubmitRequest):
         description="Any unique text. For 7 days, a repeated call with the same key and arguments returns the same "
         "order instead of creating another: send a key if you may have to repeat the call. Default: none.",
     )
-    about: ClassVar[Mapping[str, str]] = {
-        **LIMITS,
-        "prompt": "Complete description of the work, in plain language: the agent sees only this text, the repository "
-        "and, in a session, its earlier conversation.",
-        "project": "Slug of the project to work on; list_projects has them.",
-        "provider": "Name of the provider whose model is used; list_providers has them. Default: the project's "
-        "provider, else the organization's only one.",
-        "drone": "Name of the drone to use; list_drones has them. Default: any suitable drone.",
-        "labels": 'Labels that the drone must have, such as {"gpu": "yes"}. Default: none.',
-        "session": "Id of the session to continue: the agent keeps its conversation and starts from its last commit. "
-        "Default: a new session.",
-        "verify_attempts": "How many times the agent may fix failures of the project's verify commands. Default: 2.",
-        "approval_timeout": "Seconds after which a call without an approval decision is denied; 0 = never. Default: "
-        "86400 (24 h).",
-        "progress_timeout": "Seconds without progress after which a run is stopped; 0 = never. Default: 900.",
-        "max_attempts": "Number of lost runs (drone gone, machine off) after which the order fails. Default: 3.",
-        "approve": "Calls that require approval: yolo (none), risky or all. Default: the session's setting, else yolo.",
-        "allow": "Shell patterns of commands that need no approval, such as `npm test*`. Default: none.",
-    }
+    about: ClassVar[Mapping[str, str]] = FOR_MODELS
 
 
 class GetOrder(OfOrder):

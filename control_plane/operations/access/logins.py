@@ -23,6 +23,8 @@ from shared.names import new_id
 LOG_IN, LOG_OUT = "log_in", "log_out"
 LINK_LASTS = timedelta(minutes=15)
 SESSION_LASTS = timedelta(days=7)
+NO_KEY = "none"
+"""In place of a key's hash: the session's forms need no key."""
 LEAST_KEY = 32
 """Characters of a browser's key; a shorter one is none."""
 _NOTE_USE_EVERY = timedelta(minutes=1)
@@ -36,6 +38,8 @@ class Browser:
     """Its network address."""
     key: str = ""
     """A secret that it keeps besides its cookie, if it can."""
+    without_key: bool = False
+    """Its user has scripts off, and accepts that the cookie alone sends forms."""
 
 
 def create_login_link(core: Core, caller: Caller) -> str:
@@ -129,9 +133,13 @@ def authenticate_session(core: Core, secret: str, address: str = "") -> Caller:
     return caller
 
 
-def require_browser_key(core: Core, login_session_id: str, key: str) -> None:
-    """Check that the browser that logged in has this key. Raises Forbidden."""
-    same = WebSession.id == login_session_id, WebSession.browser_key_hash == hashed(key)
+def require_browser_key(core: Core, login_session_id: str, key: str, *, is_form: bool = False) -> None:
+    """Check that the browser that logged in has this key. Raises Forbidden.
+
+    A form of a page needs none in a session that was begun without scripts, if its user chose that.
+    """
+    accepted = {hashed(key), NO_KEY} if is_form else {hashed(key)}
+    same = WebSession.id == login_session_id, WebSession.browser_key_hash.in_(accepted)
     with core.database.read() as db:
         if db.scalar(select(WebSession.id).where(*same)) is None:
             raise Forbidden(
@@ -198,7 +206,9 @@ def _start(db: Session, core: Core, caller: Caller, browser: Browser) -> str:
 
 
 def _key_hash(browser: Browser) -> str | None:
-    return hashed(browser.key) if len(browser.key) >= LEAST_KEY else None
+    if len(browser.key) >= LEAST_KEY:
+        return hashed(browser.key)
+    return NO_KEY if browser.without_key else None
 
 
 def _short(address: str) -> str:

@@ -15,7 +15,7 @@ from control_plane.db.users import Member, User
 from control_plane.lookups.organizations import find_organization
 from control_plane.operations.access.callers import caller_of_user
 from control_plane.operations.access.logins import LOG_IN, Browser, start_session_of_user
-from control_plane.services.openid import ProviderIdentity
+from control_plane.services.openid_identity import ProviderIdentity
 from shared.errors import Forbidden
 
 LASTS = timedelta(hours=1)

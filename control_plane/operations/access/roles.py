@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import get_args
 
-from control_plane.core import Caller, Role
+from control_plane.core import RANKS, Caller, Role
 from shared.errors import Forbidden, Invalid
-
-_RANK: dict[Role, int] = {"viewer": 0, "operator": 1, "admin": 2}
 
 
 def require(caller: Caller, role: Role) -> None:
     """Check that the caller has `role` or a higher one. Raises Forbidden, which names both roles."""
-    if _RANK[caller.role] < _RANK[role]:
+    if RANKS[caller.role] < RANKS[role]:
         raise Forbidden(
             f"this requires the role {role}; your token has the role {caller.role}",
             code="E-ROLE",
@@ -33,12 +31,12 @@ def require_everywhere(caller: Caller) -> None:
 
 def may(caller: Caller, role: Role) -> bool:
     """Whether the caller has `role` or a higher one; for pages that omit a button."""
-    return _RANK[caller.role] >= _RANK[role]
+    return RANKS[caller.role] >= RANKS[role]
 
 
 def lowest(*roles: Role) -> Role:
     """The role with the fewest rights among these."""
-    return min(roles, key=_RANK.__getitem__)
+    return min(roles, key=RANKS.__getitem__)
 
 
 def parse_role(text: str) -> Role:

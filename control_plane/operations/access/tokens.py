@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -53,6 +54,7 @@ __all__ = [
     "create_join_token",
     "create_login_link",
     "end_session",
+    "issue_join_token",
     "list_api_tokens",
     "list_join_tokens",
     "login_link",
@@ -73,29 +75,38 @@ _NOTE_USE_EVERY = timedelta(minutes=1)
 def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> JoinTokenDocument:
     """Create a join token. Only this answer contains its text. Raises NotFound for an owner who is no member."""
     labels = check_labels(request.labels)
-    secret, now = new_secret(), core.clock.now()
     with core.database.write() as db:
-        require_maker(db, caller, now)
         serves = served_ids(db, caller, request.serves)
         owner = caller.user_id if request.owner is None else _locked_member(db, caller, request.owner).id
-        row = JoinToken(
-            id=new_id(),
-            organization_id=caller.organization_id,
-            secret_hash=hashed(secret),
-            labels=labels,
-            serves=serves,
-            made_by=caller.token_id,
-            user_id=owner,
-            uses=request.uses,
-            used=0,
-            created_at=now,
-            expires_at=now + timedelta(seconds=request.expires_s),
-            revoked_at=None,
-        )
-        db.add(row)
+        values = {"labels": labels, "serves": serves, "user_id": owner, "uses": request.uses}
+        row, text = issue_join_token(db, core, caller, expires_s=request.expires_s, **values)
         concerns(row.id)
-        fingerprint = key_id(core.vault.box_keys(db).current_public_key())
-        return _join_tokens(db, caller, [row], str(JoinTokenString(secret=secret, fingerprint=fingerprint)))[0]
+        return _join_tokens(db, caller, [row], text)[0]
+
+
+def issue_join_token(
+    db: Session, core: Core, caller: Caller, *, expires_s: int, **values: Any
+) -> tuple[JoinToken, str]:
+    """A new join token with these columns, and its text, of which only the hash is stored.
+
+    Raises Unauthenticated if the caller's own token was revoked meanwhile.
+    """
+    secret, now = new_secret(), core.clock.now()
+    require_maker(db, caller, now)
+    row = JoinToken(
+        id=new_id(),
+        organization_id=caller.organization_id,
+        secret_hash=hashed(secret),
+        made_by=caller.token_id,
+        used=0,
+        created_at=now,
+        expires_at=now + timedelta(seconds=expires_s),
+        revoked_at=None,
+        **values,
+    )
+    db.add(row)
+    fingerprint = key_id(core.vault.box_keys(db).current_public_key())
+    return row, str(JoinTokenString(secret=secret, fingerprint=fingerprint))
 
 
 def _locked_member(db: Session, caller: Caller, named: str) -> User:
@@ -106,8 +117,8 @@ def _locked_member(db: Session, caller: Caller, named: str) -> User:
 
 @performs(declared.LIST_JOIN)
 def list_join_tokens(core: Core, caller: Caller) -> list[JoinTokenDocument]:
-    """All join tokens, newest first, without their secrets."""
-    own = select(JoinToken).where(JoinToken.organization_id == caller.organization_id)
+    """All join tokens, newest first, without their secrets; not those of pools, which are listed with them."""
+    own = select(JoinToken).where(JoinToken.organization_id == caller.organization_id, JoinToken.pool_id.is_(None))
     with core.database.read() as db:
         return _join_tokens(db, caller, db.scalars(own.order_by(JoinToken.created_at.desc(), JoinToken.id)))
 

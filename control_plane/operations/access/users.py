@@ -6,12 +6,13 @@ import re
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.access import ApiToken, WebSession
+from control_plane.db.attention import AttentionChoices, PushSubscription
 from control_plane.db.installation import Organization
 from control_plane.db.users import Member, User
 from control_plane.declarations import users as declared
@@ -134,11 +135,19 @@ def _remove(db: Session, core: Core, caller: Caller, named: str) -> UserDocument
         delete(WebSession).where(WebSession.user_id == user.id, WebSession.organization_id == member.organization_id)
     )
     remove_budgets(db, core, BudgetTarget(member.organization_id, "user", user.id))
+    db.execute(delete(AttentionChoices).where(*_of(AttentionChoices, member)))
+    db.execute(delete(PushSubscription).where(*_of(PushSubscription, member)))
     db.delete(member)
     db.flush()
     _require_admins(db, administered & {caller.organization_id}, now)
     remove_former(db)
     return removed.model_copy(update={"ended": ended})
+
+
+def _of(
+    kind: type[AttentionChoices | PushSubscription], member: Member
+) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return kind.user_id == member.user_id, kind.organization_id == member.organization_id
 
 
 def remove_former(db: Session) -> None:

@@ -15,6 +15,7 @@ from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider
 from control_plane.operations.providers import check_model
+from control_plane.orders.reviewers import reviewer_id_of
 from control_plane.validation.checks import check_labels, check_text, shown
 from shared.errors import Invalid
 from shared.instructions import MAX_BYTES, instructions_of
@@ -88,6 +89,10 @@ def _set_provider(db: Session, agent: Agent, name: str | None) -> None:
     agent.provider_id = find_provider(db, agent.organization_id, name).id if name is not None else None
 
 
+def _set_reviewer(db: Session, agent: Agent, named: str | None) -> None:
+    agent.reviewer_id = reviewer_id_of(db, agent.organization_id, named)
+
+
 def _set_model(_: Session, agent: Agent, model: str | None) -> None:
     """`default` and null both select the provider's own model (S-015)."""
     agent.model = check_model(model) if model not in {None, "default"} and model is not None else None
@@ -155,13 +160,29 @@ def _levels(bosses: dict[str, str | None], name: str) -> int:
     return count
 
 
+def _set_limits(_: Session, agent: Agent, limits: dict[str, Any] | None) -> None:
+    """Two of them have columns of their own: the field of that name and the limit are the same."""
+    if limits is None:
+        return
+    agent.max_iterations = limits.get("max_iterations", agent.max_iterations)
+    agent.cost_limit = limits.get("cost_limit", agent.cost_limit)
+    agent.limits = {name: value for name, value in limits.items() if name not in {"max_iterations", "cost_limit"}}
+
+
+def _set_thinking(_: Session, agent: Agent, level: str | None) -> None:
+    agent.thinking = level
+
+
 _SETTERS: dict[str, Callable[[Session, Agent, Any], None]] = {
     "project": _set_project,
     "provider": _set_provider,
     "model": _set_model,
+    "reviewer": _set_reviewer,
     "boss": _set_boss,
     "cost_limit": _set_cost_limit,
     "labels": _set_labels,
     "max_iterations": _set_max_iterations,
     "concurrency": _set_concurrency,
+    "limits": _set_limits,
+    "thinking": _set_thinking,
 }

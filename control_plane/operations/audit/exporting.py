@@ -16,7 +16,7 @@ from control_plane.declarations import audit as declared
 from control_plane.declarations.audit import AuditExportFilter, AuditRecordDocument
 from control_plane.operations.access.roles import require_everywhere
 from control_plane.operations.audit.reading import conditions
-from control_plane.operations.audit.verifying import newest_seal, snapshot
+from control_plane.operations.audit.verifying import newest_seal
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 
@@ -37,7 +37,7 @@ def export_lines(core: Core, caller: Caller, /, **filters: Any) -> Iterator[str]
 
 def _lines(core: Core, caller: Caller, wanted: AuditExportFilter) -> Iterator[str]:
     count = 0
-    with snapshot(core) as db:
+    with core.database.snapshot() as db:
         records = select(AuditRecord).where(*conditions(caller, wanted)).order_by(AuditRecord.seq)
         with closing(db.scalars(records.execution_options(yield_per=_AT_ONCE))) as rows:
             for row in rows:

@@ -56,10 +56,14 @@ class RefusalTally:
             return True
 
     def flush(self, core: Core, *, everything: bool = False) -> None:
-        """Record the counts of the minutes that are over, or of all. Without the database, they are kept."""
+        """Record the counts of the minutes that are over, or of all, and then each sender begins again.
+
+        Without the database, they are kept.
+        """
         minute = core.clock.now().replace(second=0, microsecond=0)
         with self._lock:
-            self._of_sender = Counter({key: count for key, count in self._of_sender.items() if key[0] >= minute})
+            current = {} if everything else {key: n for key, n in self._of_sender.items() if key[0] >= minute}
+            self._of_sender = Counter(current)
             over = {entry: count for entry, count in self._counts.items() if everything or entry.at < minute}
         if not over:
             return

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -54,7 +53,8 @@ def verify(core: Core, _: Caller, /, seq: int | None = None, hash: str | None = 
     With `seq` and `hash`, a head that was kept elsewhere must be part of the chain. Raises Invalid if only one of them
     is given, NotFound if its record was pruned.
     """
-    with snapshot(core) as db:
+    # Records are added, and pruned, while the check runs.
+    with core.database.snapshot() as db:
         check = _ChainCheck(db, core.vault, _kept(seq, hash))
         problem: Problem = ""
         try:
@@ -150,15 +150,6 @@ class _ChainCheck:
         if found != (self.seq, self._hash) or self.sealed_to > self.seq:
             self.seq += 1
             raise _Broken("cut")
-
-
-@contextmanager
-def snapshot(core: Core) -> Iterator[Session]:
-    """One view of all tables: records are added, and pruned, while the check runs."""
-    with core.database.read() as db:
-        if not core.database.is_sqlite:
-            db.connection(execution_options={"isolation_level": "REPEATABLE READ"})
-        yield db
 
 
 def _kept(seq: int | None, kept_hash: str | None) -> Place | None:

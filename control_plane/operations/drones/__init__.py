@@ -1,1 +1,1 @@
-"""Drones: registration, the board, draining and removal."""
+"""Drones: registration, listing, draining and removal."""

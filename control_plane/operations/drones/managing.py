@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from sqlalchemy import func, select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, EndedRun
@@ -17,7 +18,7 @@ from control_plane.db.runs import Run
 from control_plane.declarations import drones as declared
 from control_plane.declarations.drones import DroneDocument, DroneEdit
 from control_plane.drones.inbox import notify_drone, pending
-from control_plane.drones.load import Load
+from control_plane.drones.load import Load, worker_of
 from control_plane.lookups.drones import EVERY, find_drone, serving
 from control_plane.lookups.users import find_member, require_user
 from control_plane.operations.access.roles import require
@@ -26,8 +27,9 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import drone_document
 from control_plane.orders.ending import requeue
 from control_plane.orders.lost import Loss, announce, lose
+from control_plane.validation.checks import check_name, shown
 from shared.control import Drain
-from shared.errors import FleetFault, Forbidden
+from shared.errors import Conflict, FleetFault, Forbidden
 from shared.reason_text import loss_text
 from shared.reasons import DroneState, RunLoss, TakenBack
 from shared.states import OrderStatus, RunStatus
@@ -62,13 +64,28 @@ def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
 
 @performs(declared.EDIT)
 def edit_drone(core: Core, caller: Caller, name: str, changes: DroneEdit) -> DroneDocument:
-    """Give the drone to another member of the organization, or to no one. Raises NotFound."""
-    with core.database.write() as db:
-        drone = own_drone(db, caller, name)
-        if "owner" in changes.model_fields_set:
-            new = changes.owner
-            drone.user_id = find_member(db, caller.organization_id, new)[0].id if new is not None else None
-        return _documents(db, core, caller, [drone])[0]
+    """Rename the drone, or give it to another member of the organization or to no one.
+
+    The collector tells a drone its new name when its next heartbeat has the old one. Raises NotFound, Conflict if the
+    name is taken.
+    """
+    new_name = changes.new_name
+    try:
+        with core.database.write() as db:
+            drone = own_drone(db, caller, name)
+            if "owner" in changes.model_fields_set:
+                new = changes.owner
+                drone.user_id = find_member(db, caller.organization_id, new)[0].id if new is not None else None
+            if new_name is not None:
+                drone.name = check_name("drone", new_name)
+            db.flush()
+            return _documents(db, core, caller, [drone])[0]
+    except IntegrityError as error:
+        raise Conflict(
+            f"another drone is already named {shown(new_name or name)}",
+            code="E-DRONE-NAME",
+            next=f"fleet drone edit {name} --name OTHER-NAME",
+        ) from error
 
 
 @performs(declared.DRAIN)
@@ -155,6 +172,16 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
     announce(core, order_ids, ended)
 
 
+def remove_without_home(db: Session, core: Core, drone_ids: Collection[str]) -> None:
+    """Remove drones whose homes are gone for good, with their keys, before anything runs; in the caller's transaction.
+
+    Their orders are requeued. The supervisor removes their users from the broker.
+    """
+    for drone in db.scalars(select(Drone).where(Drone.id.in_(drone_ids), Drone.removed_at.is_(None))).all():
+        drone.removed_at = core.clock.now()
+        take_back(db, core, drone, "drone_removed")
+
+
 def take_back(
     db: Session, core: Core, drone: Drone, code: Literal["drone_removed", "keys_revoked"]
 ) -> tuple[list[str], list[EndedRun]]:
@@ -171,7 +198,7 @@ def take_back(
         if run_id is None and order.run_id == dispatch.id and order.status == OrderStatus.ASSIGNED:
             # The run had not started, so it does not count as a failed attempt.
             requeue(db, core, order, removed)
-            ended_run: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", loss_text(why))
+            ended_run: EndedRun | None = EndedRun(dispatch.id, worker_of(drone), "revoked", loss_text(why))
         else:
             since = drone.last_seen_at or drone.registered_at
             ended_run = lose(db, core, Loss(dispatch.id, drone.id, dispatch.generation, why, since))
@@ -186,15 +213,22 @@ def _documents(db: Session, core: Core, caller: Caller, drones: Iterable[Drone])
 
 
 def _loads(db: Session) -> defaultdict[str, Load]:
-    """The number of runs per drone, by its own reports, and of orders in its queue; across all organizations."""
-    running = select(Run.drone_id, func.count()).where(Run.status == RunStatus.RUNNING)
-    waiting = (
-        select(Dispatch.drone_id, func.count())
+    """The number of runs per drone, by its own reports, and of orders in its queue; across all organizations.
+
+    An order that the drone has taken out of its queue counts as running, although its run may still be starting.
+    """
+    # Without the first condition, which is in an index, all runs ever would be read.
+    unended = Run.ended_at.is_(None), Run.status == RunStatus.RUNNING
+    running = select(Run.drone_id, func.count()).where(*unended)
+    dispatched = (
+        select(Dispatch.drone_id, Dispatch.claimed_at.is_not(None), func.count())
         .outerjoin(Run, Run.id == Dispatch.id)
         .where(Dispatch.closed_at.is_(None), Run.id.is_(None))
     )
-    runs = dict(db.execute(running.group_by(Run.drone_id)).all())
-    waits = dict(db.execute(waiting.group_by(Dispatch.drone_id)).all())
+    taken: Counter[str] = Counter(dict(db.execute(running.group_by(Run.drone_id)).all()))
+    waiting: Counter[str] = Counter()
+    for drone, claimed, count in db.execute(dispatched.group_by(Dispatch.drone_id, Dispatch.claimed_at.is_not(None))):
+        (taken if claimed else waiting)[drone] += count
     found: defaultdict[str, Load] = defaultdict(Load)
-    found.update({drone: Load(runs.get(drone, 0), waits.get(drone, 0)) for drone in {*runs, *waits}})
+    found.update({drone: Load(taken[drone], waiting[drone]) for drone in {*taken, *waiting}})
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NoReturn
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -23,6 +23,7 @@ from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.users import User
 from control_plane.drones.key_rotation import forget_next_keys
 from control_plane.drones.load import has_ability
+from control_plane.operations.drones.joining_pools import made_name, require_kind, require_room
 from control_plane.validation.checks import check_labels, check_name, check_text, shown
 from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from shared.envelope import Binding, seal
@@ -110,7 +111,8 @@ def unregister(core: Core, identity: AuthenticatedDrone) -> None:
 
 def _checked(request: RegistrationRequest) -> bytes:
     """Validate the request and return the drone's public key."""
-    check_name("drone", request.name)
+    if request.name or not request.ephemeral:
+        check_name("drone", request.name)
     check_labels(request.labels)
     check_text("the machine id", request.machine_id, limit=128)
     for what, text, limit in (
@@ -144,10 +146,12 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
             next=_NEW_TOKEN,
         )
     _require_owner(db, token)
+    require_kind(db, token, request)
     known = _known(db, token.organization_id, request)
     if known is None:
         _use(db, token, now)
-        known = Drone(id=new_id(), organization_id=token.organization_id, name=request.name, registered_at=now)
+        name = request.name or made_name(db, token)
+        known = Drone(id=new_id(), organization_id=token.organization_id, name=name, registered_at=now)
         known.public_key, known.machine_id = request.public_key, request.machine_id
         db.add(known)
     elif known.keys_revoked_at is not None:
@@ -216,6 +220,8 @@ def _known(db: Session, organization_id: str, request: RegistrationRequest) -> D
     if holder is not None:
         return holder
     twin = db.scalar(alive.where(Drone.public_key == request.public_key).limit(1))
+    if twin is not None and not request.name:
+        return twin
     if twin is not None:
         raise Conflict(
             f"this drone is already registered as {twin.name}",
@@ -226,12 +232,17 @@ def _known(db: Session, organization_id: str, request: RegistrationRequest) -> D
 
 
 def _use(db: Session, token: JoinToken, now: datetime) -> None:
-    """Count one use. A single statement checks and counts, so that two drones cannot both take the last use."""
-    usable = JoinToken.used < JoinToken.uses, JoinToken.expires_at > now, JoinToken.revoked_at.is_(None)
+    """Count one use. A single statement checks and counts, so that two drones cannot both take the last use.
+
+    A pool does not count uses, but the present drones.
+    """
+    left = true() if token.pool_id is not None else JoinToken.used < JoinToken.uses
+    usable = left, JoinToken.expires_at > now, JoinToken.revoked_at.is_(None)
     counted = update(JoinToken).where(JoinToken.id == token.id, *usable).values(used=JoinToken.used + 1)
     if db.scalar(counted.returning(JoinToken.id)) is None:
         db.refresh(token)
         _refuse(token, now)
+    require_room(db, token, now)
 
 
 def _refuse(token: JoinToken, now: datetime) -> NoReturn:
@@ -255,6 +266,7 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     drone.serves = list(dict.fromkeys([*(drone.serves or ()), *token.serves]))
     if drone.join_token_id != token.id:
         drone.join_token_id, drone.user_id = token.id, token.user_id or drone.user_id
+    drone.pool_id = token.pool_id
     drone.machine_id = request.machine_id
     drone.concurrency = request.concurrency
     drone.sandbox, drone.version, drone.host = request.sandbox, request.version, request.host

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller
+from control_plane.db.access import Pool
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch
 from control_plane.lookups.drones import EVERY
@@ -18,12 +19,14 @@ from control_plane.operations.row_documents import Eyes
 
 
 def eyes_of(db: Session, caller: Caller) -> Eyes:
-    """What the caller may see of drones, in at most three queries."""
+    """What the caller may see of drones, in at most four queries."""
     open_runs = select(Dispatch.id).where(
         Dispatch.organization_id == caller.organization_id, Dispatch.closed_at.is_(None)
     )
     runs, members = set(db.scalars(open_runs)), member_emails(db, caller.organization_id)
-    return Eyes(caller.organization_id, names_known_to(db, caller), runs, members)
+    own_pools = select(Pool.id, Pool.name).where(Pool.organization_id == caller.organization_id)
+    pools = {pool_id: name for pool_id, name in db.execute(own_pools)}
+    return Eyes(caller.organization_id, names_known_to(db, caller), runs, members, pools)
 
 
 def names_known_to(db: Session, caller: Caller) -> dict[str, str]:

@@ -4,43 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session as Db
+from sqlalchemy.orm import aliased
 
-from control_plane.conversations.run_paths import order_path
-from control_plane.conversations.steering_messages import undelivered_steering
+from control_plane.conversations.plan_progress import plan_of_order
+from control_plane.conversations.review_answers import unsettled
+from control_plane.conversations.steering_messages import unread
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
+from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
 from control_plane.db.waits import Wait
 from control_plane.declarations import orders as declared
+from control_plane.documents.limits import EffectiveLimit, effective_limits
 from control_plane.documents.orders import (
     OrderDocument,
     OrderSummary,
-    RunDocument,
     SteeringMessageDocument,
     StepDocument,
     SubmitRequest,
 )
-from control_plane.lookups.drones import serving
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.users import require_user
+from control_plane.documents.plans import PlanDocument, plan_document
 from control_plane.operations import row_documents
+from control_plane.operations.flower_links import flower_address
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders import progress
+from control_plane.operations.orders.filtering import OrderTerms, narrowed
+from control_plane.operations.orders.removed import has_file, has_patch, no_longer_stored, removed_note
+from control_plane.operations.orders.step_reading import StepRange, runs_of, steps_of, todo_of
 from control_plane.operations.orders.submitting import check_request, submit_within
-from control_plane.operations.row_documents import OrderNames, run_document, step_document, word_document
+from control_plane.operations.row_documents import OrderNames, word_document
 from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
-from control_plane.orders.waits import open_waits
-from control_plane.validation.checks import shown, unknown
+from control_plane.orders.plan_waits import PLAN, edit_of
+from control_plane.orders.waits import find_wait, open_waits
+from control_plane.validation.checks import shown
 from shared.blobs import INLINE_PATCH
-from shared.errors import Invalid, NotFound
+from shared.errors import NotFound
 from shared.events import Stats
 from shared.states import OrderStatus
 
@@ -65,30 +71,26 @@ def submit(core: Core, caller: Caller, request: SubmitRequest, idempotency_key: 
 
 
 @performs(declared.LIST)
-def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
-    core: Core,
-    caller: Caller,
-    status: str | None = None,
-    project: str | None = None,
-    drone: str | None = None,
-    limit: int = 50,
-    *,
-    every: bool = False,
-    mine: bool = False,
-) -> list[OrderSummary]:
+def list_orders(core: Core, caller: Caller, limit: int = 50, **terms: Unpack[OrderTerms]) -> list[OrderSummary]:
     """Orders, newest first, in the same few queries for any number of orders.
 
     Orders that the control plane itself submitted for a service, for example the description of an agent, are included
     only with `every`. Raises Invalid or NotFound for a wrong filter, and Invalid for `mine` with a token of no user.
     """
     with core.database.read() as db:
-        wanted = _filtered(db, caller, (status, project, drone))
-        if not every:
-            wanted = wanted.where(Order.purpose == "work")
-        if mine:
-            wanted = wanted.where(Order.user_id == require_user(caller))
+        wanted = narrowed(db, caller, _orders(caller), terms)
         rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
         return _summaries(db, caller, rows, core.clock.now())
+
+
+def orders_of_groups(core: Core, caller: Caller, group_ids: Sequence[str]) -> dict[str, list[OrderSummary]]:
+    """The orders of each of these graphs and races, in the order in which they were submitted."""
+    found: dict[str, list[OrderSummary]] = {group_id: [] for group_id in group_ids}
+    with core.database.read() as db:
+        rows = db.execute(_orders(caller).where(Order.group_id.in_(group_ids)).order_by(Order.number)).all()
+        for summary in _summaries(db, caller, rows, core.clock.now()):
+            found[summary.graph or summary.race or ""].append(summary)
+    return found
 
 
 @performs(declared.SHOW)
@@ -98,10 +100,14 @@ def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
         row = _find(db, caller, order_id)
         (summary,) = _summaries(db, caller, [row], core.clock.now())
         known = {
-            "todo": _todo(db, row[0]),
-            "unheard": [word_document(word) for word in undelivered_steering(db, row[0])],
-            "runs": _runs(db, order_id),
-            "steps": _steps(db, row[0], 0, None),
+            "limits": effective_limits(row[0].limits, row[0].limit_sources),
+            "todo": todo_of(db, row[0]),
+            "unheard": [word_document(word) for word in unread(db, row[0])],
+            "runs": runs_of(db, order_id, flower_address(core, caller)),
+            "steps": steps_of(db, row[0], StepRange()),
+            "unsettled": unsettled(db, order_id),
+            "plan": _plan(db, row[0]),
+            "removed": removed_note(db, row[0]),
             "patch": _patch_text(db, core, row[0]),
         }
     return OrderDocument(**dict(summary), **known)
@@ -120,14 +126,42 @@ def beside_summary(
     """The model's to-do list, and the messages that it has not read yet. Raises NotFound."""
     with core.database.read() as db:
         order = _find(db, caller, order_id)[0]
-        return _todo(db, order), [word_document(word) for word in undelivered_steering(db, order)]
+        return todo_of(db, order), [word_document(word) for word in unread(db, order)]
+
+
+def limits_of(core: Core, caller: Caller, order_id: str) -> dict[str, EffectiveLimit]:
+    """Each limit of an order with its value and where it is set. Raises NotFound."""
+    with core.database.read() as db:
+        order = _find(db, caller, order_id)[0]
+        return effective_limits(order.limits, order.limit_sources)
+
+
+def removed_from(core: Core, caller: Caller, order_id: str) -> str | None:
+    """What of the order is no longer stored, in one sentence; None: all of it is. Raises NotFound."""
+    with core.database.read() as db:
+        return removed_note(db, _find(db, caller, order_id)[0])
+
+
+def plan_of(core: Core, caller: Caller, order_id: str) -> PlanDocument | None:
+    """The order's plan; None if it needs none. Raises NotFound."""
+    with core.database.read() as db:
+        return _plan(db, _find(db, caller, order_id)[0])
+
+
+def is_decided(core: Core, caller: Caller, order_id: str, call_id: str) -> bool:
+    """Whether the wait of this call has its answer, which the run has not confirmed yet. Raises NotFound."""
+    with core.database.read() as db:
+        order = _find(db, caller, order_id)[0]
+        wait = find_wait(db, order.run_id, call_id) if order.run_id else None
+        return wait is not None and wait.answer is not None
 
 
 @performs(declared.STEPS)
 def steps_after(core: Core, caller: Caller, order_id: str, after: int = 0, limit: int = 1000) -> list[StepDocument]:
     """At most `limit` steps with a number above `after`, in order. Raises NotFound."""
     with core.database.read() as db:
-        return _steps(db, _find(db, caller, order_id)[0], after, max(1, min(limit, MAX_STEPS)))
+        wanted = StepRange(after, limit=max(1, min(limit, MAX_STEPS)))
+        return steps_of(db, _find(db, caller, order_id)[0], wanted)
 
 
 @performs(declared.PATCH)
@@ -135,8 +169,10 @@ def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
     """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound if there is none."""
     with core.database.read() as db:
         order = _find(db, caller, order_id)[0]
-        if order.result_run_id is not None:
+        if order.result_run_id is not None and (order.patch_sha256 is None or has_patch(db, order)):
             return blob_of_run(db, core, order.result_run_id, order.patch_sha256) if order.patch_sha256 else b""
+    if order.result_run_id is not None:
+        raise no_longer_stored(f"the patch of order {order.id}", "FLEET_KEEP_WORK_DAYS", order.id)
     raise NotFound(
         f"order {order.id} has no patch{'' if order.ended_at else ' yet'}: it is {order.status}",
         code="E-ORDER-PATCH",
@@ -151,8 +187,10 @@ def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     with core.database.read() as db:
         _find(db, caller, order_id)
         step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
-        if step is not None and step.kind == "tool_result" and step.body.get("log_sha256"):
-            return blob_of_run(db, core, step.run_id, step.body["log_sha256"])
+        if step is not None and step.kind == "tool_result" and (name := step.body.get("log_sha256")):
+            if not has_file(db, step.run_id, name):
+                raise no_longer_stored(f"the log of step {seq}", "FLEET_KEEP_LOGS_DAYS", order_id)
+            return blob_of_run(db, core, step.run_id, name)
     if step is None or step.kind != "tool_result":
         raise NotFound(
             f"step {seq} of order {order_id} {'is not a tool result' if step else 'does not exist'}",
@@ -163,16 +201,37 @@ def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     return str(step.body.get("output", "")).encode("utf-8", "replace")
 
 
-Row = tuple[Order, str | None, str, str | None, str | None]
+@performs(declared.RAW)
+def raw_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
+    """The raw answer that the provider gave at step `seq`, as JSON Lines. Raises NotFound if none is kept."""
+    with core.database.read() as db:
+        _find(db, caller, order_id)
+        step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
+        if step is not None and (name := step.body.get("raw_sha256")):
+            if not has_file(db, step.run_id, name):
+                raise no_longer_stored(f"the raw answer of step {seq}", "FLEET_KEEP_LOGS_DAYS", order_id)
+            return blob_of_run(db, core, step.run_id, name)
+    raise NotFound(
+        f"step {seq} of order {order_id} has no raw answer",
+        code="E-ORDER-RAW",
+        why=str(step.body.get("raw_note") or "") if step is not None else "",
+        next="fleet submit … --keep-raw    keeps those of an order",
+    )
 
 
-def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | None]:
+Row = tuple[Order, str | None, str, str | None, str | None, str | None, str | None]
+_Reviewer = aliased(Provider)
+
+
+def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | None, str | None, str | None]:
     return (
-        select(Order, Project.slug, Provider.name, Drone.name, Agent.name)
+        select(Order, Project.slug, Provider.name, Drone.name, Agent.name, OrderGroup.kind, _Reviewer.name)
         .join(Project, Project.id == Order.project_id)
         .join(Provider, Provider.id == Order.provider_id)
         .outerjoin(Drone, Drone.id == Order.drone_id)
         .outerjoin(Agent, Agent.id == Order.agent_id)
+        .outerjoin(OrderGroup, OrderGroup.id == Order.group_id)
+        .outerjoin(_Reviewer, _Reviewer.id == Order.reviewer_id)
         .where(Order.organization_id == caller.organization_id)
     )
 
@@ -182,35 +241,6 @@ def _find(db: Db, caller: Caller, order_id: str) -> Row:
     if row is None:
         raise NotFound(f"order {shown(order_id)} not found", code="E-ORDER-404", next="fleet orders")
     return row
-
-
-def _filtered(
-    db: Db, caller: Caller, filters: tuple[str | None, str | None, str | None]
-) -> Select[Order, str | None, str, str | None, str | None]:
-    status, project, drone = filters
-    query = _orders(caller)
-    if status is not None:
-        query = query.where(Order.status == _status(status))
-    if project is not None:
-        query = query.where(Order.project_id == find_project(db, caller.organization_id, project).id)
-    if drone is not None:
-        # Removed drones count too: their history remains readable.
-        known = serving(db, caller.organization_id, removed=True)
-        ids = [each.id for each in known if each.name == drone]
-        if not ids:
-            raise unknown("drone", drone, [each.name for each in known], "fleet drones")
-        query = query.where(Order.drone_id.in_(ids))
-    return query
-
-
-def _status(text: str) -> str:
-    if text not in {each.value for each in OrderStatus}:
-        raise Invalid(
-            f"unknown order status {shown(text)}",
-            code="E-ORDER-STATUS",
-            next=f"expected one of {', '.join(OrderStatus)}",
-        )
-    return text
 
 
 def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> list[OrderSummary]:
@@ -233,47 +263,19 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
 
 
 def _summary(caller: Caller, row: Row, stats: Stats, waiting: Sequence[Wait] | None) -> OrderSummary:
-    order, project, provider, drone, agent = row
-    names = OrderNames(caller.organization, project, provider, drone, agent)
+    order, project, provider, drone, agent, group_kind, reviewer = row
+    names = OrderNames(caller.organization, project, provider, drone, agent, group_kind, reviewer)
     return row_documents.order_summary(order, names, stats, waiting[0] if waiting else None)
 
 
-def _runs(db: Db, order_id: str) -> list[RunDocument]:
-    named = select(Run, Drone.name).outerjoin(Drone, Drone.id == Run.drone_id).where(Run.order_id == order_id)
-    return [run_document(run, drone) for run, drone in db.execute(named.order_by(Run.generation))]
-
-
-def _steps(db: Db, order: Order, after: int, limit: int | None) -> list[StepDocument]:
-    path = order_path(db, order)
-    wanted = select(Step).where(Step.order_id == order.id, Step.seq > after).order_by(Step.seq).limit(limit)
-    return [
-        step_document(
-            step,
-            undone=path.undone(step.run_id, step.run_seq),
-            resumed=_resumed_from(db, step) if step.kind == "resumed" else None,
-        )
-        for step in db.scalars(wanted).all()
-    ]
-
-
-def _resumed_from(db: Db, step: Step) -> dict[str, Any]:
-    """The point that a run resumed from, in the numbers that users see; null if unknown."""
-    run_id, run_seq = step.body.get("run_id"), step.body.get("seq")
-    named = select(Run.attempt, Drone.name).outerjoin(Drone, Drone.id == Run.drone_id)
-    of_order = Run.id == run_id, Run.order_id == step.order_id
-    attempt, drone = db.execute(named.where(*of_order)).one_or_none() or (None, None)
-    seq = db.scalar(select(Step.seq).where(Step.run_id == run_id, Step.run_seq == run_seq)) if attempt else None
-    return {"from_step": seq, "from_attempt": attempt, "from_drone": drone}
-
-
-def _todo(db: Db, order: Order) -> list[dict[str, Any]]:
-    """The items of the order's last to-do list that was not undone."""
-    path = order_path(db, order)
-    lists = select(Step.run_id, Step.run_seq, Step.body).where(Step.order_id == order.id, Step.kind == "todo")
-    for run_id, run_seq, body in db.execute(lists.order_by(Step.seq.desc())):
-        if not path.undone(run_id, run_seq):
-            return list(body["items"])
-    return []
+def _plan(db: Db, order: Order) -> PlanDocument | None:
+    progress = plan_of_order(db, order)
+    if progress is None:
+        return None
+    # While a run that continues the order has not asked yet, the wait of the earlier run has the edits.
+    same = select(Wait).where(Wait.order_id == order.id, Wait.kind == PLAN, Wait.subject == progress.subject)
+    wait = db.scalar(same.order_by(Wait.number.desc()).limit(1))
+    return plan_document(progress, edit_of(wait) if wait is not None else None)
 
 
 def _patch_text(db: Db, core: Core, order: Order) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from sqlalchemy import select
@@ -17,17 +16,18 @@ from control_plane.db.projects import Project
 from control_plane.declarations import orders as declared
 from control_plane.documents.orders import OrderSummary, ResumeRequest, SayRequest
 from control_plane.operations.gateway import performs
+from control_plane.operations.orders.given_limits import own_limits
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import check_said
 from control_plane.orders.assignment import place_and_dispatch
+from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import move_order, move_turn
-from shared.errors import Conflict, Invalid, Precondition
+from shared.errors import Conflict, Precondition
 from shared.reasons import AskedAgain, OrderFacts, Resumption
 from shared.states import IN_HAND, OrderStatus, TurnStatus
 
 _MAY_RUN_AGAIN = (OrderStatus.FAILED, OrderStatus.CANCELED)
 _HAS_BEGUN = (*IN_HAND, OrderStatus.CANCELING)
-_LIMITS = ("max_iterations", "cost_limit", "max_run_seconds")
 
 
 @performs(declared.RETRY)
@@ -40,12 +40,14 @@ def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     """
     order_summary(core, caller, order_id)
 
-    def write(db: Db) -> None:
-        order = _of_the_ended(db, order_id, "retry")
-        order.fresh_generation = order.generation
-        _queue(db, core, order, AskedAgain(by=caller.user, from_start=True))
+    return _done(core, caller, order_id, lambda db: retry_within(db, core, caller, order_id))
 
-    return _done(core, caller, order_id, write)
+
+def retry_within(db: Db, core: Core, caller: Caller, order_id: str) -> None:
+    """As `retry`, in a transaction of the caller, who may see the order."""
+    order = _of_the_ended(db, order_id, "retry")
+    order.fresh_generation = order.generation
+    _queue(db, core, order, AskedAgain(by=caller.user, from_start=True))
 
 
 @performs(declared.RESUME)
@@ -62,8 +64,7 @@ def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) ->
     def write(db: Db) -> None:
         order = _of_the_ended(db, order_id, "resume")
         order.renewed_generation = order.generation
-        asked = {name: getattr(request, name) for name in _LIMITS}
-        order.limits = {**order.limits, **{name: value for name, value in asked.items() if value is not None}}
+        set_limits(order, own_limits(request))
         if request.say is not None:
             _say(db, core, caller, order, request.say)
         resumes = expected_resumption(db, order) or Resumption(why_not="nothing_done")
@@ -149,6 +150,7 @@ def _queue(db: Db, core: Core, order: Order, asked: AskedAgain) -> None:
         response=None,
         receipt=None,
         ended_at=None,
+        run_again_at=core.clock.now(),
     )
     turn = db.scalar(select(Turn).where(Turn.order_id == order.id))
     if turn is not None and turn.status != TurnStatus.PROCESSING:
@@ -172,8 +174,6 @@ def _done(core: Core, caller: Caller, order_id: str, write: Callable[[Db], None]
 
 
 def _check(request: ResumeRequest) -> None:
-    for name in ("cost_limit", "max_run_seconds"):
-        if not math.isfinite(getattr(request, name) or 0):
-            raise Invalid(f"{name} must be a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+    own_limits(request)
     if request.say is not None:
         check_said(SayRequest(text=request.say))

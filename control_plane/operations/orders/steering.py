@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from glob import escape
 from typing import Any, cast
@@ -18,14 +19,18 @@ from control_plane.db.waits import Wait
 from control_plane.declarations import steering as declared
 from control_plane.documents.orders import ApproveRequest, DecideRequest, DenyRequest, OrderSummary, SayRequest
 from control_plane.drones.inbox import notify_drone
+from control_plane.operations import drafts
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
+from control_plane.orders.plan_waits import APPROVE, PLAN
+from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import APPROVE, DENY, WaitAnswer, answer, find_wait, open_waits
+from control_plane.orders.waits import DENY, QUESTION, WaitAnswer, answer, find_wait, open_waits
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
+from shared.reason_text import RAISES
 from shared.reasons import AnswerOnItsWay
 from shared.states import ENDED, OrderStatus
 
@@ -45,7 +50,13 @@ def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> Order
     """
     check_said(request)
     project = order_summary(core, caller, order_id).project
-    core.database.transact(lambda db: _keep(db, core, caller, _Said(order_id, project, request)))
+
+    def write(db: Db) -> None:
+        order, message = write_message(db, core, caller, MessageDraft(order_id, project, request))
+        pass_on(db, core, order, message)
+        drafts.sent(db, caller, f"order:{order_id}:message", request.text)
+
+    core.database.transact(write)
     core.broker.changed(order_id)
     return order_summary(core, caller, order_id)
 
@@ -90,17 +101,19 @@ def check_said(request: SayRequest) -> None:
 
 
 @dataclass(frozen=True)
-class _Said:
+class MessageDraft:
+    """A message from a user, before it is stored."""
+
     order_id: str
     project: str | None
     """Slug."""
     request: SayRequest
 
 
-def _keep(db: Db, core: Core, caller: Caller, said: _Said) -> None:
-    """Store the message, and send it to the drone if the order is running.
+def write_message(db: Db, core: Core, caller: Caller, said: MessageDraft) -> tuple[Order, SteeringMessage]:
+    """Store the message to an order, which stays locked. Raises Conflict if the order has ended or is canceling.
 
-    The order is locked: of this transaction and one that begins a run meanwhile, the second sends the run the message.
+    Of this transaction and one that begins a run meanwhile, the second sends the run the message.
     """
     order, request = db.get_one(Order, said.order_id, with_for_update=True), said.request
     status = OrderStatus(order.status)
@@ -118,11 +131,18 @@ def _keep(db: Db, core: Core, caller: Caller, said: _Said) -> None:
         text=request.text,
         after=request.after,
         interrupt=request.interrupt,
+        alone=request.alone,
         at=core.clock.now(),
     )
     db.add(word)
-    if status in _RUNS:
-        send_steering(db, core, order, word, interrupt=word.interrupt)
+    db.flush()
+    return order, word
+
+
+def pass_on(db: Db, core: Core, order: Order, message: SteeringMessage) -> None:
+    """Send the message to the drone if the order is running; a run that has yet to begin receives it then."""
+    if order.status in _RUNS:
+        send_steering(db, core, order, message, interrupt=message.interrupt)
 
 
 # --- deciding ----------------------------------------------------------------------------
@@ -136,11 +156,13 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
         order = db.get_one(Order, order_id, with_for_update=True)
         wait = _undecided(db, order, request.call)
         require(caller, cast("Role", wait.role))
+        if wait.kind in {QUESTION, PLAN}:
+            raise _not_a_decision(order, wait)
         if isinstance(request, ApproveRequest) and request.always:
             _allow(db, order, wait)
-        more = _raised(order, wait, request) if approved else None
+        more = _raised(order, wait, request) if approved else {}
         finish = isinstance(request, DenyRequest) and request.finish
-        if finish and wait.kind != "limit":
+        if finish and _limit_of(wait) != "cost":
             raise _nothing_to_finish(order, wait)
         given = WaitAnswer(APPROVE if approved else DENY, caller.user, request.comment)
         if not answer(db, core, wait, given):
@@ -152,8 +174,8 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
             call_id=wait.subject,
             approved=approved,
             comment=request.comment,
-            raise_usd=more,
             finish=finish,
+            **more,
         )
         notify_drone(db, core, drone_id, decided, run_id)
         pending_answer = AnswerOnItsWay(by=caller.user, approved=approved, tool=wait.details["tool"])
@@ -164,23 +186,60 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
     return order_summary(core, caller, order_id)
 
 
-def _raised(order: Order, wait: Wait, request: DecideRequest) -> float | None:
-    """Raise the cost limit of an order that waits at it, and return by how much; None for other waits.
+_RAISED: Mapping[str, tuple[str, str]] = {
+    "cost": ("raise_usd", "cost_limit"),
+    "steps": ("raise_steps", "max_iterations"),
+    "time": ("raise_seconds", "max_run_seconds"),
+}
+"""By limit: the field of a request and of the decision that raises it, and the limit's name."""
 
-    Raises Invalid if an amount is given for another wait.
+
+def _limit_of(wait: Wait) -> str:
+    """The limit that the order waits at: cost, steps or time; empty for other waits."""
+    return str(wait.details.get("limit", "cost")) if wait.kind == "limit" else ""
+
+
+def _raised(order: Order, wait: Wait, request: DecideRequest) -> dict[str, Any]:
+    """Raise the limit of an order that waits at it; returns by how much, as a field of the decision.
+
+    Raises Invalid if an amount is given for another limit or another wait.
     """
-    given = request.raise_usd if isinstance(request, ApproveRequest) else None
-    if wait.kind == "limit":
-        limit = float(order.limits["cost_limit"])
-        order.limits = {**order.limits, "cost_limit": limit + (given or limit)}
-        return given or limit
-    if given is None:
-        return None
-    raise Invalid(
-        "only the cost limit of an order can be raised by an approval",
+    own = _RAISED.get(_limit_of(wait))
+    for field, _ in _RAISED.values():
+        if getattr(request, field, None) is not None and (own is None or field != own[0]):
+            raise _cannot_raise(order, wait)
+    if own is None:
+        return {}
+    field, name = own
+    more = getattr(request, field, None) or order.limits[name]
+    set_limits(order, {name: order.limits[name] + more})
+    return {field: more}
+
+
+def _cannot_raise(order: Order, wait: Wait) -> Invalid:
+    limit = _limit_of(wait)
+    options = f" {RAISES[limit]}" if limit else ""
+    return Invalid(
+        "an approval can only raise the limit that the order waits at",
         code="E-APPROVAL-RAISE",
         why=wait.details["why"],
-        next="fleet budget ls    shows the budgets" if wait.kind == "budget" else f"fleet approve {order.id}",
+        next="fleet budget ls    shows the budgets" if wait.kind == "budget" else f"fleet approve {order.id}{options}",
+    )
+
+
+def _not_a_decision(order: Order, wait: Wait) -> Conflict:
+    if wait.kind == PLAN:
+        return Conflict(
+            f"order {order.id} waits with a plan, which is approved or sent back as a plan",
+            code="E-APPROVAL-PLAN",
+            why=wait.details["why"],
+            next=f"fleet plan approve {order.id}    or    fleet plan send-back {order.id} TEXT",
+        )
+    return Conflict(
+        f"order {order.id} asks a question, which cannot be approved or denied",
+        code="E-APPROVAL-QUESTION",
+        why=wait.text,
+        next=f"fleet answer {order.id} TEXT",
     )
 
 
@@ -193,9 +252,14 @@ def _nothing_to_finish(order: Order, wait: Wait) -> Invalid:
     )
 
 
+def waits_of(db: Db, order: Order) -> list[Wait]:
+    """The open waits of the order's run, oldest first; includes answered ones that the run has not reported."""
+    return open_waits(db, [order.run_id])[order.run_id] if order.run_id and order.status in _RUNS else []
+
+
 def _undecided(db: Db, order: Order, call_id: str | None) -> Wait:
     """The requested wait, else the first undecided one. Raises NotFound and Conflict."""
-    waiting = open_waits(db, [order.run_id])[order.run_id] if order.run_id and order.status in _RUNS else []
+    waiting = waits_of(db, order)
     if call_id is not None:
         return _named(db, order, waiting, call_id)
     for wait in waiting:
@@ -226,9 +290,10 @@ def _named(db: Db, order: Order, waiting: list[Wait], call_id: str) -> Wait:
 
 
 def _decided(wait: Wait) -> Conflict:
-    how = {"clock": " automatically", "interruption": " by an interruption"}.get(wait.decided_by or "", "")
+    person = f" by {wait.answered_by}" if wait.answered_by else ""
+    how = {"clock": " automatically", "interruption": " by an interruption"}.get(wait.decided_by or "", person)
     word = "approved" if wait.answer == APPROVE else "denied"
-    what = "the delivery" if wait.kind == "secret" else f"call {shown(wait.subject)}"
+    what = {"secret": "the delivery", "branch": "the branch"}.get(wait.kind, f"call {shown(wait.subject)}")
     return Conflict(
         f"{what} was already {word}{how}; the first decision counts",
         code="E-APPROVAL-DECIDED",

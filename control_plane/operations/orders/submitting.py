@@ -6,12 +6,11 @@ When `submit` returns, the order is durable: after any later failure it waits in
 from __future__ import annotations
 
 import json
-import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
@@ -24,15 +23,20 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
 from control_plane.documents.orders import SubmitRequest
 from control_plane.lookups.drones import find_drone
-from control_plane.lookups.ids import full_session_id
+from control_plane.lookups.ids import full_order_id, full_session_id
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider, only_provider
 from control_plane.lookups.sessions import find_session
+from control_plane.operations import drafts
+from control_plane.operations.orders.given_limits import own_limits
 from control_plane.orders.draft import MAX_ATTEMPTS, Draft, create_order
 from control_plane.orders.numbers import lock_numbers
-from control_plane.validation.checks import check_labels, check_text
-from shared.errors import Conflict, Invalid, Precondition, TooLarge
-from shared.work_order import Limits, Mode
+from control_plane.orders.profiles import with_profile
+from control_plane.orders.reviewers import reviewer_named
+from control_plane.orders.run_settings import OwnLimits
+from control_plane.services.titles import ask_title
+from control_plane.validation.checks import check_commands, check_labels, check_text, shown
+from shared.errors import Conflict, Invalid, NotFound, Precondition, TooLarge
 
 MAX_PROMPT = 200_000
 """Characters. The prompt is part of every model call; longer text belongs in a file of the repository."""
@@ -40,6 +44,7 @@ KEY_LASTS = timedelta(days=7)
 MAX_KEY = 255
 MAX_ALLOWED = 100
 MAX_PATTERN = 2000
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def check_request(request: SubmitRequest, key: str | None) -> None:
@@ -58,9 +63,14 @@ def check_request(request: SubmitRequest, key: str | None) -> None:
     if request.drone is not None and request.labels:
         raise Invalid("a drone and labels cannot both be given", code="E-ORDER-PLACE", next="omit one of them")
     _check_allow(request.allow)
-    for name in ("cost_limit", "max_run_seconds", "approval_timeout", "progress_timeout"):
-        if not math.isfinite(getattr(request, name) or 0):
-            raise Invalid(f"{name} must be a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+    if request.base is not None and not _COMMIT.fullmatch(request.base):
+        raise Invalid(
+            f"the base {request.base[:80]!r} is not the full id of a commit",
+            code="E-ORDER-BASE",
+            why="a short id or a name may mean another commit by the time the order starts",
+            next="git rev-parse NAME    prints the full id",
+        )
+    own_limits(request)
     if key is not None:
         check_text("the idempotency key", key, limit=MAX_KEY)
 
@@ -92,10 +102,13 @@ def submit_within(
             _refuse_other_body(before, body_hash)
             concerns(before.id)
             return before.id, False
-    draft = _draft(db, core, caller, request)
+    draft = draft_of(db, core, caller, request)
     if idempotency_key is not None:
         draft = replace(draft, idempotency_key=idempotency_key, request_hash=body_hash)
     order = create_order(db, core, draft)
+    for subject in ("new-order", f"session:{order.session_id}:message"):
+        drafts.sent(db, caller, subject, request.prompt)
+    ask_title(db, core, order)
     concerns(order.id)
     return order.id, True
 
@@ -120,12 +133,26 @@ def _refuse_other_body(order: Order, body_hash: str) -> None:
         )
 
 
-def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
-    """The request with its names resolved."""
+def draft_of(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
+    """The request with its names resolved, and with what its profile sets."""
+    request = with_profile(db, caller.organization_id, request)
     project = find_project(db, caller.organization_id, request.project)
     provider = _provider(db, caller, request, project)
     drone_id = find_drone(db, caller.organization_id, request.drone).id if request.drone is not None else None
     session = _session(db, core, caller, request, project)
+    if request.base is not None and session.leaf_id is not None:
+        raise Invalid(
+            f"session {session.id} has work of its own, so an order in it cannot start from another commit",
+            code="E-ORDER-BASE",
+            next="omit the base, or omit the session",
+        )
+    mode = request.mode or session.mode
+    if request.plan_first and mode == "plan":
+        raise Invalid(
+            "an order in mode plan changes nothing, so its plan needs no approval",
+            code="E-ORDER-PLAN",
+            next="omit the mode plan, or do not plan first",
+        )
     return Draft(
         project=project,
         provider=provider,
@@ -133,31 +160,56 @@ def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
         prompt=request.prompt,
         user=caller.user,
         user_id=caller.user_id,
-        mode=request.mode or cast("Mode", session.mode),
-        limits=_limits(request),
+        mode=mode,
+        thinking=request.thinking,
+        reviewer=reviewer_named(db, project, request.reviewer),
+        keep_raw=request.keep_raw,
+        verify=None if request.verify is None else check_commands("verify", request.verify),
+        profile=request.profile,
+        own_limits=OwnLimits(own_limits(request)),
         on_limit=request.on_limit or "stop",
+        plan_first=request.plan_first,
         priority=request.priority,
         approve=request.approve,
         allow=request.allow,
         max_attempts=request.max_attempts or MAX_ATTEMPTS,
         labels=request.labels,
         drone_id=drone_id,
+        after=_after(db, caller, request.after, project),
+        commit=request.base,
     )
+
+
+def _after(db: Db, caller: Caller, named: Sequence[str], project: Project) -> list[str]:
+    """The ids of the orders that must succeed first. Raises NotFound, and Invalid for one of another project."""
+    ids = list(dict.fromkeys(full_order_id(db, caller, each) for each in named))
+    for each in ids:
+        other = db.scalar(select(Order).where(Order.id == each, Order.organization_id == caller.organization_id))
+        if other is None:
+            raise NotFound(f"order {shown(each)} not found", code="E-ORDER-404", next="fleet orders")
+        if other.project_id != project.id or other.purpose != "work":
+            raise Invalid(
+                f"order {each} is not an order for project {project.slug}",
+                code="E-ORDER-AFTER",
+                why="an order starts from the work of the orders before it, in the same repository",
+                next=f"fleet orders --project {project.slug}",
+            )
+    return ids
 
 
 def _session(db: Db, core: Core, caller: Caller, request: SubmitRequest, project: Project) -> ChatSession:
     """The session given in the request, else a new one."""
     if request.session is not None:
         session = find_session(db, caller.organization_id, full_session_id(db, caller, request.session), project)
-        _refuse_task_session(session)
+        refuse_task_session(session)
         return session
     session = new_session(core, project, request.mode or "build", caller.user_id)
     # The settings of a session's first order apply to the whole session; those of a later order to that order alone.
-    session.approve, session.allow = request.approve, list(request.allow)
+    session.approve, session.allow, session.thinking = request.approve, list(request.allow), request.thinking
     return session
 
 
-def _refuse_task_session(session: ChatSession) -> None:
+def refuse_task_session(session: ChatSession) -> None:
     """The turns of a task's session are its agents' runs; no other order may run between them."""
     if session.task_id is not None:
         raise Conflict(
@@ -186,16 +238,11 @@ def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) 
     )
 
 
-def _limits(request: SubmitRequest) -> Limits:
-    asked = {
-        "max_iterations": request.max_iterations,
-        "cost_limit": request.cost_limit,
-        "max_run_seconds": request.max_run_seconds,
-        "verify_attempts": request.verify_attempts,
-        "approval_timeout": request.approval_timeout,
-        "progress_timeout": request.progress_timeout,
-    }
-    return Limits.model_validate({name: value for name, value in asked.items() if value is not None})
+def _is_default(request: SubmitRequest, name: str) -> bool:
+    default = SubmitRequest.model_fields[name].get_default(call_default_factory=True)
+    value = getattr(request, name)
+    # 0 is a limit, and equals False.
+    return value == default and isinstance(value, type(default))
 
 
 def _hash(request: SubmitRequest) -> str:
@@ -203,6 +250,10 @@ def _hash(request: SubmitRequest) -> str:
 
     Fields added in later versions count only if they are set, so that a key outlives an upgrade.
     """
-    later = {name for name in ("progress_timeout", "max_attempts", "on_limit") if getattr(request, name) is None}
+    added = (
+        *("progress_timeout", "max_attempts", "on_limit", "base", "after", "thinking", "plan_first", "limits"),
+        *("reviewer", "keep_raw", "profile", "verify"),
+    )
+    later = {name for name in added if _is_default(request, name)}
     canonical = json.dumps(request.model_dump(mode="json", exclude=later), sort_keys=True, separators=(",", ":"))
     return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

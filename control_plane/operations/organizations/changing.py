@@ -17,6 +17,8 @@ from control_plane.lookups.projects import find_project
 from control_plane.operations.gateway import performs
 from control_plane.operations.organizations.acronyms import next_acronym
 from control_plane.operations.organizations.reading import document_of
+from control_plane.operations.run_settings import edit_run_settings
+from control_plane.orders.reviewers import reviewer_id_of
 from control_plane.teams.claiming import claim_tasks
 from control_plane.validation.checks import check_organization, check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
@@ -41,6 +43,12 @@ def create(core: Core, _caller: Caller, request: OrganizationRequest) -> Organiz
             f"project {shown(request.project)} not found: a new organization has no projects",
             code="E-PROJECT-404",
             next=f"create it without a project, then: fleet project add … --org {request.name}",
+        )
+    if request.reviewer is not None:
+        raise NotFound(
+            f"provider {shown(request.reviewer)} not found: a new organization has no providers",
+            code="E-PROVIDER-404",
+            next=f"create it without a reviewer, then: fleet provider add … --org {request.name}",
         )
     for _ in range(_TRIES):
         try:
@@ -69,6 +77,8 @@ def create_within(db: Session, core: Core, request: OrganizationRequest) -> Orga
         acronym=next_acronym(db, request.name),
         concurrency=request.concurrency,
         max_hand_offs=request.max_hand_offs,
+        limits=request.limits,
+        thinking=request.thinking,
         created_at=core.clock.now(),
     )
     db.add(row)
@@ -97,10 +107,13 @@ def edit(core: Core, caller: Caller, name: str, changes: OrganizationEdit) -> Or
         if "project" in changes.model_fields_set:
             slug = changes.project
             row.project_id = find_project(db, row.id, slug).id if slug is not None else None
+        if "reviewer" in changes.model_fields_set:
+            row.reviewer_id = reviewer_id_of(db, row.id, changes.reviewer)
         for field in ("description", "concurrency", "max_hand_offs"):
             value = getattr(changes, field)
             if value is not None:
                 setattr(row, field, value)
+        edit_run_settings(row, changes)
 
     return _change(core, caller, change)
 

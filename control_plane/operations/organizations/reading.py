@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
-from control_plane.db.projects import Project
+from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent, Task
 from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument
@@ -38,6 +38,12 @@ def show(core: Core, caller: Caller, name: str) -> OrganizationDocument:
         return document_of(db, row).model_copy(update={"agents": tree})
 
 
+def names(core: Core) -> list[str]:
+    """The names of all organizations, in the order of `list_`: without their totals, which are sums over all runs."""
+    with core.database.read() as db:
+        return list(db.scalars(select(Organization.name).order_by(Organization.name)))
+
+
 def document_of(db: Session, row: Organization) -> OrganizationDocument:
     """The organization's document as in lists, with its totals and the number of its tasks in each state."""
     agents = select(func.count()).where(Agent.organization_id == row.id, Agent.removed_at.is_(None))
@@ -47,8 +53,11 @@ def document_of(db: Session, row: Organization) -> OrganizationDocument:
         description=row.description,
         acronym=row.acronym,
         project=_project(db, row),
+        reviewer=db.get_one(Provider, row.reviewer_id).name if row.reviewer_id else None,
         concurrency=row.concurrency,
         max_hand_offs=row.max_hand_offs,
+        limits=row.limits,
+        thinking=row.thinking,
         paused=row.paused_at is not None,
         paused_at=row.paused_at,
         agent_count=db.scalar(agents) or 0,

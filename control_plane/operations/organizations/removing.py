@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session
@@ -31,7 +32,7 @@ from control_plane.orders.lost import announce
 from shared.errors import Conflict, FleetFault
 from shared.states import ENDED, OrderStatus, TaskStatus
 from shared.terminal import logs
-from shared.work_order import CHECKS
+from shared.work_order import GIVES_WAY
 
 log = logs.get(__name__)
 _JUST_STORED_S = 300
@@ -103,7 +104,7 @@ def _refuse_unfinished(db: Session, row: Organization) -> None:
             next=f"fleet task cancel {task} --org {row.name}",
         )
     # A check that waits is on no drone, and is deleted with the rest.
-    waits = and_(Order.purpose.in_(CHECKS), Order.status == OrderStatus.QUEUED)
+    waits = and_(Order.purpose.in_(GIVES_WAY), Order.status == OrderStatus.QUEUED)
     unfinished = select(Order.id).where(Order.organization_id == row.id, Order.status.not_in(ENDED), not_(waits))
     if order := db.scalar(unfinished.order_by(Order.number).limit(1)):
         raise Conflict(
@@ -188,8 +189,6 @@ def _afterwards(core: Core, removed: _Removed) -> None:
 
 
 def _delete_files(core: Core, blobs: Iterable[tuple[str, bool]]) -> None:
-    now = core.clock.now().timestamp()
+    since = core.clock.now() - timedelta(seconds=_JUST_STORED_S)
     for name, sealed in blobs:
-        path = core.blobs.path(name, sealed=sealed)
-        if path.is_file() and now - path.stat().st_mtime > _JUST_STORED_S:
-            path.unlink(missing_ok=True)
+        core.blobs.remove(name, sealed=sealed, stored_before=since)

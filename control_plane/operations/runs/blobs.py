@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.history import way_of
+from control_plane.conversations.upstream import foundation_of
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.core.audit_entries import note_drone
+from control_plane.core.blob_store import place_of
+from control_plane.db.engine import pause
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
+from control_plane.orders.races import check_push
 from control_plane.validation.checks import shown
 from shared.errors import Conflict, NotFound
+from shared.races import PushGrantRequest
 from shared.states import IN_HAND, OrderStatus
 
 BlobKind = Literal["", "checkpoint"]
+_CHUNK = 1 << 18
 GRANT_LASTS = timedelta(seconds=60)
 _MAY_PUSH = (*IN_HAND, OrderStatus.CANCELING)
 """Includes `assigned`: the request may arrive before the drone's report that the run started is processed."""
@@ -49,40 +57,64 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
 
 def lend_blobs(core: Core, named: Iterable[tuple[Dispatch, str]]) -> None:
     """Let the drones of these dispatches read blobs that the control plane itself stored for them."""
+    sizes = [(dispatch, sha256, core.blobs.size(sha256)) for dispatch, sha256 in named]
     with core.database.write() as db:
-        for dispatch, sha256 in named:
-            _give(db, core, dispatch, sha256, core.blobs.path(sha256).stat().st_size)
+        for dispatch, sha256, size in sizes:
+            _give(db, core, dispatch, sha256, size)
 
 
-def get_blob(core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str) -> Path | bytes:
-    """The path of the file, or the content of a sealed file.
+@dataclass(frozen=True)
+class BlobContent:
+    """The content of a blob, to be sent."""
+
+    size: int
+    chunks: Iterator[bytes]
+
+
+def get_blob(core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str) -> BlobContent:
+    """The content of the file, unsealed.
 
     A drone may read the files of its own runs, of other runs of its current orders, and of the turns that those orders
     continue from. Raises NotFound for everything else, so that the answer does not reveal what exists.
     """
-    path = core.blobs.path(sha256)
+    place_of(sha256, sealed=False)
     with core.database.read() as db:
         row = db.get(Blob, (run_id, sha256))
         found = row is not None and _may_read(db, identity, run_id)
-    if found and row is not None and row.sealed:
-        return core.blobs.read_sealed(sha256, core.vault.open_content)
-    if not found or not path.is_file():
+    if not found or row is None:
         raise NotFound(f"run {shown(run_id)} has no blob {sha256[:12]}", code="E-BLOB-404")
-    return path
+    if row.sealed:
+        content = core.blobs.read_sealed(sha256, core.vault.open_content)
+        return BlobContent(len(content), iter([content]))
+    stack = ExitStack()
+    file = stack.enter_context(core.blobs.stored(sha256, sealed=False))
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return BlobContent(size, _chunks(file, stack))
+
+
+def _chunks(file: BinaryIO, stack: ExitStack) -> Iterator[bytes]:
+    with stack:
+        while chunk := file.read(_CHUNK):
+            yield chunk
 
 
 def blob_of_run(db: Session, core: Core, run_id: str, sha256: str) -> bytes:
     """The content of a file that the run stored. Raises NotFound for any other, which its report may name, too."""
     if db.get(Blob, (run_id, sha256)) is None:
         raise NotFound(f"run {run_id} has no blob {sha256[:12]}", code="E-BLOB-404")
+    pause(db)
     return core.blobs.read(sha256)
 
 
-def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[str, Any]:
+def grant_push(
+    core: Core, identity: AuthenticatedDrone, run_id: str, request: PushGrantRequest | None = None
+) -> dict[str, Any]:
     """Grant permission to push the order's branch for 60 s: `{"granted", "expires_in", "known"}`.
 
     `known` is the commit that this fleet last pushed to the branch, None if it never did. Raises Conflict for a run
-    that is not its order's current one: its work goes to a branch under its own name.
+    that is not its order's current one: its work goes to a branch under its own name. Raises Precondition for an order
+    of a race that has not won it.
     """
     with core.database.write() as db:
         dispatch = own_dispatch(db, identity, run_id)
@@ -104,6 +136,7 @@ def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[st
                 code="E-PUSH-STALE",
                 next=f"fleet show {dispatch.order_id}",
             )
+        check_push(db, order, (request or PushGrantRequest()).verification)
         known = order.head_commit if order.pushed else None
         if before is None or before < now:
             # A drone may ask as often as it likes: what prolongs a grant is not recorded again.
@@ -148,5 +181,13 @@ def _may_read(db: Session, identity: AuthenticatedDrone, run_id: str) -> bool:
     orders = db.scalars(in_hand).all()
     if any(order.id == dispatch.order_id for order in orders):
         return True
-    # The preceding turns, not the session: a fork builds on the work of its original session.
-    return any(dispatch.order_id == entry.order_id for order in orders for entry in way_of(db, order))
+    return any(dispatch.order_id in _builds_on(db, order) for order in orders)
+
+
+def _builds_on(db: Session, order: Order) -> set[str | None]:
+    """The orders of the preceding turns, those whose work it starts from, and the one whose work it pushes."""
+    if order.purpose == "push":
+        return {(order.asked or {}).get("order")}
+    # The turns, not the session: a fork builds on the work of its original session.
+    way = way_of(db, order)
+    return {entry.order_id for entry in way} | {each.id for each in foundation_of(db, order, way).orders}

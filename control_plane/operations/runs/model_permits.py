@@ -9,7 +9,7 @@ from control_plane.core import AuthenticatedDrone, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Provider
 from control_plane.operations.runs.blobs import own_dispatch
-from control_plane.rates.groups import decide, group_of
+from control_plane.rates.groups import decide, group_of_provider
 from control_plane.rates.permits import Asker
 from shared.rates import UNLIMITED, ModelPermit, PermitRequest
 
@@ -26,7 +26,7 @@ def permit_call(core: Core, identity: AuthenticatedDrone, run_id: str, request: 
         provider = _provider(db, order, request.provider)
         if provider is None:
             return UNLIMITED
-        group = _group(core, provider, dispatch)
+        group = group_of_provider(core.vault, provider, dispatch.drone_id)
         asker = _asker(order, provider, dispatch)
     return decide(core.broker, group, asker, request)
 
@@ -41,16 +41,6 @@ def _provider(db: Session, order: Order, name: str) -> Provider | None:
             Provider.organization_id == order.organization_id, Provider.name == name, Provider.removed_at.is_(None)
         )
     )
-
-
-def _group(core: Core, provider: Provider, dispatch: Dispatch) -> str:
-    """The group of a provider: by its key, if the control plane has it, else by where the key or the endpoint is."""
-    endpoint = provider.api_base or provider.model.partition("/")[0]
-    if provider.sealed_key:
-        return group_of(core.vault, "key", endpoint, core.vault.open_at_rest(provider.sealed_key))
-    if provider.key_variable:
-        return group_of(core.vault, "drone", provider.id, dispatch.drone_id)
-    return group_of(core.vault, "open", endpoint, provider.organization_id)
 
 
 def _asker(order: Order, provider: Provider, dispatch: Dispatch) -> Asker:

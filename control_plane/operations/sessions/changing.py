@@ -8,10 +8,12 @@ from typing import Any
 from sqlalchemy.orm import Session as Db
 
 from control_plane.conversations.entries import EntryKind, locked, write_entry
+from control_plane.conversations.left_branches import left_by
 from control_plane.conversations.new_session import new_session
 from control_plane.core import Caller, Core
 from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
+from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.declarations import sessions as declared
 from control_plane.declarations.session_documents import CompactDocument, SessionDocument
@@ -25,6 +27,7 @@ from control_plane.declarations.sessions import (
     SwitchRequest,
 )
 from control_plane.drones.inbox import notify_drone
+from control_plane.lookups.modes import find_mode
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import find_place, refuse_while_busy, session_of, unfinished
 from control_plane.operations.gateway import performs
@@ -48,8 +51,10 @@ def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocume
     _check(request.name, request.allow)
     with core.database.write() as db:
         project = find_project(db, caller.organization_id, request.project)
+        find_mode(db, project, request.mode)
         chat = new_session(core, project, request.mode, caller.user_id)
         chat.name, chat.approve, chat.allow = request.name, request.approve, list(request.allow)
+        chat.thinking, chat.limits = request.thinking, request.limits
         db.add(chat)
         concerns(chat.id)
         return session_document(db, caller, chat)
@@ -68,17 +73,21 @@ def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> S
             _note(db, core, chat, "name", {"from": chat.name, "to": changes.name})
             chat.name = changes.name
         if changes.mode is not None and changes.mode != chat.mode:
+            find_mode(db, db.get_one(Project, chat.project_id), changes.mode)
             _note(db, core, chat, "mode_change", {"from": chat.mode, "to": changes.mode})
             chat.mode = changes.mode
         chat.approve = changes.approve or chat.approve
+        chat.thinking = changes.thinking or chat.thinking
+        chat.restack = chat.restack if changes.restack is None else changes.restack
         chat.allow = chat.allow if changes.allow is None else list(changes.allow)
+        chat.limits = chat.limits if changes.limits is None else changes.limits
 
     return _changed(core, caller, session_id, work)
 
 
 @performs(declared.SWITCH)
 def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) -> SessionDocument:
-    """Continue the session from another entry of its tree.
+    """Continue the session from another entry of its tree. The next turn may summarize the branch that is left.
 
     Raises NotFound for an unknown entry, Conflict while an order of the session has not ended.
     """
@@ -87,6 +96,7 @@ def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) 
         refuse_while_busy(db, chat)
         place = _id(find_place(db, chat, request.entry))
         write_entry(db, core, chat, "leaf", parent_id=place, data={"from": chat.leaf_id, "to": place})
+        chat.left_leaf_id = left_by(db, chat.leaf_id, place) if request.summarize else None
         chat.leaf_id = place
 
     return _changed(core, caller, session_id, work)
@@ -179,9 +189,12 @@ def _fork_of(core: Core, caller: Caller, old: ChatSession, place: str | None, na
         organization_id=old.organization_id,
         project_id=old.project_id,
         name=name if name is not None else old.name,
+        title=old.title,
         mode=old.mode,
         approve=old.approve,
+        thinking=old.thinking,
         allow=list(old.allow),
+        limits=dict(old.limits),
         leaf_id=place,
         compact=None,
         forked_from_id=old.id,

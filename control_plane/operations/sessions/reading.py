@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.conversations.history import last_work, way_to
@@ -14,6 +14,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, Turn
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession, SessionEntry
+from control_plane.db.stacks import Stack
 from control_plane.declarations import sessions as declared
 from control_plane.declarations.session_documents import (
     EntryDocument,
@@ -25,6 +26,7 @@ from control_plane.declarations.session_documents import (
 from control_plane.documents.orders import StatsDocument
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
+from control_plane.lookups.texts import begins, contains_words
 from control_plane.lookups.users import member_emails, owner_text, require_user
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import stats_document
@@ -49,11 +51,20 @@ class _Row(NamedTuple):
     ended: datetime | None
     prompt: str | None
     """The beginning of its first prompt, for a session without a name."""
+    last_turn: str | None
+    """The status of its newest turn."""
 
 
 @performs(declared.LIST)
 def list_(  # noqa: PLR0913 - the filters are the interface
-    core: Core, caller: Caller, project: str | None = None, limit: int = 50, *, every: bool = False, mine: bool = False
+    core: Core,
+    caller: Caller,
+    project: str | None = None,
+    limit: int = 50,
+    *,
+    text: str | None = None,
+    every: bool = False,
+    mine: bool = False,
 ) -> list[SessionSummary]:
     """Sessions, the one with the newest turn first. Raises NotFound for an unknown project.
 
@@ -68,6 +79,8 @@ def list_(  # noqa: PLR0913 - the filters are the interface
             wanted = wanted.where(ChatSession.user_id == require_user(caller))
         if project is not None:
             wanted = wanted.where(ChatSession.project_id == find_project(db, caller.organization_id, project).id)
+        if text is not None:
+            wanted = wanted.where(or_(_says(text), begins(ChatSession.id, text.lower())))
         rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))))]
         running = _running(db, [row.chat.id for row in rows])
         emails = member_emails(db, caller.organization_id)
@@ -85,13 +98,17 @@ def show(core: Core, caller: Caller, session_id: str) -> SessionDocument:
 def session_document(db: Db, caller: Caller, chat: ChatSession) -> SessionDocument:
     """The document of a session, as it is in this transaction."""
     db.flush()
-    row = _Row(*db.execute(_sessions(caller).where(ChatSession.id == chat.id)).one())
+    row = _Row(*db.execute(_sessions(caller, Turn.session_id == chat.id).where(ChatSession.id == chat.id)).one())
     waiting = [order.id for order in unfinished(db, chat.id)]
     entries = tree_of(db, chat)
     turns = _turns(db, [*waiting, *(entry.order_id for entry in entries if entry.order_id)])
     summary = _summary(row, waiting[0] if waiting else None, member_emails(db, caller.organization_id))
     return SessionDocument(
         **dict(summary),
+        restack=chat.restack,
+        stacked_on=list(
+            db.scalars(select(Stack.lower_id).where(Stack.session_id == chat.id).order_by(Stack.created_at))
+        ),
         entries=list(_entries(db, chat, entries, turns)),
         unfinished=[turns[order_id] for order_id in waiting],
     )
@@ -138,8 +155,9 @@ def _head(db: Db, caller: Caller, session_id: str) -> tuple[ChatSession, Order]:
 
 
 def _sessions(
-    caller: Caller,
-) -> Select[ChatSession, str, int | None, datetime | None, datetime | None, str | None]:
+    caller: Caller, *of: ColumnElement[bool]
+) -> Select[ChatSession, str, int | None, datetime | None, datetime | None, str | None, str | None]:
+    """All sessions; `of` are conditions on their turns, which spare the others from being counted."""
     turns = (
         select(
             Turn.session_id,
@@ -147,12 +165,12 @@ def _sessions(
             func.max(Turn.created_at).label("began"),
             func.max(Turn.ended_at).label("ended"),
         )
-        .where(Turn.organization_id == caller.organization_id)
+        .where(Turn.organization_id == caller.organization_id, *of)
         .group_by(Turn.session_id)
         .subquery()
     )
     return (
-        select(ChatSession, Project.slug, turns.c.turns, turns.c.began, turns.c.ended, _first_prompt())
+        select(ChatSession, Project.slug, turns.c.turns, turns.c.began, turns.c.ended, _first_prompt(), _last_turn())
         .join(Project, Project.id == ChatSession.project_id)
         .outerjoin(turns, turns.c.session_id == ChatSession.id)
         .where(ChatSession.organization_id == caller.organization_id)
@@ -175,9 +193,25 @@ def _first_prompt() -> ColumnElement[str | None]:
     return func.coalesce(*first)
 
 
+def _last_turn() -> ColumnElement[str | None]:
+    """The status of the session's newest turn."""
+    newest = select(Turn.status).join(Order, Order.id == Turn.order_id).where(Turn.session_id == ChatSession.id)
+    return newest.order_by(Order.number.desc()).limit(1).correlate(ChatSession).scalar_subquery()
+
+
 def _of_a_service() -> ColumnElement[bool]:
     """Whether the session was created for an order that the control plane itself submitted."""
     return select(Order.id).where(Order.session_id == ChatSession.id, Order.purpose != "work").exists()
+
+
+def _says(text: str) -> ColumnElement[bool]:
+    """Whether each word of the text is in the session's name or in one of its prompts."""
+    turns = select(Turn.id).where(Turn.session_id == ChatSession.id)
+    words = text.split() or [""]
+    in_turns = (turns.where(contains_words(word, Turn.prompt)).exists() for word in words)
+    return and_(
+        *(or_(contains_words(word, ChatSession.name), said) for word, said in zip(words, in_turns, strict=True))
+    )
 
 
 def _running(db: Db, session_ids: Sequence[str]) -> dict[str, str]:
@@ -193,19 +227,23 @@ def _summary(row: _Row, running: str | None, emails: Mapping[str, str]) -> Sessi
     return SessionSummary(
         id=chat.id,
         name=chat.name,
-        title=chat.name or title(row.prompt or ""),
+        title=chat.name or chat.title or title(row.prompt or ""),
         project=row.project,
         owner=owner_text(chat.user_id, emails),
         mode=chat.mode,
         approve=chat.approve,
+        thinking=chat.thinking,
         allow=chat.allow,
+        limits=chat.limits,
         turns=row.turns or 0,
         running=running,
         leaf=chat.leaf_id,
         forked_from=chat.forked_from_id,
         compact=chat.compact,
+        left=chat.left_leaf_id,
         created_at=chat.created_at,
         last_activity_at=max(moment for moment in moments if moment is not None),
+        last_turn=row.last_turn,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session, load_only
 
 from control_plane.core import Caller, Core
@@ -27,6 +27,7 @@ from control_plane.documents.base import USER
 from control_plane.documents.totals import Totals
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.tasks import find_task
+from control_plane.lookups.texts import begins, contains_words
 from control_plane.operations import totals
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reasons, runs
@@ -47,10 +48,15 @@ def list_(  # noqa: PLR0913, PLR0917 - the filters are the interface
     assignee: str | None = None,
     project: str | None = None,
     limit: int = 50,
+    text: str | None = None,
 ) -> list[TaskSummary]:
     """Tasks, newest first (S-025). Raises Invalid or NotFound for a wrong filter."""
     with core.database.read() as db:
         wanted = _filtered(db, caller, status, assignee, project).order_by(Task.number.desc())
+        if text is not None:
+            wanted = wanted.where(
+                or_(contains_words(text, Task.title, Task.description), begins(Task.id, text.upper()))
+            )
         rows = db.execute(wanted.limit(max(1, min(limit, MAX_LISTED)))).all()
         return _summaries(db, core, caller, rows)
 

@@ -15,6 +15,7 @@ from control_plane.db.teams import Comment, Task
 from control_plane.documents.base import SYSTEM, USER
 from control_plane.operations.orders import progress
 from control_plane.teams.why_waiting import why_each_waits
+from shared.reasons import ForPerson
 from shared.states import OrderStatus, TaskStatus
 
 MAX_QUOTED = 160
@@ -75,6 +76,8 @@ def _of_runs(db: Session, now: datetime, tasks: Sequence[Task]) -> dict[str, str
 
 def _at_work(order: Order, run: Run | None, now: datetime) -> str:
     if order.status == OrderStatus.AWAITING_APPROVAL:
+        if isinstance(waits := order.facts.waits, ForPerson) and waits.about == "question":
+            return f"its agent is waiting for your answer: fleet answer {order.id}"
         return f"a call is waiting for your approval: fleet approve {order.id}, or fleet deny {order.id}"
     if order.status == OrderStatus.RUNNING and run is not None:
         return progress.of_run(run, now) or "working"

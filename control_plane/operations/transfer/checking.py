@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, get_args
 
+from pydantic import ValidationError
 from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
 
+from control_plane.declarations.batches import BatchRowRequest
+from control_plane.lookups.groups import GroupKind
 from control_plane.operations.providers import check_model
 from control_plane.operations.transfer.kinds import (
     BY_NAME,
@@ -19,10 +22,13 @@ from control_plane.operations.transfer.kinds import (
     END,
     HEADER,
     ORGANIZATION,
+    ORGANIZATION_SINCE,
+    RUN_SETTINGS,
     TASK,
     VERSION,
     Kind,
     TransferTotals,
+    completed,
     is_id,
     plain_type,
 )
@@ -31,6 +37,9 @@ from control_plane.validation.git_urls import parse_git_url
 from control_plane.validation.time_zones import check_zone
 from shared.budgets import BudgetKind, Per
 from shared.errors import Conflict, FleetError, Invalid
+from shared.limits import checked_limits
+from shared.names import MODE_NAME
+from shared.work_order import ModeDefinition, ThinkingLevel
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes; a run's longest step is far shorter."""
@@ -139,6 +148,8 @@ class _Check:
         self._checked = Checked(line, {})
 
     def _organization(self, kind: str, line: Line) -> None:
+        if self._checked is not None:
+            line = completed(line, ORGANIZATION_SINCE, self._checked.version)
         if kind != "organization" or set(line) != set(ORGANIZATION) or self._checked is None:
             raise LineRefused("is not the organization's own line")
         check_organization(str(line["name"]))
@@ -148,6 +159,7 @@ class _Check:
             if type(line[name]) is not int or line[name] < 0:
                 raise LineRefused(f"has an invalid {name}: expected a number of at least 0")
         _text(line["description"], "description")
+        _run_settings(line)
         self._checked.organization = line
         self._checked.counts["organization"] = 1
 
@@ -161,6 +173,8 @@ class _Check:
         else:
             line = kind.completed(line, checked.version)
             self._columns(kind, line)
+            if kind.name in RUN_SETTINGS:
+                _run_settings(line)
             self._references(kind, line)
             if meaning := _MEANINGS.get(kind.name):
                 meaning(self, line)
@@ -226,6 +240,22 @@ class _Check:
         if parse_git_url(line["git_url"], files_allowed=self._files_allowed).secret is not None:
             raise LineRefused("has a password in its git URL")
 
+    def _mode(self, line: Line) -> None:
+        if not re.fullmatch(MODE_NAME, str(line["name"])) or not _are_texts(line["tools"]):
+            raise LineRefused("is not a valid mode")
+
+    def _order(self, line: Line) -> None:
+        """What a drone would be sent must be readable there."""
+        own = line["mode_definition"]
+        if own is None:
+            return
+        try:
+            ModeDefinition.model_validate(own)
+        except ValidationError as error:
+            raise LineRefused("has an invalid mode definition") from error
+        if not isinstance(own.get("read_only"), bool):
+            raise LineRefused("has an invalid mode definition")
+
     def _agent(self, line: Line) -> None:
         if not _AGENT.fullmatch(line["name"]) or line["name"] in {"user", "system"}:
             raise LineRefused(f"has an invalid agent name: {shown(line['name'])}")
@@ -251,16 +281,48 @@ class _Check:
         if min(line["granted_nusd"], line["spent_nusd"]) < 0:
             raise LineRefused("has a negative amount")
 
+    def _group(self, line: Line) -> None:
+        if line["kind"] not in get_args(GroupKind) or (line["kind"] == "batch") != (line["parallel"] is not None):
+            raise LineRefused("has an invalid kind or parallel")
+
+    def _batch_row(self, line: Line) -> None:
+        states = {"waiting", "refused", "canceled"} if line["order_id"] is None else {"waiting", "submitted"}
+        if line["state"] not in states:
+            raise LineRefused("has a state that does not fit its order")
+        try:
+            BatchRowRequest.model_validate(line["request"])
+        except ValidationError:
+            raise LineRefused("has an invalid request") from None
+
 
 _MEANINGS: Mapping[str, Callable[[_Check, Line], None]] = {
     "provider": _Check._provider,
     "project": _Check._project,
     "agent": _Check._agent,
+    "mode": _Check._mode,
+    "order": _Check._order,
     TASK: _Check._task,
     "budget": _Check._budget,
     "price": _Check._price,
     "block": _Check._block,
+    "group": _Check._group,
+    "batch_row": _Check._batch_row,
 }
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _run_settings(line: Line) -> None:
+    """Settings that each new order reads."""
+    levels = (None, *get_args(ThinkingLevel))
+    try:
+        checked_limits(line["limits"])
+    except (ValueError, TypeError, AttributeError) as error:
+        raise LineRefused(f"has invalid limits: {error}") from error
+    if line["thinking"] not in levels:
+        raise LineRefused(f"has an invalid thinking level: {shown(str(line['thinking']))}")
 
 
 def _value(column: Column[Any], value: Any) -> None:

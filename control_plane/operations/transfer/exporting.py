@@ -12,13 +12,16 @@ from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.access import ApiToken, JoinToken
+from control_plane.db.access import ApiToken, JoinToken, Pool
 from control_plane.db.automation import Trigger, TriggerDelivery, Webhook, WebhookDelivery
 from control_plane.db.base import Owned
+from control_plane.db.code_hosts import HostLink
+from control_plane.db.drafts import SavedDraft
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project, Provider
+from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob
 from control_plane.db.spending import Budget
 from control_plane.db.users import Member
@@ -54,10 +57,7 @@ def export_lines(core: Core, caller: Caller, name: str) -> Iterator[str]:
 
 
 def _lines(core: Core, caller: Caller) -> Iterator[str]:
-    with core.database.read() as db:
-        if not core.database.is_sqlite:
-            # Set before the first read, so that all reads see one snapshot, as on SQLite anyway.
-            db.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+    with core.database.snapshot() as db:
         organization = db.get_one(Organization, caller.organization_id)
         yield _line(_header(core, organization))
         counts: dict[str, int] = {}
@@ -148,10 +148,14 @@ def _left_out(db: Session, organization_id: str) -> list[str]:
     counted = (
         (number(Member), "users and their roles"),
         (number(Budget, Budget.kind == "user", Budget.removed_at.is_(None)), "budgets of users"),
+        (number(SavedDraft), "drafts of users"),
+        (number(ReviewComment, ReviewComment.sent_at.is_(None)), "pending review comments"),
         (number(ApiToken), "API tokens"),
-        (number(JoinToken), "join tokens"),
+        (number(JoinToken, JoinToken.pool_id.is_(None)), "join tokens"),
+        (number(Pool, Pool.removed_at.is_(None)), "pools and their tokens"),
         (number(Drone), "drones and their credentials"),
         (number(Blob), "blobs (patches, bundles, logs, checkpoints), referenced here by SHA-256"),
+        (number(HostLink, HostLink.removed_at.is_(None)), "connections to code hosts, with their users and events"),
         (number(TriggerDelivery), "trigger deliveries"),
         (number(WebhookDelivery), "webhook deliveries"),
         (number(RawEvent), "drone reports that could not be processed"),

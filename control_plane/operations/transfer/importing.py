@@ -62,9 +62,8 @@ def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | N
     """
     if name is not None:
         check_organization(name)
-    core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     # In the blob directory, not in /tmp, which may be in memory.
-    with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
+    with tempfile.TemporaryFile(dir=core.blobs.spool) as spool:
         spool.writelines(line.encode("utf-8", "surrogatepass") for line in lines)
         return import_file(core, caller, spool, name)
 
@@ -144,6 +143,7 @@ class _Import:
             row.acronym = organization["acronym"]
         row.concurrency, row.max_hand_offs = organization["concurrency"], organization["max_hand_offs"]
         row.last_task = organization["last_task"]
+        row.limits, row.thinking = organization["limits"], organization["thinking"]
         row.project_id = self.ids.of(organization["project_id"]) if organization["project_id"] else None
         # Nothing may begin before a user has set the keys again; in a mere copy nothing should begin at all.
         row.paused_at = self.core.clock.now()
@@ -198,6 +198,8 @@ class _Import:
         for column, keys in kind.inside.items():
             if isinstance(row[column], dict):
                 row[column] = self._inside(row[column], keys)
+            elif isinstance(row[column], list):
+                row[column] = [self.ids.of(each) for each in row[column] if is_id(each)]
 
     def _inside(self, value: Line, keys: tuple[str, ...]) -> Line:
         return {key: self.ids.of(each) if key in keys and is_id(each) else each for key, each in value.items()}
@@ -231,6 +233,11 @@ class _Import:
     def _settle_turn(self, row: Line) -> None:
         if row["status"] == TurnStatus.PROCESSING:
             row["status"], row["ended_at"] = TurnStatus.ABORTED.value, self.made_at
+
+    def _settle_batch_row(self, row: Line) -> None:
+        """Nothing starts in an imported organization."""
+        if row["state"] == "waiting":
+            row["state"] = "canceled" if row["order_id"] is None else "submitted"
 
     def _settle_dispatch(self, row: Line) -> None:
         row["closed_at"] = row["closed_at"] or self.made_at
@@ -293,7 +300,7 @@ class _Import:
 
     def _has_blob(self, row: Line) -> bool:
         """Whether the file exists, as its row guarantees; usually only in the installation that exported it."""
-        return self.core.blobs.path(row["sha256"], sealed=row["sealed"]).is_file()
+        return self.core.blobs.has(row["sha256"], sealed=row["sealed"])
 
     def _compare(self, db: Session) -> None:
         """Raise FleetFault, which undoes the import, if the totals differ from those of the file."""
@@ -333,6 +340,7 @@ _SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
     TASK: _Import._settle_task,
     "order": _Import._settle_order,
     "turn": _Import._settle_turn,
+    "batch_row": _Import._settle_batch_row,
     "dispatch": _Import._settle_dispatch,
     "run": _Import._settle_run,
     "budget": _Import._settle_budget,

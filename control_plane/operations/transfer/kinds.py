@@ -18,16 +18,24 @@ from sqlalchemy.types import TypeDecorator
 from control_plane.db import metadata
 from control_plane.db.automation import Schedule, Trigger, Webhook
 from control_plane.db.base import Owned
+from control_plane.db.batches import BatchRow
+from control_plane.db.groups import OrderGroup
+from control_plane.db.memory import MemoryNote
+from control_plane.db.modes import CustomMode
 from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
+from control_plane.db.profiles import Profile
 from control_plane.db.projects import Project, Provider
+from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.spending import Budget, Price, SpendingBlock
+from control_plane.db.stacks import Stack
 from control_plane.db.teams import Agent, Comment, Task
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
-VERSION = 3
-"""2: orders have typed facts in addition to their reason, and projects a description. 3: budgets, prices and money."""
+VERSION = 4
+"""2: orders have typed facts in addition to their reason, and projects a description. 3: budgets, prices and money, and
+review comments. 4: orders that start after others, and the lines that their work changed."""
 HEADER = "dronefleet_export"
 DRONE, END = "drone", "end"
 TASK = "task"
@@ -46,7 +54,7 @@ class Kind:
     refers: Mapping[str, str] = field(default_factory=dict)
     """Columns with the id of another line, and the kind of that line. Lines that foreign keys refer to come first."""
     inside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """JSON columns, and their keys that hold ids."""
+    """JSON columns, and their keys that hold ids; a list holds nothing else."""
     states: type[StrEnum] | None = None
     """Valid values of `status`."""
     since: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -65,8 +73,7 @@ class Kind:
 
     def completed(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
         """The line in the format of the current version."""
-        added = (columns for since, columns in self.since.items() if version < since)
-        return {**{name: value for columns in added for name, value in columns.items()}, **line}
+        return completed(line, self.since, version)
 
     @cached_property
     def times(self) -> tuple[str, ...]:
@@ -78,6 +85,12 @@ class Kind:
     def needed(self) -> frozenset[str]:
         """Columns that refer to an earlier line."""
         return frozenset(column.name for column in self.columns if column.foreign_keys and column.name in self.refers)
+
+
+def completed(line: Mapping[str, Any], since: Mapping[int, Mapping[str, Any]], version: int) -> dict[str, Any]:
+    """The line with the values of the columns that a file of this version lacks."""
+    added = (columns for first, columns in since.items() if version < first)
+    return {**{name: value for columns in added for name, value in columns.items()}, **line}
 
 
 def _kind(name: str, model: type[Owned], *sorted_by: str, without: str = "", **more: Any) -> Kind:
@@ -94,25 +107,57 @@ _FACTS = (
     "ended_because",
 )
 """Columns of orders. Without them the reason keeps the text of the older version."""
+_EMPTY = (
+    "wanted_commit",
+    "group_id",
+    "group_key",
+    "thinking",
+    "mode_definition",
+    "files_changed",
+    "lines_added",
+    "lines_removed",
+    "reviewer_id",
+    "profile",
+    "verify",
+)
+_SINCE_4: Mapping[str, Any] = {
+    "after": [],
+    "merge_only": False,
+    "plan_first": False,
+    "keep_raw": False,
+    "limit_sources": {},
+    **dict.fromkeys(_EMPTY),
+}
+_UNSET: Mapping[str, Any] = {"limits": {}, "thinking": None}
+"""Settings of runs that a level does not set."""
 _CHECK = "check_state check_order_id check_report"
 """What was found on the drones of one fleet says nothing about those of another."""
 KINDS: tuple[Kind, ...] = (
-    _kind("provider", Provider, "created_at", "id", without=f"sealed_key {_CHECK}", since={3: {"rpm": 0, "tpm": 0}}),
+    _kind(
+        "provider",
+        Provider,
+        "created_at",
+        "id",
+        without=f"sealed_key {_CHECK}",
+        since={3: {"rpm": 0, "tpm": 0}, 4: {"thinking": "auto", "rotation": "off"}},
+    ),
     _kind(
         "project",
         Project,
         "created_at",
         "id",
         without=f"sealed_git_url {_CHECK}",
-        refers={"provider_id": "provider"},
-        since={2: {"description": ""}},
+        refers={"provider_id": "provider", "reviewer_id": "provider"},
+        since={2: {"description": ""}, 4: {**_UNSET, "reviewer_id": None}},
     ),
+    _kind("mode", CustomMode, "created_at", "id", refers={"project_id": "project"}),
     _kind(
         "agent",
         Agent,
         "created_at",
         "id",
-        refers={"project_id": "project", "boss_id": "agent", "provider_id": "provider"},
+        refers={"project_id": "project", "boss_id": "agent", "provider_id": "provider", "reviewer_id": "provider"},
+        since={4: {**_UNSET, "reviewer_id": None}},
     ),
     _kind(
         "session",
@@ -120,7 +165,14 @@ KINDS: tuple[Kind, ...] = (
         "created_at",
         "id",
         without="user_id",
-        refers={"project_id": "project", "leaf_id": "entry", "forked_from_id": "session", "task_id": TASK},
+        refers={
+            "project_id": "project",
+            "leaf_id": "entry",
+            "left_leaf_id": "entry",
+            "forked_from_id": "session",
+            "task_id": TASK,
+        },
+        since={4: {**_UNSET, "restack": True, "left_leaf_id": None}},
     ),
     _kind(
         TASK,
@@ -131,25 +183,44 @@ KINDS: tuple[Kind, ...] = (
         refers={"assignee_id": "agent", "project_id": "project", "session_id": "session", "order_id": "order"},
     ),
     _kind(
+        "group",
+        OrderGroup,
+        "created_at",
+        "id",
+        without="user_id idempotency_key request_hash",
+        refers={"winner_id": "order", "judge_id": "order"},
+        since={4: dict.fromkeys(("parallel", "begun_at", "canceled_at"))},
+    ),
+    _kind(
         "order",
         Order,
         "number",
-        without="number user_id idempotency_key request_hash grant_until",
+        without="number user_id idempotency_key request_hash grant_until run_again_at traceparent",
         states=OrderStatus,
-        inside={"pull_request": ("order",)},
-        since={2: dict.fromkeys(_FACTS), 3: {"on_limit": "stop"}},
+        inside={"pull_request": ("order",), "after": ()},
+        since={2: dict.fromkeys(_FACTS), 3: {"on_limit": "stop"}, 4: _SINCE_4},
         refers={
             "project_id": "project",
             "session_id": "session",
             "provider_id": "provider",
+            "reviewer_id": "provider",
             "agent_id": "agent",
             "task_id": TASK,
+            "group_id": "group",
             "wanted_drone_id": DRONE,
             "drone_id": DRONE,
             "run_id": "dispatch",
             "result_run_id": "dispatch",
         },
     ),
+    _kind(
+        "stack",
+        Stack,
+        "created_at",
+        "id",
+        refers={"session_id": "session", "lower_id": "session", "order_id": "order"},
+    ),
+    _kind("batch_row", BatchRow, "batch_id", "number", refers={"batch_id": "group", "order_id": "order"}),
     _kind("turn", Turn, "created_at", "id", states=TurnStatus, refers={"session_id": "session", "order_id": "order"}),
     _kind(
         "entry",
@@ -157,7 +228,7 @@ KINDS: tuple[Kind, ...] = (
         "number",
         "id",
         without="number",
-        inside={"data": ("run", "from", "to", "forked_from")},
+        inside={"data": ("run", "from", "to", "forked_from", "by")},
         refers={"session_id": "session", "parent_id": "entry", "order_id": "order"},
     ),
     _kind("dispatch", Dispatch, "created_at", "id", refers={"order_id": "order", "drone_id": DRONE}),
@@ -168,7 +239,7 @@ KINDS: tuple[Kind, ...] = (
         "id",
         without="unsuitable",
         states=RunStatus,
-        since={3: {"assumed_usd": 0.0, "prices": None}},
+        since={3: {"assumed_usd": 0.0, "prices": None}, 4: {"cached_tokens": 0}},
         refers={
             "id": "dispatch",
             "order_id": "order",
@@ -186,8 +257,24 @@ KINDS: tuple[Kind, ...] = (
         inside={"body": ("run_id",)},
         refers={"order_id": "order", "run_id": "run"},
     ),
-    _kind("word", SteeringMessage, "number", without="number", refers={"order_id": "order", "run_id": "dispatch"}),
+    _kind(
+        "word",
+        SteeringMessage,
+        "number",
+        without="number",
+        since={4: {"alone": False, "take_back_at": None, "taken_back": False}},
+        refers={"order_id": "order", "run_id": "dispatch"},
+    ),
     _kind("comment", Comment, "id", without="id", refers={"task_id": TASK, "agent_id": "agent", "run_id": "dispatch"}),
+    _kind("profile", Profile, "created_at", "id"),
+    _kind(
+        "memory_note",
+        MemoryNote,
+        "created_at",
+        "id",
+        without="user_id",
+        refers={"project_id": "project", "order_id": "order"},
+    ),
     _kind("schedule", Schedule, "created_at", "id", refers={"last_task_id": TASK}),
     _kind("trigger", Trigger, "created_at", "id", without="sealed_secret", refers={"last_task_id": TASK}),
     _kind("webhook", Webhook, "created_at", "id", without="sealed_secret"),
@@ -214,8 +301,25 @@ KINDS: tuple[Kind, ...] = (
             "drone_id": DRONE,
         },
     ),
+    _kind(
+        "review_comment",
+        ReviewComment,
+        "number",
+        without="number author message_number",
+        refers={
+            "order_id": "order",
+            "sent_order_id": "order",
+            "answer_order_id": "order",
+            "answer_run_id": "dispatch",
+            "parent_id": "review_comment",
+        },
+        # Pending comments belong to users, who are not exported.
+        only=lambda table: table.c.sent_at.is_not(None),
+    ),
     _kind("blob", Blob, "run_id", "sha256", refers={"run_id": "dispatch"}),
 )
+RUN_SETTINGS = frozenset({"project", "agent", "session"})
+"""Kinds of lines with settings of runs, as the organization itself has."""
 BY_NAME = {kind.name: kind for kind in KINDS}
 ORGANIZATION = (
     "name",
@@ -226,8 +330,12 @@ ORGANIZATION = (
     "concurrency",
     "max_hand_offs",
     "paused_at",
+    "limits",
+    "thinking",
 )
 """The exported columns of the organization itself."""
+ORGANIZATION_SINCE: Mapping[int, Mapping[str, Any]] = {4: _UNSET}
+"""Those that files of versions before this one lack, with their values."""
 SUMMED = ("input_tokens", "output_tokens", "thinking_tokens", "tool_calls", "duration_ms")
 
 

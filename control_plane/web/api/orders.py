@@ -31,6 +31,19 @@ def show_patch(core: CoreDep, caller: CallerDep, order_id: OrderId) -> Response:
 
 
 @router.get(
+    "/{order_id}/raw/{seq}",
+    summary="Download the provider's raw answer",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}, **errors(401, 403, 404)},
+)
+def show_raw_answer(
+    core: CoreDep, caller: CallerDep, order_id: OrderId, seq: Annotated[int, Path(ge=1, le=2**53)]
+) -> Response:
+    """JSON Lines, as the provider streamed them, without known secrets."""
+    return Response(reading.raw_of(core, caller, order_id, seq), media_type="text/plain; charset=utf-8")
+
+
+@router.get(
     "/{order_id}/log/{seq}",
     summary="Download the full output of a tool result",
     response_class=Response,

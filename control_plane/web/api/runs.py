@@ -8,7 +8,7 @@ from typing import Annotated, Any, BinaryIO
 from anyio import to_thread
 from fastapi import Path as PathParameter
 from fastapi import Query, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import StreamingResponse
 
 from control_plane.operations.runs import allowance, blobs, model_permits
 from control_plane.web.access import CoreDep, DroneDep, api_router
@@ -16,6 +16,7 @@ from control_plane.web.openapi import errors
 from shared.blobs import MAX_BYTES
 from shared.budgets import Allowance, AllowanceRequest
 from shared.errors import TooLarge
+from shared.races import PushGrantRequest
 from shared.rates import ModelPermit, PermitRequest
 
 router = api_router("runs", "/runs")
@@ -42,9 +43,9 @@ async def put_blob(  # noqa: PLR0913, PLR0917 - one per part of the request
 ) -> Response:
     """At most 512 MB. Storing the same content again changes nothing; content not matching its name is refused."""
     _refuse_large(int(request.headers.get("content-length") or 0))
-    await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
-    # Spooled next to the blobs, not in /tmp, which may be in memory: a blob may have half a gigabyte.
-    with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
+    # Not spooled in /tmp, which may be in memory: a blob may have half a gigabyte.
+    directory = await to_thread.run_sync(lambda: core.blobs.spool)
+    with tempfile.TemporaryFile(dir=directory) as spool:
         await _spool(request, spool)
         await to_thread.run_sync(blobs.put_blob, core, drone, run_id, sha256, spool, kind)
     return Response(status_code=204)
@@ -53,20 +54,25 @@ async def put_blob(  # noqa: PLR0913, PLR0917 - one per part of the request
 @router.get(
     "/{run_id}/blobs/{sha256}",
     summary="Fetch a blob for the run",
-    response_class=FileResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": BINARY}, **errors(401, 403, 404)},
 )
 def get_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest) -> Response:
     found = blobs.get_blob(core, drone, run_id, sha256)
-    if isinstance(found, bytes):
-        return Response(found, media_type="application/octet-stream")
-    return FileResponse(found, media_type="application/octet-stream")
+    return StreamingResponse(
+        found.chunks, media_type="application/octet-stream", headers={"Content-Length": str(found.size)}
+    )
 
 
-@router.post("/{run_id}/push-grant", summary="Request permission to push", responses=errors(401, 403, 404, 409))
-def grant_push(core: CoreDep, drone: DroneDep, run_id: RunId) -> dict[str, Any]:
-    """Granted for 60 s, and only to the current run of the order; a late run gets a 409."""
-    return blobs.grant_push(core, drone, run_id)
+@router.post("/{run_id}/push-grant", summary="Request permission to push", responses=errors(401, 403, 404, 409, 412))
+def grant_push(
+    core: CoreDep, drone: DroneDep, run_id: RunId, request: PushGrantRequest | None = None
+) -> dict[str, Any]:
+    """Granted for 60 s, and only to the current run of the order; a late run gets a 409.
+
+    An order of a race that has not won it gets a 412.
+    """
+    return blobs.grant_push(core, drone, run_id, request)
 
 
 @router.post("/{run_id}/allowance", summary="Request money for model calls", responses=errors(401, 403, 404, 409, 422))

@@ -59,8 +59,8 @@ async def import_organization(
     """Imports everything or nothing. The organization is paused; `warnings` lists what must be set again."""
     # Before gigabytes are received.
     permit(declared.IMPORT, caller)
-    await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
-    with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
+    directory = await to_thread.run_sync(lambda: core.blobs.spool)
+    with tempfile.TemporaryFile(dir=directory) as spool:
         await _spool(request, spool)
         return await to_thread.run_sync(transfer.import_file, core, caller, spool, name)
 

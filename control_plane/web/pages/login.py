@@ -11,8 +11,9 @@ from control_plane.core import Core
 from control_plane.operations.access import tokens
 from control_plane.operations.access.logins import SESSION_LASTS, Browser
 from control_plane.web.access import CoreDep, client_address, cookie_name, is_https, session_secret
+from control_plane.web.local_page import local_page
 from control_plane.web.problems import problem_of
-from control_plane.web.rendering import page
+from control_plane.web.rendering import BARE, page
 from control_plane.web.throttle import throttled
 from shared.errors import Invalid, Refused
 
@@ -42,9 +43,10 @@ def login(  # noqa: PLR0913, PLR0917 - one per field of the form
     link: Annotated[str, Form(max_length=200)] = "",
     next: Annotated[str, Form(max_length=1000)] = "/",
     browser_key: Annotated[str, Form(max_length=200)] = "",
+    without_key: Annotated[bool, Form()] = False,
 ) -> Response:
     """Start a session and go to `next`; if refused, show the form again with the reason."""
-    browser = Browser(client_address(request.scope), browser_key)
+    browser = Browser(client_address(request.scope), browser_key, without_key)
     try:
         secret = _session(core, browser, token.strip(), link.strip())
     except Refused as error:
@@ -78,12 +80,6 @@ def logout(core: CoreDep, request: Request) -> Response:
     return response
 
 
-def local_page(address: str) -> str:
-    """`address` if it is a page of ours, else the board: a log-in must not lead to another site."""
-    harmless = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
-    return address if harmless else "/"
-
-
 def _session(core: Core, browser: Browser, token: str, link: str) -> str:
     if link:
         return tokens.use_login_link(core, link, browser)[0]
@@ -94,6 +90,6 @@ def _session(core: Core, browser: Browser, token: str, link: str) -> str:
 
 def login_form(core: Core, *, next_page: str = "/", status: int = 200, **given: object) -> Response:
     """The form, with a login link or an identity provider's answer to send, or with the reason of a refusal."""
-    nothing = {"link": "", "logged_in": False, "openid": None, "problem": None, "caller": None}
+    nothing = {**BARE, "link": "", "logged_in": False, "openid": None, "problem": None}
     shown = {"next": local_page(next_page), "provider": core.settings.oidc_issuer}
     return page("login.html", {**nothing, **shown, **given}, status)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from datetime import datetime, timedelta
 from hmac import compare_digest
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -19,12 +19,16 @@ from starlette.responses import RedirectResponse, Response
 from control_plane.core import Core
 from control_plane.operations.access.logins import Browser
 from control_plane.operations.access.provider_logins import log_in
-from control_plane.services.openid import CALLBACK, Attempt, OpenIdProvider
+from control_plane.services.openid_identity import CALLBACK, Attempt
 from control_plane.web.access import CoreDep, client_address, cookie_name, cookie_of, is_https
-from control_plane.web.pages.login import local_page, login_form, session_response
+from control_plane.web.local_page import local_page
+from control_plane.web.pages.login import login_form, session_response
 from control_plane.web.problems import problem_of
 from control_plane.web.throttle import throttled
 from shared.errors import FleetError, FleetFault, Forbidden, Invalid, Refused
+
+if TYPE_CHECKING:
+    from control_plane.services.openid import OpenIdProvider
 
 router = APIRouter(include_in_schema=False)
 
@@ -58,7 +62,7 @@ def _sent_to_provider(core: Core, request: Request, next: str) -> Response:
         at=core.clock.now(),
     )
     try:
-        url = OpenIdProvider(core.settings, core.clock).login_url(_attempt(begun))
+        url = _provider(core).login_url(_attempt(begun))
     except (Refused, FleetFault) as error:
         return _form(core, request, error)
     response = RedirectResponse(url, 303)
@@ -92,23 +96,27 @@ def come_back(
 
 
 @router.post(BEGIN, dependencies=[Depends(throttled("log-in"))])
-async def finish(
+async def finish(  # noqa: PLR0913, PLR0917 - one per field of the form
     core: CoreDep,
     request: Request,
     code: Annotated[str, Form(max_length=4000)],
     state: Annotated[str, Form(max_length=200)],
     browser_key: Annotated[str, Form(max_length=200)] = "",
+    without_key: Annotated[bool, Form()] = False,
 ) -> Response:
     """Exchange the code for the identity, and start the user's session."""
-    limiter = request.app.state.provider_calls
-    return await to_thread.run_sync(_logged_in, core, request, code, state, browser_key, limiter=limiter)
+    limiter, browser = (
+        request.app.state.provider_calls,
+        Browser(client_address(request.scope), browser_key, without_key),
+    )
+    return await to_thread.run_sync(_logged_in, core, request, code, state, browser, limiter=limiter)
 
 
-def _logged_in(core: Core, request: Request, code: str, state: str, browser_key: str) -> Response:
+def _logged_in(core: Core, request: Request, code: str, state: str, browser: Browser) -> Response:
     try:
         begun = _begun(core, request, state)
-        identity = OpenIdProvider(core.settings, core.clock).identity(_attempt(begun), code)
-        secret = log_in(core, identity, Browser(client_address(request.scope), browser_key))
+        identity = _provider(core).identity(_attempt(begun), code)
+        secret = log_in(core, identity, browser)
     except (Refused, FleetFault) as error:
         return _form(core, request, error)
     response = session_response(core, request, secret, begun.next)
@@ -132,6 +140,13 @@ def _begun(core: Core, request: Request, state: str) -> _Begun:
             next="log in again",
         )
     return begun
+
+
+def _provider(core: Core) -> OpenIdProvider:
+    # Its libraries take 7 MB, which a fleet without an identity provider does not need.
+    from control_plane.services.openid import OpenIdProvider
+
+    return OpenIdProvider(core.settings, core.clock)
 
 
 def _attempt(begun: _Begun) -> Attempt:

@@ -36,9 +36,11 @@ class WindowCompaction:
     budget: RunBudget
     tools: Callable[[], Sequence[ToolSpec]]
     """The tools included in every question."""
+    request: str
+    """What the user asked for in this turn, in their own words: every summary is written for it."""
 
     def __post_init__(self) -> None:
-        self._estimate = Estimate(self.model, self.tools)
+        self._estimate = Estimate(self.model, self.tools, self.budget.limits)
         self._summarizer = Summarizer(self.model, self.budget, self._estimate)
         self._not_before = 0
 
@@ -47,7 +49,9 @@ class WindowCompaction:
         self._estimate.learned(usage, messages)
 
     def due(self, messages: Sequence[Message]) -> bool:
-        """Whether the question exceeds the window minus the reserve, and compaction would help."""
+        """Whether the question exceeds the window minus the reserve, and compaction is on and would help."""
+        if not self.budget.limits.compaction_enabled:
+            return False
         tokens = self._estimate.question(messages)
         full = max(self._estimate.room().full, self._not_before)
         return tokens > full and cut(messages, self._estimate, "window") is not None
@@ -55,9 +59,11 @@ class WindowCompaction:
     def compact(self, transcript: Transcript, cause: Cause, instructions: str = "") -> bool:
         """Replace the older part with a summary, which is recorded first; shorten results that cannot fit.
 
-        False: there was nothing to compact, or a hook cancelled the compaction. Raises ModelCallFailed if no summary
-        could be written: the transcript is then unchanged.
+        False: there was nothing to compact, a hook cancelled the compaction, or it is off and nobody asked for it.
+        Raises ModelCallFailed if no summary could be written: the transcript is then unchanged.
         """
+        if cause != "asked" and not self.budget.limits.compaction_enabled:
+            return False
         if cause == "overflow":
             self._estimate.overflowed(transcript)
         parts = cut(transcript, self._estimate, cause)
@@ -96,12 +102,14 @@ class WindowCompaction:
     def _summary(self, parts: Cut, ready: str | None, instructions: str) -> tuple[str, Footer]:
         """Return the summary with its footer; the model writes it unless a hook has provided one."""
         earlier = summary_in(parts.older[0])
-        text, footer = parted(earlier or "")
+        text, before = parted(earlier or "")
         fresh = parts.older if earlier is None else parts.older[1:]
-        footer = footer_of(fresh, parts.tail, footer)
+        footer = footer_of(fresh, parts.tail, before, self.request)
         if ready and ready.strip():
             text = self._summarizer.cut(ready.strip())
         else:
-            text = self._summarizer.write(fresh, text, instructions)
+            # The tail, which stays, may hold the request or the list: the model that summarizes must see both.
+            facts = footer_of([*fresh, *parts.tail], (), before, self.request)
+            text = self._summarizer.write(fresh, text, facts, instructions)
         below = footer.text(_CHARACTERS_PER_TOKEN * self._estimate.room().footer)
         return "\n\n".join(filter(None, (without_tags(text), below))), footer

@@ -1,21 +1,26 @@
 """Where a conversation is cut: the part a summary replaces, and the part that stays.
 
-A call is never separated from its results: a cut is always before a message of the user or of the model.
+A call is never separated from its results: a cut is always before a message of the user or of the model. A result that
+the model has not seen yet always stays; where there is too little room it is shortened, and so is its call.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from drone.agent.answer_checks import parsed_arguments
 from drone.agent.compaction.estimate import Estimate
-from shared.messages import Message
+from shared.messages import Message, ToolCall
 from shared.transcripts import summary_in
 
 Cause = Literal["window", "overflow", "asked"]
-_LEAST_SHOWN = 200
-"""Characters of a result that are always shown, even with a small window."""
+_LEAST_LEFT_OUT = 100
+"""Characters; the note about fewer of them would be as long."""
+_LEAST_SHARE = 20
+"""Tokens of one text, below which shortening it further saves nothing."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Cut:
     older: Sequence[Message]
     """The part a summary replaces; empty: a summary is not worth it, only the tail changes."""
     tail: Sequence[Message]
-    """The part that stays, with long results shortened if they would not fit otherwise."""
+    """The part that stays, with long results and calls shortened if they would not fit otherwise."""
 
 
 def cut(messages: Sequence[Message], estimate: Estimate, cause: Cause) -> Cut | None:
@@ -35,14 +40,17 @@ def cut(messages: Sequence[Message], estimate: Estimate, cause: Cause) -> Cut | 
     """
     room = estimate.room()
     past = messages[1:]
+    space = max(room.full - room.summary - room.footer - estimate.question(messages[:1]), room.window // 8)
     # A requested compaction, or one after a refusal, must shrink the conversation even if all of it could stay.
     keep = room.keep if cause == "window" else min(room.keep, estimate.messages(*past) // 2)
-    space = max(room.full - room.summary - room.footer - estimate.question(messages[:1]), room.window // 8)
-    start = _start(past, estimate, keep)
-    tail: Sequence[Message] = _fitted(past[start:], estimate, space)
+    start = _start(past, estimate, min(keep, space))
+    tail: Sequence[Message] = past[start:]
     if estimate.messages(*tail) > space:
-        start = _later_start(past, start, estimate, space)
-        tail = past[start:]
+        if any(message.role == "tool" for message in tail):
+            tail = _fitted(tail, estimate, space)
+        else:
+            start = _later_start(past, start, estimate, space)
+            tail = past[start:]
     if _is_worth_it(past[:start], estimate, room.summary // 2 if cause == "window" else 0):
         return Cut(past[:start], tail)
     return Cut((), [*past[:start], *tail]) if tail != past[start:] else None
@@ -88,16 +96,19 @@ def _is_worth_it(older: Sequence[Message], estimate: Estimate, more_than: int) -
 
 
 def _fitted(tail: Sequence[Message], estimate: Estimate, space: int) -> list[Message]:
-    """Return the tail; if it exceeds `space` tokens, only head and tail of its longest results are kept."""
-    too_many = estimate.messages(*tail) - space
-    if too_many <= 0:
-        return list(tail)
-    results = [estimate.messages(message) for message in tail if message.role == "tool"]
-    most = _most_each(results, sum(results) - too_many)
-    return [
-        _shortened(message, estimate, most) if message.role == "tool" and estimate.messages(message) > most else message
-        for message in tail
-    ]
+    """Return the tail in `space` tokens, if possible: results and the model's own words are shortened.
+
+    The results get at least half of what the users' messages leave, and at least half of `room.unseen`.
+    """
+    sizes = [estimate.messages(message) for message in tail]
+    results = [size for message, size in zip(tail, sizes, strict=True) if message.role == "tool"]
+    said = sum(size for message, size in zip(tail, sizes, strict=True) if message.role == "user")
+    left = max(space - said, estimate.room().unseen)
+    own = max(left - sum(results), left // 2)
+    short = [_shortened_words(each, estimate, own) if each.role == "assistant" else each for each in tail]
+    left -= sum(estimate.messages(each) for each in short if each.role == "assistant")
+    most = _most_each(results, left)
+    return [_shortened_result(each, estimate, most) if each.role == "tool" else each for each in short]
 
 
 def _most_each(sizes: Sequence[int], space: int) -> int:
@@ -111,20 +122,55 @@ def _most_each(sizes: Sequence[int], space: int) -> int:
     return max(sizes, default=0)
 
 
-def _shortened(message: Message, estimate: Estimate, most: int) -> Message:
-    shown = int(len(message.content) * most / estimate.messages(message))
-    while True:
-        shown = max(shown, _LEAST_SHOWN)
-        short = message.model_copy(update={"content": head_and_tail(message.content, shown)})
-        if shown == _LEAST_SHOWN or estimate.messages(short) <= most:
-            return short if len(short.content) < len(message.content) else message
-        shown = shown * 4 // 5
+def _shortened_result(message: Message, estimate: Estimate, most: int) -> Message:
+    if estimate.messages(message) <= most:
+        return message
+    overhead = estimate.messages(message.model_copy(update={"content": ""}))
+    return message.model_copy(update={"content": within(message.content, estimate, most - overhead)})
+
+
+def _shortened_words(message: Message, estimate: Estimate, most: int) -> Message:
+    """The model's message in about `most` tokens. Its signed thinking stays: its provider accepts it only unchanged."""
+    share, short = most, message
+    while estimate.messages(short) > most and share >= _LEAST_SHARE:
+        calls = (
+            call.model_copy(update={"arguments": _shortened_arguments(call, estimate, share)})
+            for call in message.tool_calls
+        )
+        texts = {name: within(getattr(message, name), estimate, share) for name in ("content", "thinking")}
+        short = message.model_copy(update={**texts, "tool_calls": tuple(calls)})
+        share = share * 3 // 4
+    return short
+
+
+def _shortened_arguments(call: ToolCall, estimate: Estimate, most: int) -> str:
+    """The arguments as JSON, with each value that has more than `most` tokens shortened, as a text."""
+    given = parsed_arguments(call)
+    if not isinstance(given, dict):
+        return within(call.arguments, estimate, most)
+    short = {name: _shortened_value(value, estimate, most) for name, value in given.items()}
+    return call.arguments if short == given else json.dumps(short, ensure_ascii=False)
+
+
+def _shortened_value(value: Any, estimate: Estimate, most: int) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    short = within(text, estimate, most)
+    return value if short == text else short
+
+
+def within(text: str, estimate: Estimate, most: int) -> str:
+    """Return head and tail of a text in at most `most` tokens, if it can be shortened that far."""
+    shown, short = len(text), text
+    while shown and (tokens := estimate.text(short)) > most:
+        shown = min(shown * 4 // 5, max(0, shown * most // tokens))
+        short = head_and_tail(text, shown)
+    return short
 
 
 def head_and_tail(text: str, shown: int) -> str:
-    """Return the text; if it has more than `shown` characters, its middle is left out."""
+    """Return the text; if it has clearly more than `shown` characters, its middle is left out."""
     left_out = len(text) - shown
-    if left_out <= 0:
+    if left_out < _LEAST_LEFT_OUT:
         return text
     head = shown // 2
     tail = text[len(text) - (shown - head) :]

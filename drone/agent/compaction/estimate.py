@@ -11,6 +11,7 @@ from drone.agent.protocols import Model
 from drone.agent.values import ToolSpec
 from shared.events import Usage
 from shared.messages import Message
+from shared.work_order import Limits
 
 _PARTS = 14
 """Sizes are counted in 14ths of a token: whole numbers add up to the same sum in any order."""
@@ -27,16 +28,19 @@ class WindowBudget:
     """A window, in tokens, and how it is divided (O-071, and a quarter each if it is small)."""
 
     window: int
+    reserve_tokens: int = 0
+    keep_recent_tokens: int = 0
+    """`shared.work_order.Limits`: 0 for the usual share."""
 
     @property
     def full(self) -> int:
         """Maximum size of a question: the rest is reserved for the answer and for estimation errors."""
-        return self.window - min(8192, self.window // 4)
+        return self.window - min(self.reserve_tokens or min(8192, self.window // 4), self.window * 3 // 4)
 
     @property
     def keep(self) -> int:
         """Size of the end of the conversation that stays unchanged."""
-        return min(16384, self.window // 4)
+        return min(self.keep_recent_tokens or min(16384, self.window // 4), self.full // 2)
 
     @property
     def summary(self) -> int:
@@ -46,14 +50,20 @@ class WindowBudget:
     @property
     def footer(self) -> int:
         """Maximum size of the footer below it."""
-        return min(2048, self.window // 20)
+        return min(2048, self.window // 15)
+
+    @property
+    def unseen(self) -> int:
+        """Size that is always left for the results that the model has not seen yet, and for the calls they answer."""
+        return self.window // 16
 
 
 class Estimate:
     """Counts the tokens of questions. Each message is measured once, so that a step costs the same in a long run."""
 
-    def __init__(self, model: Model, tools: Callable[[], Sequence[ToolSpec]]) -> None:
+    def __init__(self, model: Model, tools: Callable[[], Sequence[ToolSpec]], limits: Limits) -> None:
         self._model = model
+        self._limits = limits
         self._tools = tools
         self._tools_size = 0
         self._sizes: dict[int, tuple[Message, int]] = {}
@@ -67,7 +77,10 @@ class Estimate:
     def room(self) -> WindowBudget:
         """The current window: a fallback may have a different one, and the endpoint's refusal overrides both."""
         window = self._model.window
-        return WindowBudget(min(window, self._overflowed_at or window))
+        limits = self._limits
+        return WindowBudget(
+            min(window, self._overflowed_at or window), limits.reserve_tokens, limits.keep_recent_tokens
+        )
 
     def question(self, messages: Sequence[Message]) -> int:
         """Tokens of a question: its messages and the tools."""

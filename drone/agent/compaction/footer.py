@@ -1,19 +1,22 @@
-"""The footer below every summary, taken from the conversation itself: the request, files read, files changed."""
+"""The footer below every summary: the request, the open to-do list, files read, files changed."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
+from drone.agent.compaction.cut import head_and_tail
 from shared.messages import Message, ToolCall
-from shared.transcripts import opens_turn, request_in
+from shared.transcripts import opens_turn
 
-_TAG = re.compile(r"^</?(?:request|files_read|files_changed|summary)>[ \t]*$", re.MULTILINE)
+_TAG = re.compile(r"^</?(?:request|todo|files_read|files_changed|summary)>[ \t]*$", re.MULTILINE)
 _FOOTER = re.compile(
     r"(?:<request>\n(?P<request>.*?)\n</request>\s*)?"
+    r"(?:<todo>\n(?P<todo>.*?)\n</todo>\s*)?"
     r"(?:<files_read>\n(?P<read>.*?)\n</files_read>\s*)?"
     r"(?:<files_changed>\n(?P<changed>.*?)\n</files_changed>\s*)?\Z",
     re.DOTALL,
@@ -21,6 +24,8 @@ _FOOTER = re.compile(
 _MORE = re.compile(r"\(and [\d,]+ more\)\Z")
 _CHANGING = {"file_write", "editor"}
 _READING_MODES = {"view", "lines"}
+_TODO = "todo"
+_OPEN = {"pending": "pending", "in_progress": "in progress"}
 
 
 @dataclass(frozen=True)
@@ -29,17 +34,25 @@ class Footer:
 
     request: str = ""
     """The user's request in the current turn, in their own words; empty if the tail still contains it."""
+    todo: tuple[str, ...] = ()
+    """The open items of the agent's to-do list, in its order; empty if the tail still contains the list."""
     read: tuple[str, ...] = ()
     """Files that were read and not changed, in the order they were last read."""
     changed: tuple[str, ...] = ()
 
     def text(self, most: int) -> str:
-        """The footer in about `most` characters at most; if there are too many files, the latest are named."""
-        request = self.request if len(self.request) <= most // 2 else f"{self.request[: most // 2]} […]"
-        parts = [_part("request", request)]
-        for tag, names in (("files_read", self.read), ("files_changed", self.changed)):
-            parts.append(_part(tag, "\n".join(_latest(names, most // 4))))
-        return "\n\n".join(filter(None, parts))
+        """The footer in about `most` characters at most. At least half of them are for the request, if it needs them.
+
+        If there are too many files, the latest are named; of too many items on the list, the first.
+        """
+        share = max(most // 6, (most - len(self.request)) // 4)
+        lists = [
+            _part(_TODO, "\n".join(_first(self.todo, share))),
+            _part("files_read", "\n".join(_latest(self.read, share))),
+            _part("files_changed", "\n".join(_latest(self.changed, share))),
+        ]
+        request = head_and_tail(self.request, max(0, most - sum(map(len, lists))))
+        return "\n\n".join(filter(None, (_part("request", request), *lists)))
 
 
 def without_tags(text: str) -> str:
@@ -51,31 +64,47 @@ def parted(summary: str) -> tuple[str, Footer]:
     """Split a summary into its text and its footer."""
     found = _FOOTER.search(summary)
     assert found is not None  # an empty footer always matches at the end
-    footer = Footer(found["request"] or "", _names(found["read"]), _names(found["changed"]))
-    return summary[: found.start()].strip(), footer
+    lists = (_lines(found[name]) for name in (_TODO, "read", "changed"))
+    return summary[: found.start()].strip(), Footer(found["request"] or "", *lists)
 
 
-def footer_of(older: Sequence[Message], tail: Iterable[Message], earlier: Footer) -> Footer:
-    """The footer for a summary of `older`, which is followed by `tail`."""
+def footer_of(older: Sequence[Message], tail: Sequence[Message], earlier: Footer, request: str) -> Footer:
+    """The footer for a summary of `older`, which is followed by `tail`; `request` is what the user asked for."""
     read, changed = dict.fromkeys(earlier.read), dict.fromkeys(earlier.changed)
     for how, path in _touched(older):
         known = read if how == "read" else changed
         known.pop(path, None)  # the latest comes last
         known[path] = None
-    kept = tuple(path for path in read if path not in changed)
-    return Footer(_request(older, tail, earlier), kept, tuple(changed))
+    items = _open_items(older)
+    return Footer(
+        request="" if any(map(opens_turn, tail)) else without_tags(request),
+        todo=() if _open_items(tail) is not None else earlier.todo if items is None else items,
+        read=tuple(path for path in read if path not in changed),
+        changed=tuple(changed),
+    )
 
 
-def _request(older: Sequence[Message], tail: Iterable[Message], earlier: Footer) -> str:
-    if any(map(opens_turn, tail)):
+def _open_items(messages: Sequence[Message]) -> tuple[str, ...] | None:
+    """What is still to be done according to the last to-do list; None if there is no list in these messages."""
+    failed = _failed(messages)
+    for message in reversed(messages):
+        for call in reversed(message.tool_calls):
+            if call.name == _TODO and call.id not in failed:
+                items = _arguments(call).get("items")
+                return tuple(filter(None, map(_open_item, items if isinstance(items, list) else ())))
+    return None
+
+
+def _open_item(item: object) -> str:
+    """One line; empty if the item is done."""
+    if not isinstance(item, dict) or (state := _OPEN.get(str(item.get("status", "pending")))) is None:
         return ""
-    opening = next((message for message in reversed(older) if opens_turn(message)), None)
-    return earlier.request if opening is None else without_tags(request_in(opening))
+    return f"[{state}] {' '.join(str(item.get('text', '')).split())}"
 
 
 def _touched(messages: Sequence[Message]) -> Iterator[tuple[Literal["read", "changed"], str]]:
     """Files used by calls that did not fail."""
-    failed = {m.tool_call_id for m in messages if m.role == "tool" and m.is_error}
+    failed = _failed(messages)
     for message in messages:
         for call in message.tool_calls:
             arguments = _arguments(call) if call.id not in failed else {}
@@ -84,6 +113,10 @@ def _touched(messages: Sequence[Message]) -> Iterator[tuple[Literal["read", "cha
                 yield "changed", path
             elif path and call.name == "file_read" and arguments.get("mode", "view") in _READING_MODES:
                 yield "read", path
+
+
+def _failed(messages: Sequence[Message]) -> set[str | None]:
+    return {message.tool_call_id for message in messages if message.role == "tool" and message.is_error}
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -101,19 +134,28 @@ def _name(path: object) -> str:
     return "" if _TAG.match(path) or _MORE.match(path) else path
 
 
-def _names(lines: str | None) -> tuple[str, ...]:
+def _lines(lines: str | None) -> tuple[str, ...]:
     return tuple(line for line in (lines or "").split("\n") if line and not _MORE.match(line))
 
 
-def _latest(names: Sequence[str], most: int) -> list[str]:
-    shown: list[str] = []
-    for name in reversed(names):
-        most -= len(name) + 1
-        if most < 0:
-            break
-        shown.insert(0, name)
-    left_out = len(names) - len(shown)
-    return [*shown, f"(and {left_out:,} more)"] if left_out else shown
+def _first(lines: Sequence[str], most: int) -> list[str]:
+    shown = _fitting(lines, most)
+    return [*shown, *_more(len(lines) - len(shown))]
+
+
+def _latest(lines: Sequence[str], most: int) -> list[str]:
+    shown = _fitting(lines[::-1], most)
+    return [*shown[::-1], *_more(len(lines) - len(shown))]
+
+
+def _fitting(lines: Sequence[str], most: int) -> list[str]:
+    """As many of the lines, from the first on, as have at most `most` characters together."""
+    sizes = accumulate(len(line) + 1 for line in lines)
+    return [line for line, size in zip(lines, sizes, strict=True) if size <= most]
+
+
+def _more(left_out: int) -> list[str]:
+    return [f"(and {left_out:,} more)"] if left_out else []
 
 
 def _part(tag: str, text: str) -> str:

@@ -9,8 +9,9 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from drone.agent.budget import RunBudget
-from drone.agent.compaction.cut import head_and_tail
+from drone.agent.compaction.cut import head_and_tail, within
 from drone.agent.compaction.estimate import Estimate
+from drone.agent.compaction.footer import Footer
 from drone.agent.protocols import Model
 from drone.agent.values import DeltaKind, ModelCallFailed
 from shared.messages import Message
@@ -33,18 +34,22 @@ class Summarizer:
     budget: RunBudget
     estimate: Estimate
 
-    def write(self, messages: Sequence[Message], earlier: str, instructions: str) -> str:
+    def write(self, messages: Sequence[Message], earlier: str, facts: Footer, instructions: str) -> str:
         """Return a summary of `earlier`, an earlier summary, and of the messages that came after it.
+
+        Each request shows the user's request and the open to-do list, from `facts`: wherever the conversation is cut,
+        the model knows what its summary is for.
 
         Raises ModelCallFailed if no summary could be written, LimitsExceeded when the budget is used up meanwhile.
         """
         # Half the window leaves room for the summary so far, for the new one, and for an estimate that is far too low.
-        limit = self.estimate.room().window // 2
+        purpose = self._purpose(facts)
+        limit = max(self.estimate.room().window // 2 - self.estimate.text(purpose), _LEAST_PART)
         summary, text = earlier, self._text(messages, limit)
         while text:
             part = self._first(text, limit)
             try:
-                summary = self._asked(part, summary, instructions)
+                summary = self._asked(part, summary, purpose, instructions)
             except ModelCallFailed as failed:
                 if failed.error_class != _OVERFLOW or limit // 2 < _LEAST_PART:
                     raise
@@ -60,6 +65,13 @@ class Summarizer:
         while self.estimate.text(summary[:shown]) > most:
             shown = min(shown - 1, int(shown * most / self.estimate.text(summary[:shown])))
         return summary if shown == len(summary) else f"{summary[:shown].rstrip()} […]"
+
+    def _purpose(self, facts: Footer) -> str:
+        """The user's request and the open to-do list, in at most 3/16 of the window."""
+        most = self.estimate.room().window // 8
+        request = within(facts.request, self.estimate, most)
+        todo = within("\n".join(facts.todo), self.estimate, most // 2)
+        return _render("compaction_purpose.jinja", request=request, todo=todo).strip()
 
     def _text(self, messages: Sequence[Message], limit: int) -> str:
         text = ""
@@ -77,7 +89,7 @@ class Summarizer:
         end = part.rfind("\n\n[", len(part) // 2)
         return part if end < 0 or part == text else part[:end]
 
-    def _asked(self, conversation: str, summary: str, instructions: str) -> str:
+    def _asked(self, conversation: str, summary: str, purpose: str, instructions: str) -> str:
         self.budget.check()
         words = self.estimate.room().summary // 2
         question = (
@@ -86,6 +98,7 @@ class Summarizer:
                 role="user",
                 content=_render(
                     "compaction_user.jinja",
+                    purpose=purpose,
                     conversation=conversation,
                     summary=summary,
                     words=words,

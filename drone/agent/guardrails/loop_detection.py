@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from drone.agent.values import ToolResult, Verdict
 from shared.messages import ToolCall
 
-READ_ONLY = frozenset({"file_read", "glob", "grep"})
+READ_ONLY = frozenset({"file_read", "glob", "grep", "web_fetch"})
 EXACT_WARN, EXACT_BLOCK = 2, 5
 TOOL_WARN, TOOL_HALT = 3, 8
 SAME_WARN, SAME_BLOCK = 2, 5

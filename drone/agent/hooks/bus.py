@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from drone.agent.hooks import events as hook
 from drone.agent.hooks import returns
@@ -109,6 +109,19 @@ class HookBus:
     def system_prompt(self, text: str) -> str:
         for one in self._handlers_of(hook.BeforeAgentStart.name):
             text = self._ask(one, hook.BeforeAgentStart(text), returns.prompt) or text
+        return text
+
+    def input(self, text: str) -> str:
+        for one in self._handlers_of(hook.Input.name):
+            text = self._ask(one, hook.Input(text), returns.text) or text
+        return text
+
+    def receive(self, text: str, source: Literal["steer", "follow_up"]) -> str | hook.Block:
+        for one in self._handlers_of(hook.MessageReceive.name):
+            answer = self._ask(one, hook.MessageReceive(text, source), returns.text_or_block)
+            if isinstance(answer, hook.Block):
+                return answer
+            text = answer or text
         return text
 
     def context(self, messages: Sequence[Message]) -> Sequence[Message]:

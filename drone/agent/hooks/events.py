@@ -19,11 +19,44 @@ class HookEvent:
 
 
 @dataclass(frozen=True)
+class SessionStart(HookEvent):
+    """A run begins, before any other event. `continues`: the session has earlier turns, or the run is resumed."""
+
+    name = "session_start"
+    continues: bool
+
+
+@dataclass(frozen=True)
 class Input(HookEvent):
-    """The prompt as the user wrote it, before any other event."""
+    """The prompt as the user wrote it. A handler may return the text that the model is given instead."""
 
     name = "input"
     text: str
+
+
+@dataclass(frozen=True)
+class MessageReceive(HookEvent):
+    """A message of a user arrived while the agent works. A handler may return another text, or Block to withhold it."""
+
+    name = "message_receive"
+    text: str
+    source: Literal["steer", "follow_up"]
+
+
+@dataclass(frozen=True)
+class ModelSelect(HookEvent):
+    """Another model than before has answered, for example a fallback; also the first one, with no `previous`."""
+
+    name = "model_select"
+    model: str
+    previous: str
+
+
+@dataclass(frozen=True)
+class SessionShutdown(HookEvent):
+    """The last event of a run."""
+
+    name = "session_shutdown"
 
 
 @dataclass(frozen=True)
@@ -51,7 +84,7 @@ class AgentStart(HookEvent):
 
 @dataclass(frozen=True)
 class AgentEnd(HookEvent):
-    """The loop ended, and its last message is stored."""
+    """The run is over, after verification and reminders, and its last message is stored; once, however it ended."""
 
     name = "agent_end"
     outcome: Outcome
@@ -68,14 +101,14 @@ class AgentError(HookEvent):
 
 @dataclass(frozen=True)
 class SavePoint(HookEvent):
-    """Everything up to here is durable; follows `agent_end`."""
+    """Everything up to here is durable: once after `agent_end`, and after each compaction between two turns."""
 
     name = "save_point"
 
 
 @dataclass(frozen=True)
 class Settled(HookEvent):
-    """Nothing is left to do: no follow-up is waiting."""
+    """Nothing is left to do. Follows `save_point` at the end, unless user messages wait that the run did not read."""
 
     name = "settled"
 

@@ -41,6 +41,7 @@ class ObservedRecorder:
         self._answering = False
         self._retry: RetryStep | None = None
         self._running = ""
+        self._model = ""
 
     def record(self, body: Body) -> int:
         seq = self._recorder.record(body)
@@ -105,6 +106,9 @@ class ObservedRecorder:
             self._hooks.notify(hook.MessageStart())
 
     def _answered(self, body: AssistantStep) -> None:
+        if body.model and body.model != self._model:
+            previous, self._model = self._model, body.model
+            self._hooks.notify(hook.ModelSelect(body.model, previous))
         self._answer_starts()
         thought, self._thought, self._answering = self._thought, None, False
         self._hooks.notify(hook.MessageEnd(_message(body) if thought is None else _message(thought, body)))

@@ -21,6 +21,18 @@ def prompt(answer: object) -> str:
     raise _wrong(answer, "a non-empty string")
 
 
+def text(answer: object) -> str:
+    """What the model is given in place of a user's text."""
+    if isinstance(answer, str) and answer.strip():
+        return plain(answer)
+    raise _wrong(answer, "a non-empty string")
+
+
+def text_or_block(answer: object) -> str | Block:
+    """The same, or why the model is not given it."""
+    return Block(refusal(answer)) if isinstance(answer, Block) else text(answer)
+
+
 def history(answer: object) -> list[Message]:
     """The messages to continue with, without the system prompt."""
     messages = _messages(answer)

@@ -1,4 +1,4 @@
-"""The tables `[orders]`, `[commands]`, `[sandbox]`, `[when]` and `[spend]` of the policy file, and their lines."""
+"""The tables of the policy file with rules for orders and for the disk, and the lines of their settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
 
 from drone.installation.key_addresses import is_key_address
+from drone.installation.owner_rules.keep import RUN_DAYS, KeepRules
 from drone.installation.owner_rules.orders import OrderRules
 from drone.installation.owner_rules.spend import SpendRules
 from drone.installation.owner_rules.times import Hours, read_hours
@@ -33,6 +34,8 @@ def _spaced(patterns: tuple[str, ...]) -> tuple[str, ...]:
 Some = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 SomeHours = Annotated[tuple[Annotated[Hours, BeforeValidator(read_hours)], ...], Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0)]
+Days = Annotated[int, Field(ge=1, strict=True)] | Literal["none"]
+Space = Annotated[ByteSize, Field(ge=1024 * 1024)] | Literal["none"]
 
 
 class _Table(BaseModel):
@@ -74,6 +77,18 @@ class SpendTable(_Table):
         return SpendRules(self.usd_per_day, self.unpriced)
 
 
+class KeepTable(_Table):
+    run_days: Annotated[int, Field(ge=RUN_DAYS, strict=True)] | Literal["none"] = RUN_DAYS
+    workspace_days: Days = 30
+    mirror_days: Days = 30
+    workspace_space: Space = "none"
+    mirror_space: Space = "none"
+
+    def rules(self) -> KeepRules:
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return KeepRules(**{name: None if value == "none" else value for name, value in given.items()})
+
+
 class Tables(_Table):
     """What these tables may contain; those of other modules are not among them."""
 
@@ -82,6 +97,7 @@ class Tables(_Table):
     sandbox: SandboxTable = SandboxTable()
     when: WhenTable = WhenTable()
     spend: SpendTable = SpendTable()
+    keep: KeepTable = KeepTable()
 
     def rules(self, repositories: tuple[str, ...] | None) -> OrderRules:
         return OrderRules(
@@ -106,6 +122,11 @@ EXPECTED: Mapping[str, str] = {
     "when.free_cpus": "a number of processors",
     "when.free_memory": 'a size such as "4 GiB"',
     "when.free_disk": 'a size such as "20 GB"',
+    "keep.run_days": 'a number of days from 7 on, or "none" to keep them for ever',
+    "keep.workspace_days": 'a number of days from 1 on, or "none" to keep them for ever',
+    "keep.mirror_days": 'a number of days from 1 on, or "none" to keep them for ever',
+    "keep.workspace_space": 'a size of at least "1 MiB", such as "50 GB", or "none"',
+    "keep.mirror_space": 'a size of at least "1 MiB", such as "50 GB", or "none"',
     "spend.usd_per_day": "an amount in USD",
     "spend.unpriced": 'addresses of models, such as "http://127.0.0.1:8000"',
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _RULE = re.compile(r"(?i)\s*(?P<days>[a-z][a-z,\s-]*?)?\s*(?:(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d))?\s*")
 _DAY = 24 * 60
+_WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,20 @@ class Hours:
             return today in self.days and self.begin <= minute < self.end
         yesterday = (today - 1) % 7
         return (today in self.days and minute >= self.begin) or (yesterday in self.days and minute < self.end)
+
+    def end_after(self, moment: datetime) -> datetime:
+        """When the hours that contain this local time end."""
+        midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+        until_tomorrow = self.begin >= self.end and moment.hour * 60 + moment.minute >= self.begin
+        return midnight + timedelta(days=until_tomorrow, minutes=self.end)
+
+
+def time_left(rules: tuple[Hours, ...], moment: datetime) -> timedelta:
+    """How long one of the rules after the other contains the time from this moment on: at most about a week."""
+    until = moment
+    while until - moment < _WEEK and (now := [rule for rule in rules if rule.contain(until)]):
+        until = max(rule.end_after(until) for rule in now)
+    return until - moment
 
 
 def read_hours(text: str) -> Hours:

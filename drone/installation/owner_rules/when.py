@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from drone.installation.owner_rules.times import Hours
+from drone.installation.owner_rules.times import Hours, time_left
 
 _LOGIND_SECONDS = 5
 
@@ -38,6 +38,10 @@ class When:
         """The name of the first setting that is not met now, and how things are; two times '' if all are."""
         tests = (self._hours, self._mains, self._idle, self._cpus, self._memory, lambda: self._disk(disks))
         return next((found for test in tests if (found := test())[0]), ("", ""))
+
+    def hours_left(self) -> float | None:
+        """Seconds until its hours end; None: it has none."""
+        return time_left(self.hours, datetime.now().astimezone()).total_seconds() if self.hours else None
 
     def _hours(self) -> tuple[str, str]:
         now = datetime.now().astimezone()

@@ -68,6 +68,7 @@ class ScriptedModel:
             input_tokens=(given.input_tokens if given else None) or 0,
             output_tokens=(given.output_tokens if given else None) or 0,
             thinking_tokens=given.thinking_tokens if given else 0,
+            cached_tokens=given.cached_tokens if given else 0,
             cost_usd=self._cost_usd,
         )
         message = Message(role="assistant", content=reply.text, thinking=reply.thinking, tool_calls=tuple(calls))

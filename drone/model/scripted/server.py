@@ -25,6 +25,7 @@ from typing import Any
 
 from drone.model.scripted.script import Book, NoReply, Reply
 from drone.model.scripted.wire import CREATED, MODEL_ID, chunks, completion, error_body, guessed_tokens, too_long
+from shared.signal_event import SignalEvent
 
 _GARBAGE = b"\x00\xff\xfe<html>this is not a model\xc3\x28</html>"
 
@@ -270,7 +271,7 @@ def main(arguments: list[str] | None = None) -> None:
         book = Book.load(chosen.script)
     except (OSError, ValueError) as error:
         parser.error(f"cannot read the script {chosen.script}: {error}")
-    stopped = threading.Event()
+    stopped = SignalEvent()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     with ScriptedServer(book, host=chosen.host, port=chosen.port, chunk_delay_s=chosen.chunk_delay) as server:

@@ -23,9 +23,8 @@ from drone.sandbox import account, keeper
 from drone.sandbox.container.engine import Engine, fault, last_words
 from drone.sandbox.container.leftovers import LABEL, make_directory, this_maker
 from drone.sandbox.container.options import HOME, OURS, Mounts, options
-from drone.sandbox.network.access import NetworkAccess
+from drone.sandbox.network.gateway import Gateway
 from drone.sandbox.network.namespace import PORT
-from drone.sandbox.network.owners_proxy import owners_proxy
 from drone.sandbox.network.proxy import Proxy
 from drone.sandbox.resources import ResourceLimits
 from drone.sandbox.resources.cgroups import counters_of
@@ -40,23 +39,23 @@ log = logging.getLogger(__name__)
 class RunningContainer:
     """A container in which commands run until it is closed, or ended from outside."""
 
-    def __init__(self, engine: Engine, mounts: Mounts, access: NetworkAccess, limits: ResourceLimits) -> None:
+    def __init__(self, engine: Engine, mounts: Mounts, gateway: Gateway, limits: ResourceLimits) -> None:
         """Raises FleetFault if the engine cannot start it."""
         self._engine, self._name = engine, f"dronefleet-{secrets.token_hex(8)}"
         self._directory = make_directory()
         self.requests = self._directory / "requests"
         """The socket on which the first process accepts commands."""
         self.proxy: Proxy | None = None
-        routed = access.kind in {"public", "hosts"}
+        routed = gateway.access.kind in {"public", "hosts"}
         try:
             with _listening(self.requests) as requests, _listening(self._provide() / "hello") as greeting:
-                self._start([*options(engine, mounts, self._ours, access, limits)], PORT if routed else 0)
+                self._start([*options(engine, mounts, self._ours, gateway.access, limits)], PORT if routed else 0)
                 self._drone, listener = self._welcome(greeting, requests)
         except BaseException:
             self._remove()
             raise
         if listener is not None:
-            self.proxy = Proxy(listener, access, owners_proxy(engine.environ))
+            self.proxy = Proxy(listener, gateway)
             self.proxy.start()
         self._counters = counters_of(self.process.pid, limits)
 

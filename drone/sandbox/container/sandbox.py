@@ -24,7 +24,7 @@ from drone.sandbox.container.options import HOME, Mounts, holds_by_cgroup
 from drone.sandbox.container.running import RunningContainer
 from drone.sandbox.environment import clean_environment
 from drone.sandbox.limits import new_mark
-from drone.sandbox.network import NetworkAccess
+from drone.sandbox.network import Gateway
 from drone.sandbox.network.namespace import proxy_variables
 from drone.sandbox.opened import opened
 from drone.sandbox.own_variables import carried
@@ -40,9 +40,9 @@ _ITS_END_SECONDS = 0.5
 class Containers:
     """The containers of one run, shared by all copies of its sandbox."""
 
-    def __init__(self, find: Callable[[], Engine], access: NetworkAccess, limits: ResourceLimits) -> None:
+    def __init__(self, find: Callable[[], Engine], gateway: Gateway, limits: ResourceLimits) -> None:
         """`find` returns the engine, or raises FleetFault."""
-        self.limits, self.access = limits, access
+        self.limits, self.gateway = limits, gateway
         self._find = find
         self._lock = threading.Lock()
         self._running: dict[Mounts, RunningContainer] = {}
@@ -57,7 +57,7 @@ class Containers:
             found = self._running.get(mounts)
             if found is None or not found.is_running():
                 self._close(mounts)
-                found = self._running[mounts] = RunningContainer(self.engine, mounts, self.access, self.limits)
+                found = self._running[mounts] = RunningContainer(self.engine, mounts, self.gateway, self.limits)
                 opened.add(self)
             return found
 
@@ -95,7 +95,11 @@ class ContainerSandbox:
 
     @property
     def network_rule(self) -> str:
-        return self.containers.access.rule
+        return self.containers.gateway.access.rule
+
+    @property
+    def gateway(self) -> Gateway:
+        return self.containers.gateway
 
     @property
     def user(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The rules of the network: which host and port a command may be connected to, and at which addresses."""
+"""The rules of the network: which host and port a run may be connected to, and at which addresses."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ class Refusal(Exception):
     """The network policy does not allow the connection; the text tells the model why."""
 
 
+class UnknownHost(Refusal):
+    """The name has no address that could be checked."""
+
+
 def resolve(host: str, port: int) -> Sequence[str]:
     """The addresses that the machine's resolver knows, the preferred one first."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -42,6 +46,8 @@ class NetworkAccess:
     """The fleet's own servers: never reached, at any address, unless they are listed."""
     chosen: bool = False
     """Whether the owner wrote it down; a default that does not work here is replaced by `host`."""
+    works: bool = False
+    """It could be enforced here when the drone started: it is never replaced after that."""
 
     @property
     def rule(self) -> str:
@@ -68,15 +74,17 @@ class NetworkAccess:
         A name is resolved here, once: an answer that changes between a check and the connection has no effect.
         """
         name = host.rstrip(".").lower()
-        listed = any(_matches(entry.lower(), name, port) for entry in self.hosts)
-        if not listed and self.kind != "public":
+        if self.kind == "none":
+            raise Refusal("the drone's owner allows no network")
+        listed = self.kind == "host" or any(_matches(entry.lower(), name, port) for entry in self.hosts)
+        if not listed and self.kind == "hosts":
             raise Refusal(f"{host}:{port} is not among the hosts that the drone's owner allows")
         if not listed and port not in WEB_PORTS:
-            raise Refusal(f"port {port} is not allowed: commands may use HTTP on port 80 and HTTPS on port 443")
+            raise Refusal(f"port {port} is not allowed, only HTTP on port 80 and HTTPS on port 443")
         try:
             found = resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise Refusal(f"{host} cannot be resolved: {getattr(error, 'strerror', None) or error}") from error
+            raise UnknownHost(f"{host} cannot be resolved: {getattr(error, 'strerror', None) or error}") from error
         if not listed:
             self._check(host, found, resolve)
         return found
@@ -85,9 +93,9 @@ class NetworkAccess:
         """A name with addresses both inside and outside is refused as a whole."""
         addresses = {ipaddress.ip_address(each.partition("%")[0]) for each in found}
         if any(map(is_inside, addresses)):
-            raise Refusal(f"{host} is inside this network, and commands may only reach the public web")
+            raise Refusal(f"{host} is inside this network, and only the public web is allowed")
         if addresses & set(_addresses_of(self.own, resolve)):
-            raise Refusal(f"{host} belongs to the fleet itself, which commands may not reach")
+            raise Refusal(f"{host} belongs to the fleet itself, which is not allowed")
 
 
 def _matches(entry: str, name: str, port: int) -> bool:

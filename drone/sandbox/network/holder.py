@@ -6,6 +6,7 @@ Started as a script (`python -I -S holder.py DESCRIPTOR PORT`), so it imports on
 from __future__ import annotations
 
 import array
+import os
 import socket
 import sys
 
@@ -21,6 +22,8 @@ def main(descriptor: int, port: int) -> None:
     # The proxy alone accepts: a listener that stayed open here would keep the port alive after its end.
     listener.close()
     ours.recv(1)
+    # Not through the end of the interpreter: the end of a run waits for this process.
+    os._exit(0)
 
 
 if __name__ == "__main__":

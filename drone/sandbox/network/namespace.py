@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from drone.sandbox.account import is_root
 from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.network import holder
 from drone.sandbox.network.access import NetworkAccess
-from drone.sandbox.network.owners_proxy import owners_proxy
+from drone.sandbox.network.gateway import Gateway
 from drone.sandbox.network.proxy import Proxy
 from drone.sandbox.opened import opened
 from shared.errors import FleetFault
@@ -31,6 +31,9 @@ from shared.errors import FleetFault
 PORT = 3128
 """Of the proxy, inside the namespace; the usual one of HTTP proxies."""
 START_SECONDS = 10.0
+ATTEMPTS = 20
+_MOUNTS_CHANGED = "Can't bind mount"
+"""What bubblewrap says if a mount of the machine vanished while it took them over, as when a container ends."""
 _URL = f"http://127.0.0.1:{PORT}"
 _LOCAL = "localhost,127.0.0.1,::1"
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
@@ -40,9 +43,10 @@ log = logging.getLogger(__name__)
 class Network:
     """Connects the commands of one drone or run as its owner's policy says. The namespace is made for the first one."""
 
-    def __init__(self, access: NetworkAccess, environ: Mapping[str, str]) -> None:
-        self.access = access
-        self._environ = environ
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.access = gateway.access
+        """What commands can reach."""
         self._lock = threading.Lock()
         self._namespace: _Namespace | None = None
 
@@ -53,7 +57,8 @@ class Network:
     def connected(self) -> tuple[list[str], list[str], dict[str, str]]:
         """For one command: the words before `bwrap`, bwrap's own options, and variables of the environment.
 
-        A default that does not work here is replaced by the machine's network. Raises FleetFault if the owner chose it.
+        A default that never worked here is replaced by the machine's network. Raises FleetFault if the owner chose it,
+        or if it worked before: what fails now must not open what was closed.
         """
         with self._lock:
             if self._is_routed and self._namespace is None:
@@ -69,10 +74,10 @@ class Network:
 
     def _make(self) -> None:
         try:
-            self._namespace = _Namespace(self.access, self._environ)
+            self._namespace = _Namespace(self.gateway)
             opened.add(self)
         except FleetFault as fault:
-            if self.access.chosen:
+            if self.access.chosen or self.access.works:
                 raise
             log.warning("commands use the machine's own network: %s", fault.why)
             self.access = replace(self.access, kind="host")
@@ -97,7 +102,7 @@ def explain_missing() -> str:
     if _nsenter() is None:
         return "nsenter, of util-linux, is not installed"
     try:
-        _Namespace(NetworkAccess("hosts"), {}).close()
+        _Namespace(Gateway(NetworkAccess("hosts"), {})).close()
     except FleetFault as error:
         return error.why
     return ""
@@ -106,25 +111,40 @@ def explain_missing() -> str:
 class _Namespace:
     """A network namespace with the loopback device alone, its holder, and the proxy that listens in it."""
 
-    def __init__(self, access: NetworkAccess, environ: Mapping[str, str]) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self.words = ""
         """What the holder said, once it has ended."""
-        self._ours, theirs = socket.socketpair()
-        self._ours.settimeout(START_SECONDS)
-        with theirs:
-            self._holder = _start_holder(theirs.fileno())
+        # bubblewrap ends with the thread that started it, and the thread of a command may end before the run.
+        self._starter = ThreadPoolExecutor(1)
         try:
-            listener, self._pid = self._listener(), self._pid_inside()
+            listener = self._started()
         except (OSError, ValueError) as error:
-            self._end_holder()
+            self._starter.shutdown()
             raise FleetFault(
                 "the network policy of this drone cannot be enforced",
                 code="E-SANDBOX",
                 why=f"a network namespace could not be created: {self.words or error}",
                 next='on the drone: drone doctor    or allow everything: access = "host" under [network]',
             ) from error
-        self.proxy = Proxy(listener, access, owners_proxy(environ))
+        self.proxy = Proxy(listener, gateway)
         self.proxy.start()
+
+    def _started(self) -> socket.socket:
+        """Start the holder, again if the machine's mounts changed meanwhile. Raises OSError and ValueError."""
+        for attempt in range(1, ATTEMPTS + 1):
+            self._ours, theirs = socket.socketpair()
+            self._ours.settimeout(START_SECONDS)
+            with theirs:
+                self._holder = self._starter.submit(_start_holder, theirs.fileno()).result()
+            try:
+                listener, self._pid = self._listener(), self._pid_inside()
+            except (OSError, ValueError):
+                self._end_holder()
+                if attempt == ATTEMPTS or _MOUNTS_CHANGED not in self.words:
+                    raise
+            else:
+                return listener
+        raise AssertionError("unreachable")
 
     def enter(self) -> list[str]:
         user = [] if is_root() else ["--user", "--preserve-credentials"]
@@ -133,6 +153,7 @@ class _Namespace:
     def close(self) -> None:
         self.proxy.close()
         self._end_holder()
+        self._starter.shutdown()
 
     def _listener(self) -> socket.socket:
         _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1)

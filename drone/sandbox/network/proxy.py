@@ -10,12 +10,11 @@ import threading
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from drone.sandbox.network.access import NetworkAccess, Refusal, Resolve, resolve
-from drone.sandbox.network.owners_proxy import OwnersProxy
+from drone.sandbox.network.access import Refusal
+from drone.sandbox.network.gateway import CONNECT_SECONDS, Gateway
 
 LARGEST_HEAD = 64 * 1024
 HEAD_SECONDS = 30.0
-CONNECT_SECONDS = 20.0
 IDLE_SECONDS = 600.0
 MAX_CONNECTIONS = 128
 MAX_REFUSALS = 20
@@ -40,14 +39,10 @@ class _Request:
 class Proxy:
     """Serves the commands of one run, in threads of the run's process."""
 
-    def __init__(
-        self, listener: socket.socket, access: NetworkAccess, owners: OwnersProxy | None, resolve: Resolve = resolve
-    ) -> None:
+    def __init__(self, listener: socket.socket, gateway: Gateway) -> None:
         self._listener = listener
         self._listener.settimeout(None)
-        self._access = access
-        self._owners = owners
-        self._resolve = resolve
+        self._gateway = gateway
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._lock = threading.Lock()
         self._connections: dict[threading.Thread, socket.socket] = {}
@@ -108,7 +103,7 @@ class Proxy:
         client.settimeout(HEAD_SECONDS)
         try:
             request = _read(client)
-            server = self._connect(request)
+            server = self._gateway.connect(request.host, request.port)
         except Refusal as refusal:
             log.info("network request refused: %s", refusal)
             self._remember(str(refusal))
@@ -124,19 +119,6 @@ class Proxy:
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 server.sendall(request.rest)
             _copy_both_ways(client, server)
-
-    def _connect(self, request: _Request) -> socket.socket:
-        addresses = self._access.addresses(request.host, request.port, self._resolve)
-        if self._owners is not None:
-            # By the checked address, so that the other proxy's resolver does not decide; the name is in the TLS hello.
-            return _through(self._owners, addresses[0], request.port)
-        failure: OSError = OSError("no address")
-        for address in addresses:
-            try:
-                return socket.create_connection((address, request.port), CONNECT_SECONDS)
-            except OSError as error:
-                failure = error
-        raise failure
 
 
 def _read(client: socket.socket) -> _Request:
@@ -164,25 +146,6 @@ def _read(client: socket.socket) -> _Request:
     # Closed afterwards: a client would send its next request, for another host, through the same connection.
     lines = [f"{method} {path} {version}".encode(), *kept, b"Connection: close"]
     return _Request(method, host, port or 80, b"\r\n".join(lines) + b"\r\n\r\n", rest)
-
-
-def _through(owners: OwnersProxy, address: str, port: int) -> socket.socket:
-    """A tunnel through the owner's proxy."""
-    server = socket.create_connection((owners.host, owners.port), CONNECT_SECONDS)
-    target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    login = f"Proxy-Authorization: {owners.authorization}\r\n" if owners.authorization else ""
-    server.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{login}\r\n".encode())
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        chunk = server.recv(1)
-        if not chunk or len(answer) > LARGEST_HEAD:
-            break
-        answer += chunk
-    status = answer.split(b"\r\n")[0].split(b" ")
-    if len(status) < 2 or status[1] != b"200":
-        server.close()
-        raise OSError(f"the proxy {owners.host} answered {b' '.join(status[1:]).decode(errors='replace')[:80]}")
-    return server
 
 
 def _copy_both_ways(one: socket.socket, other: socket.socket) -> None:

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 from shared.redaction import shortened
 
 Json = Any
+MAX_TEXT = 256 * 1024
+"""Bytes of an answer that is read as text: its end."""
 SHOWN = 500
 """Characters of a host's answer that are shown to users."""
 
@@ -24,6 +26,10 @@ class HostApi(Protocol):
 
         Raises NotLetIn if the login is not accepted, HostRefused if the host refuses or cannot be reached.
         """
+        ...
+
+    def text(self, path: str) -> str:
+        """The answer to a GET as text, for example of a log; the end of a long one. Raises like `call`."""
         ...
 
 

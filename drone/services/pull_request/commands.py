@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from drone.services.pull_request.address import Address
-from drone.services.pull_request.api import SHOWN, HostApi, HostRefused, Json, NotLetIn, refusal_of
+from drone.services.pull_request.api import MAX_TEXT, SHOWN, HostApi, HostRefused, Json, NotLetIn, refusal_of
 
 COMMAND_SECONDS = 60.0
 _TICK = 0.05
@@ -99,17 +99,23 @@ class CommandApi:
         stdin = json.dumps(body).encode() if body is not None else b""
         reads = self.input if body is not None else ()
         command = [*self.prefix, *_method(self.via, method), *reads, path]
+        return _parsed(self._run(command, stdin))
+
+    def text(self, path: str) -> str:
+        """Like `HostApi.text`."""
+        return self._run([*self.prefix, *_method(self.via, "GET"), path], b"")[-MAX_TEXT:]
+
+    def _run(self, command: Sequence[str], stdin: bytes) -> str:
         code, out, err = self.commands.run(command, stdin)
         if code is None:
             raise HostRefused(f"{self.via} did not answer within {self.commands.seconds:.0f} s and was stopped")
-        answer = _parsed(out)
         status = _status(err)
         if code == 0 and not (status and status >= 400):
-            return answer
+            return out
         if status == 401:
             raise NotLetIn(f"{self.via} is logged in to {self.host}, but access was denied")
         if status:
-            raise refusal_of(self.host, status, answer or err)
+            raise refusal_of(self.host, status, _parsed(out) or err)
         raise HostRefused(f"{self.via} failed: {' '.join((err or out).split())[:SHOWN] or f'exit code {code}'}")
 
 

@@ -8,8 +8,8 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from drone.services.pull_request.api import HostRefused, Json, NotLetIn, refusal_of
-from shared.loopback import http_options
+from drone.services.pull_request.api import MAX_TEXT, HostRefused, Json, NotLetIn, refusal_of
+from shared.loopback import http_options, is_loopback
 
 ANSWER_SECONDS = 30.0
 MOST_REDIRECTS = 3
@@ -44,6 +44,27 @@ class HttpApi:
                 address = self._moved_to(address, answer)
         raise HostRefused(f"too many redirects from {host}")
 
+    def text(self, path: str) -> str:
+        """Like `HostApi.text`. A redirect to another server, as for GitHub's logs, is followed without the login."""
+        address = f"{self.root}/{path}"
+        host = urlsplit(self.root).netloc
+        own = self.headers
+        for _ in range(MOST_REDIRECTS):
+            self.check()
+            with httpx.Client(
+                headers=own, timeout=self.seconds, follow_redirects=False, **http_options(address)
+            ) as http:
+                status, moved, content = _streamed(http, address, host)
+            if status not in _MOVED:
+                return content
+            there = urljoin(address, moved)
+            if not _same_server(address, there):
+                own = {}
+                if urlsplit(there).scheme != "https" and not is_loopback(there):
+                    raise HostRefused(f"{host} redirects to an address that is not encrypted")
+            address = there
+        raise HostRefused(f"too many redirects from {host}")
+
     def _client(self) -> httpx.Client:
         return httpx.Client(
             headers=self.headers, timeout=self.seconds, follow_redirects=False, **http_options(self.root)
@@ -52,9 +73,9 @@ class HttpApi:
     def _moved_to(self, address: str, answer: httpx.Response) -> str:
         """The new address. Raises HostRefused if it is on another server: the credentials are not sent there."""
         moved = urljoin(address, answer.headers.get("location", ""))
-        here, there = urlsplit(self.root), urlsplit(moved)
-        if (there.scheme, there.netloc) != (here.scheme, here.netloc):
-            raise HostRefused(f"{here.netloc} redirects to {there.netloc or 'no host'}; nothing was sent there")
+        if not _same_server(self.root, moved):
+            here, there = urlsplit(self.root).netloc, urlsplit(moved).netloc
+            raise HostRefused(f"{here} redirects to {there or 'no host'}; nothing was sent there")
         return str(moved)
 
 
@@ -66,6 +87,27 @@ def asks_nobody(root: str, path: str, seconds: float = 10.0) -> tuple[int, Json]
     except (httpx.HTTPError, httpx.InvalidURL):
         return 0, None
     return answer.status_code, _json(answer)
+
+
+def _streamed(http: httpx.Client, address: str, host: str) -> tuple[int, str, str]:
+    """Status, new address and end of the text of an answer. Raises NotLetIn and HostRefused."""
+    try:
+        with http.stream("GET", address) as answer:
+            if answer.status_code in _MOVED:
+                return answer.status_code, answer.headers.get("location", ""), ""
+            if not answer.is_success:
+                answer.read()
+                _judged(host, answer)
+            end = b""
+            for piece in answer.iter_bytes():
+                end = (end + piece)[-MAX_TEXT:]
+            return answer.status_code, "", end.decode(errors="replace")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise HostRefused(f"{host} cannot be reached: {error or type(error).__name__}") from error
+
+
+def _same_server(one: str, other: str) -> bool:
+    return urlsplit(one)[:2] == urlsplit(other)[:2]
 
 
 def _judged(host: str, answer: httpx.Response) -> Json:

@@ -49,7 +49,7 @@ class _Opening:
         context.check_url(order.project.git_url)
         branch = context.workspaces().default_branch(order, context.controls.check_end)
         remote = Remote(order.project.git_url)
-        address = address_of(_rewritten(branch, remote))
+        address = address_of(rewritten(branch, remote))
         wanted = self._wanted(branch, KNOWN.get(address.host, ANY) if address else ANY)
         if address is None:
             return self._ready(wanted, f"{remote.shown} is not the address of a code host")
@@ -150,7 +150,7 @@ class _Opening:
         return self._redactor.text(text)
 
 
-def _rewritten(branch: DefaultBranch, remote: Remote) -> str:
+def rewritten(branch: DefaultBranch, remote: Remote) -> str:
     """The address that git actually uses: the owner's `insteadOf` rules apply here too."""
     try:
         return branch.git.text("ls-remote", "--get-url", "--", remote.address) or remote.address

@@ -28,7 +28,7 @@ REMOVALS = (
     removal(
         "integration/worker/test_replayed_drain.py::test_a_drain_that_is_replayed_after_a_restart_does_not_drain_again",
         "drone/worker/inbox.py",
-        "        elif self._is_replayed(issued_at, self._last_drain):\n",
+        "        elif self._is_replayed(issued_at, last):\n",
         "        elif False:\n",
     ),
     removal(

@@ -17,19 +17,20 @@ from tests.support.broker import BrokerServer, Plane
 from tests.support.stand_in import DroneStandIn
 
 OKA = "0" * 11 + "a"
+WORKER = f"oka.{OKA}@host"
 PIDBOX, PERMANENT = "_kombu.binding.celery.pidbox", "_kombu.binding_permanent.celery.pidbox"
-MEMBER = f"\x06\x16\x06\x16{OKA}@host.celery.pidbox"
+MEMBER = f"\x06\x16\x06\x16{WORKER}.celery.pidbox"
 
 
 def test_each_drones_mailbox_is_bound_and_no_other(broker: Broker) -> None:
     broker.redis.sadd(PIDBOX, "stale")
-    assert ensure_bindings(broker, {OKA: "host"}) == [PIDBOX, PERMANENT]
+    assert ensure_bindings(broker, {OKA: WORKER}) == [PIDBOX, PERMANENT]
     assert broker.redis.smembers(PIDBOX) == broker.redis.smembers(PERMANENT) == {MEMBER}
-    assert ensure_bindings(broker, {OKA: "host"}) == []
+    assert ensure_bindings(broker, {OKA: WORKER}) == []
 
 
 def test_a_fleet_without_drones_has_no_mailboxes(broker: Broker) -> None:
-    ensure_bindings(broker, {OKA: "host"})
+    ensure_bindings(broker, {OKA: WORKER})
     ensure_bindings(broker, {})
     assert broker.redis.exists(PIDBOX, PERMANENT) == 0
 
@@ -48,9 +49,9 @@ def test_a_fleet_without_drones_has_no_mailboxes(broker: Broker) -> None:
     ],
 )
 def test_a_binding_of_a_wrong_type_is_repaired(broker: Broker, key: str) -> None:
-    ensure_bindings(broker, {OKA: "host"})
+    ensure_bindings(broker, {OKA: WORKER})
     broker.redis.set(key, "x")
-    assert key in ensure_bindings(broker, {OKA: "host"})
+    assert key in ensure_bindings(broker, {OKA: WORKER})
     assert broker.redis.type(key) in {"none", "set"}
     assert broker.redis.smembers(PIDBOX) == {MEMBER}
 
@@ -58,7 +59,7 @@ def test_a_binding_of_a_wrong_type_is_repaired(broker: Broker, key: str) -> None
 def test_answers_and_events_of_flower_stay_bound(broker: Broker) -> None:
     broker.redis.sadd("_kombu.binding.reply.celery.pidbox", "flower")
     broker.redis.zadd("_kombu.binding_deadlines", {"celeryev": 1})
-    ensure_bindings(broker, {OKA: "host"})
+    ensure_bindings(broker, {OKA: WORKER})
     assert broker.redis.smembers("_kombu.binding.reply.celery.pidbox") == {"flower"}
     assert broker.redis.zcard("_kombu.binding_deadlines") == 1
 

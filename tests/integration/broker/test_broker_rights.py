@@ -116,6 +116,17 @@ def test_a_drone_beyond_its_quota_adds_to_none_of_its_own_keys(server_broker: Br
     assert allowed == []
 
 
+@pytest.mark.parametrize("may_write", [True, False])
+def test_a_drone_looks_into_the_mailboxes_of_its_own_worker_alone(server_broker: Broker, may_write: bool) -> None:
+    named = [names.worker(OKA, "host", name) for name in ("", "oka", "a.b_c-", f"x.{MILA}")]
+    foreign = [names.worker(MILA, "host", name) for name in ("", "mila", OKA)]
+    with login(server_broker, may_write=may_write) as drone:
+        denied = [each for each in named if refused(drone, "LLEN", f"{each}.celery.pidbox")]
+        allowed = [each for each in foreign if not refused(drone, "LLEN", f"{each}.celery.pidbox")]
+        written = [each for each in named if not refused(drone, "LPUSH", f"{each}.celery.pidbox", "x")]
+    assert (denied, allowed, written) == ([], [], [])
+
+
 def test_a_drone_beyond_its_quota_runs_no_scripts_whatever_its_version(server_broker: Broker) -> None:
     with login(server_broker, needs_scripts=True, may_write=False) as drone:
         assert refused(drone, "EVAL", "return 1", "0")

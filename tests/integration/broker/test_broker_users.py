@@ -76,9 +76,9 @@ def test_users_outlive_a_restart(broker: Broker, valkey: BrokerServer) -> None:
 
 
 def test_users_that_the_server_lost_are_made_again_and_surplus_ones_go(broker: Broker) -> None:
-    broker.ensure_users({OKA: DroneUser((HASH,)), MILA: DroneUser((HASH,))}, there=set())
+    broker.ensure_users({OKA: DroneUser((HASH,)), MILA: DroneUser((HASH,))}, broker.users_by_server())
     broker.redis.acl_deluser(OKA)
-    changed = broker.ensure_users({OKA: DroneUser((HASH,))}, broker.users())
+    changed = broker.ensure_users({OKA: DroneUser((HASH,))}, broker.users_by_server())
     assert changed == [OKA, MILA]
     assert set(broker.redis.acl_users()) == {"default", "control", OKA}
 

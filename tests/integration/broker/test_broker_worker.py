@@ -23,41 +23,43 @@ from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
 
 OKA = "0" * 11 + "a"
+WORKER = names.worker(OKA, "host", "")
 PASSWORD = "pass"
 PROGRAM = Path(__file__).parents[2] / "support" / "plain_worker.py"
 
 
 @contextmanager
-def worker(broker: Broker, log: Path) -> Iterator[Any]:
-    """A worker in a process of its own; gives the lines that it prints."""
+def worker(broker: Broker, log: Path, name: str) -> Iterator[Any]:
+    """A worker of this name in a process of its own; gives the lines that it prints."""
     broker.ensure_user(OKA, sha256(PASSWORD.encode()).hexdigest())
     with log.open("wb") as file:
-        command = [sys.executable, str(PROGRAM), broker.drone_url(OKA, PASSWORD), OKA]
+        command = [sys.executable, str(PROGRAM), broker.drone_url(OKA, PASSWORD), OKA, name]
         root = Path(__file__).parents[3]
         process = subprocess.Popen(command, stdout=file, stderr=file, cwd=root, env={"PYTHONPATH": str(root)})
     try:
-        wait_until(lambda: ping(broker), seconds=30)
+        wait_until(lambda: ping(broker, name), seconds=30)
         yield log.read_text
     finally:
         process.terminate()
         process.wait(20)
 
 
-def ping(broker: Broker) -> Any:
-    return broker.celery.control.inspect(timeout=1.0, destination=[f"{OKA}@host"]).ping()
+def ping(broker: Broker, name: str) -> Any:
+    return broker.celery.control.inspect(timeout=1.0, destination=[name]).ping()
 
 
 def publish(broker: Broker, run_id: str) -> None:
     broker.publish_order(drone_id=OKA, order_id="0" * 12, run_id=run_id, generation=1, envelope="sealed")
 
 
-def test_a_worker_with_a_drones_rights_runs_and_answers(broker_server: BrokerServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [WORKER, names.worker(OKA, "host", "oka"), names.worker(OKA, "host", "0.a_b-c.")])
+def test_a_worker_with_a_drones_rights_runs_and_answers(broker_server: BrokerServer, tmp_path: Path, name: str) -> None:
     broker, run_id = Broker(broker_server.url), names.new_id()
-    with worker(broker, tmp_path / "worker.log") as printed:
+    with worker(broker, tmp_path / "worker.log", name) as printed:
         publish(broker, run_id)
         wait_until(lambda: f"done {run_id}" in printed(), seconds=20)
         queues = broker.celery.control.inspect(timeout=2.0).active_queues()
-    assert [queue["name"] for queue in queues[f"{OKA}@host"]] == [names.queue(OKA)]
+    assert [queue["name"] for queue in queues[name]] == [names.queue(OKA)]
     assert broker_server.acl_log() == []
     broker.close()
 
@@ -96,19 +98,19 @@ def send(broker: Broker, kind: str, run_id: str) -> None:
     """An event as the drone's worker sends it."""
     with (
         broker.celery.connection() as connection,
-        broker.celery.events.Dispatcher(connection, hostname=f"{OKA}@host") as dispatcher,
+        broker.celery.events.Dispatcher(connection, hostname=WORKER) as dispatcher,
     ):
         dispatcher.send(kind, uuid=run_id, name=names.RUN_TASK, args="", kwargs="")
 
 
-@pytest.mark.parametrize(("how", "shown"), [("failed", "FAILURE"), ("revoked", "REVOKED")])
+@pytest.mark.parametrize(("how", "shown"), [("failed", "FAILURE"), ("retried", "RETRY"), ("revoked", "REVOKED")])
 def test_flower_does_not_show_a_lost_run_as_started_for_ever(plane: Plane, how: Any, shown: str) -> None:
     run_id = names.new_id()
     with flowers_view(plane.core.broker) as view:
         send(plane.core.broker, "task-received", run_id)
         send(plane.core.broker, "task-started", run_id)
         wait_until(lambda: view(run_id) == "STARTED")
-        announce_ended_runs(plane.core, [EndedRun(run_id, OKA, "host", how, "the drone fell silent")])
+        announce_ended_runs(plane.core, [EndedRun(run_id, WORKER, how, "the drone fell silent")])
         wait_until(lambda: view(run_id) == shown)
 
 
@@ -122,5 +124,5 @@ def test_flower_shows_an_order_that_waits(plane: Plane) -> None:
 
 def test_an_ended_run_that_nobody_can_hear_of_is_no_error(plane: Plane, valkey: BrokerServer) -> None:
     valkey.stop()
-    announce_ended_runs(plane.core, [EndedRun(names.new_id(), OKA, "host", "failed", "lost")])
+    announce_ended_runs(plane.core, [EndedRun(names.new_id(), WORKER, "failed", "lost")])
     assert plane.rows(Drone) == []

@@ -44,6 +44,15 @@ def test_the_last_beat_of_a_clean_stop_takes_it_offline_and_the_next_brings_it_b
     wait_until(lambda: oka.beat() or shown(plane).status == "online")
 
 
+def test_how_busy_its_machine_is_is_known_while_it_is_online(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector()
+    use = {"cpu_percent": 37.5, "memory_percent": 61.0, "disk_free_mb": 120_000, "disk_mb": 512_000}
+    told = wait_until(lambda: oka.beat(machine=use) or shown(plane).machine)
+    assert told.model_dump() == use
+    wait_until(lambda: oka.beat(machine=use, stopping=True) or shown(plane).machine is None)
+
+
 def test_a_drone_that_drains_by_its_owners_wish_gets_no_orders(plane: Plane) -> None:
     oka = plane.drone()
     plane.collector()
@@ -118,6 +127,17 @@ def test_a_run_that_was_given_up_and_still_beats_is_revoked_again_after_the_brok
     valkey.redis.flushall()
     beat = oka.run_beat(order, doing="thinks")
     wait_until(lambda: oka.beat(beat) or plane.key(oka, order.run_id) == "revoked:1")
+
+
+def test_a_run_that_the_database_does_not_know_is_revoked_unless_it_has_ended(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = begun(plane, oka)
+    unknown = oka.run_beat(order).model_copy(update={"run_id": "0123456789ab", "generation": 7})
+    ended = unknown.model_copy(update={"run_id": "ba9876543210", "ended": True})
+    wait_until(lambda: oka.beat(unknown, ended) or plane.key(oka, unknown.run_id) == "revoked:7")
+    assert plane.key(oka, ended.run_id) == ""
+    assert plane.key(oka, order.run_id) != "revoked:1"
 
 
 def test_a_beat_of_another_key_is_no_sign_of_life(plane: Plane) -> None:

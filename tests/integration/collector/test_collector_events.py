@@ -30,7 +30,9 @@ from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
 from tests.support.stand_in import DroneStandIn
 
-PRICED = AssistantStep(text="x", usage=Usage(input_tokens=10, output_tokens=5, thinking_tokens=2, cost_usd=0.25))
+PRICED = AssistantStep(
+    text="x", usage=Usage(input_tokens=10, output_tokens=5, thinking_tokens=2, cached_tokens=8, cost_usd=0.25)
+)
 UNPRICED = AssistantStep(text="x", usage=Usage(input_tokens=1))
 
 
@@ -83,6 +85,7 @@ def test_what_was_stored_but_not_acknowledged_counts_once(plane: Plane, valkey: 
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
+    wait_until(lambda: stream_is_empty(plane, drone))
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     drone.report(order, PRICED)
     wait_until(lambda: stored(plane, order) == [1, 2])
@@ -98,6 +101,7 @@ def test_a_collector_goes_on_where_a_dead_one_stopped(plane: Plane, valkey: Brok
     first = plane.collector()
     plane.supervisor()
     order = running(plane, drone)
+    wait_until(lambda: stream_is_empty(plane, drone))
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     drone.report(order, PRICED)
     wait_until(lambda: stored(plane, order) == [1, 2])
@@ -262,20 +266,29 @@ def test_usage_adds_up_while_the_run_goes_on(plane: Plane) -> None:
     drone.report(order, PRICED, ToolCallStep(call_id="1", tool="shell"), PRICED)
     wait_until(lambda: stored(plane, order) == [1, 2, 3, 4])
     stats = plane.order(order.order_id).stats
-    assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (20, 10, 4)
+    assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens, stats.cached_tokens) == (20, 10, 4, 16)
     assert (stats.tool_calls, stats.cost_usd) == (1, 0.5)
+    (run,) = plane.order(order.order_id).runs
+    assert (run.ended_at, run.status, run.cost_usd, run.drone) == (None, "running", 0.5, "oka")
+    drone.report(order, drone.ended())
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    (run,) = plane.order(order.order_id).runs
+    assert run.ended_at is not None
+    assert run.started_at <= run.ended_at
+    assert plane.order(order.order_id).stats.duration_label != "pending"
 
 
 def test_what_a_run_reports_to_have_used_never_exceeds_what_a_database_stores(any_plane: Plane) -> None:
     drone = any_plane.drone()
     any_plane.collector(), any_plane.supervisor()
     order = running(any_plane, drone)
-    usage = Usage(input_tokens=MAX_COUNT, output_tokens=MAX_COUNT, thinking_tokens=MAX_COUNT, cost_usd=MAX_DOLLARS)
+    counts = dict.fromkeys(("input_tokens", "output_tokens", "thinking_tokens", "cached_tokens"), MAX_COUNT)
+    usage = Usage(**counts, cost_usd=MAX_DOLLARS)
     most = AssistantStep(text="x", usage=usage)
     drone.report(order, most, most, drone.ended(stats=Stats(duration_ms=MAX_COUNT)))
     wait_until(lambda: any_plane.status(order.order_id) == "succeeded")
     stats = any_plane.order(order.order_id).stats
-    assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (MAX_COUNT,) * 3
+    assert {name: getattr(stats, name) for name in counts} == counts
     assert (stats.duration_ms, stats.cost_usd) == (MAX_COUNT, MAX_DOLLARS)
 
 
@@ -294,11 +307,14 @@ def test_what_the_run_left_behind_is_on_the_order(plane: Plane) -> None:
     order = running(plane, drone)
     branch = f"fleet/{order.order_id}"
     left = Delivered(branch=branch, base_commit="b" * 40, head_commit="c" * 40, pushed=True, patch_bytes=7)
+    left = left.model_copy(update={"files_changed": 2, "lines_added": 12, "lines_removed": 3})
     drone.report(order, Prepared(base_commit="b" * 40), left, drone.ended())
     wait_until(lambda: plane.status(order.order_id) == "succeeded")
     row = plane.rows(Order, Order.id == order.order_id)[0]
     assert (row.branch, row.base_commit, row.head_commit, row.pushed) == (branch, "b" * 40, "c" * 40, True)
     assert row.result_run_id == order.run_id
+    shown = plane.order(order.order_id)
+    assert (shown.files_changed, shown.lines_added, shown.lines_removed) == (2, 12, 3)
 
 
 def test_a_failure_of_the_order_ends_it(plane: Plane) -> None:

@@ -51,8 +51,8 @@ def identity(plane: Plane, drone: DroneStandIn) -> AuthenticatedDrone:
 
 def fetched(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> list[Message]:
     """The context as the drone reads it."""
-    path = blobs.get_blob(plane.core, identity(plane, drone), order.run_id, str(order.context_blob))
-    return HISTORY.validate_json(path.read_bytes())
+    found = blobs.get_blob(plane.core, identity(plane, drone), order.run_id, str(order.context_blob))
+    return HISTORY.validate_json(b"".join(found.chunks))
 
 
 @pytest.mark.timeout(240)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import psycopg
 import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
@@ -116,6 +118,39 @@ def test_a_server_that_dies_in_the_middle_of_a_transaction_is_reported_as_unreac
     assert count(postgres_database) == 0
 
 
+def test_a_writer_that_is_cut_off_keeps_its_locks_for_seconds_only(postgres_database: Database) -> None:
+    url = postgres_database.url.render_as_string(hide_password=False)
+    cut_off, other = Database(url, idle_seconds=1.0), Database(url)
+    with pytest.raises(Unreachable) as failure:
+        add_one_then(cut_off, lambda: add_one_then(other, lambda: None))
+    assert failure.value.code == "E-DB-UNREACHABLE"
+    assert count(other) == 2
+    for each in (cut_off, other):
+        each.dispose()
+
+
+def test_a_snapshot_stays_the_same_for_as_long_as_its_reader_needs(postgres_database: Database) -> None:
+    url = postgres_database.url.render_as_string(hide_password=False)
+    slow = Database(url, idle_seconds=0.2)
+    with slow.snapshot() as db:
+        before = db.scalars(select(Counter.value)).one()
+        add_one_then(postgres_database, lambda: None)
+        time.sleep(0.6)
+        assert db.scalars(select(Counter.value)).one() == before
+    assert count(slow) == before + 2
+    slow.dispose()
+
+
+def test_a_connection_whose_other_side_is_silent_is_given_up(postgres_database: Database) -> None:
+    with postgres_database.read() as db:
+        idle = db.scalar(text("SHOW idle_in_transaction_session_timeout"))
+        driver = db.connection().connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        ours = driver.info.get_parameters()
+    assert idle == "30s"
+    assert (ours["keepalives_idle"], ours["tcp_user_timeout"]) == ("10", "25000")
+
+
 def test_a_writer_that_waits_too_long_for_another_gives_up_with_a_sentence(sqlite_url: str) -> None:
     holder, waiter = Database(sqlite_url), Database(sqlite_url, busy_seconds=0.1)
     with holder.write(), pytest.raises(Unreachable) as failure:
@@ -160,7 +195,9 @@ def test_a_sqlite_path_may_have_spaces_and_question_marks(tmp_path: Path) -> Non
     assert [each.name for each in directory.iterdir()] == ["fleet.db"]
 
 
-@pytest.mark.parametrize("url", ["", "fleet.db", "mysql://h/x", "sqlite://", "sqlite:///:memory:", "sqlite:///"])
+@pytest.mark.parametrize(
+    "url", ["", "fleet.db", "mysql://h/x", "sqlite://", "sqlite:///:memory:", "sqlite:///", "postgresql://a:1,b:2/x"]
+)
 def test_what_is_no_usable_database_url_is_refused(url: str) -> None:
     with pytest.raises(Invalid) as refusal:
         Database(url)

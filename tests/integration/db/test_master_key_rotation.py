@@ -27,7 +27,7 @@ from shared.errors import Conflict, Precondition
 from tests.support.database import CoreFactory
 from tests.support.sealed import CHECKPOINT, keys_of, openable, seal_one_of_each, sealed_values
 
-EVERYTHING = 6
+EVERYTHING = 7
 """A secret in each of the five columns, and a checkpoint."""
 STEPS: tuple[Step, ...] = ("added", "resealed", "settled", "dropped")
 
@@ -65,7 +65,7 @@ def test_afterwards_the_new_key_alone_opens_everything_and_the_old_one_nothing(c
 
     done = rotate(core)
 
-    assert done == Rotation(secrets=5, checkpoints=1, unreadable=0, dropped=1)
+    assert done == Rotation(secrets=7, checkpoints=1, unreadable=0, dropped=1)
     assert openable(core, keys_of(core.settings)) == EVERYTHING
     assert openable(core, old) == 0
     assert len(keys_of(core.settings)) == 1
@@ -105,7 +105,7 @@ def test_what_another_process_stores_under_the_old_key_meanwhile_is_sealed_again
 
     done = rotate_master_key(core, late, lambda _: None)
 
-    assert (done.secrets, done.checkpoints) == (6, 2)
+    assert (done.secrets, done.checkpoints) == (8, 2)
     assert openable(core, keys_of(core.settings)) == EVERYTHING + 1
 
 
@@ -149,7 +149,7 @@ def test_what_each_key_seals_is_counted(core: Core, admin: Caller) -> None:
 
     found = count_sealed(core)
 
-    assert (found.secrets[new], found.secrets[old], found.checkpoints[old], found.unreadable) == (1, 4, 1, 0)
+    assert (found.secrets[new], found.secrets[old], found.checkpoints[old], found.unreadable) == (1, 6, 1, 0)
 
 
 def test_two_rotations_at_once_are_refused(core: Core) -> None:
@@ -193,5 +193,5 @@ def test_with_a_variable_its_owner_adds_the_key_and_the_command_seals_everything
 
     done = rotate(core_factory(sqlite_url, master_key=f"{new},{old}"))
 
-    assert (done.secrets, done.checkpoints, done.dropped) == (5, 1, 0)
+    assert (done.secrets, done.checkpoints, done.dropped) == (7, 1, 0)
     assert openable(first, keys_of(FleetSettings(**{**first.settings.model_dump(), "master_key": new}))) == EVERYTHING

@@ -184,7 +184,8 @@ def test_a_command_that_fills_the_disk_is_told_so_and_the_run_goes_on(
     drone = make_drone(workspace=small_disk.path / "workspace")
     drone.start_worker()
     fills = "head -c 300000000 /dev/zero > big; echo code $?; rm big"
-    model = scripted([shell(fills), shell("echo small > small.txt"), {"text": "Done."}])
+    # Where it was ended before it removed the file, nothing could be delivered otherwise.
+    model = scripted([shell(fills), shell("rm -f big; echo small > small.txt"), {"text": "Done."}])
     sent = stand_in.dispatch(order_for(drone.id, small_repository(tmp_path / "r.git"), model.url))
 
     end = stand_in.ended(sent, seconds=180)

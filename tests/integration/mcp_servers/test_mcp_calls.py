@@ -6,6 +6,7 @@ import json
 import time
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,11 @@ def test_tools_of_a_server_made_with_the_sdk_are_told_and_called(mcp: McpBench) 
     tools = mcp.connect(mcp.sdk())
 
     add = tools.by_name["mcp__sample__add"]
-    assert list(tools.by_name) == [f"mcp__sample__{name}" for name in ("add", "shout", "fail", "wait", "huge")]
+    assert list(tools.by_name) == [f"mcp__sample__{name}" for name in ("add", "nap", "shout", "fail", "wait", "huge")]
     assert (add.spec.description, add.read_only) == ("Add two numbers.", True)
     assert sorted(add.spec.parameters["properties"]) == ["a", "b"]
     assert not tools.by_name["mcp__sample__shout"].read_only
+    assert [tools.by_name[f"mcp__sample__{name}"].spec.parallel for name in ("add", "shout")] == [True, False]
     assert tools.call("mcp__sample__add", {"a": 1, "b": 2}).output == "3"
 
 
@@ -192,3 +194,14 @@ def test_the_check_is_looked_at_ten_times_a_second(mcp: McpBench) -> None:
     tools.call("mcp__raw__never")
 
     assert mcp.looks - looks >= 10 * (time.monotonic() - begun - 0.5)
+
+
+def test_of_several_calls_that_find_their_server_ended_one_starts_it_for_all(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw())
+    tools.call("mcp__raw__die")
+
+    with ThreadPoolExecutor(4) as pool:
+        pids = list(pool.map(lambda _: tools.text("mcp__raw__pid"), range(4)))
+
+    assert len(set(pids)) == 1
+    assert pids[0].isdigit()

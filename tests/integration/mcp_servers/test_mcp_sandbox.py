@@ -18,6 +18,7 @@ from drone.processes.ending import end_all
 from drone.processes.receipt import Ended
 from drone.processes.tree import MARK
 from drone.sandbox import choose
+from drone.sandbox.opened import close_all
 from shared.errors import Preempted
 from shared.names import new_id
 from tests.support import wait_until
@@ -41,7 +42,7 @@ def canceled(bench: McpBench, server: ServerConfig, name: str) -> Ended:
     with pytest.raises(Preempted):
         tools.call(name)
     tools.servers.close()
-    return bench.sandbox.tally.counts.then(end_all(spare=others))
+    return bench.sandbox.tally.counts.then(close_all().then(end_all(spare=others)))
 
 
 def test_a_server_of_the_sdk_works_in_the_sandbox(mcp_in: McpBench) -> None:

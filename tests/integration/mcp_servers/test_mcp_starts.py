@@ -47,7 +47,8 @@ def test_slow_servers_are_waited_for_at_the_same_time(mcp: McpBench) -> None:
     tools = mcp.connect(*(mcp.raw("--silent", name=f"s{number}", start_timeout=2) for number in range(8)))
 
     assert len(tools.servers.problems) == 8
-    assert time.monotonic() - begun < 8
+    # One after the other, they would take 16 s.
+    assert time.monotonic() - begun < 13
 
 
 def test_a_server_that_did_not_start_does_not_go_on(mcp: McpBench) -> None:

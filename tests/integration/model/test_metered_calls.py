@@ -23,7 +23,7 @@ from shared.clock import SystemClock
 from shared.errors import Interrupted
 from shared.events import ChargeStep, CommentStep, Usage
 from shared.messages import Message
-from shared.work_order import Limits, OrderProvider
+from shared.work_order import Limits, OrderProvider, RotationOrder
 
 LISTED = "openai/gpt-4o-mini"
 INPUT, OUTPUT = 0.15e-6, 0.60e-6
@@ -40,6 +40,7 @@ class Metered:
     prices: tuple[ModelPrice, ...] = ()
     params: dict[str, Any] | None = None
     fallbacks: tuple[OrderProvider, ...] = ()
+    rotation: RotationOrder = "off"
 
     def __post_init__(self) -> None:
         self.recorder, controls, clock = KeptEvents(), QuietControls(), SystemClock()
@@ -49,6 +50,7 @@ class Metered:
             api_base=self.server.url,
             params=self.params or {},
             fallbacks=self.fallbacks,
+            rotation=self.rotation,
         )
         self.purse = Purse(self.limit, 0.0, None, Money(prices=self.prices))
         meter = RunMeter(self.purse, self.recorder, controls, clock)
@@ -174,6 +176,16 @@ def test_a_fallback_is_charged_at_its_own_price() -> None:
         with metered({"text": "", "status": 401, "error": "no"}, fallbacks=(fallback,)) as asking:
             usage = asking.ask()
     assert usage.cost_usd == pytest.approx(usage.input_tokens * 2.5e-6 + usage.output_tokens * 10e-6)
+
+
+def test_models_that_take_turns_are_each_charged_at_their_own_price() -> None:
+    with ScriptedServer([{"text": "Done."}] * 2) as second:
+        other = OrderProvider(name="second", model="openai/gpt-4o", api_base=second.url)
+        with metered({"text": "Done."}, fallbacks=(other,), rotation="alternate") as asking:
+            first = asking.ask()
+            usage = asking.ask(*QUESTION, Message(role="assistant", content="Done."), QUESTION[1])
+    assert usage.cost_usd == pytest.approx(usage.input_tokens * 2.5e-6 + usage.output_tokens * 10e-6)
+    assert first.cost_usd == pytest.approx(first.input_tokens * 0.15e-6 + first.output_tokens * 0.6e-6)
 
 
 def test_what_one_model_counted_bounds_no_question_to_another_which_may_count_more() -> None:

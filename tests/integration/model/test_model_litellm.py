@@ -119,13 +119,15 @@ def test_what_may_pass_by_itself_is_tried_again(
 ) -> None:
     called = Called(scripted(_fails_once(failure)).url, waits=SHORT)
     assert called.ask().message.content == "Here I am."
-    assert [retry.error_class for retry in _retries(called)] == [error_class]
+    (retry,) = _retries(called)
+    assert (retry.error_class, retry.attempt, retry.error != "") == (error_class, 1, True)
 
 
 @pytest.mark.parametrize(
     ("failure", "error_class"),
     [
         ({"status": 401, "error": "Incorrect API key provided"}, "auth"),
+        ({"status": 400, "error": "API key not valid. Please pass a valid API key."}, "auth"),
         ({"status": 402, "error": "pay first"}, "billing"),
         (
             {"status": 429, "error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}},
@@ -231,7 +233,7 @@ def test_a_call_is_broken_off_before_its_first_byte(scripted: ScriptedFactory) -
     began = called.clock.monotonic()
     with pytest.raises(Preempted):
         called.ask()
-    assert called.clock.monotonic() - began < 5
+    assert called.clock.monotonic() - began < 25
 
 
 def test_a_wait_between_two_tries_is_broken_off(scripted: ScriptedFactory) -> None:

@@ -45,7 +45,7 @@ def put(core: Core, identity: AuthenticatedDrone, run_id: str) -> int:
 def test_a_drone_reads_what_its_own_run_stored(core: Core, anna: AuthenticatedDrone, run_id: str) -> None:
     assert put(core, anna, run_id) == len(CONTENT)
     assert put(core, anna, run_id) == len(CONTENT)
-    assert blobs.get_blob(core, anna, run_id, NAME).read_bytes() == CONTENT
+    assert b"".join(blobs.get_blob(core, anna, run_id, NAME).chunks) == CONTENT
 
 
 def test_a_drone_stores_nothing_for_a_run_that_is_not_its_own(
@@ -75,7 +75,7 @@ def test_a_drone_that_goes_on_with_a_session_reads_what_another_one_left(
     end(core, first.id)
     berta = make_drone(core, admin, "berta")
     submit(core, admin, session=first.session, drone="berta")
-    assert blobs.get_blob(core, berta, run_id, NAME).read_bytes() == CONTENT
+    assert b"".join(blobs.get_blob(core, berta, run_id, NAME).chunks) == CONTENT
 
 
 def test_a_drone_with_an_order_of_a_fork_reads_what_the_turns_before_it_left_and_no_others(
@@ -92,7 +92,7 @@ def test_a_drone_with_an_order_of_a_fork_reads_what_the_turns_before_it_left_and
     end(core, second.id)
     berta = make_drone(core, admin, "berta")
     submit(core, admin, session=fork, drone="berta")
-    assert blobs.get_blob(core, berta, before, NAME).read_bytes() == CONTENT
+    assert b"".join(blobs.get_blob(core, berta, before, NAME).chunks) == CONTENT
     with pytest.raises(NotFound):
         blobs.get_blob(core, berta, beside, NAME)
 

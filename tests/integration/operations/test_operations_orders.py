@@ -97,11 +97,13 @@ def test_steps_can_be_had_from_where_one_left_off(core: Core, admin: Caller, ord
 
 
 def test_the_figures_of_an_order_are_the_sum_over_its_runs(core: Core, admin: Caller, order_id: str) -> None:
-    figures = {"tool_calls": 2, "input_tokens": 100, "output_tokens": 10, "thinking_tokens": 5, "duration_ms": 36_000}
+    tokens = {"input_tokens": 100, "output_tokens": 10, "thinking_tokens": 5, "cached_tokens": 80}
+    figures = {"tool_calls": 2, **tokens, "duration_ms": 36_000}
     start_run(core, order_id, cost_usd=0.25, **figures)
     send_again(core, admin, order_id, cost_usd=0.5, **figures)
     stats = reading.show_order(core, admin, order_id).stats
     assert (stats.tool_calls, stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (4, 200, 20, 10)
+    assert stats.cached_tokens == 160
     assert (stats.cost_usd, stats.duration_ms, stats.duration_label) == (0.75, 72_000, "1 min 12 s")
 
 
@@ -127,7 +129,7 @@ def costs_everywhere(core: Core, admin: Caller, order_id: str) -> tuple[list[flo
 
 def test_the_figures_of_runs_that_reported_the_most_can_be_shown(core: Core, admin: Caller, order_id: str) -> None:
     figures = dict.fromkeys(
-        ("tool_calls", "input_tokens", "output_tokens", "thinking_tokens", "duration_ms"), MAX_COUNT
+        ("tool_calls", "input_tokens", "output_tokens", "thinking_tokens", "cached_tokens", "duration_ms"), MAX_COUNT
     )
     start_run(core, order_id, cost_usd=MAX_DOLLARS, **figures)
     send_again(core, admin, order_id, cost_usd=MAX_DOLLARS, **figures)
@@ -280,10 +282,12 @@ def test_another_organization_sees_nothing_of_it(core: Core, admin: Caller, orde
         reading.show_order(core, stranger, order_id)
 
 
-def test_the_summary_is_the_document_without_patch_runs_and_steps(core: Core, admin: Caller, order_id: str) -> None:
+def test_the_summary_is_the_document_without_what_takes_more_queries(core: Core, admin: Caller, order_id: str) -> None:
     whole = reading.show_order(core, admin, order_id).model_dump()
     assert reading.order_summary(core, admin, order_id).model_dump() == {
-        key: value for key, value in whole.items() if key not in {"patch", "runs", "steps", "todo", "unheard"}
+        key: value
+        for key, value in whole.items()
+        if key not in {"limits", "patch", "plan", "removed", "runs", "steps", "todo", "unheard", "unsettled"}
     }
 
 

@@ -167,6 +167,18 @@ def test_a_provider_comes_back_as_it_was_added(core: Core, admin: Caller) -> Non
     assert added.key == "none"
 
 
+def test_models_take_turns_as_long_as_there_is_another_one(core: Core, admin: Caller) -> None:
+    add_provider(core, admin, "backup")
+    assert add_provider(core, admin).rotation == "off"
+    edited = providers.edit(core, admin, "local", ProviderEdit(fallbacks=["backup"], rotation="random"))
+    assert (edited.rotation, edited.fallbacks) == ("random", ["backup"])
+    with pytest.raises(Invalid, match="no fallback to take turns with"):
+        providers.edit(core, admin, "local", ProviderEdit(fallbacks=[]))
+    assert providers.show(core, admin, "local").fallbacks == ["backup"]
+    ended = providers.edit(core, admin, "local", ProviderEdit(fallbacks=[], rotation="off"))
+    assert (ended.rotation, ended.fallbacks) == ("off", [])
+
+
 def test_a_provider_s_limits_are_set_changed_and_removed(core: Core, admin: Caller) -> None:
     unlimited = add_provider(core, admin)
     assert (unlimited.rpm, unlimited.tpm) == (0, 0)
@@ -220,6 +232,7 @@ def test_a_new_key_takes_the_place_of_the_old_kind(core: Core, admin: Caller) ->
     [
         ({"fallbacks": ["nobody"]}, "E-PROVIDER-404"),
         ({"fallbacks": ["local"]}, "E-FALLBACK"),
+        ({"rotation": "alternate"}, "E-ROTATION"),
         ({"params": {"api_key": "sk-x"}}, "E-PARAM"),
         ({"params": {"x": float("nan")}}, "E-JSON"),
         ({"params": {"x": "y" * 64_001}}, "E-TOO-LONG"),

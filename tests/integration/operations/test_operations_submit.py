@@ -17,6 +17,7 @@ from control_plane.operations.orders import reading
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition, TooLarge
 from shared.reasons import DroneLabels, DroneState, EarlierOrder, InQueue, NoDrone, NoDroneFits, Waits
 from tests.support.made import later, make_drone, make_project, submit
+from tests.support.turns import order_as_sent
 
 
 def test_an_order_is_assigned_to_the_only_drone_and_has_a_turn_and_an_outbox_row(core: Core, admin: Caller) -> None:
@@ -85,6 +86,35 @@ def test_a_session_keeps_its_mode_and_an_order_may_have_another(core: Core, admi
     second = submit(core, admin, session=first.session)
     third = submit(core, admin, session=first.session, mode="test")
     assert (first.mode, second.mode, third.mode) == ("plan", "plan", "test")
+
+
+@pytest.mark.parametrize(("verify", "sent"), [(None, ("pytest -q",)), (["make 'it'"], ("make 'it'",)), ([], ())])
+def test_the_checks_of_an_order_replace_those_of_its_project(
+    core: Core, admin: Caller, verify: list[str] | None, sent: tuple[str, ...]
+) -> None:
+    make_project(core, admin, verify=["pytest -q"])
+    make_drone(core, admin)
+    order = submit(core, admin, verify=verify)
+    assert (order.verify, order_as_sent(core, order.id).project.verify) == (verify, sent)
+
+
+@pytest.mark.parametrize(
+    ("verify", "code"),
+    [([""], "E-EMPTY"), (["a\0"], "E-TEXT"), (["x" * 10_001], "E-TOO-LONG"), (["x"] * 51, "E-COMMANDS")],
+)
+def test_checks_that_are_no_commands_are_refused(core: Core, admin: Caller, verify: list[str], code: str) -> None:
+    make_project(core, admin)
+    with pytest.raises((Invalid, TooLarge)) as refusal:
+        submit(core, admin, verify=verify)
+    assert refusal.value.code == code
+    assert reading.list_orders(core, admin) == []
+
+
+def test_no_checks_is_another_request_than_those_of_the_project(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    submit(core, admin, key="one")
+    with pytest.raises(Conflict):
+        submit(core, admin, key="one", verify=[])
 
 
 @pytest.mark.parametrize("prompt", ["", "  \n\t "])

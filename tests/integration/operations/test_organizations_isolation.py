@@ -20,21 +20,31 @@ from tests.support.team_rows import add_agent
 
 Doc = dict[str, Any]
 MARK = "zebra"
-OF_THE_INSTALLATION = ("/api/v1/audit/head", "/api/v1/audit/verification")
+OF_THE_INSTALLATION = ("/api/v1/audit/head", "/api/v1/audit/verification", "/api/v1/retention")
 """For administrators of all organizations only."""
 """Is in every name and text of the organization that must not be seen."""
 NOBODY = "0" * 12
-SETS_OWN = {("put", "/api/v1/prices/{model}")}
-"""A model is nobody's: its price in the own organization is set."""
+SETS_OWN = {
+    ("put", "/api/v1/prices/{model}"),
+    ("put", "/api/v1/modes/{name}"),
+    *((method, "/api/v1/drafts/{subject}") for method in ("get", "put", "delete")),
+    ("delete", "/api/v1/attention/browsers/{browser}"),
+}
+"""A model is nobody's: its price in the own organization is set. A draft is the caller's own,
+whatever its subject, and so is a browser."""
 OF_DRONES = ("/api/v1/runs/", "/api/v1/registrations")
-OPEN = {"/api/v1/health", "/hooks/{trigger_id}"}
+OPEN = {"/api/v1/health", "/hooks/{trigger_id}", "/hooks/hosts/{link_id}"}
 BODIES: dict[str, Doc] = {
     "ScheduleRequest": AUTOMATION["schedules"],
+    "TakeRequest": {"order": "A"},
+    "RowsRequest": {"rows": [{"id": "a", "project": "x", "prompt": "x"}]},
     "TriggerRequest": AUTOMATION["triggers"],
     "WebhookRequest": AUTOMATION["webhooks"],
     "ScheduleEdit": {"enabled": False},
     "TriggerEdit": {"enabled": False},
     "WebhookEdit": {"enabled": False},
+    "CodeHostEdit": {"enabled": False},
+    "HostUserRequest": {"user": "x"},
     "AgentRequest": {"name": "n", "instructions": "x"},
     "AgentEdit": {"max_iterations": 3},
     "UserEdit": {"role": "viewer"},
@@ -46,8 +56,17 @@ BODIES: dict[str, Doc] = {
     "LabelRequest": {"entry": NOBODY, "text": "x"},
     "OrganizationEdit": {"concurrency": 3},
     "SayRequest": {"text": "x"},
+    "AnswerRequest": {"text": "x"},
+    "EditPlanRequest": {"text": "# T\n\n1. x"},
+    "SendBackPlanRequest": {"text": "x"},
+    "PriorityRequest": {"priority": 1},
     "CommentRequest": {"text": "x"},
+    "ReviewCommentRequest": {"text": "x", "path": "x"},
+    "ReviewCommentEdit": {"text": "x"},
     "AssignRequest": {"assignee": "user"},
+    "MemoryRequest": {"text": "x"},
+    "ProfileEdit": {"mode": "plan"},
+    "MemoryEdit": {"text": "x"},
 }
 
 
@@ -138,6 +157,8 @@ def test_no_list_and_no_overview_shows_anything_of_another_organization(outside:
         if method == "get" and "{" not in path
     }
     expected = dict.fromkeys(answers, 200) | dict.fromkeys(OF_THE_INSTALLATION, 403)
+    # The token belongs to no user.
+    expected["/api/v1/attention"] = 422
     assert {path: answer.status_code for path, answer in answers.items()} == expected
     assert [path for path, answer in answers.items() if MARK in answer.text] == []
     assert answers["/api/v1/orders"].json() == answers["/api/v1/tasks"].json() == []
@@ -154,6 +175,10 @@ REFERENCES: list[tuple[str, str, Doc, str, str]] = [
     ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "project", "projects"),
     ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "boss", "agents"),
     ("PATCH", "/organizations/payments", {}, "project", "projects"),
+    ("POST", "/code-hosts", {"name": "n", "kind": "github"}, "project", "projects"),
+    ("POST", "/profiles", {"name": "x"}, "provider", "providers"),
+    ("POST", "/profiles", {"name": "x"}, "reviewer", "providers"),
+    ("POST", "/memory", {"text": "x"}, "project", "projects"),
     ("POST", "/schedules", {**BODIES["ScheduleRequest"], "task": {**TASK, "project": "IT"}}, "", "projects"),
     ("POST", "/schedules", {**BODIES["ScheduleRequest"], "task": {**TASK, "assignee": "IT"}}, "", "agents"),
     ("POST", "/triggers", {**BODIES["TriggerRequest"], "task": {**TASK, "project": "IT"}}, "", "projects"),
@@ -193,6 +218,7 @@ FILTERS = (
     ("/orders", "org", "organizations"),
     ("/sessions", "project", "projects"),
     ("/tasks", "project", "projects"),
+    ("/memory", "project", "projects"),
     ("/tasks", "assignee", "agents"),
 )
 

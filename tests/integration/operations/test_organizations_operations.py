@@ -7,8 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
+from sqlalchemy import update
 
 from control_plane.core import Caller, Core
+from control_plane.db.runs import Run
 from control_plane.declarations.organizations import OrganizationEdit, OrganizationRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import organizations
@@ -97,10 +100,15 @@ def test_an_organization_is_shown_with_its_tree_of_agents_its_tasks_and_what_it_
     add_agent(core, caller, "coder", boss="lead")
     task = add_task(core, caller, lead)
     play(core, task, "Done. @user")
+    with core.database.write() as db:
+        db.execute(update(Run).values(input_tokens=7, output_tokens=3, cost_usd=0.5))
     shown = organizations.show(core, admin, "payments")
     assert shown.agents is not None
     assert [(node.name, [each.name for each in node.reports]) for node in shown.agents] == [("lead", ["coder"])]
     assert (shown.agent_count, shown.tasks["open"], shown.totals.runs) == (2, 1, 1)
+    assert (shown.totals.input_tokens, shown.totals.output_tokens, shown.totals.cost_usd) == (7, 3, 0.5)
+    (listed,) = [each for each in organizations.list_(core, admin) if each.name == "payments"]
+    assert (listed.agent_count, listed.agents) == (2, None)
     assert task == "PAYM-0001"
 
 
@@ -143,6 +151,8 @@ def test_an_edit_without_a_field_or_with_a_project_of_another_organization_is_re
     with pytest.raises(NotFound):
         organizations.edit(core, admin, "payments", OrganizationEdit(project="web"))
     assert nothing.value.code == "E-NOTHING"
+    with pytest.raises(ValidationError):
+        OrganizationEdit.model_validate({"name": "others"})
 
 
 def test_no_task_begins_while_the_organization_is_paused_and_those_in_progress_go_on(core: Core, admin: Caller) -> None:

@@ -163,7 +163,7 @@ def test_nothing_serves_a_removed_organization_any_more(core: Core, admin: Calle
 
 
 def test_every_row_that_belongs_to_an_organization_can_be_found_by_its_id(core: Core) -> None:
-    of_the_installation = {"alembic_version", "counters", "key_pairs", "organizations", "owners", "users"}
+    of_the_installation = {"alembic_version", "counters", "key_pairs", "organizations", "owners", "push_keys", "users"}
     of_a_budget = {"budget_periods"}
     outliving = {"audit_heads", "audit_keys", "audit_records", "audit_seals"}
     with core.database.read() as db:

@@ -216,10 +216,14 @@ def test_retry_takes_the_agent_of_the_latest_run_and_412_where_there_was_none(wo
     """S-113."""
     never_ran = tasks.done(workshop.core, workshop.caller, workshop.new("user")).id
     ran = workshop.at("failed/user")
+    assert tasks.retry(workshop.core, workshop.caller, ran, TaskRetryRequest()).assignee == "lead"
+    tasks.assign(workshop.core, workshop.caller, ran, AssignRequest(assignee="backend"))
+    workshop.begin()
+    play(workshop.core, ran, "I am through with it, @user.", how="failed")
 
     retried = tasks.retry(workshop.core, workshop.caller, ran, TaskRetryRequest())
 
-    assert (retried.status, retried.assignee) == ("open", "lead")
+    assert (retried.status, retried.assignee) == ("open", "backend")
     with pytest.raises(Precondition) as refused:
         tasks.retry(workshop.core, workshop.caller, never_ran, TaskRetryRequest())
     assert f"fleet task retry {never_ran} --assign AGENT" in refused.value.next

@@ -16,12 +16,14 @@ from sqlalchemy import func, select
 
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule, Trigger, Webhook
+from control_plane.db.drafts import SavedDraft
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.installation import Organization
 from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
+from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.teams import Task
 from control_plane.declarations.budgets import BudgetRequest
@@ -32,7 +34,7 @@ from control_plane.declarations.users import UserRequest
 from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations import budgets, costs, organizations, prices, projects, providers, transfer
 from control_plane.operations.access import users
-from control_plane.operations.transfer.kinds import BY_NAME
+from control_plane.operations.transfer.kinds import BY_NAME, VERSION
 from shared.blobs import digest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from tests.support.clocks import HandClock
@@ -97,6 +99,15 @@ def _more(core: Core, caller: Caller, drone: str, order: Order) -> None:
         times = {"at": now, "drone_at": now}
         db.add(Step(order_id=order.id, run_id=begun, seq=1, run_seq=1, kind="resumed", body=body, **times, **own))
         db.add(SteeringMessage(order_id=order.id, text="Hurry up", run_id=begun, at=now, **own))
+        for number, sent in ((1, now), (2, None)):
+            place = {"path": "calc.py", "side": "new", "quote": "+x", "text": f"review {number}", "user": "kim"}
+            shown = {"order_id": order.id, "sent_order_id": order.id if sent else None, "sent_at": sent}
+            answer = {"verdict": "done", "answer_order_id": order.id, "answer_run_id": begun, "answer_seq": 1}
+            dates = {"created_at": now, "updated_at": now, "author": "a" * 12}
+            db.add(ReviewComment(id=str(number) * 12, **place, **shown, **(answer if sent else {}), **dates, **own))
+        db.add(
+            SavedDraft(author="a" * 12, subject="new-order", text="half a thought", version=1, updated_at=now, **own)
+        )
         db.add(Blob(run_id=begun, sha256=digest(b"log"), size=3, created_at=now, **own))
         db.add(Schedule(id="5" * 12, name="nightly", cron="0 3 * * *", last_task_id="PAYM-0001", **rest))
         sealed = {"sealed_secret": core.vault.seal_at_rest(SECRETS[2])}
@@ -179,7 +190,7 @@ def test_every_kind_of_row_is_in_the_file_and_each_after_those_that_it_names(cor
     assert kinds == [
         *("organization", "drone", "provider", "project", "agent", "session", "task", "order", "turn", "entry"),
         *("dispatch", "run", "step", "word", "comment", "schedule", "trigger", "webhook", "price"),
-        *("budget", "block", "blob", "end"),
+        *("budget", "block", "review_comment", "blob", "end"),
     ]
 
 
@@ -192,6 +203,7 @@ def test_no_secret_is_in_the_file_and_its_end_names_what_is_missing(core: Core, 
     assert "passwords in git URLs of projects: shop" in left_out
     assert "trigger secrets: issues" in left_out
     assert any("1 blobs" in each for each in left_out)
+    assert {"1 pending review comments", "1 drafts of users"} <= set(left_out)
 
 
 def test_ids_stay_in_another_installation_and_the_task_is_called_as_it_was(  # noqa: PLR0917 - two installations
@@ -428,7 +440,7 @@ def test_a_file_from_before_budgets_brings_those_of_its_projects(core: Core, adm
 
 
 def test_a_file_of_a_newer_version_is_refused(kept: tuple[Core, list[str]]) -> None:
-    newer = kept[1][0].replace('"dronefleet_export": 3', '"dronefleet_export": 4')
+    newer = kept[1][0].replace(f'"dronefleet_export": {VERSION}', f'"dronefleet_export": {VERSION + 1}')
     with pytest.raises(Conflict) as refusal:
         transfer.import_lines(kept[0], system_caller(kept[0]), [newer, *kept[1][1:]], "moved")
     assert refusal.value.code == "E-IMPORT-NEWER"

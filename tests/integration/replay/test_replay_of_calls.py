@@ -20,6 +20,7 @@ from tests.support import wait_until
 from tests.support.command_tree import BIN, clean_environment, invoke
 from tests.support.local_runs import FIXED, make_repository
 from tests.support.sandboxes import processes_with
+from tests.support.toolboxes import called, toolbox
 
 Doc = dict[str, Any]
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
@@ -55,6 +56,15 @@ def document_of(*messages: list[Doc], **info: Any) -> Doc:
 
 def played(repo: Path, *messages: list[Doc], timeout: float | None = None, **info: Any) -> ReplayResult:
     return replay(recording_of(document_of(*messages, **info)), ReplayWishes(str(repo), "none", timeout), os.environ)
+
+
+def test_searches_that_run_at_the_same_time_are_each_compared_with_their_own_output(repo: Path) -> None:
+    def searched(name: str) -> tuple[str, Doc, Doc]:
+        output = called(toolbox(repo), "glob", pattern=name).output
+        return "glob", {"pattern": name}, {"raw_output": output, "returncode": None, "exception_info": ""}
+
+    result = played(repo, step(*map(searched, ("*.py", "*.md", "*.none", "*.toml"))))
+    assert (result.difference, result.compared) == (None, 4)
 
 
 def test_our_own_tools_are_played_by_their_names(repo: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
@@ -31,9 +32,11 @@ from tests.support.scripted import ScriptedFactory
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 WINDOW = 16_000
-PROMPT = "Read all the files.\n\n<situation>\nDate: today\n</situation>"
+_NOTE = re.compile(r"\n\[… ([\d,]+) characters left out to save room …\]\n")
+REQUEST = f"Read all the files. {'Mind the details of each of them. ' * 12}Never write to docs/."
+PROMPT = f"{REQUEST}\n\n<situation>\nDate: today\n</situation>"
 SUMMARY = {"text": "All is well so far. " * 20}
-_NO_LIMITS = Limits(max_iterations=0, cost_limit=0, max_run_seconds=0, base_delay=0)
+_LIMITS = Limits(max_iterations=400, cost_limit=0, max_run_seconds=0, base_delay=0)
 
 
 class Files:
@@ -42,17 +45,26 @@ class Files:
     def __init__(self, kinds: str = "prose code log digest") -> None:
         self._kinds = kinds.split()
         self.ran: list[str] = []
+        self.results: dict[str, str] = {}
+        """By the id of the call."""
 
     def specs(self) -> list[ToolSpec]:
         path = {"type": "object", "properties": {"path": {"type": "string"}}}
-        return [ToolSpec("file_read", "Read a file. " * 20, path), ToolSpec("submit", "End the work.")]
+        return [
+            ToolSpec("file_read", "Read a file. " * 20, path),
+            ToolSpec("todo", "List."),
+            ToolSpec("submit", "End."),
+        ]
 
     def execute(self, call: ToolCall) -> ToolResult:
         if call.name == "submit":
             raise Submitted(outcome=Outcome(ExitStatus.SUBMITTED, "The model submitted its work.", "All read."))
+        if call.name == "todo":
+            return ToolResult("noted")
         path = json.loads(call.arguments)["path"]
         self.ran.append(path)
-        return ToolResult(self._content(random.Random(path)))
+        self.results[call.id] = self._content(random.Random(path))
+        return ToolResult(self.results[call.id])
 
     def _content(self, chance: random.Random) -> str:
         size = chance.choice([0, 50, 300, 300, 2_000, 2_000, 10_000])
@@ -90,6 +102,12 @@ def _reads(steps: int) -> list[dict[str, Any]]:
     ] + [{"tool_calls": [{"name": "submit"}], "repeat": True}]
 
 
+def _listing(script: list[dict[str, Any]], at: int, *texts: str) -> None:
+    """Let an answer of the script also write the to-do list."""
+    items = [{"text": text} for text in texts]
+    script[at]["tool_calls"].append({"name": "todo", "arguments": {"items": items}})
+
+
 def _read(step: int, at: int) -> dict[str, Any]:
     return {"name": "file_read", "arguments": {"path": f"src/{step}/{at}.py"}}
 
@@ -97,27 +115,34 @@ def _read(step: int, at: int) -> dict[str, Any]:
 class Working:
     """An agent with a compaction, on an endpoint that counts with a real tokenizer."""
 
-    def __init__(self, server: ScriptedServer, toolbox: Files, stated_window: int = WINDOW) -> None:
+    def __init__(
+        self,
+        server: ScriptedServer,
+        toolbox: Files,
+        stated_window: int = WINDOW,
+        system: str = "You are tested. " * 100,
+    ) -> None:
+        self.system = system
         clock, self.controls, self.recorder = SystemClock(), QuietControls(), KeptEvents()
         provider = OrderProvider(
             name="scripted", model="openai/scripted", api_base=server.url, context_window=stated_window
         )
-        self.model = LiteLLMModel(provider, None, _NO_LIMITS, self.recorder, clock, self.controls)
-        self.budget = RunBudget(_NO_LIMITS, clock)
-        self.compaction = WindowCompaction(self.model, self.recorder, NoHooks(), self.budget, toolbox.specs)
+        self.model = LiteLLMModel(provider, None, _LIMITS, self.recorder, clock, self.controls)
+        self.budget = RunBudget(_LIMITS, clock)
+        self.compaction = WindowCompaction(self.model, self.recorder, NoHooks(), self.budget, toolbox.specs, REQUEST)
         self.agent = Agent(
             self.model,
             toolbox,
             self.recorder,
             self.controls,
-            _NO_LIMITS,
+            _LIMITS,
             clock,
             budget=self.budget,
             compaction=self.compaction,
         )
 
     def run(self) -> Outcome:
-        return self.agent.run("You are tested. " * 100, (), PROMPT)
+        return self.agent.run(self.system, (), PROMPT)
 
     @property
     def compactions(self) -> list[CompactionStep]:
@@ -128,8 +153,8 @@ class Working:
 def endpoint(scripted: ScriptedFactory) -> Callable[..., ScriptedServer]:
     """Start an endpoint that refuses what its window does not hold."""
 
-    def start(steps: int, **more: Any) -> ScriptedServer:
-        script = {"default": _reads(steps), "summary": [SUMMARY]}
+    def start(steps: int, script: list[dict[str, Any]] | None = None, **more: Any) -> ScriptedServer:
+        script = {"default": script or _reads(steps), "summary": [SUMMARY]}
         return scripted(script, **{"window": WINDOW, "count": counted, **more})
 
     return start
@@ -164,7 +189,56 @@ def test_every_request_goes_on_from_the_last_by_one_step_or_by_a_compaction(
     begun_anew = [now for then, now in pairwise(asked) if now[: len(then)] != then]
     assert len(begun_anew) == len(working.compactions)
     assert {messages[1]["content"].split("\n")[0] for messages in begun_anew} == {"<summary>"}
-    assert all("<request>\nRead all the files.\n</request>" in messages[1]["content"] for messages in begun_anew)
+    assert all(f"<request>\n{REQUEST}\n</request>" in messages[1]["content"] for messages in begun_anew)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("window", "system"),
+    [(16_000, 400), (8_000, 400), (5_000, 400), (5_000, 2_400)],
+    ids=["16,000", "8,000", "5,000", "5,000 of which the system prompt fills half"],
+)
+def test_every_summary_is_written_for_the_request_and_every_unseen_result_is_shown(
+    endpoint: Callable[..., ScriptedServer], window: int, system: int
+) -> None:
+    script, early, late = _reads(50), ("Read the first half", "Read the other half"), ("Read the other half", "Report")
+    _listing(script, 0, *early)
+    _listing(script, 30, *late)
+    server, toolbox = endpoint(0, window=window, script=script), Files()
+    working = Working(server, toolbox, window, "You are tested. " * (system // 4))
+    assert working.run().exit_status is ExitStatus.SUBMITTED
+    summaries = [body["messages"][1]["content"] for body in server.requests if not body.get("tools")]
+    lists = ["<todo>\n[pending] {}\n[pending] {}\n</todo>".format(*items) for items in (early, late)]
+    shown = [[listed in text for listed in lists] for text in summaries]
+    assert len(summaries) > 3
+    assert {text.count(f"<request>\n{REQUEST}\n</request>") for text in summaries} == {1}
+    assert shown == sorted(shown, reverse=True)
+    assert {tuple(each) for each in shown} == {(True, False), (False, True)}
+    asked = [body["messages"] for body in server.requests if body.get("tools")]
+    assert [problem for messages in asked for problem in _hidden(messages, toolbox.results)] == []
+    assert max(map(counted, server.requests)) <= window
+
+
+def _hidden(messages: list[dict[str, Any]], results: dict[str, str]) -> Iterator[str]:
+    """Say for each result that the model has not seen before whether this question hides it."""
+    last = max(at for at, message in enumerate(messages) if message["role"] in {"assistant", "system"})
+    unseen = [message for message in messages[last + 1 :] if message["role"] == "tool"]
+    if [call["id"] for call in messages[last].get("tool_calls") or ()] != [each["tool_call_id"] for each in unseen]:
+        yield f"not every call is answered: {messages[last:]}"
+    if last == 0 and messages[1]["content"].startswith("<summary>"):
+        yield f"neither calls nor results: {messages[1:]}"
+    for each in unseen:
+        whole, shown = results.get(each["tool_call_id"], "noted"), each["content"]
+        head, left_out, tail = [*_NOTE.split(shown), "0", ""][:3]
+        if head + "?" * int(left_out.replace(",", "")) + tail != _without_middle(whole, head, tail):
+            yield f"{whole!r} is shown as {shown!r}"
+
+
+def _without_middle(whole: str, head: str, tail: str) -> str:
+    """The text with the part between head and tail made unreadable."""
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    return head + "?" * (len(whole) - len(head) - len(tail)) + tail
 
 
 @pytest.mark.timeout(300)

@@ -15,6 +15,7 @@ from drone.local.document import LocalResult, document
 from drone.local.order import LocalWishes
 from drone.local.run import run_here
 from drone.model.scripted.server import ScriptedServer
+from shared.errors import Invalid
 from tests.support.local_runs import MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
 from tests.support.scripted import ScriptedFactory
 
@@ -110,6 +111,19 @@ def test_plan_mode_has_no_tools_that_write(repo: Path, talking: ScriptedServer) 
     names = {tool["function"]["name"] for tool in talking.requests[0]["tools"]}
     assert "file_read" in names
     assert "file_write" not in names
+
+
+def test_parameters_reach_the_model(repo: Path, talking: ScriptedServer) -> None:
+    work(repo, talking, params={"temperature": 0.5, "seed": 7})
+
+    assert (talking.requests[0]["temperature"], talking.requests[0]["seed"]) == (0.5, 7)
+
+
+def test_a_parameter_that_is_an_option_is_refused(repo: Path, talking: ScriptedServer) -> None:
+    with pytest.raises(Invalid, match="api_key, model cannot be given as a parameter"):
+        work(repo, talking, params={"model": "openai/other", "api_key": "sk-1"})
+
+    assert talking.requests == []
 
 
 PROXIED = "through the proxy in https_proxy"

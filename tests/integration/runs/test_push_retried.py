@@ -23,6 +23,7 @@ from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.errors import Conflict, FleetFault, Unreachable
 from shared.events import Delivered
+from shared.outcome import Verification
 from shared.work_order import WorkOrder
 from tests.support.git_servers import GitHttpServer, SshServer, serving
 from tests.support.repositories import calc_project, git, push_commit, work_order
@@ -46,7 +47,8 @@ class Fleet:
     def get(self, run_id: str, sha256: str) -> bytes:
         raise AssertionError
 
-    def ask(self) -> Grant:
+    def ask(self, verification: Verification) -> Grant:
+        del verification
         self.grants += 1
         if self.refuse:
             raise self.refuse.pop(0)

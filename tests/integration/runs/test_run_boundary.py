@@ -9,7 +9,7 @@ import pytest
 from drone.agent.values import ModelCallFailed
 from drone.runs.pipe import EndRun
 from shared.errors import Forbidden, Unreachable
-from shared.events import Delivered, ErrorStep
+from shared.events import Delivered, ErrorStep, Prepared
 from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory
 
@@ -25,6 +25,19 @@ def test_every_run_begins_with_its_start_and_ends_with_its_end(bench: Bench, scr
     assert end.status == "success"
     assert (kinds[0], kinds[-1]) == ("run_started", "run_ended")
     assert kinds.count("run_ended") == 1
+
+
+def test_a_run_tells_how_long_it_cloned_and_the_next_one_does_not(
+    tmp_path: Path, repository: Path, scripted: ScriptedFactory
+) -> None:
+    url = scripted([{"text": "Done."}]).url
+    first, second = Bench(tmp_path / "first", repository), Bench(tmp_path / "second", repository)
+    first.workspaces = second.workspaces = tmp_path / "workspace"
+    for each in (first, second):
+        each.directory.mkdir()
+        each.run(url)
+    assert 0 < (first.last(Prepared).cloned_s or 0) < 60
+    assert second.last(Prepared).cloned_s is None
 
 
 def test_nothing_changed_is_a_delivery_without_branch(bench: Bench, scripted: ScriptedFactory) -> None:

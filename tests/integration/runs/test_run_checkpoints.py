@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.events import (
+    AssistantStep,
     CheckpointStep,
     CommentStep,
     Delivered,
     ErrorStep,
     Event,
-    Prepared,
     ResumedStep,
     RunEnded,
     Spent,
     UserStep,
 )
-from shared.transcripts import messages_of, problems
-from shared.work_order import Limits, Resumed
-from tests.support.runs import Bench, KeptCheckpoints, shell, small_repository
+from shared.transcripts import problems
+from shared.work_order import Limits
+from tests.support.runs import Bench, KeptCheckpoints, bundles, going_on, shell, small_repository
 from tests.support.scripted import ScriptedFactory, says
 
 
@@ -51,40 +52,6 @@ def bodies(bench: Bench, kind: type[Any]) -> list[Any]:
     return [event.body for event in bench.events if isinstance(event.body, kind)]
 
 
-def bundles(bench: Bench) -> dict[str, bytes]:
-    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
-    return bench.checkpoint_store.bundles
-
-
-def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:
-    """Let the second bench run the first one's order from its checkpoint `seq`, as the control plane would have it."""
-    at = next(event for event in first.events if event.seq == seq)
-    assert isinstance(at.body, CheckpointStep)
-    known = {
-        "run_id": first.order.run_id,
-        "seq": seq,
-        "base": first.last(Prepared).base_commit,
-        "commit": at.body.commit,
-        "head": at.body.head,
-        "bundle": at.body.bundle_sha256,
-        "bundle_run": first.order.run_id,
-        "left_out": at.body.left_out,
-        "spent": at.body.spent,
-        "cut_off": True,
-        "why": "the drone restarted",
-    }
-    path = [event.body for event in first.events if event.seq <= seq]
-    changes = {
-        "run_id": second.order.run_id,
-        "generation": 2,
-        "context": tuple(messages_of(path)),
-        "resume": True,
-        "resumed": Resumed.model_validate({**known, **more}),
-    }
-    second.order = first.order.model_copy(update=changes)
-    second.blobs.update(bundles(first))
-
-
 def checkpoints(bench: Bench) -> list[Event]:
     return [event for event in bench.events if isinstance(event.body, CheckpointStep)]
 
@@ -99,6 +66,28 @@ def test_each_complete_step_has_its_checkpoint_and_one_that_changed_nothing_says
     assert [each.spent.iterations for each in found] == [1, 2, 3, 4]
     assert found[0].commit == found[1].commit == found[2].commit != found[3].commit
     assert {each.bundle_sha256 for each in found} == set(bundles(bench))
+
+
+def test_it_is_taken_while_the_model_is_asked_again_and_recorded_before_its_answer(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    asked, said = threading.Event(), iter(range(3))
+
+    class WaitingForTheModel(KeptCheckpoints):
+        def add_checkpoint(self, bundle: bytes) -> str:
+            assert asked.wait(30), "the model is asked only when the checkpoint is complete"
+            return super().add_checkpoint(bundle)
+
+    def does(text: str) -> None:
+        if text == "waiting for the model" and next(said) == 1:
+            asked.set()
+
+    bench.checkpoint_store, bench.on_doing = WaitingForTheModel(), does
+    bench.run(scripted([shell("echo a > a"), shell("rm a"), says("Done.")]).url)
+    order = [event.body.kind for event in bench.events if isinstance(event.body, AssistantStep | CheckpointStep)]
+    assert order == ["assistant", "checkpoint", "assistant", "checkpoint", "assistant"]
+    # The next call runs only when the checkpoint before it is complete.
+    assert [each.changed for each in bodies(bench, CheckpointStep)] == [True, True]
 
 
 def test_before_anything_is_changed_a_checkpoint_is_the_base(bench: Bench, scripted: ScriptedFactory) -> None:

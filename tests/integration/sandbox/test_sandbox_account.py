@@ -12,6 +12,7 @@ from drone.sandbox import Sandbox, account
 from drone.sandbox.bubblewrap import Bubblewrap
 from drone.tools.arguments import FileWriteArguments
 from drone.tools.file_write import FileWrite
+from drone.tools.syntax import SyntaxFeedback
 from tests.support.sandboxes import NOBODY, as_nobody, shell
 
 pytestmark = pytest.mark.skipif(not account.is_root(), reason="only root runs commands under another account")
@@ -68,7 +69,7 @@ def test_files_that_were_there_can_be_changed_and_links_are_not_followed(walled:
 
 def test_what_a_tool_writes_belongs_to_the_commands(walled: Sandbox, tmp_path: Path) -> None:
     shell(walled, tmp_path, "echo one > old; chmod 600 old")
-    write = FileWrite(tmp_path)
+    write = FileWrite(tmp_path, SyntaxFeedback(tmp_path, walled, lambda: None))
     for path in ("old", "new", "a/b/c"):
         write(FileWriteArguments(path=path, content="two\n"))
     assert shell(walled, tmp_path, "rm new && echo three >> old && mv a/b/c a/d && cat old").output == "two\nthree\n"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -15,8 +16,13 @@ import pytest
 
 from drone.sandbox import CommandResult, Sandbox, choose
 from drone.sandbox.network import AccessKind, NetworkAccess
+from drone.sandbox.network.gateway import Gateway
+from drone.sandbox.network.namespace import Network
 from drone.sandbox.opened import close_all
-from tests.support.sandboxes import shell
+from shared.errors import FleetFault
+from shared.names import new_id
+from tests.support import needs
+from tests.support.sandboxes import sandbox_of, shell
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
 
@@ -71,14 +77,71 @@ def run(walled: Sandbox) -> Run:
     return run
 
 
+def test_the_way_out_stays_open_when_the_thread_of_the_first_command_has_ended(walled: Sandbox, tmp_path: Path) -> None:
+    access = NetworkAccess("public", chosen=True)
+    sandbox = choose(walled.kind, os.environ, access, trial=False)
+    results: list[CommandResult] = []
+    for _ in range(2):
+        thread = threading.Thread(
+            target=lambda: results.append(sandbox.run("echo hello", workspace=tmp_path, timeout=30))
+        )
+        thread.start()
+        thread.join()
+    assert [(result.return_code, result.output) for result in results] == [(0, "hello\n")] * 2
+
+
+@contextmanager
+def mounts_that_come_and_go() -> Iterator[None]:
+    """A mount of this machine that vanishes and appears all the time, as with containers."""
+    name, end = f"t{new_id()[:8]}", threading.Event()
+
+    def change() -> None:
+        while not end.is_set():
+            for verb in ("add", "del"):
+                subprocess.run(["ip", "netns", verb, name], check=False, capture_output=True)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def test_a_way_out_is_made_although_mounts_of_the_machine_come_and_go(tmp_path: Path) -> None:
+    needs("ip")
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces can be made by root alone")
+    sandbox_of("bwrap")
+    with mounts_that_come_and_go():
+        for _ in range(40):
+            network = Network(Gateway(NetworkAccess("public", chosen=True), {}))
+            assert network.connected()[0]
+            network.close()
+
+
+def test_what_worked_when_the_drone_started_is_never_replaced_by_the_machines_own_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho no more namespaces >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    before, never = (Network(Gateway(NetworkAccess("public", works=works), {})) for works in (True, False))
+    for _ in range(2):
+        with pytest.raises(FleetFault) as refused:
+            before.connected()
+        assert "no more namespaces" in refused.value.why
+    assert (before.access.kind, never.connected(), never.access.kind) == ("public", ([], [], {}), "host")
+
+
 def test_the_machines_own_ports_are_out_of_reach(run: Run, server: Server, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{server.port}"
     direct = run(f"curl -sS --noproxy '*' {url}; echo > /dev/tcp/127.0.0.1/{server.port}", tmp_path)
     through = run(f"curl -sS --noproxy '' {url}; curl -sS -p --noproxy '' {url}", tmp_path)
     assert (direct.return_code != 0, through.return_code != 0, server.requests) == (True, True, [])
-    assert through.refused == (
-        f"port {server.port} is not allowed: commands may use HTTP on port 80 and HTTPS on port 443",
-    )
+    assert through.refused == (f"port {server.port} is not allowed, only HTTP on port 80 and HTTPS on port 443",)
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.1", "http://[::ffff:7f00:1]/"])

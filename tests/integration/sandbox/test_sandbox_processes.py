@@ -107,7 +107,7 @@ def test_a_background_child_that_keeps_the_output_open_does_not_hold_the_call(sa
     result = shell(sandbox, tmp_path, f"(setsid sleep {number()} &) ; echo done")
 
     assert result.output == "done\n"
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60
 
 
 def test_a_check_that_raises_ends_the_command_and_keeps_its_output(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_a_group_is_kept_while_commands_run_and_closing_does_not_end_them() -> N
 
     close_all()
 
-    assert (len(kept) >= 1, took < 1, running) == (True, True, True)
+    assert (len(kept) >= 1, took < 10, running) == (True, True, True)
     assert not groups()
 
 

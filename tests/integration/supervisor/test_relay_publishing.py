@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from functools import partial
 
 import pytest
 
+from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Provider
 from control_plane.declarations.providers import ProviderRequest
@@ -15,7 +17,7 @@ from control_plane.orders.status_changes import move_order
 from control_plane.supervisor.outbox_relay import Relay
 from shared import names
 from shared.errors import Unreachable
-from shared.events import Delivered
+from shared.events import ABILITIES, Delivered
 from shared.reasons import CancelAsked, CannotBeSent, OrderFacts
 from shared.states import OrderStatus
 from tests.support import wait_until
@@ -26,10 +28,13 @@ def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
     drone = plane.drone()
     plane.supervisor()
     wait_until(lambda: plane.submit(drone="oka") and wait_until(drone.take))
-    began = time.monotonic()
-    plane.submit()
-    wait_until(drone.take, every=0.002)
-    assert time.monotonic() - began < 1.0
+    took = []
+    for _ in range(5):
+        began = time.monotonic()
+        plane.submit()
+        wait_until(drone.take, every=0.002)
+        took.append(time.monotonic() - began)
+    assert statistics.median(took) < 1.0
 
 
 def test_the_order_arrives_whole_with_its_secrets(plane: Plane) -> None:
@@ -40,6 +45,7 @@ def test_the_order_arrives_whole_with_its_secrets(plane: Plane) -> None:
     assert (order.order_id, order.prompt, order.attempt, order.generation) == (order_id, "mend the test", 1, 1)
     assert (order.provider.model, order.provider.api_key) == ("openai/scripted", "sk-secret")
     assert (order.project.slug, order.project.git_url) == ("app", "https://git.example/app.git")
+    assert (order.session.mode, order.context, order.provider.params) == ("build", (), {})
 
 
 def test_only_ids_are_readable_in_redis(plane: Plane, valkey: BrokerServer) -> None:
@@ -198,11 +204,48 @@ def test_a_provider_travels_with_its_fallbacks_in_their_order(plane: Plane) -> N
     add = partial(providers.add, plane.core, plane.admin)
     add(ProviderRequest(name="second", model="openai/second", api_key="sk-second"))
     add(ProviderRequest(name="third", model="openai/third", api_key="sk-third"))
-    add(ProviderRequest(name="first", model="openai/first", fallbacks=["third", "second"]))
+    others = ["third", "second"]
+    add(ProviderRequest(name="first", model="openai/first", fallbacks=others, rotation="alternate"))
     plane.submit(provider="first")
     Relay(plane.core).publish_all()
-    fallbacks = drone.take().provider.fallbacks
+    provider = drone.take().provider
+    assert provider.rotation == "alternate"
+    fallbacks = provider.fallbacks
     assert [(each.name, each.api_key) for each in fallbacks] == [("third", "sk-third"), ("second", "sk-second")]
+
+
+def test_a_drone_whose_models_cannot_take_turns_gets_no_order_for_such_a_provider(plane: Plane) -> None:
+    old = plane.drone("old")
+    plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != "taking-turns"]})
+    add = partial(providers.add, plane.core, plane.admin)
+    add(ProviderRequest(name="second", model="openai/second"))
+    add(ProviderRequest(name="turning", model="openai/x", fallbacks=["second"], rotation="random"))
+    add(ProviderRequest(name="falling", model="openai/x", fallbacks=["second"]))
+    waiting, sent = plane.submit(provider="turning"), plane.submit(provider="falling")
+    assert (plane.status(waiting), plane.status(sent)) == ("queued", "assigned")
+
+
+def test_the_orders_thinking_level_goes_to_the_fallbacks_which_have_their_own_without_one(plane: Plane) -> None:
+    drone = plane.drone()
+    add = partial(providers.add, plane.core, plane.admin)
+    add(ProviderRequest(name="second", model="openai/second", thinking="low"))
+    add(ProviderRequest(name="first", model="openai/first", fallbacks=["second"]))
+    levels = []
+    for thinking in (None, "high"):
+        plane.submit(provider="first", thinking=thinking)
+        Relay(plane.core).publish_all()
+        provider = drone.take().provider
+        levels.append((provider.thinking, provider.fallbacks[0].thinking))
+    assert levels == [(None, "low"), ("high", "high")]
+
+
+def test_a_service_is_not_asked_to_think(plane: Plane) -> None:
+    drone = plane.drone()
+    made = providers.add(plane.core, plane.admin, ProviderRequest(name="a", model="openai/a", thinking="high"))
+    providers.try_out(plane.core, plane.admin, made.name)
+    Relay(plane.core).publish_all()
+    order = drone.take()
+    assert (order.purpose, order.provider.thinking) == ("check_provider", None)
 
 
 def test_an_order_that_is_being_canceled_keeps_its_reason_where_it_cannot_be_sent(plane: Plane) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from control_plane.core import Caller
 from control_plane.db.drones import Drone
+from control_plane.db.orders import Turn
 from control_plane.declarations.orders import CancelRequest
 from control_plane.operations.orders.canceling import cancel
 from shared import names
@@ -174,5 +175,7 @@ def test_the_next_order_of_the_session_goes_on_after_a_cancel(plane: Plane) -> N
     first = plane.submit()
     second = plane.submit(session=plane.order(first).session)
     cancel(plane.core, plane.admin, first)
-    wait_until(lambda: plane.status(second) == "assigned")
-    assert oka.queued() >= 1
+    wait_until(lambda: (order := oka.take()) and order.order_id == second)
+    assert plane.status(second) == "assigned"
+    turns = {each.order_id: each.status for each in plane.rows(Turn)}
+    assert turns == {first: "aborted", second: "processing"}

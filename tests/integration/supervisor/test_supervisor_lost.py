@@ -32,10 +32,10 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     return order
 
 
-def fall_silent(plane: Plane, drone: DroneStandIn) -> None:
-    """As after minutes without a beat: the lease key is gone, and the last sign of life is old."""
+def fall_silent(plane: Plane, drone: DroneStandIn, since: timedelta = LONG_AGO) -> None:
+    """As after some time without a beat: the lease key is gone, and the last sign of life is old."""
     plane.core.broker.redis.delete(names.lease_key(drone.id))
-    plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now() - LONG_AGO)
+    plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now() - since)
 
 
 def test_the_run_of_a_silent_drone_is_lost_and_its_order_queued_again(plane: Plane) -> None:
@@ -46,6 +46,36 @@ def test_the_run_of_a_silent_drone_is_lost_and_its_order_queued_again(plane: Pla
     found = wait_until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
     assert [(run.status, run.exit_status) for run in found.runs] == [("lost", "lost")]
     assert plane.key(oka, order.run_id) == "revoked:1"
+
+
+def test_the_run_of_a_silent_drone_whose_end_waits_for_a_collector_is_not_lost(plane: Plane) -> None:
+    ended, without_end = plane.drone("oka"), plane.drone("mila")
+    collector = plane.collector()
+    plane.supervisor(lost_after=3.0)
+    order, other = running(plane, ended), running(plane, without_end)
+    plane.stop(collector)
+    ended.report(order, ended.ended())
+    for drone in (ended, without_end):
+        fall_silent(plane, drone, timedelta(seconds=4))
+
+    wait_until(lambda: plane.order(other.order_id).generation == 2)
+    assert plane.order(order.order_id).generation == 1
+
+    plane.collector()
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    assert plane.order(order.order_id).generation == 1
+
+
+def test_events_that_nobody_stores_do_not_keep_a_run_for_ever(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    collector = plane.collector()
+    plane.supervisor(lost_after=0.5)
+    order = running(plane, oka)
+    plane.stop(collector)
+    oka.report(order, oka.ended())
+    fall_silent(plane, oka)
+
+    wait_until(lambda: plane.order(order.order_id).generation == 2)
 
 
 def test_a_renewed_lease_key_outvotes_a_subscription_that_hears_nothing(plane: Plane) -> None:

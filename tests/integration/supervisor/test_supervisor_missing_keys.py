@@ -12,7 +12,7 @@ from control_plane.declarations.orders import CancelRequest
 from control_plane.operations.drones import managing
 from control_plane.operations.orders.canceling import cancel
 from control_plane.supervisor.outbox_relay import Relay
-from control_plane.supervisor.unclaimed import Unclaimed
+from control_plane.supervisor.unclaimed import OFFERS, Unclaimed
 from shared.events import RunBeat
 from shared.work_order import WorkOrder
 from tests.support import wait_until
@@ -122,3 +122,18 @@ def test_an_offer_whose_key_is_missing_can_be_left_alone(plane: Plane, oka: Dron
     plane.core.broker.redis.flushall()
     assert plane.core.broker.withdraw_run(oka.id, order.run_id, 1, if_missing=False) == ""
     assert plane.key(oka, order.run_id) == ""
+
+
+def test_a_run_that_its_drone_takes_again_and_again_without_a_claim_is_replaced(
+    plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
+) -> None:
+    order = published(plane, oka)
+    valkey.redis.flushall()
+    check()
+    heard(plane, oka)
+    for _ in range(OFFERS):
+        check()
+        assert oka.take().run_id == order.run_id
+    check()
+    assert (plane.key(oka, order.run_id), plane.status(order.order_id)) == ("revoked:1", "queued")
+    assert not oka.claim(order)

@@ -142,11 +142,11 @@ def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> No
     oka = plane.drone("oka")
     order_id = plane.submit()
     plane.supervisor()
-    wait_until(oka.queued)
+    taken = wait_until(oka.take)
     plane.drone("mila")
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=2))
     wait_until(lambda: placed_on(plane, order_id) == "mila")
-    assert oka.claim(wait_until(oka.take)) is False
+    assert oka.claim(taken) is False
 
 
 def test_an_order_that_names_its_drone_stays_there(plane: Plane) -> None:

@@ -147,7 +147,7 @@ def test_a_token_in_the_header_needs_no_origin(api: Api) -> None:
 
 def test_every_answer_forbids_foreign_scripts_and_frames(api: Api) -> None:
     with api.http(None) as stranger:
-        answers = [stranger.get(path) for path in ("/login", "/api/v1/drones", "/static/app.js", "/static/none")]
+        answers = [stranger.get(path) for path in ("/login", "/api/v1/drones", "/static/js/app.js", "/static/none")]
     policies = [answer.headers["content-security-policy"] for answer in answers]
     assert all("default-src 'none'" in policy and "unsafe" not in policy for policy in policies)
     assert all(answer.headers["x-content-type-options"] == "nosniff" for answer in answers)
@@ -230,7 +230,7 @@ def test_every_route_that_takes_an_organization_documents_and_answers_that_there
 
 def test_the_pages_load_nothing_from_other_servers(api: Api) -> None:
     with api.browser() as browser:
-        texts = [browser.get(path).text for path in ("/", "/login", "/static/app.js", "/static/app.css")]
+        texts = [browser.get(path).text for path in ("/", "/login", "/static/js/app.js", "/static/css/base.css")]
     assert not [text for text in texts if re.search(r"(?:src|href|url|import)\s*[=(]\s*[\"']?(?:https?:)?//", text)]
 
 

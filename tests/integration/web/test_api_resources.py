@@ -70,7 +70,7 @@ def test_one_idempotency_key_is_one_order(work: Api) -> None:
         ({"provider": "nope"}, NotFound, "nope"),
         ({"prompt": "  "}, Invalid, "empty"),
         ({"priority": 1000}, Invalid, "priority: must be at most 100"),
-        ({"mode": "dance"}, Invalid, "mode: must be"),
+        ({"mode": "dance"}, NotFound, "mode 'dance' not found"),
         ({"promt": "typo"}, Invalid, "promt: unknown field"),
         ({"prompt": None}, Invalid, "prompt: must be text"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -74,6 +75,16 @@ def test_a_known_callers_refusal_is_recorded_once_wherever_it_is_refused(api: Ap
         ("api", "POST /api/v1/projects", "E-REQUEST"),
         ("api", "GET /api/v1/nonsense", "E-HTTP-404"),
     ]
+
+
+def test_a_sender_that_leaves_before_its_request_is_complete_was_not_refused(api: Api) -> None:
+    head = f"POST /api/v1/projects HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {api.token}\r\n"
+    with socket.create_connection(("127.0.0.1", api.core.settings.port)) as leaving:
+        leaving.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+    with api.http() as script:
+        for _ in range(3):
+            script.get("/api/v1/nonsense")
+    assert {code for _, _, code in codes(api)} == {"E-HTTP-404"}
 
 
 def test_a_browser_without_its_key_and_a_drone_at_the_wrong_address_are_recorded(api: Api) -> None:

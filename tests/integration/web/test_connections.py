@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from contextlib import closing, suppress
 
@@ -77,3 +78,14 @@ def test_a_request_that_began_in_time_may_take_longer(api: Api, run: PlayedRun) 
 
 def test_a_request_may_take_ten_seconds_to_begin() -> None:
     assert server.BoundedHeadProtocol.seconds == 10
+
+
+def test_a_connection_that_is_idle_after_an_answer_outlives_the_patience_of_clients(api: Api) -> None:
+    with closing(socket.create_connection(("127.0.0.1", api.port))) as connection:
+        connection.sendall(b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        connection.settimeout(10)
+        while not connection.recv(100_000).endswith(b"</html>"):
+            pass
+        # httpx keeps an idle connection for five seconds: then a request would meet the end of the connection.
+        assert select.select([connection], [], [], 6) == ([], [], [])
+    assert server.IDLE_S > 60

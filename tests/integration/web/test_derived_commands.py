@@ -91,6 +91,9 @@ def test_what_is_removed_is_asked_for_first(api: Api) -> None:
     assert "--yes" in fleet(api, "project", "rm", "demo").stderr
     assert fleet(api, "project", "rm", "demo", "--yes").stderr == "project demo removed\n"
     assert api.client.call(projects.LIST) == []
+    fleet(api, "organization", "add", "payments")
+    assert "--yes" in fleet(api, "organization", "rm", "payments").stderr
+    assert fleet(api, "organization", "rm", "payments", "--yes").returncode == 0
 
 
 def test_the_shell_is_offered_choices_and_names_that_the_server_has(api: Api) -> None:

@@ -80,6 +80,34 @@ def test_flower_is_closed_to_an_admin_of_one_organization_and_to_a_drone(flower:
     assert codes == {"E-EVERYWHERE", "E-TOKEN-KIND"}
 
 
+def test_a_browser_that_may_not_use_flower_gets_a_page_that_says_who_may(flower: Api) -> None:
+    with flower.browser(token=flower.token_for("operator")) as operator:
+        answers = [operator.get(page, headers={"Accept": "text/html"}) for page in ("/flower/", "/flower/task/0")]
+        linked = "Flower" in operator.get("/").text
+
+    assert [answer.status_code for answer in answers] == [403, 403]
+    for answer in answers:
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "This requires the role admin; your token has the role operator" in answer.text
+        assert "ask an admin for" in answer.text
+    assert not linked
+
+
+def test_runs_link_to_their_tasks_for_those_who_may_use_flower(flower: Api) -> None:
+    flower.add_work()
+    order = flower.submit()
+    run = flower.add_drone().take(order)
+    run.ends()
+    tokens = (flower.token, flower.token_for("admin"), flower.token_for("viewer"))
+
+    shown = []
+    for token in tokens:
+        with flower.http(token) as http:
+            shown.append(http.get(f"/api/v1/orders/{order['id']}").json()["runs"][0]["flower"])
+
+    assert shown == [f"{flower.core.settings.url}/flower/task/{run.id}", None, None]
+
+
 class _Recorder(BaseHTTPRequestHandler):
     """Keeps the headers of each request, and answers with a cookie and a redirect to another site."""
 

@@ -266,7 +266,8 @@ def test_a_provider_that_does_not_answer_is_waited_for_only_so_long(
     began = time.monotonic()
     answer = lied_to.finish("any", sent["state"])
     assert (answer.status_code, code_of(answer)) == (503, "E-OPENID-DOWN")
-    assert time.monotonic() - began < 5
+    # Without the patch, it is 10 s.
+    assert time.monotonic() - began < 9
 
 
 def test_log_ins_that_hang_at_the_provider_keep_nobody_else_waiting(

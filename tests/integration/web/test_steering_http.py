@@ -16,7 +16,7 @@ from control_plane.declarations import orders, providers, steering
 from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.documents.orders import ApproveRequest, SayRequest
 from shared.errors import Conflict, Invalid, NotFound
-from shared.events import ChildStep, TodoItem, TodoStep, ToolCallStep
+from shared.events import ApprovalStep, ChildStep, TodoItem, TodoStep, ToolCallStep
 from tests.support.fleet import Api, Doc, PlayedRun
 
 FORM = {"Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
@@ -82,6 +82,8 @@ def test_approve_and_deny_decide_once(api: Api, waiting: PlayedRun) -> None:
         "why": "Publishes commits: git push",
         "command": "",
         "until": None,
+        "limit": "",
+        "plan": None,
     }
     api.client.call(steering.APPROVE, order_id=waiting.order_id)
     with pytest.raises(Conflict, match="'c1' was already approved"):
@@ -152,66 +154,81 @@ def test_a_providers_window_and_protocol_are_shown_and_changed(api: Api) -> None
 # --- the pages, as a browser without scripts uses them -----------------------------------------
 
 
-def test_the_page_offers_to_answer_and_its_form_does(api: Api, waiting: PlayedRun, browser: httpx.Client) -> None:
+def test_the_page_offers_to_decide_and_its_form_does(api: Api, waiting: PlayedRun, browser: httpx.Client) -> None:
     page = browser.get(f"/orders/{waiting.order_id}").text
     assert f"fleet approve {waiting.order_id}" in page
-    answer = browser.post(f"/orders/{waiting.order_id}/approve", data={"call": "c1", "comment": "go", "always": "yes"})
+    form = {"order_id": waiting.order_id, "call": "c1", "next": f"/orders/{waiting.order_id}"}
+    answer = browser.post("/actions/approve", data={**form, "comment": "go", "always": "true"})
     assert (answer.status_code, answer.headers["location"]) == (303, f"/orders/{waiting.order_id}")
     assert [(body["approved"], body["comment"]) for body in told(api)] == [(True, "go")]
-    assert browser.post(f"/orders/{waiting.order_id}/deny", data={"call": "c1"}).status_code == 409
+    late = browser.post("/actions/deny", data=form)
+    assert late.status_code == 409
+    assert "was already approved by" in late.text
+
+
+def test_the_page_offers_to_answer_a_question_and_its_form_does(
+    api: Api, run: PlayedRun, browser: httpx.Client
+) -> None:
+    run.step(ToolCallStep(call_id="c1", tool="ask", arguments={"question": "Which?"}))
+    run.step(ApprovalStep(about="question", call_id="c1", tool="ask", why="Which rule?", choices=("even", "up")))
+    page = browser.get(f"/orders/{run.order_id}").text
+    for words in ("The agent asks", "Which rule?", 'value="even"', f"fleet answer {run.order_id}"):
+        assert words in page
+    form = {"order_id": run.order_id, "call": "c1", "text": "even", "next": f"/orders/{run.order_id}"}
+    assert browser.post("/actions/answer_order", data=form).status_code == 303
+    assert [body["answer"] for body in told(api)] == ["even"]
 
 
 @pytest.mark.parametrize(
-    ("when", "flags"), [("steer", (False, False)), ("after", (True, False)), ("interrupt", (False, True))]
+    ("more", "flags"),
+    [({}, (False, False)), ({"after": "true"}, (True, False)), ({"interrupt": "true"}, (False, True))],
 )
-def test_the_page_says_something_in_each_way(
-    api: Api, run: PlayedRun, browser: httpx.Client, when: str, flags: tuple[bool, bool]
+def test_the_page_sends_a_message_in_each_way(
+    api: Api, run: PlayedRun, browser: httpx.Client, more: dict[str, str], flags: tuple[bool, bool]
 ) -> None:
-    answer = browser.post(f"/orders/{run.order_id}/say", data={"text": "one\r\ntwo", "when": when})
+    answer = browser.post("/actions/say", data={"order_id": run.order_id, "text": "one\r\ntwo", **more})
     assert answer.status_code == 303
     assert [(body["text"], (body["after"], body["interrupt"])) for body in told(api)] == [("one\ntwo", flags)]
-    assert "not heard yet" in browser.get(f"/orders/{run.order_id}").text
+    assert "Queued" in browser.get(f"/orders/{run.order_id}").text
 
 
 def test_a_form_of_another_site_decides_nothing(api: Api, waiting: PlayedRun, browser: httpx.Client) -> None:
     foreign = {"Sec-Fetch-Site": "cross-site"}
     answers = [
-        browser.post(f"/orders/{waiting.order_id}/{verb}", data={"text": "x"}, headers=foreign)
-        for verb in ("approve", "deny", "say")
+        browser.post(f"/actions/{name}", data={"order_id": waiting.order_id, "text": "x"}, headers=foreign)
+        for name in ("approve", "deny", "answer_order", "say")
     ]
-    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    assert [answer.status_code for answer in answers] == [403, 403, 403, 403]
     assert told(api) == []
 
 
-def test_the_board_lists_the_orders_that_wait_for_a_person(waiting: PlayedRun, browser: httpx.Client) -> None:
-    board = browser.get("/").text
-    assert "Waiting for a person" in board
-    assert "Publishes commits: git push" in board
-
-
-def test_an_ended_order_is_offered_no_talk(run: PlayedRun, browser: httpx.Client) -> None:
-    assert "Interrupt now" in browser.get(f"/orders/{run.order_id}").text
-    run.ends(verification="verified")
+def test_an_ended_order_is_replied_to_and_not_steered(run: PlayedRun, browser: httpx.Client) -> None:
+    assert "Stop and send" in browser.get(f"/orders/{run.order_id}").text
+    run.ends(verification="passed")
     page = browser.get(f"/orders/{run.order_id}").text
-    assert "Interrupt now" not in page
-    assert "Verification" in page
+    assert "Stop and send" not in page
+    assert 'action="/actions/submit"' in page
 
 
-def test_the_parts_of_a_page_hold_the_list_the_question_and_the_steps_of_children(
+def test_the_news_of_a_page_have_the_list_the_question_and_what_sub_agents_did(
     waiting: PlayedRun, browser: httpx.Client
 ) -> None:
-    waiting.step(TodoStep(items=(TodoItem(text="mend the sum"),)))
+    waiting.step(TodoStep(items=(TodoItem(text="fix the sum"),)))
     waiting.step(ChildStep(call_id="c1", step={"kind": "assistant", "text": "I am the child."}))
-    parts = browser.get(f"/orders/{waiting.order_id}/parts").text
-    assert all(words in parts for words in ("mend the sum", "I am the child.", "waits for a person", "Say something"))
+    news = browser.get(f"/orders/{waiting.order_id}/news").text
+    for words in ("fix the sum", "Sub-agent: 1 step", "Approve this command?", "Send when finished"):
+        assert words in news
+    assert "I am the child." in browser.get(f"/orders/{waiting.order_id}/children?call=2").text
 
 
 def test_a_viewer_sees_what_waits_and_no_buttons(api: Api, waiting: PlayedRun) -> None:
     with api.browser(FORM, token=api.token_for("viewer")) as viewer:
         page = viewer.get(f"/orders/{waiting.order_id}").text
-    assert "waits for a person" in page
+        refused = viewer.post("/actions/approve", data={"order_id": waiting.order_id})
+    assert "Approve this command?" in page
     assert "Approve</button>" not in page
-    assert "Say something" not in page
+    assert "<textarea" not in page
+    assert refused.status_code == 403
 
 
 def test_the_pages_say_what_a_run_does_and_that_nothing_comes_of_it(
@@ -222,7 +239,6 @@ def test_the_pages_say_what_a_run_does_and_that_nothing_comes_of_it(
         values = {"doing": "shell: npm test", "doing_since": since, "progress_at": since}
         db.execute(update(Run).where(Run.id == run.id).values(**values))
     words = "no progress for 4 min: shell: npm test"
-    assert words in browser.get(f"/orders/{run.order_id}").text
-    assert words in browser.get("/board").text
+    assert words.capitalize() in browser.get(f"/orders/{run.order_id}").text
     (listed,) = api.client.call(orders.LIST)
     assert (listed["doing"], listed["stalled"]) == (words, True)

@@ -15,7 +15,7 @@ from tests.support.database import CoreFactory
 from tests.support.fleet import BROWSER_KEY, KEY_HEADER, Api, PlayedRun, api_on
 from tests.support.routes import addresses
 
-READABLE = ("/", "/board", "/sessions", "/orders/{order}", "/orders/{order}/parts")
+READABLE = ("/", "/side", "/orders", "/sessions", "/orders/{order}", "/search", "/live/now")
 
 
 @contextmanager
@@ -27,14 +27,15 @@ def thief_of(api: Api) -> Iterator[httpx.Client]:
 
 
 def refused(answer: httpx.Response) -> bool:
-    return (answer.status_code, answer.json()["code"]) == (403, "E-BROWSER-KEY")
+    return answer.status_code == 403 and answer.json()["code"] == "E-BROWSER-KEY"
 
 
 def test_the_cookie_alone_changes_nothing_on_any_route(api: Api) -> None:
     changing = [each for each in addresses(api.app) if each[0] != "GET" and not is_open(*each)]
     with thief_of(api) as thief:
         passed = [each for each in changing if each != ("POST", "/logout") and not refused(thief.request(*each))]
-    assert (len(changing) > 60, passed) == (True, [])
+    # To choose what the session's own stream tells takes nothing from its owner.
+    assert (len(changing) > 60, passed) == (True, [("POST", "/live/000000000000/topics")])
 
 
 def test_the_cookie_alone_reads_no_route_of_the_api_but_what_pages_link_to(api: Api) -> None:
@@ -58,8 +59,8 @@ def test_a_form_is_accepted_with_the_browsers_key_and_with_no_other(api: Api) ->
     form = {"prompt": "Fix it", "project": "demo"}
     with thief_of(api) as thief:
         for wrong in ({}, {"browser_key": ""}, {"browser_key": BROWSER_KEY[:-1]}, {"browser_key": "0" * 64}):
-            assert refused(thief.post("/orders", data={**form, **wrong}))
-        assert thief.post("/orders", data={**form, "browser_key": BROWSER_KEY}).status_code == 303
+            assert refused(thief.post("/actions/submit", data={**form, **wrong}))
+        assert thief.post("/actions/submit", data={**form, "browser_key": BROWSER_KEY}).status_code == 303
     assert len(api.client.call(orders.LIST)) == 1
 
 
@@ -76,6 +77,23 @@ def test_a_browser_that_logs_in_without_a_key_reads_and_changes_nothing(api: Api
         browser.post("/login", data={"token": api.token, **({} if key is None else {"browser_key": key})})
         assert browser.get("/").status_code == 200
         assert refused(browser.post("/api/v1/login-links", headers={KEY_HEADER: key or ""}))
+
+
+def test_a_session_that_was_begun_without_scripts_sends_forms_and_reaches_nothing_else(api: Api) -> None:
+    api.add_work()
+    with api.http(None) as browser:
+        browser.post("/login", data={"token": api.token, "without_key": "true"})
+        assert browser.post("/actions/submit", data={"prompt": "Fix it", "project": "demo"}).status_code == 303
+        assert refused(browser.post("/api/v1/login-links"))
+        assert refused(browser.get("/api/v1/orders"))
+        assert refused(browser.post("/actions/submit", json={"prompt": "Fix it", "project": "demo"}))
+
+
+def test_a_browser_with_a_key_cannot_be_talked_out_of_it(api: Api) -> None:
+    api.add_work()
+    with api.http(None) as browser:
+        browser.post("/login", data={"token": api.token, "without_key": "true", "browser_key": BROWSER_KEY})
+        assert refused(browser.post("/actions/submit", data={"prompt": "Fix it", "project": "demo"}))
 
 
 def test_no_answer_contains_the_key(api: Api, run: PlayedRun) -> None:

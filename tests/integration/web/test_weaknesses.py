@@ -1,4 +1,4 @@
-"""What `fleet doctor` and the board say of a fleet that is less safe than it could be."""
+"""What `fleet doctor` and the inbox say of a fleet that is less safe than it could be."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def check(api: Api, code: str) -> dict[str, Any]:
     return next(each for each in found if each["code"] == code)
 
 
-def board(api: Api) -> str:
+def inbox_page(api: Api) -> str:
     with api.browser() as browser:
-        return browser.get("/board").raise_for_status().text
+        return browser.get("/").raise_for_status().text
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_a_broker_that_others_reach_without_tls_is_told(  # noqa: PLR0917
 ) -> None:
     with api_on(sqlite_url, valkey, core_factory, public_broker_url=address) as api:
         assert check(api, "D-BROKER-TLS")["state"] == state
-        assert ("broker passwords can be read" in board(api).replace("&#39;", "'")) is is_told
+        assert ("broker passwords can be read" in inbox_page(api).replace("&#39;", "'")) is is_told
 
 
-def test_the_board_says_that_all_drones_share_one_login(
+def test_the_inbox_says_that_all_drones_share_one_login(
     sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
 ) -> None:
     with api_on(sqlite_url, valkey, core_factory, shared_broker_login="drones:Zq8-hidden") as api:
-        found, shown = check(api, "D-BROKER-USERS"), board(api)
+        found, shown = check(api, "D-BROKER-USERS"), inbox_page(api)
     assert (found["state"], "all drones share one login (FLEET_SHARED_BROKER_LOGIN)" in found["found"]) == (
         "WARN",
         True,
@@ -75,13 +75,13 @@ def test_a_certificate_is_told_that_soon_will_expire(  # noqa: PLR0917
     assert [told in each.found for each in weaknesses(core)] == ([True] if told else [])
 
 
-def test_the_board_shows_a_certificate_that_soon_will_expire(
+def test_the_inbox_shows_a_certificate_that_soon_will_expire(
     tmp_path: Path, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
 ) -> None:
     pair = Authority(tmp_path / "authority").issue("fleet", "127.0.0.1", ends=3 * DAY)
     files = {"tls_cert_file": pair.certificate, "tls_key_file": pair.key}
     with api_on(sqlite_url, valkey, core_factory, **files) as api:
-        assert "expires in 2 days" in board(api)
+        assert "expires in 2 days" in inbox_page(api)
         assert check(api, "D-TLS-CERT")["state"] == "WARN"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from drone.tools.toolbox import READ_ONLY
 from shared.events import ErrorStep, ToolResultStep
 from shared.names import new_id
-from tests.support import wait_until
+from tests.support import needs, wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
@@ -116,6 +118,49 @@ def test_what_models_may_cost_in_a_day_bounds_each_call_and_refuses_unknown_pric
     withheld = wait_until(lambda: stand_in.beats(drone.id)[-1].withheld, seconds=30)
     assert withheld.endswith(f"of 0.00 USD spent today (spend.usd_per_day in {policy}, line 2)")
 
-    policy.write_text("[spend]\nusd_per_day = 5\n")
+    policy.write_text('[spend]\nusd_per_day = 5\n[when]\nhours = ["0:00-24:00"]\n')
+    wait_until(lambda: (stand_in.beats(drone.id)[-1].hours_left_s or 0) >= 7 * 24 * 3600, seconds=30)
     again = priced.model_copy(update={"order_id": new_id(), "run_id": new_id()})
     assert stand_in.ended(stand_in.dispatch(again), seconds=60).status == "success"
+
+
+FAILING_LATER = """#!/bin/sh
+case " $* " in *" --unshare-net "*)
+    if [ -e {flag} ]; then echo "no more namespaces" >&2; exit 1; fi ;;
+esac
+exec {bwrap} "$@"
+"""
+
+
+@pytest.fixture
+def no_more_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file: as soon as it is there, the drone's bubblewrap makes no network namespace."""
+    needs("bwrap")
+    flag, program = tmp_path / "flag", tmp_path / "programs" / "bwrap"
+    program.parent.mkdir()
+    program.write_text(FAILING_LATER.format(flag=flag, bwrap=shutil.which("bwrap")))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return flag
+
+
+def test_a_network_that_cannot_be_made_any_more_does_not_open_the_machines_own(
+    stand_in: ControlPlaneStandIn,
+    make_drone: Callable[..., DroneUnderTest],
+    no_more_networks: Path,
+    repository: Path,
+    scripted: ScriptedFactory,
+) -> None:
+    drone = make_drone(sandbox="bwrap")
+    drone.start_worker()
+    drone.wait_consuming(seconds=60)
+    no_more_networks.touch()
+
+    model = scripted([shell("echo reached > out.txt"), DONE])
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    end = stand_in.ended(sent, seconds=180)
+
+    results = [e.body for e in stand_in.events(drone.id, sent.run_id) if isinstance(e.body, ToolResultStep)]
+    assert [each.is_error for each in results] == [True]
+    assert end.status == "failed"
+    assert "the network policy of this drone cannot be enforced" in end.reason

@@ -83,6 +83,7 @@ class Bench:
             version="0",
             sandbox="none",
             concurrency=1,
+            name="bench",
             warm=True,
             draining=False,
             leaving=False,

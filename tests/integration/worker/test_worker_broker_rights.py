@@ -81,7 +81,7 @@ def test_a_drone_leaves_nothing_among_the_keys_that_all_share(
 
 def assert_answers(workshop: Workshop) -> None:
     """The drone's worker answers the questions that Flower asks."""
-    worker = f"{workshop.drone.id}@testhost"
+    worker = workshop.drone.worker
     inspect = workshop.fleet.broker.celery.control.inspect(timeout=2.0, destination=[worker])
     for question in (inspect.ping, inspect.active_queues, inspect.stats, inspect.conf, inspect.registered):
         assert wait_until(lambda ask=question: answers(ask), seconds=30)[worker]

@@ -20,7 +20,7 @@ def test_an_order_that_succeeded_is_shown_so(busy_fleet: Workshop, scripted: Scr
         sent = busy_fleet.submit(scripted([{"text": "Done."}]).url)
         wait_until(lambda: shown(state, sent) == "SUCCESS", seconds=30)
         task = state.tasks[sent.run_id]
-    assert task.worker.hostname == f"{busy_fleet.drone.id}@testhost"
+    assert task.worker.hostname == busy_fleet.drone.worker
     assert sent.envelope not in str(task.info())
 
 
@@ -35,6 +35,18 @@ def test_an_order_that_failed_is_shown_as_failed_without_its_content(
         task = state.tasks[sent.run_id]
     assert task.exception == f"RunFailed('run {sent.run_id} of order {order.order_id} failed: refused')"
     assert "a-secret-branch" not in str(task.info(("exception", "traceback", "args", "result")))
+
+
+def test_a_run_that_died_is_a_retry_because_its_order_goes_on(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
+    with window(busy_fleet.fleet) as state:
+        sent = busy_fleet.submit(scripted(SLOW).url)
+        wait_until(lambda: shown(state, sent) == "STARTED", seconds=30)
+        wait_until(lambda: "assistant" in busy_fleet.fleet.kinds(sent), seconds=30)
+        busy_fleet.drone.run_process(sent.run_id).kill()
+        wait_until(lambda: shown(state, sent) == "RETRY", seconds=30)
+        task = state.tasks[sent.run_id]
+    assert task.exception == f"RunReturned('run {sent.run_id} of order {sent.order.order_id} failed: lost')"
+    assert task.failed is None
 
 
 def test_a_canceled_order_does_not_stay_started(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ def test_an_order_is_carried_out_and_every_event_arrives_in_order(
     assert (end.status, end.exit_status, end.response) == ("success", "stopped", "Done.")
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert isinstance(events[0].body, RunStarted)
+    kinds = [event.body.kind for event in events]
+    assert kinds.index("prepared") < kinds.index("user") < kinds.index("assistant")
 
 
 def test_patch_and_bundle_are_stored_and_the_branch_is_pushed(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
@@ -113,6 +116,19 @@ def test_a_run_whose_key_is_gone_is_not_claimed(busy_fleet: Workshop, scripted: 
     assert not busy_fleet.fleet.events(busy_fleet.drone.id, sent.run_id)
     assert not busy_fleet.drone.home.run_dir(sent.run_id).exists()
     assert model.requests == []
+
+
+def test_a_line_about_a_run_names_its_order_and_the_drone(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
+    model = scripted([{"text": "Done."}])
+    sent = busy_fleet.fleet.dispatch_without_key(busy_fleet.order(model.url))
+
+    def line() -> Any:
+        lines = [json.loads(each) for each in busy_fleet.drone.log().splitlines(keepends=True) if each.endswith("\n")]
+        about = [each for each in lines if each["event"].startswith(f"run {sent.run_id} is not started")]
+        return about and about[0]
+
+    found = wait_until(line)
+    assert (found["order"], found["run"], found["drone"]) == (sent.order.order_id, sent.run_id, busy_fleet.drone.id)
 
 
 def test_an_envelope_of_another_order_is_refused_and_reported(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
@@ -261,7 +277,7 @@ def test_remote_control_can_look_but_not_shut_down(busy_fleet: Workshop) -> None
     control.broadcast("shutdown")
     control.broadcast("pool_shrink", arguments={"n": 1})
     answers = control.inspect(timeout=3).ping()
-    assert answers == {f"{busy_fleet.drone.id}@testhost": {"ok": "pong"}}
+    assert answers == {busy_fleet.drone.worker: {"ok": "pong"}}
     assert busy_fleet.drone.process is not None
     assert busy_fleet.drone.process.poll() is None
 

@@ -243,7 +243,7 @@ def test_the_second_signal_gives_a_run_back_and_the_drone_takes_orders_again_whe
     assert (end.status, end.give_back) == ("preempted", True)
     drone.start()
     drone.wait_consuming()
-    wait_until(lambda: not stand_in.beats(drone.id)[-1].draining)
+    wait_until(lambda: (beats := stand_in.beats(drone.id)) and not beats[-1].draining)
 
 
 def test_the_third_signal_ends_a_drone_at_once(

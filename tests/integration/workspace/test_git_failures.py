@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import time
 from pathlib import Path
 
 import pytest
 
 from drone.workspace.failures import explain, explained
-from drone.workspace.git import GitFailed
+from drone.workspace.git import GitFailed, at_once
 from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError, UnsuitableDrone
 
@@ -88,3 +89,20 @@ def test_another_error_of_the_system_is_not_dressed_up() -> None:
 def test_every_login_shares_one_mirror_of_an_address(url: str) -> None:
     assert Remote(url).key == Remote("https://h/x.git").key
     assert Remote(url).address == "https://h/x.git"
+
+
+def test_of_two_commands_at_once_the_error_of_either_is_raised_after_both_have_ended() -> None:
+    ended: list[str] = []
+
+    def ends() -> None:
+        time.sleep(0.1)
+        ended.append("ended")
+
+    def fails() -> None:
+        raise GitFailed("bundle", 128, "fatal: no space left")
+
+    for first, second in ((ends, fails), (fails, ends)):
+        with pytest.raises(GitFailed):
+            at_once(first, second)
+
+    assert ended == ["ended", "ended"]

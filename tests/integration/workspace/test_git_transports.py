@@ -213,7 +213,7 @@ def test_a_server_that_never_answers_can_be_broken_off(owner_home: Path, tmp_pat
         with pytest.raises(KeyboardInterrupt):
             drone_workspaces(tmp_path).prepare(order, lambda run, sha: b"", give_up)
 
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 60
 
 
 def test_a_web_page_that_is_no_repository_is_the_orders_fault(

@@ -7,6 +7,8 @@ import random
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 
 import psutil
 import pytest
@@ -80,6 +82,20 @@ def test_it_reads_files_links_and_odd_names(history: History, repository: Path) 
     assert (link.is_link, link.is_plain_file, folder.is_plain_file) == (True, False, False)
     assert history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
     assert (history.entry(commit, "missing"), history.entry(commit, "docs/guide.md/below")) == (None, None)
+
+
+def test_a_file_that_is_not_there_takes_no_longer_than_one_that_is(history: History, repository: Path) -> None:
+    commit = git(repository, "rev-parse", "HEAD").strip()
+    assert history.entry(commit, "docs/guide.md") is not None
+
+    def seconds(path: str) -> float:
+        began = perf_counter()
+        history.entry(commit, path)
+        return perf_counter() - began
+
+    there, absent = ([seconds(path) for _ in range(21)] for path in ("docs/guide.md", "AGENTS.md"))
+    # Each run looks for several files that most repositories do not have; 0.7 times is usual, 100 were seen.
+    assert median(absent) <= 5 * median(there)
 
 
 def test_it_knows_commits_and_those_that_are_made_after_it_was_opened(history: History, repository: Path) -> None:

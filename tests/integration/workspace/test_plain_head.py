@@ -30,9 +30,31 @@ def test_it_is_what_git_says_on_a_branch_and_without_one(work: Path) -> None:
     assert plain_head(work) == says_git(work)
 
 
-def test_what_only_git_could_tell_is_left_to_git(work: Path, tmp_path: Path) -> None:
+def test_it_is_what_git_says_where_refs_are_packed_as_in_a_new_workspace(work: Path) -> None:
+    git(work, "branch", "main-2")
+    git(work, "commit", "--quiet", "--allow-empty", "-m", "of main alone")
     git(work, "pack-refs", "--all")
+    assert not (work / ".git" / "refs" / "heads" / "main").exists()
+    assert plain_head(work) == says_git(work)
+    git(work, "commit", "--quiet", "--allow-empty", "-m", "more")  # its own file counts, and not the older packed line
+    assert plain_head(work) == says_git(work)
+    git(work, "checkout", "--quiet", "--orphan", "none-yet")
     assert plain_head(work) is None
+
+
+def test_packed_refs_of_nonsense_are_nothing(work: Path) -> None:
+    git(work, "pack-refs", "--all")
+    packed = work / ".git" / "packed-refs"
+    for content in (b"", b"\xff" * 100, b"abc refs/heads/main\n", b"0" * (2 << 20)):
+        packed.write_bytes(content)
+        assert plain_head(work) is None
+    packed.unlink()
+    packed.symlink_to(work.parent / "outside")
+    (work.parent / "outside").write_text(f"{'a' * 40} refs/heads/main\n")
+    assert plain_head(work) is None
+
+
+def test_what_only_git_could_tell_is_left_to_git(work: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--separate-git-dir", str(tmp_path / "apart"), str(work), "linked")
     assert plain_head(tmp_path / "linked") is None
     assert plain_head(tmp_path / "nothing here") is None

@@ -13,6 +13,7 @@ from drone.agent.values import ModelResponse, OnDelta, ToolSpec
 from drone.model.assembly import Assembly
 from shared.messages import Message
 from shared.transcripts import problems
+from tests.support.clocks import HandClock
 from tests.support.scripted import Loop
 
 _text = st.one_of(st.none(), st.text(max_size=4))
@@ -50,7 +51,7 @@ class Streaming:
         if not self._answers:
             return ModelResponse(Message(role="assistant", content="Done."), finish_reason="stop")
         deltas, finish = self._answers.pop(0)
-        assembly = Assembly(on_delta)
+        assembly = Assembly(on_delta, HandClock())
         any(map(assembly.add, deltas))
         return ModelResponse(assembly.message(), finish_reason=finish)
 

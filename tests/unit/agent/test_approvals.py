@@ -90,6 +90,17 @@ def test_all_asks_for_everything_that_changes_something(tool: str) -> None:
     assert AskingFor("all").why(shell("ls")) is not None
 
 
+def test_a_request_to_the_web_waits_only_if_all_calls_do_and_names_its_url() -> None:
+    call = ToolCall(id="c", name="web_fetch", arguments='{"url": "https://example.org/?q=1"}')
+    # It is read-only, which alone would let it run.
+    given = {"read_only": {"web_fetch"}}
+    assert [AskingFor(approve, **given).why(call) for approve in ("yolo", "risky", "all")] == [
+        None,
+        None,
+        'Every request needs approval: {"url": "https://example.org/?q=1"}',
+    ]
+
+
 def test_risky_lets_files_of_the_workspace_be_changed_and_asks_for_tools_that_nobody_knows() -> None:
     asking = AskingFor("risky", read_only={"mcp__docs__search"})
     assert asking.why(ToolCall(id="c", name="editor")) is None

@@ -259,6 +259,7 @@ def test_while_a_person_is_asked_the_run_says_that_it_waits_for_one_and_then_no_
     [
         ('{"command": "npm test"}', "shell: npm test"),
         ('{"path": "a.py", "text": "x"}', "shell: a.py"),
+        ('{"url": "https://example.org/"}', "shell: https://example.org/"),
         ('{"command": 7}', "running shell"),
         ("[]", "running shell"),
         ("{", "running shell"),

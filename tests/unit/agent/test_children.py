@@ -12,7 +12,7 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
-from drone.agent.values import Ruling, ToolResult, ToolSpec
+from drone.agent.values import AskedQuestion, Ruling, ToolResult, ToolSpec
 from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted
 from shared.events import ChildStep, ToolResultStep, Usage
@@ -28,13 +28,15 @@ class Toolbox(EchoToolbox):
     """The echo tools, and `spawn`."""
 
     children: Children
+    asks: AskedQuestion | None = None
+    """What `echo` asks."""
 
     def specs(self) -> list[ToolSpec]:
         return [*super().specs(), ToolSpec(SPAWN, "Let a child do it.")]
 
     def execute(self, call: ToolCall) -> ToolResult:
         if call.name != SPAWN:
-            return super().execute(call)
+            return replace(super().execute(call), asks=self.asks)
         asked = json.loads(call.arguments)
         return self.children.spawn(call.id, asked["task"], asked.get("tools"))
 
@@ -190,3 +192,16 @@ def test_spending_that_is_in_no_answer_is_recorded_and_counted_once() -> None:
     budget.charge_apart(Usage(input_tokens=7, cost_usd=0.5))
     assert [body.kind for body in recorder.bodies] == ["charge"]
     assert (budget.stats().cost_usd, budget.stats().input_tokens, budget.iterations) == (0.75, 12, 1)
+
+
+def test_the_question_of_a_child_is_one_of_the_whole_order() -> None:
+    family = Family([spawns("Look."), calls("inside"), says("found it"), says("done")])
+    family.toolbox.on_call = lambda _: family.controls.rulings.update({"call_1_0": Ruling(True, answer="b", who="kim")})
+    family.toolbox.asks = AskedQuestion("Which?", ("a", "b"))
+    family.run()
+    assert [body.kind for body in family.recorder.bodies if body.kind in {"approval", "decision"}] == [
+        "approval",
+        "decision",
+    ]
+    inner = [body.step for body in family.recorder.bodies if isinstance(body, ChildStep)]
+    assert [step["output"] for step in inner if step["kind"] == "tool_result"] == ["kim chose: b"]

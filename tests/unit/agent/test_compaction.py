@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+import threading
+import time
+
 import pytest
 
 from drone.agent.compaction import WindowCompaction
 from drone.agent.hooks.events import CANCEL
 from drone.agent.in_memory import KeptEvents
 from drone.agent.values import ModelCallFailed, ToolSpec
-from shared.errors import LimitsExceeded
+from shared.errors import Conflict, LimitsExceeded
 from shared.events import Body, Usage
 from shared.outcome import ExitStatus
 from shared.transcripts import assert_valid, messages_of
@@ -33,7 +38,7 @@ def test_it_is_due_when_the_question_has_more_tokens_than_window_less_reserve() 
 def test_the_tokens_of_the_tools_count_too() -> None:
     around, transcript = Compacting(window=16_000), long_conversation(steps=18)
     many = [ToolSpec(f"tool_{n}", "Does what it says.") for n in range(100)]
-    heavy = WindowCompaction(around.model, around.recorder, around.hooks, around.budget, lambda: many)
+    heavy = WindowCompaction(around.model, around.recorder, around.hooks, around.budget, lambda: many, "")
     assert not around.compaction.due(transcript)
     assert heavy.due(transcript)
 
@@ -63,7 +68,7 @@ def test_what_is_recorded_gives_the_same_conversation_and_says_what_it_came_to()
 def test_it_is_recorded_before_it_is_done() -> None:
     around, transcript = Compacting(), long_conversation()
     before = list(transcript)
-    broken = WindowCompaction(around.model, _FullDisk(), around.hooks, around.budget, around.toolbox.specs)
+    broken = WindowCompaction(around.model, _FullDisk(), around.hooks, around.budget, around.toolbox.specs, "")
     with pytest.raises(OSError, match="full"):
         broken.compact(transcript, "window")
     assert list(transcript) == before
@@ -199,12 +204,63 @@ def test_of_several_results_the_long_ones_are_shortened_and_the_short_ones_stay(
     assert around.estimate.question(transcript) < 12_000
 
 
-def test_a_message_of_the_model_that_cannot_stay_is_summarized_with_its_results() -> None:
+def test_a_call_that_is_too_long_is_shortened_and_its_unseen_result_stays() -> None:
     around = Compacting()
-    transcript = conversation(said("user", "Write."), *called(1, "wrote it", text="x" * 60_000), said("user", "And?"))
+    step = called(1, "wrote it", path="a.py", content="begin " + "x" * 60_000 + " end", mode=[7, True])
+    transcript = conversation(said("user", "Write."), *step, said("user", "And?"))
     assert around.compaction.compact(transcript, "window")
-    assert [message.role for message in transcript] == ["system", "user", "user"]
-    assert transcript[2].content == "And?"
+    asked, result, last = transcript[-3:]
+    given = json.loads(asked.tool_calls[0].arguments)
+    assert (given["path"], given["mode"], result.content, last.content) == ("a.py", [7, True], "wrote it", "And?")
+    assert re.fullmatch(r"begin x+\n\[… [\d,]+ characters left out to save room …\]\nx+ end", given["content"])
+    assert around.estimate.question(transcript) <= 12_000
+    assert not around.compaction.due(transcript)
+
+
+def test_words_and_arguments_that_are_not_json_are_shortened_too() -> None:
+    around = Compacting()
+    asked, result = called(1, "Error: not valid JSON")
+    broken = asked.tool_calls[0].model_copy(update={"arguments": '{"text": "' + "x" * 60_000})
+    asked = asked.model_copy(update={"content": "w" * 60_000, "thinking": "t" * 60_000, "tool_calls": (broken,)})
+    transcript = conversation(said("user", "Write."), asked, result)
+    around.compaction.compact(transcript, "window")
+    short = transcript[-2]
+    texts = [short.content, short.thinking, short.tool_calls[0].arguments]
+    assert [text.count("characters left out to save room") for text in texts] == [1, 1, 1]
+    assert around.estimate.question(transcript) <= 12_000
+
+
+@pytest.mark.parametrize("window", [2_000, 5_000, 16_000])
+def test_an_unseen_result_is_never_folded_into_the_summary_however_small_the_window(window: int) -> None:
+    around = Compacting(window=window)
+    step = called(99, "first " + "y" * 60_000 + " last", content="z" * 60_000)
+    transcript = conversation(*long_conversation()[1:], *step, said("user", "Wait. " * 2_000))
+    around.compaction.compact(transcript, "window")
+    assert [message.role for message in transcript] == ["system", "user", "assistant", "tool", "user"]
+    shown = transcript[3].content
+    assert re.fullmatch(r"(?s)first y*\n\[… [\d,]+ characters left out to save room …\]\ny* last", shown)
+    assert not around.compaction.due(transcript)
+
+
+def test_many_unseen_results_share_the_room_and_each_says_what_is_missing() -> None:
+    around = Compacting(window=5_000)
+    pairs = [called(number, "y" * 10_000) for number in range(20)]
+    asked = pairs[0][0].model_copy(update={"tool_calls": tuple(pair[0].tool_calls[0] for pair in pairs)})
+    transcript = conversation(*long_conversation()[1:], asked, *(pair[1] for pair in pairs))
+    around.compaction.compact(transcript, "window")
+    results = [message.content for message in transcript if message.role == "tool"]
+    assert len([text for text in results if "characters left out to save room" in text]) == 20
+    assert around.estimate.question(transcript) <= 3_750
+
+
+def test_the_signed_thinking_of_a_shortened_message_stays_as_it_was() -> None:
+    around = Compacting()
+    signed = {"type": "thinking", "thinking": "Hm.", "signature": "s" * 200}
+    asked, result = called(1, "wrote it", content="x" * 60_000)
+    transcript = conversation(said("user", "Write."), asked.model_copy(update={"thinking_blocks": (signed,)}), result)
+    around.compaction.compact(transcript, "window")
+    assert transcript[-2].thinking_blocks == (signed,)
+    assert "left out" in transcript[-2].tool_calls[0].arguments
 
 
 def test_what_the_model_has_not_answered_stays_also_where_it_is_more_than_is_kept() -> None:
@@ -257,6 +313,22 @@ def test_a_turn_goes_on_when_a_summary_that_was_not_urgent_fails() -> None:
     outcome = around.agent.run("You are tested.", long_conversation(steps=4)[1:], "Do it.")
     assert outcome.exit_status is ExitStatus.STOPPED
     assert "error" in [body.kind for body in around.recorder.bodies]
+
+
+def test_a_turn_waits_for_a_compaction_that_another_thread_has_begun() -> None:
+    around, begun = Compacting(script=[says("Done."), says("Again.")]), threading.Event()
+    around.agent.run("You are tested.", long_conversation(steps=4)[1:], "Do it.")
+    around.hooks.before_compaction = lambda event: (begun.set(), time.sleep(0.3))[1]  # type: ignore[method-assign]
+    made: list[bool] = []
+    thread = threading.Thread(target=lambda: made.append(around.agent.compact()))
+    thread.start()
+    assert begun.wait(20)
+    with pytest.raises(Conflict, match="compaction"):
+        around.agent.compact()
+    assert around.agent.go_on("And now?").response == "Again."
+    thread.join()
+    assert made == [True]
+    assert "compaction" in [body.kind for body in around.recorder.bodies[:-2]]
 
 
 def test_an_overflow_is_compacted_and_the_question_asked_again() -> None:

@@ -11,13 +11,14 @@ from drone.agent.compaction.estimate import Estimate, WindowBudget
 from drone.agent.values import ToolSpec
 from shared.events import Usage
 from shared.messages import Message
+from shared.work_order import Limits
 from tests.support.compactions import SYSTEM, Compacting, called, long_conversation, said
 
 TEXT = "The quick brown fox jumps over the lazy dog. " * 100
 
 
 def _estimate(tools: Sequence[ToolSpec] = (), window: int = 16_000) -> Estimate:
-    return Estimate(Compacting(window=window).model, lambda: tools)
+    return Estimate(Compacting(window=window).model, lambda: tools, Limits())
 
 
 @pytest.mark.parametrize(

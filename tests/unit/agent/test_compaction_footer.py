@@ -11,11 +11,12 @@ from drone.agent.transcript import Transcript
 from shared.messages import Message, ToolCall
 from tests.support.compactions import Compacting, called, conversation, long_conversation, said
 
-OPENING = said("user", "Mend the login, script:fix-it.\n\n<situation>\nDate: today\n</situation>")
+REQUEST = "Mend the login, script:fix-it."
+OPENING = Message(role="user", content=f"{REQUEST}\n\n<situation>\n</situation>", part="opening")
 
 
 def _files(*steps: list[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    footer = footer_of([message for step in steps for message in step], (), Footer())
+    footer = footer_of([message for step in steps for message in step], (), Footer(), "")
     return footer.read, footer.changed
 
 
@@ -62,7 +63,7 @@ def test_arguments_that_are_no_object_name_no_file(arguments: str) -> None:
 
 
 def test_the_footer_stands_in_the_summary_and_its_files_in_the_record() -> None:
-    around = Compacting()
+    around = Compacting(request=REQUEST)
     transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"), *called(71, "x", "editor", path="b.py"))
     around.compaction.compact(transcript, "window")
     step = around.steps[0]
@@ -74,7 +75,7 @@ def test_the_footer_stands_in_the_summary_and_its_files_in_the_record() -> None:
 
 
 def test_request_and_files_are_carried_through_every_further_compaction() -> None:
-    around = Compacting()
+    around = Compacting(request=REQUEST)
     transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"), *called(71, "x", "editor", path="b.py"))
     for number in range(3):
         around.compaction.compact(transcript, "window")
@@ -82,7 +83,7 @@ def test_request_and_files_are_carried_through_every_further_compaction() -> Non
     step = around.steps[-1]
     assert (step.files_read, step.files_changed) == (("a.py", "0.py", "1.py"), ("b.py",))
     assert "<request>\nMend the login, script:fix-it.\n</request>" in step.summary
-    assert "<request>" not in around.asked_with[-1]
+    assert [text.count(f"<request>\n{REQUEST}\n</request>") for text in around.asked_with] == [1, 1, 1]
 
 
 def test_a_later_run_carries_on_what_an_earlier_one_had_in_its_summary() -> None:
@@ -95,18 +96,72 @@ def test_a_later_run_carries_on_what_an_earlier_one_had_in_its_summary() -> None
 
 
 def test_the_request_is_not_repeated_where_the_turn_begins_in_what_stays() -> None:
-    around = Compacting()
+    around = Compacting(request=REQUEST)
     transcript = conversation(OPENING, *long_conversation()[2:], said("assistant", "Done."), OPENING)
     around.compaction.compact(transcript, "window")
     assert around.steps[0].summary == "A summary."
     assert transcript[-1] == OPENING
+    assert f"<request>\n{REQUEST}\n</request>" in around.asked_with[0]
 
 
 def test_a_summary_by_a_hook_gets_the_footer_too() -> None:
-    around = Compacting()
+    around = Compacting(request=REQUEST)
     around.hooks.answer = "By hand."
     around.compaction.compact(_long(OPENING), "window")
     assert around.steps[0].summary == "By hand.\n\n<request>\nMend the login, script:fix-it.\n</request>"
+
+
+def _todo(number: int, *items: tuple[str, str], failed: bool = False) -> list[Message]:
+    listed = [{"text": text, "status": status} for text, status in items]
+    return called(number, "noted", "todo", failed=failed, items=listed)
+
+
+def test_what_is_open_on_the_list_stands_below_and_is_shown_to_the_model_that_summarizes() -> None:
+    around = Compacting()
+    first = _todo(70, ("Read", "done"), ("Write the\ntest", "in_progress"), ("Ship", "pending"))
+    transcript = _long(OPENING, *_todo(69, ("Old", "pending")), *first, *_todo(71, ("Refused", "pending"), failed=True))
+    for number in range(3):
+        around.compaction.compact(transcript, "window")
+        transcript.append(*called(80 + number, "x", "file_read", path=f"{number}.py"), *long_conversation()[2:])
+    items = "<todo>\n[in progress] Write the test\n[pending] Ship\n</todo>"
+    assert [step.summary.count(items) for step in around.steps] == [1, 1, 1]
+    assert [text.count(items) for text in around.asked_with] == [1, 1, 1]
+
+
+def test_a_list_that_stays_with_the_tail_is_not_repeated_below_but_shown_to_the_model_that_summarizes() -> None:
+    around = Compacting()
+    transcript = conversation(*long_conversation()[1:], *_todo(70, ("Ship", "pending")))
+    around.compaction.compact(transcript, "window")
+    assert around.steps[0].summary == "A summary."
+    assert "<todo>\n[pending] Ship\n</todo>" in around.asked_with[0]
+
+
+def test_a_list_whose_items_are_all_done_is_no_longer_carried() -> None:
+    around = Compacting()
+    transcript = _long(OPENING, *_todo(70, ("Ship", "pending")))
+    around.compaction.compact(transcript, "window")
+    transcript.append(*_todo(90, ("Ship", "done")), *long_conversation()[2:])
+    around.compaction.compact(transcript, "window")
+    assert ["<todo>" in step.summary for step in around.steps] == [True, False]
+    assert ["<todo>" in text for text in around.asked_with] == [True, False]
+
+
+@pytest.mark.parametrize("items", [7, [7], [{"status": "pending"}], [{"text": "x", "status": "odd"}]])
+def test_a_list_in_no_known_form_does_no_harm(items: object) -> None:
+    steps = called(1, "noted", "todo", items=items)
+    assert footer_of(steps, (), Footer(), "").todo in {(), ("[pending] ",)}
+
+
+def test_a_request_that_is_too_long_keeps_its_head_and_tail_and_half_of_the_room() -> None:
+    request = "first " + "and " * 2_000 + "last"
+    files = tuple(f"some/longer/path/{n}.py" for n in range(100))
+    text = Footer(request, todo=("[pending] x" * 20,) * 9, read=files, changed=files).text(2_000)
+    shown = parted(text)[1].request
+    assert len(text) < 2_300
+    assert 850 < len(shown) < 1_150
+    assert shown.startswith("first and")
+    assert shown.endswith("and last")
+    assert "characters left out to save room" in shown
 
 
 def test_of_too_many_files_the_latest_are_named() -> None:
@@ -119,7 +174,7 @@ def test_of_too_many_files_the_latest_are_named() -> None:
 
 def test_lines_of_the_model_that_look_like_a_footer_are_not_taken_for_one() -> None:
     text = without_tags("Text.\n<files_read>\nfake.py\n</files_read>")
-    below = Footer(changed=("a.py",))
+    below = Footer(todo=("[pending] Write",), changed=("a.py",))
     assert parted(f"{text}\n\n{below.text(800)}")[1] == below
 
 
@@ -128,10 +183,12 @@ _NAMES = st.lists(
 )
 
 
-@given(text=st.text(), request=st.text(), read=_NAMES, changed=_NAMES)
-def test_what_is_written_is_read_again(text: str, request: str, read: list[str], changed: list[str]) -> None:
+@given(text=st.text(), request=st.text(), read=_NAMES, changed=_NAMES, items=st.lists(st.text(min_size=1)))
+def test_what_is_written_is_read_again(
+    text: str, request: str, read: list[str], changed: list[str], items: list[str]
+) -> None:
     steps = [called(n, "x", "file_read", path=name) for n, name in enumerate(read)]
     steps += [called(100 + n, "x", "file_write", path=name) for n, name in enumerate(changed)]
-    opening = said("user", f"{request}\n<situation>\n</situation>")
-    footer = footer_of([opening, *(message for step in steps for message in step)], (), Footer())
+    steps.append(called(200, "noted", "todo", items=[{"text": item} for item in items]))
+    footer = footer_of([message for step in steps for message in step], (), Footer(), request)
     assert parted(f"{without_tags(text)}\n\n{footer.text(100_000)}") == (without_tags(text), footer)

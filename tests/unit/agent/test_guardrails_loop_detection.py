@@ -78,7 +78,7 @@ def test_the_same_tool_that_fails_with_other_arguments_is_warned_of_and_ends_the
     assert (outcome.exit_status, len(loop.toolbox.ran)) == (ExitStatus.HALTED, 8)
 
 
-@pytest.mark.parametrize("tool", ["file_read", "glob", "grep", "mcp_look"])
+@pytest.mark.parametrize("tool", ["file_read", "glob", "grep", "web_fetch", "mcp_look"])
 def test_a_read_only_call_with_the_same_result_is_warned_of_and_not_run_a_sixth_time(tool: str) -> None:
     rule = LoopDetection(read_only={"mcp_look"})
     warned, blocked = "idempotent_no_progress_warning", "idempotent_no_progress_block"

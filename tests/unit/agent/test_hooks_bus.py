@@ -67,7 +67,7 @@ def test_an_event_is_heard_under_its_name(event: str) -> None:
 
 
 def test_an_event_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(ValueError, match=r"unknown event 'tool_cal': expected one of input, .*tool_call"):
+    with pytest.raises(ValueError, match=r"unknown event 'tool_cal': expected one of session_start, .*tool_call"):
         Hooked([]).bus.on("tool_cal", print)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.guardrails.rule_set import Rule, RuleSet
 from drone.agent.hooks.bus import HookBus
 from drone.agent.hooks.events import (
     EVENTS,
+    AgentEnd,
     AgentError,
     Compacted,
     HookEvent,
@@ -23,6 +27,7 @@ from drone.agent.hooks.events import (
 from drone.agent.hooks.observer import ObservedRecorder
 from drone.agent.in_memory import KeptEvents
 from drone.agent.values import ToolResult, Verdict
+from shared.errors import Preempted
 from shared.events import (
     AssistantStep,
     ChildStep,
@@ -37,6 +42,9 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus, Outcome
+from shared.work_order import Limits
+from tests.support.compactions import Compacting, long_conversation
 from tests.support.scripted import Loop, calls, says
 
 
@@ -61,9 +69,17 @@ class Witness:
 
 
 def heard_in(loop: Loop) -> list[str]:
+    heard = hearing(loop)
+    loop.run()
+    return heard
+
+
+def hearing(loop: Loop, events: list[HookEvent] | None = None) -> list[str]:
+    """Give the loop an agent with extensions; returns the names of the events to come, `events` gets them whole."""
     heard: list[str] = []
     bus = HookBus(lambda *_: None)
     bus.on("*", lambda event, context: heard.append(event.name))
+    bus.on("*", lambda event, context: events.append(event) if events is not None else None)
     loop.agent = Agent(
         loop.model,
         loop.toolbox,
@@ -74,13 +90,13 @@ def heard_in(loop: Loop) -> list[str]:
         hooks=bus,
         guardrails=RuleSet(lambda *_: None, [Rule("witness", Witness(heard))]),
     )
-    loop.run()
     return heard
 
 
 def test_the_events_of_a_turn_come_in_the_order_of_the_rules() -> None:
     assert heard_in(Loop([calls("one", text="Let me see."), says("Done.")])) == [
         "guardrail.on_turn_start",
+        "session_start",
         "input",
         "before_agent_start",
         "context",
@@ -90,6 +106,7 @@ def test_the_events_of_a_turn_come_in_the_order_of_the_rules() -> None:
         "ephemeral",
         "message_start",
         "message_update",
+        "model_select",
         "message_end",
         "tool_execution_start",
         "tool_call",
@@ -109,7 +126,80 @@ def test_the_events_of_a_turn_come_in_the_order_of_the_rules() -> None:
         "agent_end",
         "save_point",
         "settled",
+        "session_shutdown",
     ]
+
+
+ENDING = ["guardrail.on_turn_end", "agent_end", "save_point", "settled", "session_shutdown"]
+STOPPED = Outcome(ExitStatus.STOPPED, "It is done.")
+
+
+def test_a_run_that_goes_on_after_the_model_stopped_ends_once_and_after_its_last_message() -> None:
+    loop, events = Loop([says("Done."), calls("one"), says("Done again."), says("And again.")]), []
+    heard = hearing(loop, events)
+    loop.agent.run("You are tested.", (), "Do it.")
+    loop.agent.go_on("The check failed.")
+    loop.agent.go_on("You said nothing to the others.")
+    assert set(heard).isdisjoint(ENDING)
+    loop.agent.end(STOPPED)
+    loop.agent.end(STOPPED)
+    assert (heard[-5:], [heard.count(name) for name in ENDING]) == (ENDING, [1, 1, 1, 1, 1])
+    assert heard.count("guardrail.on_turn_start") == 1
+    assert [event.outcome for event in events if isinstance(event, AgentEnd)] == [STOPPED]
+
+
+def _canceled(loop: Loop) -> None:
+    loop.controls.signal = Preempted(outcome=Outcome(ExitStatus.CANCELED, "Canceled."))
+
+
+@pytest.mark.parametrize(
+    ("script", "limits", "prepare", "ends"),
+    [
+        ([calls("one"), says("never")], Limits(max_iterations=1), None, ExitStatus.MAX_ITERATIONS),
+        ([says("Late.", delay_s=9)], Limits(max_run_seconds=5), None, ExitStatus.TIME_LIMIT),
+        ([says("")] * 3, Limits(), None, ExitStatus.FORMAT_ERRORS),
+        ([{"status": 500}], Limits(), None, ExitStatus.MODEL_ERROR),
+        ([calls("one")], Limits(), _canceled, ExitStatus.CANCELED),
+    ],
+    ids=["answers", "time", "format", "model", "cancel"],
+)
+def test_however_a_run_ends_its_end_is_told_once_in_order_and_truthfully(
+    script: list[Any], limits: Limits, prepare: Callable[[Loop], None] | None, ends: ExitStatus
+) -> None:
+    loop, events = Loop(script, limits), []
+    heard = hearing(loop, events)
+    prepare and prepare(loop)
+    loop.run()
+    assert (heard[-5:], [heard.count(name) for name in ENDING]) == (ENDING, [1, 1, 1, 1, 1])
+    assert [event.outcome.exit_status for event in events if isinstance(event, AgentEnd)] == [ends]
+
+
+def test_a_run_that_leaves_messages_unread_has_not_settled() -> None:
+    loop = Loop([calls("one")], Limits(max_iterations=1))
+    heard = hearing(loop)
+    loop.toolbox.on_call = lambda _: setattr(loop.controls, "to_follow_up", ["And then?"])
+    loop.run()
+    assert heard[-4:] == [*ENDING[:3], "session_shutdown"]
+
+
+def test_a_run_that_never_began_does_not_end() -> None:
+    loop = Loop([])
+    heard = hearing(loop)
+    loop.agent.end(STOPPED)
+    assert heard == []
+
+
+def test_a_compaction_between_two_turns_is_followed_by_a_save_point_and_one_inside_a_turn_is_not() -> None:
+    around, heard = Compacting(script=[says("Done.")], window=16_000), []
+    bus = HookBus(lambda *_: None)
+    bus.on("*", lambda event, context: heard.append(event.name))
+    around.agent.hooks, around.compaction.recorder = bus, ObservedRecorder(around.recorder, bus)
+    around.agent.run("You are tested.", long_conversation(steps=22)[1:], "Do it.")
+    inside, heard[:] = list(heard), []
+    made = sum(iter(lambda: around.agent.compact("Keep the names."), False))
+    assert (inside.count("session_compact"), inside.count("save_point")) == (1, 0)
+    assert made > 0
+    assert heard == ["session_compact", "save_point"] * made
 
 
 class Watched:
@@ -228,7 +318,9 @@ def test_where_nobody_listens_everything_is_only_passed_on() -> None:
 
 
 def test_every_event_is_one_that_somebody_emits() -> None:
-    from_loop = set(heard_in(Loop([calls("one"), says("Done.")])))
+    loop = Loop([calls("one"), says("Done.")])
+    loop.controls.to_steer = ["Mind the tests."]
+    from_loop = set(heard_in(loop))
     watched = Watched()
     watched.recorder.delta("output", "x")
     watched.after(RETRY, ErrorStep(what="x"), CompactionStep(summary="x"), AssistantStep(text="x"))

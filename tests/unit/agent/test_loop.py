@@ -54,6 +54,11 @@ def test_everything_is_recorded_in_the_order_in_which_it_happened() -> None:
     loop = Loop([calls("one", thinking="Hm."), says("Done.")])
     loop.run()
     assert loop.kinds == ["user", "reasoning", "assistant", "tool_call", "tool_result", "assistant"]
+    call, result = loop.recorder.bodies[3:5]
+    assert isinstance(call, ToolCallStep)
+    assert isinstance(result, ToolResultStep)
+    assert (call.tool, call.arguments, result.call_id) == ("echo", {"text": "one"}, call.call_id)
+    assert "one" in result.output
 
 
 def test_a_call_is_recorded_before_it_is_run() -> None:
@@ -206,6 +211,20 @@ def test_after_each_complete_step_somebody_may_look_and_after_a_broken_one_nobod
     assert seen == [(["call_0_0"], "tool_result"), (["call_1_0"], "tool_result")]
 
 
+def test_what_a_step_began_is_awaited_however_the_loop_ends() -> None:
+    loop, rests = Loop([calls("one"), says("Done.")]), []
+    loop.agent.at_rest = lambda: rests.append(loop.kinds[-1])
+    loop.run()
+    assert rests == ["assistant"]
+
+    broken = Loop([calls("one")])
+    broken.toolbox.on_call = raising(ZeroDivisionError("a bug"))
+    broken.agent.at_rest = lambda: rests.append("broken")
+    with pytest.raises(ZeroDivisionError):
+        broken.run()
+    assert rests[1:] == ["broken"]
+
+
 def test_what_a_broken_off_call_has_put_out_is_its_answer() -> None:
     loop = Loop([calls("one", "two")])
     partial = Message(role="tool", tool_call_id="call_0_0", content="half of it")
@@ -242,12 +261,12 @@ def test_an_unknown_price_makes_the_cost_unknown_and_never_nought() -> None:
 
 
 def test_stats_add_up_what_the_answers_used() -> None:
-    usage = {"input_tokens": 10, "output_tokens": 5, "thinking_tokens": 2}
+    usage = {"input_tokens": 10, "output_tokens": 5, "thinking_tokens": 2, "cached_tokens": 8}
     loop = Loop([calls("one", "two", usage=usage), says("Done.", usage=usage)], cost_usd=0.25)
     loop.run()
     stats = loop.agent.stats()
     assert (stats.tool_calls, stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (2, 20, 10, 4)
-    assert stats.cost_usd == 0.5
+    assert (stats.cached_tokens, stats.cost_usd) == (16, 0.5)
 
 
 def test_a_history_that_was_cut_between_call_and_result_is_mended() -> None:

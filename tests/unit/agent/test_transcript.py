@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import RunBudget
 from drone.agent.compaction import WindowCompaction
-from drone.agent.in_memory import NoGuardrails, QuietControls
+from drone.agent.in_memory import ECHO, SUBMIT, EchoToolbox, NoGuardrails, QuietControls
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
 from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
@@ -21,6 +22,7 @@ from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.transcripts import assert_valid, messages_of, problems, repaired
 from shared.work_order import Limits
+from tests.support.compactions import is_as_recorded
 from tests.support.scripted import Loop, says
 
 ASKED = Message(role="assistant", tool_calls=(ToolCall(id="a", name="echo"), ToolCall(id="b", name="echo")))
@@ -106,12 +108,20 @@ _signal = st.sampled_from(
 )
 
 
+class AtOnce(EchoToolbox):
+    """The echo tools, whose calls of `echo` may run at the same time."""
+
+    def specs(self) -> list[ToolSpec]:
+        return [replace(ECHO, parallel=True), SUBMIT]
+
+
 @settings(deadline=None)
-@given(st.lists(_reply, max_size=8), st.lists(_signal, max_size=6), st.booleans())
+@given(st.lists(_reply, max_size=8), st.lists(_signal, max_size=6), st.booleans(), st.booleans())
 def test_any_answers_and_any_signals_leave_a_valid_transcript(
-    script: list[dict[str, Any]], signals: list[Exception | None], follow: bool
+    script: list[dict[str, Any]], signals: list[Exception | None], follow: bool, at_once: bool
 ) -> None:
-    loop = Loop(script, Limits(max_iterations=6, max_run_seconds=10))
+    toolbox = AtOnce() if at_once else EchoToolbox()
+    loop = Loop(script, Limits(max_iterations=6, max_run_seconds=10), toolbox=toolbox)
     waiting = list(signals)
     loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", waiting.pop() if waiting else None)
     loop.controls.to_follow_up = ["More."] * follow
@@ -179,25 +189,29 @@ class Small(ScriptedModel):
     st.lists(_verdict, max_size=12),
     st.lists(_signal, max_size=6),
     st.lists(_messages, max_size=10),
-    st.integers(1, 6),
+    st.tuples(st.integers(1, 6), st.booleans()),
 )
 def test_any_compactions_rulings_and_interruptions_leave_a_valid_transcript(
     script: list[dict[str, Any]],
     verdicts: list[Verdict],
     signals: list[Exception | None],
     history: list[Message],
-    compact_every: int,
+    how: tuple[int, bool],
 ) -> None:
-    loop = Loop(script, Limits(max_run_seconds=10), controls=Judging(compact_every))
+    compact_every, at_once = how
+    toolbox = AtOnce() if at_once else EchoToolbox()
+    loop = Loop(script, Limits(max_run_seconds=10), controls=Judging(compact_every), toolbox=toolbox)
     agent = loop.agent
     agent.model = loop.model = Small(script, loop.clock, cost_usd=0.0)
     budget = RunBudget(loop.limits, loop.clock)
-    agent.compaction = WindowCompaction(agent.model, loop.recorder, agent.hooks, budget, lambda: agent.tools)
-    agent.guardrails, agent.approvals = Deciding(verdicts), AskingFor("all")
+    agent.compaction = WindowCompaction(agent.model, loop.recorder, agent.hooks, budget, lambda: agent.tools, "")
+    agent.guardrails, agent.approvals = Deciding(verdicts), None if at_once else AskingFor("all")
     loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", signals.pop() if signals else None)
     loop.run(*history)
     assert [problems(asked) for asked in loop.model.asked] == [[]] * len(loop.model.asked)
-    assert messages_of(loop.recorder.bodies, repaired(history)) == list(agent.transcript[1:])
+    recorded = messages_of(loop.recorder.bodies, repaired(history))
+    assert all(map(is_as_recorded, agent.transcript[1:], recorded))
+    assert len(recorded) == len(agent.transcript) - 1
 
 
 @settings(deadline=None)

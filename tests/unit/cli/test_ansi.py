@@ -49,3 +49,8 @@ def test_no_sequence_but_those_of_colors_is_ever_left(parts: list[str]) -> None:
         left = re.sub(r"\x1b\[[0-9;]*m", "", line)
         assert all(c == "\t" or c.isprintable() for c in left)
         assert uncolored(line) == left
+
+
+def test_a_colour_of_256_is_kept_whatever_its_number() -> None:
+    assert safe_lines("\x1b[38;5;196mred") == ["\x1b[38;5;196mred\x1b[0m"]
+    assert safe_lines("\x1b[5;38;5;196mblinks") == ["blinks"]

@@ -11,6 +11,7 @@ import pytest
 from control_plane.cli.order_follow import follow_as_json, follow_as_text
 from control_plane.cli.rendering import money, order_text, outcome_text
 from control_plane.cli.step_lines import StepLines, step_lines, transcript_lines
+from control_plane.orders.scores import Candidate, Usual, score
 
 STATS = {
     "tool_calls": 2,
@@ -50,6 +51,8 @@ ORDER: dict[str, Any] = {
     "runs": [],
     "steps": [],
 }
+
+NAMES = [f"d{number}" for number in range(6)]
 
 
 class Following:
@@ -154,6 +157,15 @@ def test_an_order_is_shown_with_prompt_reason_and_outcome() -> None:
     text = order_text(ORDER)
 
     assert all(word in text for word in ("Fix it", "mila", "the model submitted its work", "fleet patch a1b2c3d4e5f6"))
+
+
+def test_a_run_shows_how_the_first_drones_were_scored() -> None:
+    scores = [score(Candidate(name, 1, 0, name == "d0", False, 0.0, None), Usual()).as_fact() for name in NAMES]
+    run = {"id": "0a0b", "attempt": 1, "drone": "d0", "status": "success", "doing": "", "ended_at": "2026"}
+    chosen = {"because": "", "scored": 9, "scores": [each.model_dump() for each in scores]}
+    lines = order_text({**ORDER, "runs": [{**run, "placement": chosen}]}).split("\n")
+    assert "  scores   d0 0 s; d1 60 s (clone 60 s); d2 60 s (clone 60 s); d3 60 s (clone 60 s); 5 more" in lines
+    assert "scores" not in order_text({**ORDER, "runs": [run]})
 
 
 def test_no_colour_reaches_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,3 +359,14 @@ def test_whoever_follows_is_told_that_nothing_comes_and_not_what_runs_well(
     printed = capsys.readouterr().out
     assert printed.count(f"running: {quiet}") == 1
     assert well not in printed
+
+
+def test_an_order_that_asks_names_the_command_that_replies() -> None:
+    reply = f"reply    fleet submit 'TEXT' --session {ORDER['session']}"
+    assert reply in outcome_text({**ORDER, "asks": True})
+    assert "reply" not in outcome_text({**ORDER, "asks": False})
+
+
+@pytest.mark.parametrize(("cached", "shown"), [(20, "30 in (20 cached), 12 out"), (0, "30 in, 12 out")])
+def test_what_came_from_a_cache_is_told_with_the_tokens(cached: int, shown: str) -> None:
+    assert f"tokens   {shown}, 2 tool calls" in order_text({**ORDER, "stats": {**STATS, "cached_tokens": cached}})

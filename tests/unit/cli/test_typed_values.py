@@ -23,7 +23,7 @@ def test_labels_stay_text() -> None:
 @pytest.mark.parametrize("pair", ["temperature", "=1", ""])
 def test_what_is_no_pair_is_refused(pair: str) -> None:
     with pytest.raises(Invalid, match="invalid parameter"):
-        typed.pairs([pair])
+        typed.value([pair], dict[str, Any], "")
 
 
 @pytest.mark.parametrize("text", ["2.5", "$2.5", "2.5/day", "$2.5/day"])

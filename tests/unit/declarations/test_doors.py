@@ -49,11 +49,13 @@ OTHER_COMMANDS = {
     "open": "it opens a page with a login link",
     **dict.fromkeys(("db status", "db upgrade"), "it works on the database itself, also while no server runs"),
     **dict.fromkeys(("keys ls", "keys rotate master", "keys rotate broker"), "no server gives these keys away"),
+    **dict.fromkeys(("backup create", "backup check", "restore"), "it works on the files themselves, with all secrets"),
     **dict.fromkeys(("help", "completion", "install-skill"), "it explains the commands of this machine"),
     **dict.fromkeys(("session mode", "session rename"), "it is a shorter form of session edit"),
     "comment": "it is a shorter form of task comment",
     "task follow": "it shows a task again and again, with the orders that work on it",
     "mcp": "it passes on the tools of the server",
+    "compare": "it shows several orders, or those of a race, side by side",
 }
 """Commands that call no operation, and why."""
 each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -125,3 +127,8 @@ def test_the_values_of_a_field_come_from_a_list_that_there_is(operation: Operati
 
 def test_the_page_of_operations_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.operations_table"
+
+
+def test_a_comment_of_a_thread_is_never_changed_or_deleted() -> None:
+    about = [operation for operation in OPERATIONS if "/comments" in operation.route and "/tasks/" in operation.route]
+    assert {operation.route.split()[0] for operation in about} == {"POST"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from control_plane.embedded.children import Child
+from control_plane.embedded.children import Child, without_fleet_secrets
 from control_plane.embedded.parts import wait_ready
 from shared.errors import Unreachable
 from tests.support import wait_until
@@ -73,3 +73,15 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         parent.kill()
 
     wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_drones_inherit_neither_secrets_of_the_fleet_nor_a_port_that_only_one_could_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"FLEET_METRICS_TOKEN": "m" * 32, "DRONE_METRICS_PORT": "9464", "DRONE_LOG_LEVEL": "debug"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+
+    inherited = without_fleet_secrets()
+
+    assert {name for name in given if name in inherited} == {"DRONE_LOG_LEVEL"}

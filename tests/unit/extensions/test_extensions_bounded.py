@@ -130,5 +130,6 @@ def test_looking_at_what_people_said_takes_nothing_away() -> None:
     controls.to_steer, controls.to_follow_up = ["left"], ["later"]
     held = HeldControls(controls)
     assert (held.pending(), held.pending()) == (True, True)
-    controls.to_steer = ["right"]
-    assert (held.steering(), held.follow_ups(), held.pending()) == (["left", "right"], ["later"], False)
+    controls.to_steer.append("right")
+    steered, followed = [each.text for each in held.steering()], [each.text for each in held.follow_ups()]
+    assert (steered, followed, held.pending()) == (["left", "right"], ["later"], False)

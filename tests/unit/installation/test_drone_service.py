@@ -36,6 +36,10 @@ def test_the_owners_policy_file_goes_along() -> None:
     assert 'Environment="DRONE_POLICY=/etc/policy.toml"' in unit(DRONE_POLICY="/etc/policy.toml")
 
 
+def test_the_port_for_metrics_goes_along() -> None:
+    assert 'Environment="DRONE_METRICS_PORT=9464"' in unit(DRONE_METRICS_PORT="9464")
+
+
 def test_stopping_the_service_lets_runs_end_and_the_signal_after_that_gives_them_back() -> None:
     lines = unit()
     stop = next(line.removeprefix("ExecStop=") for line in lines if line.startswith("ExecStop="))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from drone.installation.owner_rules import OrderRules, When
-from drone.installation.owner_rules.times import read_hours
+from drone.installation.owner_rules.times import read_hours, time_left
 from drone.installation.policy import Policy, load
 from shared.errors import Forbidden, Precondition
 from tests.support.runs import order_for
@@ -35,6 +35,21 @@ def test_hours_are_read_as_they_are_written(text: str, inside: list[datetime], o
 
     assert [hours.contain(moment) for moment in inside] == [True] * len(inside)
     assert [hours.contain(moment) for moment in outside] == [False] * len(outside)
+
+
+@pytest.mark.parametrize(
+    ("texts", "moment", "hours"),
+    [
+        (["Mon-Fri 20:00-07:00"], at(23, 21), 10),
+        (["Mon-Fri 20:00-07:00"], at(24, 6, 30), 0.5),
+        (["Mon-Fri 20:00-07:00"], at(24, 12), 0),
+        (["Sat,Sun"], at(28, 6), 42),
+        (["Fri 18:00-24:00", "Sat,Sun", "Mon 00:00-08:00"], at(27, 20), 60),
+        (["0:00-24:00"], at(27, 20), 7 * 24 + 4),
+    ],
+)
+def test_hours_that_follow_each_other_count_together(texts: list[str], moment: datetime, hours: float) -> None:
+    assert time_left(tuple(map(read_hours, texts)), moment) == timedelta(hours=hours)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from tests.support.documents import INSTALLED, modules
+
 SHARED_ON_PURPOSE = {"Agent"}
 """The row of an agent in the control plane, and the loop in the drone: each is the word of the product on its side."""
 
@@ -14,11 +14,10 @@ SHARED_ON_PURPOSE = {"Agent"}
 def classes() -> dict[str, list[str]]:
     """By name, the modules that define a class of it."""
     found = defaultdict(list)
-    for package in ("control_plane", "drone", "shared"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ClassDef):
-                    found[node.name].append(str(path.relative_to(ROOT)))
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(path.relative_to(INSTALLED)))
     return found
 
 

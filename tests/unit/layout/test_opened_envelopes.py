@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import get_args
 
 from control_plane.drones.reports import REPORTS
 from shared.envelope import Direction
+from tests.support.documents import INSTALLED, modules
 
-ROOT = Path(__file__).parents[3]
 TO_DRONES = {"order", "control", "credentials"}
 
 
 def importers_of(name: str, package: str) -> set[str]:
     """The modules of a package that import or use this name."""
     found = set()
-    for path in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path, tree in modules().items():
+        if not path.is_relative_to(INSTALLED / package):
+            continue
+        for node in ast.walk(tree):
             imported = isinstance(node, ast.ImportFrom) and any(each.name == name for each in node.names)
             if imported or (isinstance(node, ast.Attribute) and node.attr == name):
-                found.add(str(path.relative_to(ROOT)))
+                found.add(str(path.relative_to(INSTALLED)))
     return found
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 from tests.hostile.removed_defenses import REMOVALS
+from tests.support.documents import INSTALLED, ROOT
 
-ROOT = Path(__file__).parents[3]
 _TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
 
 
@@ -36,7 +35,7 @@ def test_what_removes_a_defense_finds_it_in_the_source() -> None:
     for removal in REMOVALS:
         assert removal.edits
         for edit in removal.edits:
-            text = (ROOT / edit.path).read_text(encoding="utf-8")
+            text = (INSTALLED / edit.path).read_text(encoding="utf-8")
             assert edit.applied(text) != text
 
 

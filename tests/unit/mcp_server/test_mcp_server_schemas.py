@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from control_plane.declarations import agents, organizations, pull_requests, sessions
+from control_plane.declarations import agents, organizations, plans, pull_requests, reviews, sessions
 from control_plane.declarations import task_documents as tasks
 from control_plane.documents import orders
 from control_plane.mcp_server.declared import TOOLS
@@ -42,8 +42,14 @@ REQUESTS = {
     "submit_order": orders.SubmitRequest,
     "say_to_order": orders.SayRequest,
     "resume_order": orders.ResumeRequest,
+    "answer_order": orders.AnswerRequest,
+    "edit_plan": plans.EditPlanRequest,
+    "approve_plan": plans.ApprovePlanRequest,
+    "send_back_plan": plans.SendBackPlanRequest,
     "approve_call": orders.ApproveRequest,
     "deny_call": orders.DenyRequest,
+    "add_review_comment": reviews.ReviewCommentRequest,
+    "send_review": reviews.SendReviewRequest,
     "open_pull_request": pull_requests.PullRequestRequest,
     "open_task_pull_request": pull_requests.PullRequestRequest,
     "create_session": sessions.SessionRequest,
@@ -51,7 +57,19 @@ REQUESTS = {
     "switch_session": sessions.SwitchRequest,
     "compact_session": sessions.CompactRequest,
 }
-OWN = {"organization", "name", "slug", "task_id", "order_id", "session_id", "idempotency_key"}
+OWN = {
+    "organization",
+    "name",
+    "slug",
+    "task_id",
+    "order_id",
+    "comment_id",
+    "session_id",
+    "graph_id",
+    "race_id",
+    "batch_id",
+    "idempotency_key",
+}
 """Arguments that say where, and no field of a request."""
 
 
@@ -115,7 +133,19 @@ def test_every_tool_that_takes_more_than_names_takes_a_request() -> None:
     kinds = {name: tool.arguments for name, tool in TOOLS.items() if not tool.effect.reads}
     own = {name: set(kind.model_fields) - OWN for name, kind in kinds.items()}
 
-    assert {name for name, fields in own.items() if fields} == set(REQUESTS) | {"cancel_order"}
+    assert {name for name, fields in own.items() if fields} == set(REQUESTS) | {
+        "cancel_batch",
+        "cancel_order",
+        "cancel_race",
+        "move_order",
+        "retry_batch",
+        "set_order_priority",
+        "submit_batch",
+        "submit_graph",
+        "submit_race",
+        "take_back_messages",
+        "take_order",
+    }
 
 
 def test_a_request_has_only_the_fields_that_were_given() -> None:
@@ -132,7 +162,8 @@ def test_the_hints_say_what_only_reads_and_what_takes_something_away() -> None:
     }
     assert {name for name, each in hints.items() if each and each.destructive_hint} == {
         *("update_organization", "delete_organization", "update_agent", "remove_agent"),
-        *("preempt_task", "cancel_task", "cancel_order"),
+        *("preempt_task", "cancel_task", "cancel_order", "remove_review_comment", "edit_plan", "take_back_messages"),
+        *("cancel_batch", "cancel_graph", "cancel_race", "take_order"),
     }
     assert not any(each and each.idempotent_hint for name, each in hints.items() if name.startswith("create_"))
 

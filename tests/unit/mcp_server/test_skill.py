@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hatchling.builders.wheel import WheelBuilder
 
 from control_plane.cli.main import app
 from control_plane.mcp_server.skill import FILE, NAME, install, skill_text, skills_directory
 from shared.errors import Conflict, FleetFault
 from shared.terminal.command_line import run
-from tests.support.documents import ROOT, commands_in, parse
+from tests.support.documents import commands_in, parse
 
 TEXT = skill_text().decode()
 COMMANDS = list(commands_in(TEXT))
@@ -93,9 +92,3 @@ def test_the_command_says_what_it_did(
     path.write_text("Mine.")
     assert run(app, ["install-skill"]) == 4
     assert "E-SKILL-CHANGED" in capsys.readouterr().err
-
-
-def test_the_skill_comes_with_the_wheel() -> None:
-    packed = {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}
-
-    assert f"control_plane/mcp_server/skill/{FILE}" in packed

@@ -10,6 +10,7 @@ import pytest
 from drone.model.assembly import LONGEST, Assembly
 from drone.model.model_families import Thinking
 from shared.messages import Message
+from tests.support.clocks import HandClock
 
 
 def _delta(**more: Any) -> SimpleNamespace:
@@ -22,7 +23,7 @@ def _piece(index: int | None, call_id: str | None = None, name: str | None = Non
 
 def _assembled(*deltas: SimpleNamespace, thinking: Thinking = "tags") -> tuple[Message, list[tuple[str, str]]]:
     seen: list[tuple[str, str]] = []
-    assembly = Assembly(lambda kind, text: seen.append((kind, text)), thinking)
+    assembly = Assembly(lambda kind, text: seen.append((kind, text)), HandClock(), thinking)
     any(map(assembly.add, deltas))
     return assembly.message(), seen
 
@@ -48,6 +49,15 @@ def test_text_thinking_and_calls_are_put_together_by_index() -> None:
     )
     assert (message.thinking, message.content) == ("Hm.", "Let me look.")
     assert [(c.id, c.name, c.arguments) for c in message.tool_calls] == [("a", "one", "{}"), ("b", "two", '{"x": 1}')]
+
+
+def test_how_long_thinking_streamed_is_known() -> None:
+    clock = HandClock()
+    assembly = Assembly(lambda *_: None, clock)
+    for delta in (_delta(reasoning_content="Hm"), _delta(reasoning_content="."), _delta(content="Let me look.")):
+        clock.sleep(2.0)
+        assembly.add(delta)
+    assert assembly.thinking_ms == 2000
 
 
 def test_calls_that_all_have_the_index_nought_are_told_apart_by_their_ids() -> None:
@@ -112,7 +122,7 @@ def test_a_signature_without_any_thinking_to_read_is_kept_too() -> None:
 
 def test_details_of_openrouter_are_put_together_by_their_index() -> None:
     kind = {"type": "reasoning.text", "format": "anthropic-claude-v1"}
-    assembly = Assembly(lambda *_: None, "details")
+    assembly = Assembly(lambda *_: None, HandClock(), "details")
     assembly.sign([{**kind, "text": "One ", "index": 0}, {**kind, "text": "two.", "index": 0}])
     assembly.sign([{**kind, "signature": "s1", "index": 0}])
     assembly.sign([{"type": "reasoning.encrypted", "data": "d", "id": "call_1", "index": 1}])
@@ -127,6 +137,6 @@ def test_what_others_sign_is_not_kept() -> None:
 
 
 def test_an_answer_that_is_longer_than_any_models_is_noticed() -> None:
-    assembly = Assembly(lambda *_: None)
+    assembly = Assembly(lambda *_: None, HandClock())
     assembly.add(_delta(tool_calls=[_piece(0, "a", "one", "x" * LONGEST)]))
     assert assembly.too_long

@@ -49,6 +49,25 @@ def test_only_a_refusal_of_the_request_is_read_so(error_class: ErrorClass) -> No
     assert _after("llama2 does not support tools", error_class=error_class) == CLAUDE
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unrecognized request argument supplied: reasoning_effort",
+        "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.",
+        "`max_tokens` must be greater than `thinking.budget_tokens`.",
+        "Budget 0 is invalid. This model only works in thinking mode.",
+    ],
+)
+def test_who_refuses_a_thinking_level_gets_none(said: str) -> None:
+    assert _after(said).leave_out == {"thinking", "reasoning_effort"}
+
+
+def test_who_thinks_and_takes_no_temperature_gets_none_and_later_changes_add_to_it() -> None:
+    once = _after("`temperature` may only be set to 1 when thinking is enabled.")
+    assert once.leave_out == {"temperature", "top_p", "top_k"}
+    assert _after("reasoning_effort is not supported", once).leave_out > once.leave_out
+
+
 def test_reasoning_is_filled_in_and_if_that_is_wrong_too_sent_as_text() -> None:
     missing = "Missing `reasoning_content` field in the assistant message"
     once = _after(missing, Family("reasoning"))

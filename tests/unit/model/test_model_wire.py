@@ -74,6 +74,7 @@ def test_a_name_that_endpoints_would_refuse_is_mended(name: str, wire: str) -> N
     [
         CLAUDE,
         "claude-opus-4-1",
+        "anthropic/a-name-at-a-gateway",
         "bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0",
         "bedrock/converse/anthropic.claude-3-7-sonnet-20250219-v1:0",
         "vertex_ai/claude-sonnet-4@20250514",
@@ -131,6 +132,41 @@ def test_who_reasons_between_calls_gets_the_reasoning_back_in_its_field(model: s
 def test_reasoning_that_is_missing_is_filled_once_a_provider_asked_for_it() -> None:
     first, other = sent(*step(1), *step(2, thinking="Hm."), family=Family("filled"))[::2]
     assert (first["reasoning_content"], other["reasoning_content"]) == (" ", "Hm.")
+
+
+GEMINI = "gemini/gemini-3.5-flash"
+CALL_SIGNED = {"type": "thought_signature", "call": 1, "signature": "c2ln"}
+
+
+def test_signatures_of_gemini_go_back_with_their_calls_even_if_an_id_was_changed_since() -> None:
+    wire = sent(*step(1, "a", "b", thinking="Hm.", thinking_blocks=(CALL_SIGNED,)), model=GEMINI)[0]
+    signed = [call.get("provider_specific_fields") for call in wire["tool_calls"]]
+    assert (signed, wire["reasoning_content"]) == ([None, {"thought_signature": "c2ln"}], "Hm.")
+
+
+@pytest.mark.parametrize("call", [7, -1, "1", None])
+def test_a_signature_of_a_call_that_is_not_there_goes_back_with_none(call: Any) -> None:
+    wire = sent(*step(1, thinking_blocks=({**CALL_SIGNED, "call": call},)), model=GEMINI)[0]
+    assert "provider_specific_fields" not in wire["tool_calls"][0]
+
+
+@pytest.mark.parametrize(
+    ("model", "call_id", "wire"),
+    [
+        ("mistral/mistral-large-latest", "a1b2c3d4e", "a1b2c3d4e"),
+        ("hosted_vllm/mistralai/Devstral-Small", "call_1", "74196fe72"),
+        ("openai/gpt-4.1", "x" * 41, "3164596df4fdd018b2c567ec8c03e79bd76f4e4c"),
+        ("openai/gpt-4.1", "call_1", "call_1"),
+        ("hosted_vllm/gemini-at-a-gateway", "call__thought__" + "c2ln" * 500, "call__thought__" + "c2ln" * 500),
+        ("ollama_chat/mistral", "call_1", "call_1"),
+    ],
+)
+def test_an_id_that_a_provider_refuses_is_replaced_on_the_call_and_its_result(
+    model: str, call_id: str, wire: str
+) -> None:
+    call = Message(role="assistant", tool_calls=(ToolCall(id=call_id, name="echo"),))
+    first, second = sent(call, Message(role="tool", tool_call_id=call_id, content="out"), model=model)
+    assert (first["tool_calls"][0]["id"], second["tool_call_id"]) == (wire, wire)
 
 
 @pytest.mark.parametrize(

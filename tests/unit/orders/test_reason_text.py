@@ -8,6 +8,7 @@ import pytest
 
 from shared.reason_text import reason_text
 from shared.reasons import (
+    AfterOrder,
     Answered,
     AnswerOnItsWay,
     AskedAgain,
@@ -19,6 +20,7 @@ from shared.reasons import (
     DroneState,
     EarlierOrder,
     ForPerson,
+    ForPool,
     GivenBack,
     InQueue,
     JustSubmitted,
@@ -29,6 +31,7 @@ from shared.reasons import (
     OrderFacts,
     PausesAfterFailure,
     Placed,
+    RaceBase,
     Resumption,
     Returned,
     RunEnd,
@@ -51,6 +54,16 @@ KIM = CancelAsked(by="kim", text="not needed")
     [
         (JustSubmitted(), "just submitted; about to be assigned to a drone"),
         (EarlierOrder(order="o1"), "waiting for order o1 of the same session"),
+        (AfterOrder(order="o1", status="open", waiting="o2"), "waiting for order o1 to succeed"),
+        (
+            AfterOrder(order="o1", status="canceled", waiting="o2"),
+            "waiting for order o1 to succeed, but it was canceled "
+            "(next: fleet retry o1, fleet resume o1, or fleet cancel o2)",
+        ),
+        (
+            RaceBase(order="o1"),
+            "waiting until order o1 has found the commit that all orders of the race start from",
+        ),
         (NoDrone(), "no drone is registered yet (next: fleet token add, then drone register on a workstation)"),
         (
             NoDroneFits(labels=("gpu=yes", "os=linux"), fleet=(DroneLabels(drone="oka"), DroneLabels(drone="b"))),
@@ -59,6 +72,14 @@ KIM = CancelAsked(by="kim", text="not needed")
         (
             NoDroneTakesWork(states=(OFFLINE, BUSY)),
             "no matching drone accepts work: oka has been offline since 12:03 UTC; mila is busy: 2 of 2 slots in use",
+        ),
+        (
+            ForPool(pool="burst", drones=0, at_most=20),
+            "waits for a drone of the pool burst (0 of at most 20 are there)",
+        ),
+        (
+            ForPool(pool="burst", drones=1, at_most=1),
+            "waits for a drone of the pool burst (1 of at most 1 is there)",
         ),
         (
             NamedDroneRemoved(drone="oka", order="o1"),

@@ -120,3 +120,13 @@ def test_the_time_to_clean_up_counts_from_when_the_run_was_asked_first() -> None
         told = end_all(spare=others, **asked)
     assert told.survivors == 0
     assert time.monotonic() - began < TERM_SECONDS
+
+
+def test_a_process_without_children_ends_them_without_a_look_at_all_processes() -> None:
+    listing = "listed = []; sys.addaudithook(lambda event, given: listed.append(given) if event == 'os.listdir' else 0)"
+    ending = "from drone.processes.ending import end_all; import sys"
+    program = f"{ending}; {listing}; print(end_all().found, listed)"
+
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert found.stdout == "0 []\n"

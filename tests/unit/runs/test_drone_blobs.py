@@ -10,7 +10,8 @@ import pytest
 
 from drone.runs.blobs import RunApi, Uploads
 from shared.blobs import digest
-from shared.errors import Conflict, FleetFault, NotFound, Unreachable
+from shared.errors import Conflict, FleetFault, NotFound, Precondition, Unreachable
+from shared.outcome import Verification
 from shared.redaction import Redactor
 from tests.support import free_port
 from tests.support.clocks import HandClock
@@ -60,10 +61,11 @@ def test_a_server_that_does_not_answer_is_waited_for_as_long_as_patience_lasts()
 
 
 def test_a_push_is_granted_or_refused_to_a_late_run(server: BlobServer) -> None:
-    assert api(server.url).ask().expires_in == 60
-    server.grants["run000000000"] = 409
-    with pytest.raises(Conflict):
-        api(server.url).ask()
+    assert api(server.url).ask(Verification.VERIFIED).expires_in == 60
+    for status, refusal in ((409, Conflict), (412, Precondition)):
+        server.grants["run000000000"] = status
+        with pytest.raises(refusal):
+            api(server.url).ask(Verification.VERIFIED)
 
 
 def test_a_log_is_sent_without_its_secrets(server: BlobServer, tmp_path: Path) -> None:

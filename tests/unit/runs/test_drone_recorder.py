@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from drone.agent.values import DeltaKind
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.recorder import SHOWN_OF_DOING, JournalRecorder
-from shared.events import AssistantStep, ReasoningStep, ToolCallStep
+from shared.events import AssistantStep, Body, CheckpointStep, CommentStep, ReasoningStep, ToolCallStep
 from shared.redaction import Redactor
 from tests.support.clocks import HandClock
 from tests.support.runs import KeptLink
@@ -50,6 +51,18 @@ def test_a_secret_that_comes_in_pieces_is_not_shown(recorder: JournalRecorder, l
     recorder.record(AssistantStep(text="the word is hunter2-secret, remember it"))
     shown = "".join(text for kind, text in link.said if kind == "text")
     assert shown == "the word is [redacted], remember it"
+
+
+@pytest.mark.parametrize("beside", [CheckpointStep(), CommentStep(text="No checkpoint could be taken")])
+@pytest.mark.parametrize("kind", ["text", "thinking", "tool_call", "output"])
+def test_half_a_secret_is_held_back_although_a_checkpoint_is_recorded_meanwhile(
+    recorder: JournalRecorder, link: KeptLink, kind: DeltaKind, beside: Body
+) -> None:
+    recorder.delta(kind, "the word is hunter2")
+    recorder.record(beside)
+    recorder.delta(kind, "-secret, remember it")
+    recorder.record(AssistantStep(text="the word is hunter2-secret, remember it"))
+    assert "".join(text for _, text in link.said) == "the word is [redacted], remember it"
 
 
 def test_text_in_flight_is_complete_before_the_event_is_announced(recorder: JournalRecorder, link: KeptLink) -> None:

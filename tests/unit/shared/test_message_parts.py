@@ -6,7 +6,7 @@ import pytest
 
 from shared.events import CompactionStep, UserStep
 from shared.messages import Message
-from shared.transcripts import messages_of, opens_turn, request_in, said, summary_in, summary_message
+from shared.transcripts import messages_of, opens_turn, said, summary_in, summary_message
 
 OPENING = "Fix the login.\n\n<situation>\nDate: today\n</situation>"
 SUMMARY = "<summary>\nAll is well.\n</summary>"
@@ -30,11 +30,7 @@ def test_words_of_a_person_that_look_like_the_loops_own_are_a_persons(text: str)
 
 def test_a_prompt_opens_a_run_whatever_it_says() -> None:
     message = said(UserStep(text=SUMMARY, source="prompt"))
-    assert (opens_turn(message), summary_in(message), request_in(message)) == (True, None, SUMMARY)
-
-
-def test_the_request_is_what_stands_above_the_situation() -> None:
-    assert request_in(said(UserStep(text=OPENING, source="prompt"))) == "Fix the login.\n\n"
+    assert (opens_turn(message), summary_in(message)) == (True, None)
 
 
 def test_a_summary_is_given_back_as_it_was() -> None:

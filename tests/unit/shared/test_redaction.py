@@ -148,6 +148,13 @@ def test_no_cut_of_a_stream_lets_a_secret_through(secrets: list[str], data: st.D
     assert [secret for secret in secrets if secret in shown and not is_common(secret)] == []
 
 
+def test_what_a_stream_has_released_is_not_taken_for_the_beginning_of_a_token() -> None:
+    # The stream keeps the last 64 characters of what it released: they begin with "sk-" here.
+    whole = "0sk-A1b2C3d4E5f6G7h8I9j0" + "AKIA0123456789ABCDEF" * 2 + "09 "
+    stream = Redactor(["90 0"]).stream()
+    assert stream.feed(whole) + stream.flush() == whole
+
+
 def test_a_stream_of_ordinary_words_comes_out_as_it_goes_in_but_for_the_last_word() -> None:
     stream = Redactor(["k3y-of-some-length-0123456789"]).stream()
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from drone.agent.in_memory import EchoToolbox
+from drone.agent.values import ToolResult, ToolSpec
+from shared.errors import Submitted
 from shared.events import (
     AssistantStep,
     Body,
@@ -27,7 +30,9 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import ToolCall
+from shared.outcome import ExitStatus, Outcome
 from shared.trajectories import FORMAT, NOT_EXECUTED, RunFacts, trajectory
+from tests.support.scripted import Loop, submits
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FACTS = RunFacts("order1", "run1", "openai/x", "build", {"max_iterations": 50, "command_timeout": 120}, "0.1.0")
@@ -35,6 +40,16 @@ LIST = ToolCall(id="c1", name="shell", arguments='{"command": "ls"}')
 WRITE = ToolCall(id="c2", name="file_write", arguments='{"path": "a", "content": "b"}')
 PROMPT = UserStep(text="Mend it.\n\n<situation>\nWorkspace: /drones/one/work\n</situation>\n", source="prompt")
 ENDED = RunEnded(status="success", exit_status="submitted", reason="Done.", response="It is mended.")
+
+
+class Submitting(EchoToolbox):
+    """A toolbox by which every call submits the work."""
+
+    def specs(self) -> list[ToolSpec]:
+        return [ToolSpec("submit", "End."), ToolSpec("shell", "Run a command.")]
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        raise Submitted(outcome=Outcome(ExitStatus.SUBMITTED, "The model submitted its work.", "It is mended."))
 
 
 def made(*bodies: Body) -> dict[str, Any]:
@@ -158,6 +173,23 @@ def test_a_command_that_submitted_was_run(said: dict[str, str]) -> None:
 
     assert (extra["returncode"], extra["exception_info"], extra["execution"]) == (0, "", "submitted")
     assert extra["raw_output"] == ""
+
+
+@pytest.mark.parametrize("submits_by", ["submit", "shell"])
+def test_the_call_that_submitted_says_that_it_was_run_as_the_loop_recorded_it(submits_by: str) -> None:
+    reply = submits("It is mended.")
+    reply["tool_calls"][0]["name"] = submits_by
+    loop = Loop([reply])
+    loop.toolbox = loop.agent.toolbox = Submitting()
+    loop.run()
+    observation = made(*loop.recorder.bodies)["messages"][-1]
+
+    assert observation["content"] == "Submitted."
+    assert [observation["extra"][name] for name in ("execution", "returncode", "exception_info")] == [
+        "submitted",
+        0,
+        "",
+    ]
 
 
 def test_the_directory_is_that_of_the_workspace_and_not_one_that_a_prompt_names() -> None:

@@ -37,9 +37,10 @@ def test_a_comment_is_recorded_at_once_for_the_thread(workspace: Path) -> None:
     tools = toolbox(workspace, thread=AddComment(kept.append))
 
     first = called(tools, "add_comment", message="  I begin.\n")
-    second = called(tools, "add_comment", message="Done. @tester")
+    # Several tags, and one of nobody: whom they name is decided when the turn ends.
+    second = called(tools, "add_comment", message="Done. @tester @nobody")
 
-    assert kept == [CommentStep(text="I begin.", to_task=True), CommentStep(text="Done. @tester", to_task=True)]
+    assert kept == [CommentStep(text="I begin.", to_task=True), CommentStep(text="Done. @tester @nobody", to_task=True)]
     assert [first, second] == [ToolResult(f"comment {n} of this turn is in the thread") for n in (1, 2)]
 
 

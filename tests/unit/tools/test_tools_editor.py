@@ -27,13 +27,20 @@ def test_str_replace_changes_the_one_occurrence_and_shows_it(call: Call, workspa
 
 
 @pytest.mark.parametrize(
-    ("old", "words"), [("missing", "does not occur"), ("o", "occurs 2 times"), ("", "must not be empty")]
+    ("old", "words"),
+    [("missing", "does not occur"), ("o", "occurs 2 times, in lines 1, 2;"), ("", "must not be empty")],
 )
 def test_str_replace_needs_exactly_one_occurrence(call: Call, workspace: Path, old: str, words: str) -> None:
     (workspace / "a").write_text("one\ntwo\n")
 
     assert words in replace(call, old, "x")
     assert (workspace / "a").read_text() == "one\ntwo\n"
+
+
+def test_only_the_first_lines_of_many_occurrences_are_named(call: Call, workspace: Path) -> None:
+    (workspace / "a").write_text("x = 1\n" * 100)
+
+    assert "occurs 100 times, in lines 1, 2, 3, 4, 5, …; include" in replace(call, "x = 1", "y")
 
 
 def test_windows_line_ends_are_kept_though_the_model_writes_plain_ones(call: Call, workspace: Path) -> None:

@@ -43,11 +43,21 @@ def test_view_of_a_long_file_says_how_to_go_on(call: Call, workspace: Path) -> N
 
     result = call("file_read", path="long.txt")
 
-    assert result.output.endswith("""{"mode": "lines", "path": 'long.txt', "start_line": 2001})""")
-    assert "line 2000\n" in result.output
+    assert result.output.endswith("""{"mode": "lines", "path": 'long.txt', "start_line": 401})""")
+    assert "line 400\n" in result.output
+    assert "line 401\n" not in result.output
     assert (
         call("file_read", mode="lines", path="long.txt", start_line=2001, end_line=2001).output == "  2001\tline 2001"
     )
+
+
+def test_lines_that_are_asked_for_by_number_may_be_more_than_a_view_shows(call: Call, workspace: Path) -> None:
+    (workspace / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 10_001)))
+
+    shown = call("file_read", mode="lines", path="long.txt", start_line=2).output
+
+    assert shown.splitlines()[0] == "     2\tline 2"
+    assert shown.endswith('"start_line": 2002})')
 
 
 def test_lines_gives_a_range_with_both_ends(call: Call, workspace: Path) -> None:

@@ -99,7 +99,9 @@ def test_a_child_gets_no_tool_that_is_not_for_it(workspace: Path, tool: str) -> 
 
     said = called(toolbox(workspace, "plan", spawn=nursery.spawn), "spawn", task="Look.", tools=["grep", tool])
 
-    assert said.output == f"Error: a child cannot use {tool!r}; available tools: file_read, grep, glob, submit"
+    assert (
+        said.output == f"Error: a child cannot use {tool!r}; available tools: file_read, grep, glob, web_fetch, submit"
+    )
     assert nursery.asked == []
 
 
@@ -116,7 +118,7 @@ def test_plan_has_every_tool_that_changes_nothing_and_no_other(workspace: Path) 
 
     tools = toolbox(workspace, "plan", record_todo=print, spawn=lambda *_: ToolResult(""), foreign=foreign)
 
-    assert names(tools) == ["file_read", "grep", "glob", "todo", "spawn", "submit", "look_up"]
+    assert names(tools) == ["file_read", "grep", "glob", "web_fetch", "todo", "spawn", "submit", "look_up"]
     assert tools.read_only == set(names(tools))
 
 

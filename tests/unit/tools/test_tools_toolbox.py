@@ -14,8 +14,8 @@ from tests.support.toolboxes import Call, call, called, toolbox, workspace
 
 __all__ = ["call", "workspace"]
 
-ALL = ["file_read", "grep", "glob", "file_write", "editor", "shell", "submit"]
-READING = ["file_read", "grep", "glob"]
+ALL = ["file_read", "grep", "glob", "web_fetch", "file_write", "editor", "shell", "submit"]
+READING = ["file_read", "grep", "glob", "web_fetch"]
 
 
 @pytest.mark.parametrize("mode", ["build", "test", "ship", "develop"])
@@ -50,7 +50,7 @@ def test_schemas_are_plain_objects_that_every_provider_takes(workspace: Path) ->
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("fly", "{}", "available tools: file_read, grep, glob, file_write, editor, shell, submit"),
+        ("fly", "{}", "available tools: file_read, grep, glob, web_fetch, file_write, editor, shell, submit"),
         ("shell", "{not json", "are not JSON"),
         ("shell", '["ls"]', "one JSON object"),
         ("shell", "{}", "`command` is required"),

@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> TrackedRun:
 def actions(run: TrackedRun) -> ControlActions:
     runs = TrackedRuns()
     runs.add(run)
-    return ControlActions(runs, Unused(), lambda _: None, lambda: None)
+    return ControlActions(runs, Unused(), lambda _: None, lambda: None, lambda _: None)
 
 
 def act(actions: ControlActions, *bodies: Say | Decide | Compact | Drain) -> None:

@@ -1,0 +1,1 @@
+"""Attention: telling users what waits for them, through the channels that they chose, while no page is in front."""

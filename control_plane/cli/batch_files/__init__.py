@@ -1,0 +1,1 @@
+"""Files of `fleet batch`: rows and templates in, results out."""

@@ -1,0 +1,102 @@
+"""Following a batch in a terminal: its progress, until all rows have ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from control_plane.cli.answers import for_people
+from control_plane.cli.completion import listed
+from control_plane.cli.orders import cost
+from shared.durations import roughly
+from shared.terminal.command_line import print_json_line, put, say
+from shared.terminal.output import write
+
+if TYPE_CHECKING:
+    from control_plane.client.fleet import FleetClient
+
+Doc = dict[str, Any]
+EVERY_S = 1.0
+QUIET_S = 10.0
+"""Where lines cannot be overwritten, a new one is written no more often than this."""
+_SHOWN = ("status", "ended", "total", "resolved", "open", "waiting", "failed", "cost_usd", "remaining_s")
+BatchId = Annotated[
+    str, typer.Argument(metavar="BATCH", help="The batch's name or id.", autocompletion=listed("batches:name"))
+]
+
+
+def follow_batch(fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, as_json: bool) -> int:
+    """Show the progress until all rows have ended; returns 0 if all succeeded, else 1.
+
+    Ctrl-C ends this, not the batch.
+    """
+    progress = _Progress(as_json=as_json)
+    try:
+        batch = _until_ended(fleet, batch, progress)
+    except KeyboardInterrupt:
+        progress.end_line()
+        say(f"batch {batch['name']} continues")
+        say(f"  next  fleet batch show {batch['name']}    or: fleet batch cancel {batch['name']}")
+        raise
+    progress.end_line()
+    if as_json:
+        print_json_line(batch)
+    else:
+        put(f"{text(for_people(batch))}\n")
+    return 0 if batch["succeeded"] == batch["total"] else 1
+
+
+def _until_ended(fleet: FleetClient, batch: Doc, progress: _Progress) -> Doc:
+    from control_plane.declarations.batches import SHOW
+
+    while True:
+        progress.show(batch)
+        if batch["status"] in {"finished", "canceled"}:
+            return batch
+        time.sleep(EVERY_S)
+        batch = dict(fleet.call(SHOW, batch_id=batch["id"]))
+
+
+def progress_line(batch: Doc) -> str:
+    """`120 of 500 ended, 96 resolved, 4 failed, 4 running, $3.2000, about 12 min left`."""
+    parts = [f"{batch['ended']} of {batch['total']} ended", f"{batch['resolved']} resolved"]
+    counted = (("failed", "failed"), ("canceled", "canceled"), ("refused", "refused"), ("open", "under way"))
+    parts += [f"{batch[name]} {words}" for name, words in counted if batch[name]]
+    parts.append(cost(batch["cost_usd"]))
+    if batch["remaining_s"]:
+        parts.append(f"about {roughly(batch['remaining_s'])} left")
+    return ", ".join(parts)
+
+
+class _Progress:
+    """One line that is overwritten on a terminal; elsewhere, lines."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._last: Doc = {}
+        self._at = float("-inf")
+        self._overwrites = sys.stderr.isatty() and not as_json
+        self._line_open = False
+
+    def show(self, batch: Doc) -> None:
+        shown = {name: batch[name] for name in _SHOWN}
+        if shown == self._last:
+            return
+        if self._as_json:
+            self._last = shown
+            print_json_line({"event": "progress", **shown})
+        elif self._overwrites:
+            self._last, self._line_open = shown, True
+            write(sys.stderr, f"\r\x1b[2K{progress_line(batch)}")
+        elif time.monotonic() - self._at >= QUIET_S:
+            self._last, self._at = shown, time.monotonic()
+            say(progress_line(batch))
+
+    def end_line(self) -> None:
+        if self._line_open:
+            self._line_open = False
+            write(sys.stderr, "\n")

@@ -1,0 +1,1 @@
+"""How each user is told of what waits for them."""

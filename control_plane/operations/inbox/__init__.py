@@ -1,0 +1,1 @@
+"""What waits for a user: waits of orders, ended orders, tasks and drones, as one list."""

@@ -1,0 +1,259 @@
+"""Comment the diff of an order: pending comments, which only their author sees, and the list with all answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
+from control_plane.db.reviews import ReviewComment
+from control_plane.declarations import reviews as declared
+from control_plane.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit, ReviewCommentRequest
+from control_plane.lookups.users import author_id
+from control_plane.operations.gateway import performs
+from control_plane.operations.orders.reading import order_summary
+from control_plane.operations.reviews.diff_lines import FileDiff, file_diff, paths_in
+from control_plane.operations.reviews.message import SHORT_ID, place_of
+from control_plane.operations.runs.blobs import blob_of_run
+from control_plane.validation.checks import check_text, shown
+from shared.errors import Conflict, Invalid, NotFound
+from shared.names import new_id
+
+MAX_TEXT = 10_000
+"""Characters of a comment."""
+MAX_PENDING = 100
+"""Of one author on one order."""
+MAX_LINES = 500
+"""In one comment."""
+
+
+@performs(declared.ADD)
+def add(core: Core, caller: Caller, order_id: str, request: ReviewCommentRequest) -> ReviewCommentDocument:
+    """Add a pending comment on a file or lines that the diff shows, or a reply to a comment that was sent.
+
+    Raises NotFound for the order or the parent, Conflict without a result and for more than 100 pending comments,
+    Invalid for a place that the diff does not show.
+    """
+    check_text("the comment", request.text, limit=MAX_TEXT)
+    order_summary(core, caller, order_id)
+    place = None if request.parent else _place(core, order_id, request)
+
+    def write(db: Session) -> ReviewCommentDocument:
+        order = db.get_one(Order, order_id, with_for_update=True)
+        _refuse_too_many(db, caller, order)
+        where = place or _place_of_parent(db, caller, order, request)
+        now = core.clock.now()
+        row = ReviewComment(
+            id=new_comment_id(db, caller.organization_id),
+            organization_id=order.organization_id,
+            order_id=order.id,
+            author=author_id(caller),
+            user=caller.user,
+            text=request.text,
+            created_at=now,
+            updated_at=now,
+            **vars(where),
+        )
+        db.add(row)
+        db.flush()
+        return comment_document(row, caller)
+
+    return core.database.transact(write)
+
+
+@performs(declared.LIST)
+def list_comments(core: Core, caller: Caller, order_id: str, status: str | None = None) -> list[ReviewCommentDocument]:
+    """The comments on the order that the caller may see, oldest first. Raises NotFound."""
+    order_summary(core, caller, order_id)
+    with core.database.read() as db:
+        seen = select(ReviewComment).where(ReviewComment.order_id == order_id, _visible_to(caller))
+        rows = db.scalars(seen.order_by(ReviewComment.number)).all()
+    return [comment_document(row, caller) for row in rows if status in {None, row.status}]
+
+
+@performs(declared.EDIT)
+def edit(
+    core: Core, caller: Caller, order_id: str, comment_id: str, request: ReviewCommentEdit
+) -> ReviewCommentDocument:
+    """Change the text of the caller's pending comment. Raises NotFound, Conflict if it was sent, Invalid."""
+    check_text("the comment", request.text, limit=MAX_TEXT)
+    order_summary(core, caller, order_id)
+
+    def write(db: Session) -> ReviewCommentDocument:
+        row = _own_pending(db, caller, order_id, comment_id)
+        row.text, row.updated_at = request.text, core.clock.now()
+        return comment_document(row, caller)
+
+    return core.database.transact(write)
+
+
+@performs(declared.REMOVE)
+def remove(core: Core, caller: Caller, order_id: str, comment_id: str) -> ReviewCommentDocument:
+    """Remove the caller's pending comment. Raises NotFound, Conflict if it was sent."""
+    order_summary(core, caller, order_id)
+
+    def write(db: Session) -> ReviewCommentDocument:
+        row = _own_pending(db, caller, order_id, comment_id)
+        db.delete(row)
+        return comment_document(row, caller)
+
+    return core.database.transact(write)
+
+
+def comment_document(row: ReviewComment, caller: Caller) -> ReviewCommentDocument:
+    """The comment as users see it."""
+    lines = f":{place_of(row)}" if row.start_line is not None else ""
+    old = " (old)" if row.side == "old" and lines else ""
+    return ReviewCommentDocument.model_validate(
+        {
+            **{name: getattr(row, name) for name in _SAME},
+            "order": row.order_id,
+            "mine": row.author == author_id(caller),
+            "place": f"{row.path}{lines}{old}",
+            "parent": row.parent_id,
+            "sent_to": row.sent_order_id,
+            "answered_in": row.answer_order_id,
+        }
+    )
+
+
+_SAME = tuple(
+    name
+    for name in ReviewCommentDocument.model_fields
+    if name not in {"order", "mine", "place", "parent", "sent_to", "answered_in"}
+)
+
+
+def _visible_to(caller: Caller) -> ColumnElement[bool]:
+    return or_(ReviewComment.sent_at.is_not(None), ReviewComment.author == author_id(caller))
+
+
+# --- the place ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The columns of a comment that say what it is about."""
+
+    path: str
+    side: str
+    start_line: int | None
+    end_line: int | None
+    quote: str
+    commit: str | None
+    parent_id: str | None = None
+
+
+def _place(core: Core, order_id: str, request: ReviewCommentRequest) -> _Place:
+    """The lines in the diff of the order's result."""
+    if request.path is None:
+        raise Invalid("a comment needs a file, or the comment that it replies to", code="E-REVIEW-PLACE")
+    with core.database.read() as db:
+        order = db.get_one(Order, order_id)
+        if order.result_run_id is None or order.patch_sha256 is None:
+            raise Conflict(
+                f"order {order.id} has no changes to review: it is {order.status}",
+                code="E-REVIEW-RESULT",
+                why=order.reason,
+                next=f"fleet show {order.id}",
+            )
+        patch = blob_of_run(db, core, order.result_run_id, order.patch_sha256)
+    found = file_diff(patch, request.path)
+    if found is None:
+        near = get_close_matches(request.path, paths := paths_in(patch), n=3, cutoff=0.5) or paths[:3]
+        raise Invalid(
+            f"order {order.id} does not change {shown(request.path)}",
+            code="E-REVIEW-PLACE",
+            next=f"choose a file of its diff: {', '.join(near)}",
+        )
+    start, end = _lines(found, request)
+    side = found.side(request.side)
+    quote = "\n".join(side[number] for number in range(start, end + 1)) if start and end else ""
+    return _Place(request.path, request.side, start, end, quote, order.head_commit)
+
+
+def _lines(found: FileDiff, request: ReviewCommentRequest) -> tuple[int | None, int | None]:
+    start, end = request.start_line, request.end_line
+    if start is None:
+        if end is None:
+            return None, None
+        raise Invalid("a comment with a last line needs a first line", code="E-REVIEW-PLACE")
+    end = start if end is None else end
+    side = found.side(request.side)
+    if end < start or end - start >= MAX_LINES:
+        raise Invalid(f"lines {start} to {end} are no range of 1 to {MAX_LINES} lines", code="E-REVIEW-PLACE")
+    if not all(number in side for number in range(start, end + 1)):
+        lines = found.shown(request.side)
+        raise Invalid(
+            f"the diff does not show all of lines {start} to {end} on the {request.side} side of {shown(found.path)}",
+            code="E-REVIEW-PLACE",
+            why=f"it shows lines {lines}" if lines else "it shows no lines on this side",
+            next="comment lines of the diff, or the whole file without lines",
+        )
+    return start, end
+
+
+def _place_of_parent(db: Session, caller: Caller, order: Order, request: ReviewCommentRequest) -> _Place:
+    """A reply is about the lines of the comment that it replies to."""
+    if request.path is not None or request.start_line is not None or request.end_line is not None:
+        raise Invalid("a reply has the place of its parent", code="E-REVIEW-PLACE", next="omit the file and the lines")
+    parent = find_comment(db, caller, order.id, request.parent or "")
+    if parent.sent_at is None:
+        raise Conflict(f"comment {parent.id} is not sent yet", code="E-REVIEW-STATE", next="edit it instead")
+    same = (parent.path, parent.side, parent.start_line, parent.end_line, parent.quote, parent.commit)
+    return _Place(*same, parent_id=parent.id)
+
+
+# --- rows --------------------------------------------------------------------------------
+
+
+def find_comment(db: Session, caller: Caller, order_id: str, written: str) -> ReviewComment:
+    """The comment on the order with this id or unique beginning of it, locked. Raises NotFound."""
+    wanted = select(ReviewComment).where(ReviewComment.order_id == order_id, _visible_to(caller))
+    begins = ReviewComment.id.startswith(written.strip().lower(), autoescape=True)
+    rows = db.scalars(wanted.where(begins).limit(2).with_for_update()).all()
+    if len(rows) != 1 or not written.strip():
+        raise NotFound(
+            f"review comment {shown(written)} not found on order {order_id}",
+            code="E-REVIEW-404",
+            why="several ids begin with it" if len(rows) > 1 else "",
+            next=f"fleet review ls {order_id}",
+        )
+    return rows[0]
+
+
+def _own_pending(db: Session, caller: Caller, order_id: str, written: str) -> ReviewComment:
+    row = find_comment(db, caller, order_id, written)
+    if row.sent_at is not None or row.author != author_id(caller):
+        raise Conflict(
+            f"comment {row.id} was sent",
+            code="E-REVIEW-STATE",
+            why="the agent has read it",
+            next=f"fleet review add {order_id} 'TEXT' --parent {row.id}    replies to it",
+        )
+    return row
+
+
+def _refuse_too_many(db: Session, caller: Caller, order: Order) -> None:
+    own = ReviewComment.order_id == order.id, ReviewComment.author == author_id(caller), ReviewComment.sent_at.is_(None)
+    count = db.scalar(select(func.count()).select_from(ReviewComment).where(*own)) or 0
+    if count >= MAX_PENDING:
+        raise Conflict(
+            f"you have {count} pending comments on order {order.id}; {MAX_PENDING} are allowed",
+            code="E-REVIEW-COUNT",
+            next=f"fleet review send {order.id}",
+        )
+
+
+def new_comment_id(db: Session, organization_id: str) -> str:
+    """An id whose beginning no other comment of the organization has: the agent is told only the beginning."""
+    while True:
+        made = new_id()
+        same = ReviewComment.id.startswith(made[:SHORT_ID])
+        taken = select(ReviewComment.id).where(ReviewComment.organization_id == organization_id, same)
+        if db.scalar(taken.limit(1)) is None:
+            return made

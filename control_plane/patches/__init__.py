@@ -1,0 +1,1 @@
+"""Reads patches that git wrote. They come from drones, so anything may be in them."""

@@ -1,0 +1,159 @@
+"""Where comments stand in a diff: below the last of their lines, or at the top of their file."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from markupsafe import Markup
+
+from control_plane.declarations.reviews import ReviewCommentDocument
+from control_plane.patches.patch import FilePatch
+from control_plane.web.diffs.code_text import attribute
+from control_plane.web.diffs.labels import path_key
+from control_plane.web.diffs.shown import ShownFile
+
+Side = Literal["old", "new"]
+MOST_FORMS = 20
+_WRITTEN = re.compile(r"(\d{1,6})(?::(old|new):(\d{1,8})(?:-(\d{1,8}))?)?")
+_KEYED = re.compile(r"([0-9a-f]{8})\.(?:file|(old|new)\.(\d{1,8})(?:-(\d{1,8}))?)")
+
+
+@dataclass(frozen=True)
+class CommentPlace:
+    """A file of a patch, or some of its lines."""
+
+    index: int
+    path: str
+    side: Side = "new"
+    start: int | None = None
+    """None: the whole file."""
+    end: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of its form on the page."""
+        return f"c-{self.index}-{self.side}-{self.start}" if self.start else f"c-{self.index}"
+
+    @property
+    def key(self) -> str:
+        """What it is called in the subject of a draft: another turn may change other files."""
+        if not self.start:
+            return f"{path_key(self.path)}.file"
+        return f"{path_key(self.path)}.{self.side}.{self.start}{f'-{self.end}' if self.end != self.start else ''}"
+
+    @property
+    def attribute(self) -> Markup:
+        return attribute(self.path)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A comment with the replies to it."""
+
+    comment: ReviewCommentDocument
+    replies: Sequence[ReviewCommentDocument] = ()
+
+    @property
+    def last(self) -> ReviewCommentDocument:
+        return self.replies[-1] if self.replies else self.comment
+
+
+@dataclass(frozen=True)
+class CommentForm:
+    """A form that is open, with what was typed into it."""
+
+    place: CommentPlace
+    text: str = ""
+
+
+@dataclass
+class PlacedComments:
+    """The threads and open forms of a page, by where they stand."""
+
+    _threads: dict[tuple[int, str, int], list[Thread]] = field(default_factory=lambda: defaultdict(list))
+    _forms: dict[tuple[int, str, int], list[CommentForm]] = field(default_factory=lambda: defaultdict(list))
+    elsewhere: list[Thread] = field(default_factory=list)
+    """About files that the patch does not change any more."""
+
+    def threads(self, index: int, places: Iterable[tuple[str, int]]) -> list[Thread]:
+        """Below the row with these lines."""
+        return [each for side, line in places for each in self._threads.get((index, side, line), ())]
+
+    def forms(self, index: int, places: Iterable[tuple[str, int]]) -> list[CommentForm]:
+        """Below the row with these lines."""
+        return [each for side, line in places for each in self._forms.get((index, side, line), ())]
+
+    def add(self, index: int, side: str, line: int, found: Thread | CommentForm) -> None:
+        """Put a thread or a form below a line; line 0 is the top of the file."""
+        key = index, side if line else "new", line
+        if isinstance(found, Thread):
+            self._threads[key].append(found)
+        else:
+            self._forms[key].append(found)
+
+
+TOP = (("new", 0),)
+"""The place of what is about a whole file, or about lines that are not shown."""
+
+
+def placed(
+    files: Sequence[FilePatch], shown: Sequence[ShownFile], threads: Sequence[Thread], forms: Sequence[CommentForm]
+) -> PlacedComments:
+    """Put each thread and each form where it belongs among what is shown."""
+    found = PlacedComments()
+    lines = {each.file.index: each.places for each in shown}
+    indexes = {each.path: each.index for each in files}
+    for thread in threads:
+        comment = thread.comment
+        index = indexes.get(comment.path)
+        if index is None:
+            found.elsewhere.append(thread)
+            continue
+        line = comment.end_line or comment.start_line or 0
+        found.add(index, comment.side, line if (comment.side, line) in lines.get(index, ()) else 0, thread)
+    for form in forms:
+        place = form.place
+        line = place.end or place.start or 0
+        found.add(place.index, place.side, line if (place.side, line) in lines.get(place.index, ()) else 0, form)
+    return found
+
+
+def threads_of(comments: Sequence[ReviewCommentDocument]) -> list[Thread]:
+    """Comments with their replies, oldest first."""
+    ids = {each.id for each in comments}
+    replies: dict[str, list[ReviewCommentDocument]] = defaultdict(list)
+    roots = []
+    above: dict[str, str] = {}
+    for each in comments:
+        if each.parent in ids:
+            above[each.id] = above.get(each.parent or "", each.parent or "")
+            replies[above[each.id]].append(each)
+        else:
+            roots.append(each)
+    return [Thread(each, replies[each.id]) for each in roots]
+
+
+def place_written(written: str, files: Sequence[FilePatch]) -> CommentPlace | None:
+    """The place that an address names: `3`, `3:new:41`, `3:new:41-45`; None for nonsense."""
+    found = _WRITTEN.fullmatch(written)
+    if found is None or int(found[1]) >= len(files):
+        return None
+    return _place(files[int(found[1])], found[2], found[3], found[4])
+
+
+def place_keyed(key: str, files: Sequence[FilePatch]) -> CommentPlace | None:
+    """The place with this `CommentPlace.key`."""
+    found = _KEYED.fullmatch(key)
+    file = next((each for each in files if found and path_key(each.path) == found[1]), None)
+    return _place(file, found[2], found[3], found[4]) if found and file else None
+
+
+def _place(file: FilePatch, side: str | None, start: str | None, end: str | None) -> CommentPlace:
+    if not start or not int(start):
+        return CommentPlace(file.index, file.path)
+    first = int(start)
+    return CommentPlace(file.index, file.path, "old" if side == "old" else "new", first, max(first, int(end or first)))

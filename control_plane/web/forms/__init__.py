@@ -1,0 +1,1 @@
+"""Forms and actions of pages, derived from the declarations of the operations, as the commands are."""

@@ -1,0 +1,190 @@
+"""The one stream of a browser: news about all topics that its tabs show, and the text in flight of their orders."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from anyio import to_thread
+from fastapi.sse import format_sse_event
+
+from control_plane.core import Caller, Core
+from control_plane.web.hub import ANY_ORDER, WAITING_DELTAS, Hub, Subscription
+from control_plane.web.live.topics import GONE, Versions, Wanted
+from control_plane.web.stream import Pace, StillAllowed
+from control_plane.web.text_in_flight import Source, last_step_of, source_of
+from shared.errors import FleetFault, Unauthenticated
+from shared.events import Delta
+from shared.names import new_id
+from shared.terminal import logs
+from shared.terminal.output import iso
+
+P = ParamSpec("P")
+T = TypeVar("T")
+log = logs.get(__name__)
+
+MOST_TOPICS = 200
+BEAT_S = 5.0
+
+
+@dataclass(eq=False)
+class _Followed:
+    """A topic of this stream."""
+
+    wanted: Wanted
+    mailbox: Subscription | None
+    version: str
+    """As the client last heard it; empty: never."""
+    looked_at: float = 0.0
+    last_step: int = 0
+    held: list[Delta] = field(default_factory=list)
+
+    def due_at(self, *, changed: bool) -> float:
+        topic = self.wanted.topic
+        return self.looked_at + (topic.pause_s if changed or not self.version else topic.every_s)
+
+
+class PageStream:
+    """One browser's stream. `follow` may be called while it runs."""
+
+    def __init__(self, core: Core, hub: Hub, versions: Versions, caller: Caller, still_allowed: StillAllowed) -> None:
+        self.id = new_id()
+        self.caller = caller
+        self._core = core
+        self._hub = hub
+        self._versions = versions
+        self._still_allowed = still_allowed
+        self._something = asyncio.Event()
+        self._followed: dict[Wanted, _Followed] = {}
+        self._dirty: set[Wanted] = set()
+        self._any_order: Subscription | None = None
+        self._reads = True
+        """Whether the database answered the last time."""
+
+    def follow(self, topics: Mapping[str, str]) -> None:
+        """Follow exactly these topics from now on; the values are the versions that the client has."""
+        wanted = {each: version for text, version in list(topics.items())[:MOST_TOPICS] if (each := Wanted.of(text))}
+        for dropped in self._followed.keys() - wanted.keys():
+            self._drop(self._followed.pop(dropped))
+        for each, version in wanted.items():
+            if each not in self._followed:
+                mailbox = self._hub.subscribe(each.id, self._something) if each.kind == "order" else None
+                self._followed[each] = _Followed(each, mailbox, version)
+        self._something.set()
+
+    async def events(self, pace: Pace) -> AsyncIterator[bytes]:
+        """Events as bytes, until the server stops or the client's session is over."""
+        self._any_order = self._hub.subscribe(ANY_ORDER, self._something)
+        allowed_at = beat_at = time.monotonic()
+        try:
+            yield self._event("hello", {"stream": self.id, "now": iso(self._core.clock.now()), "beat_s": BEAT_S})
+            while not self._any_order.closing:
+                now = time.monotonic()
+                if now - allowed_at >= pace.allowed_s:
+                    if not await self._is_allowed():
+                        return
+                    allowed_at = now
+                for news in await self._news():
+                    yield news
+                if now - beat_at >= BEAT_S:
+                    beat_at = now
+                    yield self._event("beat", {"now": iso(self._core.clock.now()), "reads": self._reads})
+                await self._wait(min(beat_at + BEAT_S, allowed_at + pace.allowed_s))
+        finally:
+            self._hub.unsubscribe(self._any_order)
+            self.follow({})
+
+    # --- news ------------------------------------------------------------------------------
+
+    async def _news(self) -> list[bytes]:
+        """Changed versions of the topics that are due, then the text in flight that may be shown now."""
+        self._note_changes()
+        now = time.monotonic()
+        due = [each for each in self._followed.values() if each.due_at(changed=each.wanted in self._dirty) <= now]
+        events = [event for each in due if (event := await self._look(each)) is not None]
+        return events + [event for each in self._followed.values() for event in self._deltas(each)]
+
+    def _note_changes(self) -> None:
+        any_order = self._any_order is not None and self._any_order.take_changed()
+        for each in self._followed.values():
+            own = each.mailbox is not None and each.mailbox.take_changed()
+            if own or (any_order and each.wanted.topic.follows_orders):
+                self._dirty.add(each.wanted)
+
+    async def _look(self, followed: _Followed) -> bytes | None:
+        """The event for a changed version; None if it is the one that the client has."""
+        wanted, followed.looked_at = followed.wanted, time.monotonic()
+        if wanted in self._dirty:
+            self._versions.forget(self.caller, wanted)
+        self._dirty.discard(wanted)
+        try:
+            version = (await self._read(self._versions.of, self.caller, [wanted]))[str(wanted)]
+            if followed.mailbox is not None:
+                # Only now is it known that the caller may see the order.
+                position = (0, None) if version == GONE else await self._read(_position, self._core, wanted.id)
+                followed.last_step, followed.mailbox.source = position
+            self._reads = True
+        except FleetFault as error:
+            log.warning("a stream of pages is waiting for the database", topic=str(wanted), why=error.what)
+            self._reads = False
+            return None
+        if version == followed.version:
+            return None
+        followed.version = version
+        return self._event("changed", {"topic": str(wanted), "version": version})
+
+    def _deltas(self, followed: _Followed) -> Iterable[bytes]:
+        """Text in flight that may be shown: text after a step waits until the client was told of that step."""
+        mailbox = followed.mailbox
+        if mailbox is None or mailbox.source is None:
+            return
+        source = mailbox.source
+        own = [each for each in [*followed.held, *mailbox.deltas()] if each.run_id == source.run_id]
+        followed.held = [each for each in own if each.after_seq > source.sent_seq][-WAITING_DELTAS:]
+        for delta in own:
+            if delta.after_seq == source.sent_seq:
+                shown = {"topic": str(followed.wanted), "after": followed.last_step, "run": delta.run_id}
+                yield self._event("delta", {**shown, "kind": delta.kind, "text": delta.text, "offset": delta.offset})
+
+    # --- waiting -----------------------------------------------------------------------------
+
+    async def _wait(self, latest: float) -> None:
+        due = [each.due_at(changed=each.wanted in self._dirty) for each in self._followed.values()]
+        pause = max(min([latest, *due]) - time.monotonic(), 0.01)
+        try:
+            async with asyncio.timeout(pause):
+                await self._something.wait()
+        except TimeoutError:
+            pass
+        self._something.clear()
+
+    async def _is_allowed(self) -> bool:
+        try:
+            await self._read(self._still_allowed)
+        except Unauthenticated:
+            return False
+        except FleetFault:
+            self._reads = False
+        return True
+
+    async def _read(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await to_thread.run_sync(functools.partial(question, *args, **kwargs), limiter=self._hub.readers)
+
+    def _drop(self, followed: _Followed) -> None:
+        self._dirty.discard(followed.wanted)
+        if followed.mailbox is not None:
+            self._hub.unsubscribe(followed.mailbox)
+
+    def _event(self, name: str, data: Mapping[str, object]) -> bytes:
+        return format_sse_event(event=name, data_str=json.dumps(data))
+
+
+def _position(core: Core, order_id: str) -> tuple[int, Source | None]:
+    """The last stored step of an order, and the source of the text that follows it."""
+    last = last_step_of(core, order_id)
+    return last, source_of(core, order_id, last)

@@ -1,0 +1,230 @@
+"""Topics: what a page can show live, each with a version that changes whenever its page would look different.
+
+A page contains the versions that it was rendered with, so it asks for a part again only if that part has changed since,
+however the news reached it: by the stream, by polling, or after a gap.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from control_plane.core import Caller, Core
+from control_plane.operations import budgets, code_hosts, costs, memory, modes, prices, profiles, projects, providers
+from control_plane.operations.access import login_sessions, tokens, users
+from control_plane.operations.agents import reading as agents
+from control_plane.operations.attention import choices as attention
+from control_plane.operations.automation import schedules, triggers, webhooks
+from control_plane.operations.batches import reading as batches
+from control_plane.operations.inbox import listing as inbox
+from control_plane.operations.orders import reading as orders
+from control_plane.operations.organizations import reading as organizations
+from control_plane.operations.reviews import commenting as review
+from control_plane.operations.sessions import reading as sessions
+from control_plane.operations.tasks import reading as tasks
+from control_plane.operations.weaknesses import weaknesses
+from control_plane.web.counts import counts_of
+from control_plane.web.fleet_view import fleet_view, steady
+from control_plane.web.text_in_flight import last_step_of
+from shared.errors import Refused
+
+Source = Callable[[Core, Caller, str], Any]
+"""The documents that a topic's page shows; raises NotFound for a thing that the caller may not see."""
+
+SHELL = "shell"
+"""The topic of the sidebar, on every page."""
+GONE = "gone"
+"""The version of something that was removed, or that the caller may no longer see."""
+LISTED = 100
+MESSAGES = 50
+REMEMBERED = 2000
+FRESH_S = 0.4
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One kind of topic."""
+
+    source: Source
+    every_s: float
+    """How often its version is computed without news."""
+    pause_s: float = 0.25
+    """It is looked at no more often than this, however often it changes."""
+    follows_orders: bool = False
+    """Whether a change of any order may change it."""
+    takes_id: bool = False
+    """`order:ID`; else the name alone."""
+
+
+def _order(core: Core, caller: Caller, order_id: str) -> Any:
+    summary = orders.order_summary(core, caller, order_id)
+    # Counts up while the order runs, which the page counts itself.
+    stats = summary.stats.model_copy(update={"duration_ms": 0, "duration_label": ""})
+    beside = orders.beside_summary(core, caller, order_id)
+    comments = review.list_comments(core, caller, order_id)
+    return summary.model_copy(update={"stats": stats}), beside, comments, last_step_of(core, summary.id)
+
+
+def _batch(core: Core, caller: Caller, batch_id: str) -> Any:
+    # The estimate changes with every moment; it is shown anew whenever anything else changes.
+    return batches.show(core, caller, batch_id).model_copy(update={"remaining_s": None})
+
+
+def _automation(core: Core, caller: Caller, _id: str) -> Any:
+    hooks = webhooks.list_(core, caller)
+    messages = [webhooks.deliveries(core, caller, each.name, limit=MESSAGES) for each in hooks]
+    hosts = code_hosts.list_(core, caller)
+    events = [code_hosts.events(core, caller, each.name, limit=MESSAGES) for each in hosts]
+    return schedules.list_(core, caller), triggers.list_(core, caller), hooks, messages, hosts, events
+
+
+def _settings(core: Core, caller: Caller, _id: str) -> Any:
+    parts = (
+        organizations.list_,
+        users.list_,
+        tokens.list_join_tokens,
+        tokens.list_api_tokens,
+        login_sessions.list_login_sessions,
+        memory.list_,
+        profiles.list_,
+    )
+    return [_visible(part, core, caller) for part in parts]
+
+
+def _visible(part: Callable[[Core, Caller], Any], core: Core, caller: Caller) -> Any:
+    try:
+        return part(core, caller)
+    except Refused:
+        return None
+
+
+TOPICS: Mapping[str, Topic] = {
+    SHELL: Topic(lambda core, caller, _: counts_of(core, caller), 5.0, follows_orders=True),
+    "inbox": Topic(
+        lambda core, caller, _: (
+            inbox.list_inbox(core, caller),
+            budgets.pressing(core, caller.organization_id),
+            weaknesses(core),
+        ),
+        3.0,
+        follows_orders=True,
+    ),
+    "orders": Topic(
+        lambda core, caller, _: orders.list_orders(core, caller, limit=LISTED, every=True), 5.0, follows_orders=True
+    ),
+    "order": Topic(_order, 5.0, pause_s=0.02, takes_id=True),
+    "batches": Topic(lambda core, caller, _: batches.list_(core, caller), 5.0, follows_orders=True, pause_s=1.0),
+    "batch": Topic(_batch, 5.0, follows_orders=True, pause_s=1.0, takes_id=True),
+    "sessions": Topic(lambda core, caller, _: sessions.list_(core, caller), 5.0, follows_orders=True),
+    "session": Topic(sessions.show, 5.0, follows_orders=True, takes_id=True),
+    "tasks": Topic(lambda core, caller, _: tasks.list_(core, caller), 3.0, follows_orders=True),
+    "task": Topic(tasks.show, 3.0, follows_orders=True, takes_id=True),
+    "agents": Topic(lambda core, caller, _: agents.list_(core, caller), 5.0),
+    "fleet": Topic(lambda core, caller, _: steady(fleet_view(core, caller)), 2.0, follows_orders=True),
+    "projects": Topic(
+        lambda core, caller, _: (projects.list_(core, caller), memory.list_(core, caller), modes.list_(core, caller)),
+        3.0,
+        follows_orders=True,
+    ),
+    "models": Topic(
+        lambda core, caller, _: (providers.list_(core, caller), prices.list_(core, caller)), 3.0, follows_orders=True
+    ),
+    "automation": Topic(_automation, 5.0),
+    "cost": Topic(
+        lambda core, caller, _: (budgets.list_(core, caller), costs.list_(core, caller, by="model")),
+        5.0,
+        follows_orders=True,
+        pause_s=2.0,
+    ),
+    "attention": Topic(lambda core, caller, _: _visible(attention.show, core, caller), 5.0),
+    "settings": Topic(_settings, 5.0),
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One topic that a client follows: `orders`, `order:4f1c2a9be07d`."""
+
+    kind: str
+    id: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Wanted | None:
+        """None for a name that is no topic: a page of another version of the application may ask for one."""
+        kind, _, id = text.partition(":")
+        topic = TOPICS.get(kind)
+        return cls(kind, id) if topic is not None and topic.takes_id == bool(id) else None
+
+    @property
+    def topic(self) -> Topic:
+        return TOPICS[self.kind]
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.id}" if self.id else self.kind
+
+
+class Versions:
+    """Computes versions; those of the last moments are shared by all streams and pages of the process."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._known: OrderedDict[tuple[Caller, Wanted], tuple[float, str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, caller: Caller, wanted: Iterable[Wanted]) -> dict[str, str]:
+        """The present version of each. Raises FleetFault if the database is unavailable."""
+        return {str(each): self._version(caller, each) for each in wanted}
+
+    def note(self, caller: Caller, wanted: Wanted, shown: object) -> str:
+        """The version of what a page has read already."""
+        version = _version_of(shown)
+        self._remember(_key(caller, wanted), version)
+        return version
+
+    def forget(self, caller: Caller, wanted: Wanted) -> None:
+        """Compute it again when it is asked for next: something was changed."""
+        with self._lock:
+            self._known.pop(_key(caller, wanted), None)
+
+    def _version(self, caller: Caller, wanted: Wanted) -> str:
+        key, now = _key(caller, wanted), time.monotonic()
+        with self._lock:
+            at, version = self._known.get(key, (0.0, ""))
+        if version and now - at < FRESH_S:
+            return version
+        version = _digest(self._core, caller, wanted)
+        self._remember(key, version)
+        return version
+
+    def _remember(self, key: tuple[Caller, Wanted], version: str) -> None:
+        with self._lock:
+            self._known[key] = (time.monotonic(), version)
+            self._known.move_to_end(key)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+
+
+def _key(caller: Caller, wanted: Wanted) -> tuple[Caller, Wanted]:
+    # The same user in two browsers sees the same.
+    return replace(caller, login_session_id=None, token_id=None), wanted
+
+
+def _digest(core: Core, caller: Caller, wanted: Wanted) -> str:
+    try:
+        return _version_of(wanted.topic.source(core, caller, wanted.id))
+    except Refused:
+        return GONE
+
+
+def _version_of(shown: object) -> str:
+    return hashlib.sha256(_ANYTHING.dump_json(shown)).hexdigest()[:12]
+
+
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)

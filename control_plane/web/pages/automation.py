@@ -1,0 +1,55 @@
+"""What starts work and tells others: schedules, triggers, code hosts, webhooks and their messages."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from control_plane.operations import code_hosts
+from control_plane.operations.automation import schedules, triggers, webhooks
+from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.pages.frame import frame_for
+from control_plane.web.rendering import page, wants_part
+
+router = APIRouter(prefix="/automation", include_in_schema=False)
+MESSAGES = 50
+
+
+@router.get("")
+def automation(request: Request, core: CoreDep, caller: CallerDep) -> Response:
+    """Schedules, triggers, code hosts and webhooks of the organization."""
+    part = wants_part(request)
+    context = {
+        **frame_for(request, caller, "automation", ["automation"]),
+        "schedules": schedules.list_(core, caller),
+        "triggers": triggers.list_(core, caller),
+        "code_hosts": code_hosts.list_(core, caller),
+        "webhooks": webhooks.list_(core, caller),
+    }
+    return page("automation/list.html" if part else "automation/page.html", context)
+
+
+@router.get("/webhooks/{name}")
+def webhook(request: Request, core: CoreDep, caller: CallerDep, name: str) -> Response:
+    """The newest messages to a webhook, with what became of them."""
+    part = wants_part(request)
+    context = {
+        **frame_for(request, caller, "automation", ["automation"]),
+        "webhook": webhooks.show(core, caller, name),
+        "messages": webhooks.deliveries(core, caller, name, limit=MESSAGES),
+        "most": MESSAGES,
+    }
+    return page("automation/messages.html" if part else "automation/webhook_page.html", context)
+
+
+@router.get("/hosts/{name}")
+def code_host(request: Request, core: CoreDep, caller: CallerDep, name: str) -> Response:
+    """A connection to a code host: who may start work there, and what happened there."""
+    part = wants_part(request)
+    context = {
+        **frame_for(request, caller, "automation", ["automation"]),
+        "host": code_hosts.show(core, caller, name),
+        "events": code_hosts.events(core, caller, name, limit=MESSAGES),
+        "most": MESSAGES,
+    }
+    return page("automation/host.html" if part else "automation/host_page.html", context)

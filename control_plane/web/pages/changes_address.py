@@ -1,0 +1,67 @@
+"""The address of the panel with an order's changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from control_plane.web.diffs.rows import View
+from control_plane.web.diffs.shown import MORE_LINES
+
+MOST_OPENED = 200
+"""Files that are opened on demand, in one address."""
+_OPENED = re.compile(r"(\d{1,6}):(\d{1,8})")
+
+
+@dataclass(frozen=True)
+class ChangesAddress:
+    """What the address of the panel says, and addresses that differ from it in one thing."""
+
+    order: str
+    view: View = "unified"
+    opened: Mapping[int, int] | None = None
+    after: int = 0
+    comment: Sequence[str] = ()
+    """Places whose forms are open."""
+
+    def __call__(self, **other: Any) -> str:
+        """The address of the panel."""
+        return self._address({**self._terms(), **other})
+
+    def more(self, file: int, upto: int) -> str:
+        """The panel with more lines of a file."""
+        return self(open=_written({**(self.opened or {}), file: upto + MORE_LINES}))
+
+    def part(self, file: int, start: int) -> str:
+        """More lines of a file, as a part."""
+        return self._address({"file": file, "from": start, "view": self._terms()["view"]})
+
+    def comment_on(self, index: int, side: str = "", line: int | None = None) -> str:
+        """The panel with the form of a comment on a line, or on a file."""
+        place, id = (f"{index}:{side}:{line}", f"c-{index}-{side}-{line}") if side else (str(index), f"c-{index}")
+        return f"{self(comment=[place])}#{id}"
+
+    def _terms(self) -> dict[str, Any]:
+        view = "" if self.view == "unified" else self.view
+        return {
+            "view": view,
+            "open": _written(self.opened or {}),
+            "after": self.after or "",
+            "comment": self.comment or "",
+        }
+
+    def _address(self, terms: Mapping[str, Any]) -> str:
+        given = urlencode({name: value for name, value in terms.items() if value != ""}, safe=":.", doseq=True)
+        return f"/orders/{self.order}/changes{'?' if given else ''}{given}"
+
+
+def opened_files(opened: str) -> dict[int, int]:
+    """`3:460.7:300`: the first 460 lines of file 3, the first 300 of file 7."""
+    return {int(each[1]): int(each[2]) for each in list(_OPENED.finditer(opened))[:MOST_OPENED]}
+
+
+def _written(opened: Mapping[int, int]) -> str:
+    return ".".join(f"{file}:{upto}" for file, upto in list(opened.items())[-MOST_OPENED:])

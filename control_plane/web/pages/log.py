@@ -1,0 +1,105 @@
+"""The full log of an order: pages of numbered lines, folded by call, with a search on the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from markupsafe import Markup
+from starlette.responses import Response
+
+from control_plane.core import Caller, Core
+from control_plane.operations.orders import reading
+from control_plane.operations.orders.logs import LogLine, LogPart, OrderLog, lines_of, log_of_order, search
+from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.conversation.calls import ShownCall
+from control_plane.web.markup.terminal import terminal_line
+from control_plane.web.pages.panels import panel_page
+
+router = APIRouter(prefix="/orders", include_in_schema=False)
+
+PAGE_LINES = 250
+MOST_PARTS = 60
+"""Calls on one page: many have a line or two."""
+Number = Annotated[int, Query(ge=0, le=2**53)]
+Text = Annotated[str, Query(max_length=200)]
+
+
+@dataclass(frozen=True)
+class ShownLine:
+    """A line with its colours."""
+
+    number: int
+    html: Markup
+    left_out: int
+
+    @classmethod
+    def of(cls, line: LogLine) -> ShownLine:
+        return cls(line.number, terminal_line(line.text), line.left_out)
+
+
+@dataclass(frozen=True)
+class ShownPart:
+    """A call with those of its lines that are on the page."""
+
+    part: LogPart
+    gist: str
+    lines: list[ShownLine]
+
+
+@router.get("/{order_id}/log")
+def show_log(  # noqa: PLR0913, PLR0917 - the parts of an address
+    request: Request,
+    core: CoreDep,
+    caller: CallerDep,
+    order_id: str,
+    line: Number = 0,
+    call: Number = 0,
+    text: Text = "",
+    after: Number = 0,
+) -> Response:
+    """A page of the log: the one with a line or a call, the last one of a running order, or what a search finds."""
+    order = reading.order_summary(core, caller, order_id)
+    log = log_of_order(core, caller, order.id)
+    ended = order.ended_at is not None
+    first = _first(log, line, call, at_end=not ended)
+    shown: dict[str, Any] = {
+        "log": log,
+        "text": text,
+        "matches": None,
+        "parts": [],
+        "first": first,
+        "page_lines": PAGE_LINES,
+    }
+    if text:
+        matches = search(core, caller, order.id, text, after)
+        shown |= {"matches": [ShownLine.of(each) for each in matches.lines], "more": matches.more}
+    else:
+        shown["parts"] = _parts(core, caller, order.id, log, first)
+    last = next((part.lines[-1].number for part in reversed(shown["parts"])), 0)
+    shown |= {"last": last, "follows": not ended and last == log.lines and not text}
+    return panel_page(request, caller, order, "log", shown)
+
+
+def _first(log: OrderLog, line: int, call: int, *, at_end: bool) -> int:
+    """The first line of the page."""
+    of_call = next((part.first for part in log.parts if part.seq >= call), 1) if call else 0
+    wanted = line or of_call or (log.lines - PAGE_LINES + 1 if at_end else 1)
+    return max(1, min(wanted, log.lines))
+
+
+def _parts(core: Core, caller: Caller, order_id: str, log: OrderLog, first: int) -> list[ShownPart]:
+    shown: list[ShownPart] = []
+    room = PAGE_LINES
+    for part in log.parts[log.part_with(first) :][:MOST_PARTS]:
+        if room <= 0:
+            break
+        start = max(first, part.first)
+        numbers = range(start, min(part.last, start + room - 1) + 1)
+        lines = [ShownLine.of(each) for each in lines_of(core, caller, order_id, part, numbers)]
+        if lines:
+            gist = ShownCall(seq=part.seq, tool=part.tool, arguments=part.arguments).gist
+            shown.append(ShownPart(part, gist, lines))
+        room -= len(lines)
+    return shown

@@ -1,0 +1,36 @@
+// <a data-dialog href="ADDRESS"> opens the page at the address in a dialog; without scripts, the page itself opens.
+import { notice } from "./notices.js";
+
+const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
+
+document.addEventListener("click", async (event) => {
+  if (!(event.target instanceof Element) || !(event instanceof MouseEvent)) return;
+  for (const menu of document.querySelectorAll("details.menu-of[open]")) if (!menu.contains(event.target)) menu.removeAttribute("open");
+  const close = event.target.closest("[data-close]");
+  if (close) return close.closest("dialog") ? close.closest("dialog")?.close() : history.back();
+  const link = /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[data-dialog]"));
+  if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  link.closest("details.menu-of")?.removeAttribute("open");
+  const answer = await fetch(link.href, { headers: { Accept: "text/x-part" }, cache: "no-store" }).catch(() => null);
+  if (answer?.ok) return showDialog(await answer.text());
+  // It was removed meanwhile, or the right to it was: said here, and what is being written on the page stays.
+  const problem = await answer?.json().catch(() => null);
+  notice(problem ? [problem.detail, problem.why].filter(Boolean).join(" · ") : "The server does not answer. Try again.");
+});
+
+/** Show this in the dialog. @param {string} html from our server, which escapes every text in it */
+export function showDialog(html) {
+  dialog.innerHTML = html;
+  dialog.setAttribute("aria-label", dialog.querySelector("h2")?.textContent || "Form");
+  htmx.process(dialog);
+  if (!dialog.open) dialog.showModal();
+  document.dispatchEvent(new CustomEvent("keys:changed"));
+}
+
+// A dialog whose form holds text closes by its own buttons only, so that a slip of the hand loses nothing.
+dialog.addEventListener("cancel", (event) => {
+  const fields = /** @type {NodeListOf<HTMLTextAreaElement | HTMLInputElement>} */ (dialog.querySelectorAll("textarea, input:not([type=hidden])"));
+  const changed = [...fields].some((each) => each.value !== each.defaultValue);
+  if (changed && !confirm("Close and discard what you wrote?")) event.preventDefault();
+});

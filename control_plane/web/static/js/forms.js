@@ -1,0 +1,114 @@
+// Forms that leave the reader where they are: <form data-stay>. Without scripts, the page is loaded again. A form of an
+// operation (data-form) comes back from the server as it was sent, with what is wrong beside each field.
+import { browserKey } from "./browser-key.js";
+import { showDialog } from "./dialogs.js";
+import { notice } from "./notices.js";
+import { refresh } from "./live.js";
+
+const LOGGED_OUT = "You are logged out. Log in again in another tab, then repeat this; the text stays here.";
+
+document.addEventListener("submit", async (event) => {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  // A form on a page of its own leads to the page of what was changed.
+  if (!form.matches("form[data-stay]") || ("form" in form.dataset && !form.closest("dialog"))) return;
+  event.preventDefault();
+  const submitter = /** @type {HTMLButtonElement | null} */ (event.submitter);
+  if (submitter?.dataset.confirm && !confirm(submitter.dataset.confirm)) return;
+  const body = new URLSearchParams(/** @type {any} */ (new FormData(form, submitter)));
+  const buttons = [...form.querySelectorAll("button")];
+  for (const button of buttons) button.disabled = true;
+  try {
+    const action = submitter?.getAttribute("formaction") || form.getAttribute("action") || "";
+    const accept = "form" in form.dataset ? "text/x-part" : "application/json";
+    // What was done leads to a page, which is not loaded: what changed is fetched.
+    const answer = await fetch(action, { method: "POST", body, redirect: "manual", headers: { Accept: accept } });
+    if (answer.type === "opaqueredirect") done(form);
+    else if (answer.status === 201) location.assign(answer.headers.get("Location") || "");
+    else if (answer.status === 401) say(form, LOGGED_OUT);
+    else if ((answer.headers.get("content-type") || "").startsWith("text/html")) shown(form, await answer.text());
+    else await refused(form, answer);
+  } catch (error) {
+    say(form, `Not sent: ${error instanceof Error ? error.message : error}. Try again; the text stays here.`);
+  } finally {
+    for (const button of buttons) button.disabled = false;
+  }
+});
+
+/** @param {HTMLFormElement} form */
+function done(form) {
+  say(form, "");
+  form.reset();
+  form.closest("dialog")?.close();
+  if (form.dataset.done) notice(form.dataset.done, undoOf(form));
+  form.dispatchEvent(new CustomEvent("form:done", { bubbles: true }));
+  refreshAll();
+}
+
+/** What takes it back: another operation on the same thing. @param {HTMLFormElement} form */
+function undoOf(form) {
+  const { undo } = form.dataset;
+  const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
+  return undo ? () => fetch(`/actions/${undo}`, { method: "POST", body, redirect: "manual" }).then(refreshAll, () => notice("Not undone: the server does not answer.")) : null;
+}
+
+function refreshAll() {
+  for (const topic of Object.keys(JSON.parse(document.body.dataset.topics || "{}"))) refresh(topic);
+}
+
+/** The form as it was sent, or what is shown once it is done. @param {HTMLFormElement} form @param {string} html */
+function shown(form, html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("form");
+  if (!fresh) {
+    showDialog(html);
+    return refreshAll();
+  }
+  // The server sends no secret back, and does not know what was open.
+  for (const typed of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("input[type=password]"))) {
+    const field = fresh.elements.namedItem(typed.name);
+    if (field instanceof HTMLInputElement) field.value = typed.value;
+  }
+  const wasOpen = form.querySelector("details[open] .field") !== null;
+  for (const each of fresh.querySelectorAll("details")) if (wasOpen && each.querySelector(".field")) each.open = true;
+  form.replaceWith(fresh);
+  const first = /** @type {HTMLElement | null} */ (fresh.querySelector("[aria-invalid]") || fresh.querySelector(".problem, details[open] summary"));
+  first?.focus();
+}
+
+/** @param {HTMLFormElement} form @param {Response} answer */
+async function refused(form, answer) {
+  const problem = await answer.json().catch(() => ({ detail: `The server answered ${answer.status}.` }));
+  const fields = /** @type {{field: string, what: string}[]} */ (problem.fields || []);
+  for (const marked of form.querySelectorAll("[aria-invalid]")) marked.removeAttribute("aria-invalid");
+  for (const each of fields) {
+    const element = form.elements.namedItem(each.field.split(".")[0]);
+    if (element instanceof HTMLElement) element.setAttribute("aria-invalid", "true");
+  }
+  say(form, [problem.detail, problem.why, problem.next?.includes("--") ? "" : problem.next].filter(Boolean).join(" · "));
+}
+
+/** @param {HTMLFormElement} form @param {string} text */
+function say(form, text) {
+  const line = form.querySelector(".form-note");
+  outlive.disconnect();
+  if (line) line.textContent = text;
+  else if (text) notice(text);
+  if (!line || !text) return;
+  said = { line, text, until: Date.now() + READ_MS };
+  outlive.observe(document.body, { childList: true, subtree: true });
+}
+
+const READ_MS = 6000;
+/** What a form said last. @type {{line: Element, text: string, until: number}} */
+let said;
+// News may take the form away, as where somebody else has decided: what it said must still be read.
+const outlive = new MutationObserver(() => {
+  if (said.line.isConnected && said.line.textContent === said.text && Date.now() < said.until) return;
+  outlive.disconnect();
+  if (Date.now() < said.until) notice(said.text);
+});
+
+// Requests of htmx need the key, too.
+document.addEventListener("htmx:config:request", (event) => {
+  const { ctx } = /** @type {CustomEvent} */ (event).detail;
+  if (ctx.request.method !== "GET") ctx.request.headers["X-Fleet-Browser-Key"] = browserKey();
+});

@@ -1,0 +1,43 @@
+// For browsers without shared workers: one tab holds the connection for all, and passes on what it hears.
+import { Connection } from "./connection.js";
+
+const CHANNEL = "fleet-live";
+
+/**
+ * As the port of a shared worker: takes messages with topics, hands back news.
+ * @param {(news: import("./connection.js").News) => void} hear
+ */
+export function leaderTab(hear) {
+  const channel = new BroadcastChannel(CHANNEL);
+  const me = crypto.randomUUID();
+  /** @type {Map<string, Map<string, string>>} */
+  const tabs = new Map();
+  /** @type {Record<string, string>} */
+  let own = {};
+  /** @type {Connection | null} */
+  let connection = null;
+
+  const follow = () => connection?.follow(new Map([...tabs.values()].flatMap((topics) => [...topics])));
+  channel.onmessage = ({ data }) => {
+    if (data.news) return hear(data.news);
+    if (data.calls) return channel.postMessage({ tab: me, topics: own });
+    if (data.leave) tabs.delete(data.tab);
+    else tabs.set(data.tab, new Map(Object.entries(data.topics)));
+    follow();
+  };
+  navigator.locks.request(CHANNEL, () => {
+    connection = new Connection((news) => { hear(news); channel.postMessage({ news }); });
+    tabs.set(me, new Map(Object.entries(own)));
+    channel.postMessage({ calls: true });
+    follow();
+    return new Promise(() => {}); // held until this tab closes
+  });
+  return {
+    /** @param {{topics?: Record<string, string>, leave?: boolean}} message */
+    postMessage(message) {
+      own = message.topics ?? {};
+      if (connection) { tabs.set(me, new Map(Object.entries(own))); follow(); }
+      else channel.postMessage({ tab: me, ...message });
+    },
+  };
+}

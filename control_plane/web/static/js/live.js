@@ -1,0 +1,138 @@
+// Keeps a page up to date. <body data-topics='{"orders": "3f…"}'> names what it shows, with the versions it was rendered
+// from. An element with data-live="orders" and data-part="ADDRESS" is fetched again and morphed when its topic changes.
+import { browserKey } from "./browser-key.js";
+import { leaderTab } from "./leader-tab.js";
+import { setServerNow } from "./times.js";
+
+const SOON_MS = 30;
+const body = document.body;
+/** @type {Record<string, string>} */
+const shown = JSON.parse(body.dataset.topics || "{}");
+/** @type {Set<string>} */
+const waiting = new Set();
+let soon = 0;
+
+/** @type {ReturnType<typeof connect> | null} */
+let port = null;
+if (Object.keys(shown).length) {
+  port = connect();
+  port.postMessage({ topics: shown });
+  addEventListener("pagehide", () => port?.postMessage({ leave: true }));
+  addEventListener("pageshow", (event) => { if (event.persisted) port?.postMessage({ topics: shown }); });
+}
+
+/** Follow one more topic, for something that appeared on the page. @param {string} topic */
+export function follow(topic) {
+  shown[topic] ??= "";
+  port?.postMessage({ topics: shown });
+}
+
+function connect() {
+  try {
+    const worker = new SharedWorker(body.dataset.worker || "", { type: "module", name: "fleet-live" });
+    worker.port.onmessage = ({ data }) => hear(data);
+    return worker.port;
+  } catch {
+    return leaderTab(hear);
+  }
+}
+
+/** @param {import("./connection.js").News} news */
+function hear(news) {
+  if (news.type === "status") showStatus(news);
+  else if (news.type === "delta") document.dispatchEvent(new CustomEvent("live:delta", { detail: news }));
+  else if (news.topic in shown && shown[news.topic] !== news.version) {
+    shown[news.topic] = news.version;
+    refresh(news.topic);
+  }
+}
+
+/** Fetch again what shows this topic. @param {string} topic */
+export function refresh(topic) {
+  waiting.add(topic);
+  clearTimeout(soon);
+  soon = setTimeout(fetchParts, SOON_MS);
+}
+
+async function fetchParts() {
+  const topics = [...waiting];
+  waiting.clear();
+  for (const topic of topics) document.dispatchEvent(new CustomEvent("live:changed", { detail: { topic } }));
+  const stale = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-live][data-part]"));
+  // A hidden panel is fetched when it is opened.
+  const due = [...stale].filter((part) => !part.closest("[hidden]") && topics.some((topic) => (part.dataset.live || "").split(" ").includes(topic)));
+  await Promise.all(due.map(fetchPart));
+}
+
+/** The elements that are being fetched, and whether they must be fetched once more. @type {Map<HTMLElement, boolean>} */
+const fetching = new Map();
+
+/** Bring one element up to date; an answer never replaces a later one. @param {HTMLElement} part */
+export async function fetchPart(part) {
+  if (fetching.has(part)) return void fetching.set(part, true);
+  do {
+    fetching.set(part, false);
+    await fetchOnce(part);
+  } while (fetching.get(part));
+  fetching.delete(part);
+}
+
+/** @param {HTMLElement} part */
+async function fetchOnce(part) {
+  const address = part.dataset.part || "";
+  try {
+    const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+    const text = await answer.text();
+    if (answer.status === 401) return showStatus({ type: "status", state: "out", at: Date.now(), now: null });
+    if (answer.status === 404) return void (part.dataset.gone = "");
+    if (answer.ok && part.dataset.part === address) await htmx.swap({ target: part, text, swap: "outerMorph", sourceElement: part });
+  } catch {
+    // The connection is gone, which the mark says; the next change or the next connection fetches it again.
+    for (const topic of (part.dataset.live || "").split(" ")) waiting.add(topic);
+  }
+}
+
+/** @type {Record<string, string>} */
+const WORDS = { live: "Live", polling: "Live, every 3 s", reconnecting: "Reconnecting", stale: "The database does not answer", out: "Logged out" };
+/** @type {import("./connection.js").Status | null} */
+let status = null;
+
+/** @param {import("./connection.js").Status} news */
+function showStatus(news) {
+  if (news.now) setServerNow(news.now);
+  if (status && status.state !== "live" && news.state === "live" && waiting.size) fetchParts();
+  status = news;
+  tick();
+}
+
+function tick() {
+  if (!status) return;
+  const age = Math.round((Date.now() - status.at) / 1000);
+  const text = WORDS[status.state] + (status.state === "reconnecting" ? ` (last event ${age} s ago)` : "");
+  for (const mark of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".live-mark"))) {
+    mark.dataset.state = status.state;
+    if (mark.textContent !== text) mark.textContent = text;
+  }
+  const out = document.getElementById("logged-out");
+  if (out) out.hidden = status.state !== "out";
+}
+setInterval(tick, 1000);
+
+// Tells the server while this page is in front, so that its user is not notified by other ways.
+const PRESENCE_MS = 12000;
+const me = Math.random().toString(36).slice(2);
+let inView = false;
+
+function tellPresence() {
+  const before = inView;
+  inView = document.visibilityState === "visible" && document.hasFocus();
+  if (!inView && !before) return;
+  const headers = { "X-Fleet-Browser-Key": browserKey() };
+  fetch(`/presence/${me}`, { method: "POST", headers, body: new URLSearchParams({ here: inView ? "1" : "" }), keepalive: true }).catch(() => null);
+}
+if (Object.keys(shown).length) {
+  tellPresence();
+  setInterval(tellPresence, PRESENCE_MS);
+  for (const name of ["focus", "blur"]) addEventListener(name, tellPresence);
+  document.addEventListener("visibilitychange", tellPresence);
+}

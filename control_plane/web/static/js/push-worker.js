@@ -1,0 +1,17 @@
+// The service worker of notifications: shows what the server sends, and opens its page on a click. It serves no requests.
+// @ts-nocheck: the types of a service worker, which pages do not have
+
+self.addEventListener("install", () => self.skipWaiting());
+self.addEventListener("push", (event) => {
+  let told = {};
+  try { told = event.data.json(); } catch { /* a message without content still has to be shown */ }
+  const options = { body: told.body || "", tag: told.id || "dronefleet", data: { url: told.url || "/" }, icon: "/static/icon.svg" };
+  event.waitUntil(self.registration.showNotification(told.title || "Something waits for you", options));
+});
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  // Only pages of this server: the message was encrypted for this browser, but its address is still foreign text.
+  const url = new URL(event.notification.data.url, self.location.origin);
+  const page = url.origin === self.location.origin ? url.href : self.location.origin;
+  event.waitUntil(self.clients.openWindow(page));
+});

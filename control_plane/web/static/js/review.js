@@ -1,0 +1,105 @@
+// Comments on a diff, in place: pressing a line number opens a form below it. Shift, or a second press on the keyboard
+// while the form is empty, extends it to a range. Without scripts, the same links open the same forms.
+import { restore } from "./drafts.js";
+
+const panel = () => document.getElementById("changes");
+/** @param {Element} form @param {string} name */
+const field = (form, name) => /** @type {HTMLInputElement} */ (form.querySelector(`[name=${name}]`));
+
+document.addEventListener("click", (event) => {
+  const link = event.target instanceof Element ? /** @type {HTMLAnchorElement | null} */ (event.target.closest("#changes a")) : null;
+  if (!link || !(event instanceof MouseEvent) || event.metaKey || event.ctrlKey) return;
+  const place = new URL(link.href).searchParams.getAll("comment").at(-1);
+  if (link.dataset.rows) showRows(link);
+  else if ("cancel" in link.dataset) close(/** @type {HTMLFormElement} */ (link.closest("form")));
+  else if (place && link.hash.startsWith("#c-")) comment(link, place.split(":"), event.shiftKey || event.detail === 0);
+  else return;
+  event.preventDefault();
+});
+
+/** @param {HTMLAnchorElement} link @param {string[]} place file, side, line @param {boolean} extends_ */
+function comment(link, [file, side, line], extends_) {
+  const begun = [.../** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll(`#file-${file} .new-comment`))]
+    .find((form) => field(form, "side")?.value === side && !field(form, "text").value);
+  const known = /** @type {HTMLFormElement | null} */ (document.getElementById(link.hash.slice(1)));
+  const form = known ?? (extends_ && line && begun ? begun : made(link, file, side, line));
+  if (!known && form === begun) {
+    const ends = [Number(field(form, "start_line").value), Number(field(form, "end_line").value), Number(line)];
+    setLines(form, side, Math.min(...ends), Math.max(...ends));
+    if (Number(line) === Math.max(...ends)) link.closest(".l")?.after(form);
+  }
+  field(form, "text").focus();
+  remember();
+}
+
+/** @param {HTMLAnchorElement} link @param {string} file @param {string} side @param {string} line */
+function made(link, file, side, line) {
+  const template = /** @type {HTMLTemplateElement} */ (document.getElementById("new-comment"));
+  const form = /** @type {HTMLFormElement} */ (document.importNode(template.content, true).querySelector("form"));
+  const section = /** @type {HTMLElement} */ (document.getElementById(`file-${file}`));
+  form.id = link.hash.slice(1);
+  form.dataset.draft = form.dataset.base = `order:${panel()?.dataset.order}:review:${section.dataset.key}.file`;
+  field(form, "path").value = section.dataset.path || "";
+  if (line) setLines(form, side, Number(line), Number(line));
+  else for (const each of form.querySelectorAll("[name=side], [name=start_line], .inline")) each.remove();
+  const row = link.closest(".l");
+  if (row) row.after(form);
+  else section.querySelector(".lines")?.prepend(form);
+  const details = section.querySelector("details");
+  if (details) details.open = true;
+  restore(form);
+  return form;
+}
+
+/** @param {HTMLFormElement} form @param {string} side @param {number} first @param {number} last */
+function setLines(form, side, first, last) {
+  form.id = form.id.replace(/\d+$/, String(first));
+  form.dataset.draft = form.dataset.base?.replace(/file$/, `${side}.${first}${last > first ? `-${last}` : ""}`);
+  field(form, "side").value = side;
+  field(form, "start_line").value = String(first);
+  field(form, "end_line").value = String(last);
+  const words = form.querySelector("[data-lines]");
+  if (words) words.textContent = `${side === "old" ? "Old" : "New"} line ${first}`;
+}
+
+/** The next time that the panel is fetched, it has the same forms. */
+function remember(upto = "") {
+  const root = panel();
+  if (!root) return;
+  const address = new URL(root.dataset.part || "", location.href);
+  address.searchParams.delete("comment");
+  for (const form of root.querySelectorAll(".new-comment")) {
+    const [, file, side, line] = form.id.split("-");
+    address.searchParams.append("comment", side ? `${file}:${side}:${line}-${field(form, "end_line").value}` : file);
+  }
+  const opened = (address.searchParams.get("open") || "").split(".").filter((each) => each && each.split(":")[0] !== upto.split(":")[0]);
+  if (upto) address.searchParams.set("open", [...opened, upto].join("."));
+  root.dataset.part = address.pathname + address.search;
+}
+
+/** @param {HTMLFormElement} form */
+function close(form) {
+  const row = form.previousElementSibling;
+  form.dispatchEvent(new CustomEvent("form:done", { bubbles: true }));
+  /** @type {HTMLElement | null | undefined} */ (row?.querySelector("a.n"))?.focus();
+}
+
+document.addEventListener("form:done", (event) => {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  if (form.matches(".new-comment")) { form.remove(); remember(); }
+  const details = form.matches(".viewed, .edit > form, .send > form") ? form.closest(".file")?.querySelector("details") : null;
+  if (form.matches(".viewed") && details) details.open = form.querySelector("[aria-pressed=true]") !== null;
+  else /** @type {HTMLDetailsElement | null} */ (form.closest("details.edit, details.send"))?.removeAttribute("open");
+});
+
+/** @param {HTMLAnchorElement} link */
+async function showRows(link) {
+  const answer = await fetch(link.dataset.rows || "", { headers: { Accept: "text/x-part" }, cache: "no-store" }).catch(() => null);
+  if (!answer?.ok) return location.assign(link.href);
+  const fresh = /** @type {HTMLElement} */ (new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".lines"));
+  // What stood at the top of the file, because its line was not shown, is in its place now.
+  for (const each of fresh.querySelectorAll("[id]")) document.getElementById(each.id)?.remove();
+  link.closest(".more")?.replaceWith(fresh);
+  /** @type {HTMLElement | null} */ (fresh.querySelector("a"))?.focus();
+  remember(fresh.dataset.upto);
+}

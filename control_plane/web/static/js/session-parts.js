@@ -1,0 +1,136 @@
+// Parts of a session's page that are fetched when the reader asks for them: panels, folded calls, earlier parts.
+import { fetchPart } from "./live.js";
+
+const page = document.getElementById("conversation");
+const KEPT_BLOCKS = 80;
+const WIDE = matchMedia("(min-width: 901px)");
+let panel = page?.dataset.panel || "";
+
+/** @param {string} address */
+async function part(address) {
+  const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+  return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+}
+
+// --- panels ----------------------------------------------------------------------------------
+
+document.addEventListener("click", (event) => {
+  if (!(event.target instanceof Element) || !(event instanceof MouseEvent) || event.metaKey || event.ctrlKey || !page) return;
+  const tab = /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[data-tab]"));
+  if (tab) {
+    event.preventDefault();
+    open(tab.dataset.tab || "");
+    history.replaceState(null, "", panel ? `?panel=${panel}` : location.pathname);
+  }
+  const earlier = /** @type {HTMLElement | null} */ (event.target.closest("a[data-earlier]"));
+  if (earlier) { event.preventDefault(); showEarlier(earlier); }
+});
+
+/** @param {string} name */
+function open(name) {
+  panel = name === "talk" ? "" : name;
+  if (page && panel) page.dataset.panel = panel;
+  else delete page?.dataset.panel;
+  showPanel(panel || "changes");
+}
+
+/** @param {string} name */
+function showPanel(name) {
+  for (const each of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-panel-name]"))) {
+    each.hidden = each.dataset.panelName !== name;
+    const content = /** @type {HTMLElement | null} */ (each.querySelector("[data-part]"));
+    if (!each.hidden && content) fetchPart(content);
+  }
+  markTabs();
+}
+
+/** The tab of the open panel is the marked one, also after the tabs were replaced. */
+export function markTabs() {
+  const shown = panel || (WIDE.matches ? "changes" : "talk");
+  for (const tab of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("a[data-tab]"))) {
+    if (tab.dataset.tab === shown) tab.setAttribute("aria-current", "true");
+    else tab.removeAttribute("aria-current");
+  }
+}
+
+/**
+ * Show the panels of the session's next turn. Changes that carry a review stay until the reader leaves them, because the
+ * answers come there. @param {string} order
+ */
+export function movePanels(order) {
+  for (const each of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-panel-name] > [data-part]"))) {
+    each.parentElement?.querySelector(".onward")?.remove();
+    if (each.querySelector(".thread")) each.before(onward(() => movePanel(each, order)));
+    else movePanel(each, order);
+  }
+}
+
+/** @param {HTMLElement} content @param {string} order */
+function movePanel(content, order) {
+  content.parentElement?.querySelector(".onward")?.remove();
+  for (const name of ["part", "live"]) content.dataset[name] = content.dataset[name]?.replace(/[0-9a-f]{12}/, order);
+  if (!content.parentElement?.hidden) fetchPart(content);
+}
+
+/** @param {() => void} go */
+function onward(go) {
+  const line = Object.assign(document.createElement("p"), { className: "onward pad small muted", textContent: "These are the changes of the turn before. " });
+  line.append(Object.assign(document.createElement("button"), { type: "button", textContent: "Show the new turn's changes", onclick: go }));
+  return line;
+}
+
+if (page && (panel || WIDE.matches)) showPanel(panel || "changes");
+else markTabs();
+
+// --- folded calls ------------------------------------------------------------------------------
+
+document.addEventListener("toggle", (event) => {
+  if (event.target instanceof HTMLDetailsElement) load(event.target);
+}, true);
+
+/** Load what is open and was made again. @param {HTMLElement} within */
+export function loadOpen(within) {
+  for (const each of /** @type {NodeListOf<HTMLDetailsElement>} */ (within.querySelectorAll("details[open][data-calls]"))) load(each);
+}
+
+/** @param {HTMLDetailsElement} fold */
+async function load(fold) {
+  const into = /** @type {HTMLElement | null} */ (fold.querySelector("[data-into]"));
+  const address = fold.dataset.calls;
+  if (!fold.open || !into || !address || into.dataset.loaded === address) return;
+  into.dataset.loaded = address;
+  const fresh = (await part(address))?.querySelector("[data-into]");
+  if (!fresh) return void delete into.dataset.loaded;
+  into.dataset.keep = "";
+  into.replaceChildren(...fresh.childNodes);
+}
+
+// --- earlier parts -----------------------------------------------------------------------------
+
+/** @param {HTMLElement} link */
+async function showEarlier(link) {
+  if (link.ariaBusy) return;
+  link.ariaBusy = "true";
+  const fresh = await part(link.dataset.earlier || "");
+  link.ariaBusy = null;
+  const talk = document.getElementById("talk");
+  const blocks = document.getElementById("blocks");
+  // The beginning that this link led to may have been dropped meanwhile.
+  if (!fresh || !talk || !blocks || !link.isConnected) return;
+  const fromEnd = talk.scrollHeight - talk.scrollTop;
+  blocks.prepend(...(fresh.getElementById("blocks")?.childNodes ?? []));
+  document.getElementById("earlier")?.replaceWith(/** @type {HTMLElement} */ (fresh.getElementById("earlier")));
+  talk.scrollTop = talk.scrollHeight - fromEnd;
+}
+
+/** Drop the beginning of a conversation that grew for long; it comes back by "Show earlier". */
+export function trimBlocks() {
+  const blocks = document.getElementById("blocks");
+  const extra = (blocks?.children.length ?? 0) - KEPT_BLOCKS;
+  if (!blocks || !page || extra <= KEPT_BLOCKS / 2) return;
+  for (const old of [...blocks.children].slice(0, extra)) old.remove();
+  const { order, first } = /** @type {HTMLElement} */ (blocks.firstElementChild).dataset;
+  const link = Object.assign(document.createElement("a"), { className: "button", href: `?before=${order}.${first}`, textContent: "Show earlier" });
+  link.dataset.earlier = `/orders/${page.dataset.order}/earlier?before=${order}.${first}`;
+  document.getElementById("earlier")?.replaceChildren(link);
+}

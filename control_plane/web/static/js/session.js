@@ -1,0 +1,124 @@
+// The page of a session: later parts of the conversation appear, and the reader's place is kept.
+import { follow } from "./live.js";
+import { dropText } from "./session-flight.js";
+import { loadOpen, markTabs, movePanels, trimBlocks } from "./session-parts.js";
+import "./drafts.js";
+import "./session-log.js";
+
+const AGAIN_MS = 2000;
+const NEAR_END = 80;
+const AROUND = ["head", "outcome", "map", "now", "tabs", "acts"];
+const page = /** @type {HTMLElement} */ (document.getElementById("conversation"));
+const talk = document.getElementById("talk");
+const jump = document.getElementById("jump");
+const form = /** @type {HTMLFormElement | null} */ (document.getElementById("composer"));
+let busy = false;
+let again = false;
+let unseen = 0;
+
+const atEnd = () => !talk || talk.scrollHeight - talk.scrollTop - talk.clientHeight < NEAR_END;
+const toEnd = () => { if (talk) talk.scrollTop = talk.scrollHeight; };
+
+document.addEventListener("live:changed", (event) => {
+  const { topic } = /** @type {CustomEvent} */ (event).detail;
+  if ([`order:${page?.dataset.order}`, `session:${page?.dataset.session}`].includes(topic)) takeNews();
+});
+talk?.addEventListener("scroll", () => { if (atEnd()) showUnseen(0); }, { passive: true });
+jump?.addEventListener("click", () => { toEnd(); showUnseen(0); });
+
+/** @param {number} count */
+function showUnseen(count) {
+  unseen = count;
+  if (!jump) return;
+  jump.hidden = !count;
+  jump.textContent = `${count} new ↓`;
+}
+
+// One request at a time: what changes meanwhile is in the next answer.
+async function takeNews() {
+  again = true;
+  if (busy || !document.getElementById("now")) return void (page?.dataset.order || location.reload());
+  busy = true;
+  try {
+    while (again) { again = false; await news(false); }
+  } catch {
+    setTimeout(takeNews, AGAIN_MS);
+  } finally {
+    busy = false;
+  }
+}
+
+/** @param {boolean} whole the turn is new to the page */
+async function news(whole) {
+  const resume = whole ? 0 : Number(page.dataset.resume);
+  const address = `/orders/${page.dataset.order}/news?session=${page.dataset.session}&resume=${resume}${whole ? "&whole=true" : ""}`;
+  const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+  if (answer.status === 404) return gone();
+  if (!answer.ok) throw new Error(String(answer.status));
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const about = /** @type {HTMLElement} */ (fresh.getElementById("news")).dataset;
+  if (about.resumed) return location.reload();
+  const stay = !atEnd();
+  for (const id of AROUND) await morph(document.getElementById(id), fresh.getElementById(id));
+  const added = await putBlocks([.../** @type {NodeListOf<HTMLElement>} */ (fresh.querySelectorAll("#blocks > *"))], resume);
+  dropText(Number(about.last), about.ended === "yes");
+  Object.assign(page.dataset, { resume: about.resume, last: about.last, ended: about.ended });
+  settle();
+  if (stay) showUnseen(unseen + added);
+  else { trimBlocks(); toEnd(); }
+  if (about.more) again = true;
+  // Where the session continues, the page follows it: also from an earlier turn, once the reader has switched to it.
+  if (!about.next) page.dataset.follow = "";
+  if (about.next && about.ended === "yes" && "follow" in page.dataset) await advance(about.next);
+}
+
+/** The session has gone on with another turn. @param {string} order */
+async function advance(order) {
+  movePanels(order);
+  page.dataset.order = order;
+  follow(`order:${order}`);
+  if (location.pathname.startsWith("/orders/")) history.replaceState(null, "", `/orders/${order}${location.search}`);
+  await news(true);
+}
+
+/** @param {HTMLElement | null} old @param {HTMLElement | null} fresh */
+async function morph(old, fresh) {
+  if (old && fresh) await htmx.swap({ target: old, text: fresh.outerHTML, swap: "outerMorph", sourceElement: old });
+}
+
+/** @param {HTMLElement[]} fresh @param {number} resume */
+async function putBlocks(fresh, resume) {
+  const blocks = /** @type {HTMLElement} */ (document.getElementById("blocks"));
+  const kept = new Set(fresh.map((each) => each.id));
+  for (const old of /** @type {HTMLElement[]} */ ([...blocks.children])) {
+    const later = old.dataset.order === page.dataset.order && Number(old.dataset.first) > resume;
+    if (later && !kept.has(old.id)) old.remove();
+  }
+  const added = fresh.filter((each) => !document.getElementById(each.id));
+  for (const each of fresh) if (!added.includes(each)) await morph(document.getElementById(each.id), each);
+  blocks.append(...added);
+  loadOpen(blocks);
+  return added.length;
+}
+
+/** What follows from the parts: the title of the tab, the marked tab, what the composer does. */
+function settle() {
+  const inbox = document.getElementById("side")?.dataset.inbox;
+  const title = document.getElementById("head")?.dataset.title || "";
+  document.title = Number(inbox) ? `(${inbox}) ${title}` : title;
+  markTabs();
+  const acts = document.getElementById("acts");
+  const box = /** @type {HTMLTextAreaElement | null} */ (document.getElementById("message"));
+  if (!form || !acts || !box) return;
+  form.action = acts.dataset.action || "";
+  box.name = acts.dataset.field || "";
+  box.placeholder = acts.dataset.hint || "";
+}
+
+function gone() {
+  const note = Object.assign(document.createElement("p"), { className: "problem", textContent: "This order was removed, or you may no longer see it. What you wrote stays here until you leave." });
+  document.getElementById("now")?.replaceChildren(note);
+  for (const button of form?.querySelectorAll("button") ?? []) button.disabled = true;
+}
+
+if (page && !location.hash && page.dataset.ended === "no") toEnd();

@@ -1,0 +1,55 @@
+"""The way out of a run: connects to a host where the owner's policy allows it, at an address that was checked."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+
+from drone.sandbox.network.access import NetworkAccess, Resolve, resolve
+from drone.sandbox.network.owners_proxy import OwnersProxy, owners_proxy
+
+CONNECT_SECONDS = 20.0
+_LARGEST_HEAD = 64 * 1024
+
+
+class Gateway:
+    """Used by the proxy of a run's commands, and by the tools that connect themselves: nothing goes past the policy."""
+
+    def __init__(self, access: NetworkAccess, environ: Mapping[str, str], resolve: Resolve = resolve) -> None:
+        """`environ`: the drone's own environment, which may name a proxy of the owner's network."""
+        self.access = access
+        self._owners = owners_proxy(environ)
+        self._resolve = resolve
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        """A connected socket. Raises Refusal where the policy does not allow it, and OSError where nothing answers."""
+        addresses = self.access.addresses(host, port, self._resolve)
+        if self._owners is not None:
+            # By the checked address, so that the other proxy's resolver does not decide; the name is in the TLS hello.
+            return _through(self._owners, addresses[0], port)
+        failure: OSError = OSError("no address")
+        for address in addresses:
+            try:
+                return socket.create_connection((address, port), CONNECT_SECONDS)
+            except OSError as error:
+                failure = error
+        raise failure
+
+
+def _through(owners: OwnersProxy, address: str, port: int) -> socket.socket:
+    """A tunnel through the owner's proxy."""
+    server = socket.create_connection((owners.host, owners.port), CONNECT_SECONDS)
+    target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    login = f"Proxy-Authorization: {owners.authorization}\r\n" if owners.authorization else ""
+    server.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{login}\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        chunk = server.recv(1)
+        if not chunk or len(answer) > _LARGEST_HEAD:
+            break
+        answer += chunk
+    status = answer.split(b"\r\n")[0].split(b" ")
+    if len(status) < 2 or status[1] != b"200":
+        server.close()
+        raise OSError(f"the proxy {owners.host} answered {b' '.join(status[1:]).decode(errors='replace')[:80]}")
+    return server

@@ -1,0 +1,155 @@
+"""GitHub and GitHub Enterprise, by the REST API (version 2022-11-28)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from urllib.parse import quote
+
+from drone.services.code_host.github_objects import comment_of, pull_of
+from drone.services.code_host.reading import (
+    MOST_CHECKS,
+    MOST_REVIEW_COMMENTS,
+    Answers,
+    Row,
+    at,
+    identity,
+    is_mention,
+    iso,
+    moment,
+    number,
+    quoted,
+    row_of,
+    rows_of,
+    text,
+    was_edited,
+)
+from drone.services.pull_request.api import HostRefused
+from shared.code_hosts import (
+    MAX_LOG,
+    CommentToWrite,
+    SeenCheck,
+    SeenComment,
+    SeenPull,
+    SeenReview,
+    SeenReviewComment,
+    SyncCodeHost,
+    is_ours,
+)
+
+_FAILED = frozenset({"failure", "timed_out"})
+
+
+@dataclass(frozen=True)
+class GitHubReader:
+    """One repository; `root` is `repos/OWNER/NAME`."""
+
+    answers: Answers
+    root: str
+
+    def comments(self, asked: SyncCodeHost) -> Iterator[SeenComment]:
+        assert asked.since is not None
+        query = f"sort=updated&direction=asc&since={iso(asked.since)}"
+        for row in self.answers.rows(f"{self.root}/issues/comments?{query}"):
+            if is_mention(row.get("body"), asked.mention):
+                yield self._comment(row)
+
+    def _comment(self, row: Row) -> SeenComment:
+        issue = text(row, "issue_url").rpartition("/")[2]
+        about = self.answers.row(f"{self.root}/issues/{issue}")
+        kind = "pulls" if about.get("pull_request") else "issues"
+        return comment_of(row, f"{kind}/{issue}", about)
+
+    def pull(self, number: int, known_checks: frozenset[str]) -> SeenPull:
+        path = f"{self.root}/pulls/{number}"
+        seen = pull_of(number, self.answers.row(path))
+        if seen.state != "open":
+            return seen
+        more = {
+            "base_commit": self._tip(seen.base) if seen.conflicts else "",
+            "reviews": tuple(self._reviews(path)),
+            "checks": tuple(self._checks(seen.head, known_checks)),
+        }
+        return seen.model_copy(update=more)
+
+    def _tip(self, branch: str) -> str:
+        return text(self.answers.row(f"{self.root}/branches/{quote(branch, safe='')}"), "commit", "sha")
+
+    def _reviews(self, path: str) -> Iterator[SeenReview]:
+        of_review: dict[str, list[SeenReviewComment]] = defaultdict(list)
+        for row in islice(self.answers.rows(f"{path}/comments?sort=created&direction=asc"), MOST_REVIEW_COMMENTS):
+            if not is_ours(text(row, "body")):
+                of_review[str(row.get("pull_request_review_id"))].append(_review_comment(row))
+        for row in self.answers.rows(f"{path}/reviews"):
+            comments, body = tuple(of_review.get(identity(row, "id"), ())), text(row, "body")
+            if row.get("state") in {"PENDING", "DISMISSED"} or not (comments or body) or is_ours(body):
+                continue
+            yield SeenReview(
+                id=identity(row, "id"),
+                author=text(row, "user", "login"),
+                account=identity(row, "user", "id"),
+                text=body,
+                at=moment(row, "submitted_at"),
+                comments=comments,
+            )
+
+    def _checks(self, head: str, known: frozenset[str]) -> Iterator[SeenCheck]:
+        answer = self.answers.row(f"{self.root}/commits/{head}/check-runs?filter=latest&per_page=100")
+        failed = [row for row in rows_of(answer.get("check_runs")) if row.get("conclusion") in _FAILED]
+        for row in failed[:MOST_CHECKS]:
+            check = identity(row, "id")
+            log = "" if check in known else self._log(check, row)
+            yield SeenCheck(id=check, name=text(row, "name", limit=200), url=text(row, "html_url"), log=log)
+
+    def _log(self, check: str, row: Row) -> str:
+        """The job's log, for a check of GitHub Actions; else what the check says about itself."""
+        said = "\n\n".join(filter(None, (text(row, "output", part) for part in ("title", "summary", "text"))))
+        if text(row, "app", "slug") != "github-actions":
+            return said[-MAX_LOG:]
+        try:
+            return self.answers.api.text(f"{self.root}/actions/jobs/{check}/logs")[-MAX_LOG:]
+        except HostRefused as error:
+            return f"{said}\n\n(The log could not be read: {error})"[-MAX_LOG:]
+
+    def find(self, wanted: CommentToWrite, mark: str) -> str | None:
+        kind, _, issue = wanted.place.partition("/")
+        of = f"pulls/{issue}/comments" if wanted.reply_to else f"issues/{issue}/comments"
+        assert kind in {"issues", "pulls"}
+        rows = self.answers.rows(f"{self.root}/{of}")
+        return next((identity(row, "id") for row in rows if text(row, "body").startswith(mark)), None)
+
+    def write(self, wanted: CommentToWrite, comment: str | None, body: str) -> str:
+        issue = wanted.place.partition("/")[2]
+        of = "pulls" if wanted.reply_to else "issues"
+        if comment is not None:
+            method, path = "PATCH", f"{self.root}/{of}/comments/{comment}"
+        elif wanted.reply_to:
+            method, path = "POST", f"{self.root}/pulls/{issue}/comments/{wanted.reply_to}/replies"
+        else:
+            method, path = "POST", f"{self.root}/issues/{issue}/comments"
+        return identity(row_of(self.answers.api.call(method, path, {"body": body})), "id")
+
+
+def _review_comment(row: Row) -> SeenReviewComment:
+    old = row.get("side") == "LEFT"
+    end = number(row, "line") or number(row, "original_line")
+    start = number(row, "start_line") or end
+    whole = at(row, "subject_type") == "file"
+    lines = (end - start + 1) if start and end else 1
+    return SeenReviewComment(
+        id=identity(row, "id"),
+        thread=str(row.get("in_reply_to_id") or identity(row, "id")),
+        author=text(row, "user", "login"),
+        account=identity(row, "user", "id"),
+        path=text(row, "path", limit=4096),
+        side="old" if old else "new",
+        start_line=None if whole else start,
+        end_line=None if whole else end,
+        quote="" if whole else quoted(text(row, "diff_hunk"), lines),
+        commit=text(row, "commit_id", limit=64),
+        text=text(row, "body"),
+        at=moment(row, "created_at"),
+        edited=was_edited(row),
+    )

@@ -1,0 +1,139 @@
+"""Batches on a whole fleet: a SWE-bench file of local repositories, and what `fleet batch run` says about its file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.declarations import providers
+from control_plane.declarations.providers import ProviderRequest
+from drone.model.scripted.server import ScriptedServer
+from tests.acceptance.scripts import shell
+from tests.support import wait_until, warm_processes
+from tests.support.repositories import calc_project, git
+from tests.support.warm_processes import FLEET
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
+Doc = dict[str, Any]
+INSTANCES = 20
+SCRIPTS = {
+    "default": [shell("sed -i 's/a - b/a + b/' calc.py"), {"text": "Solved."}],
+    "wrong": [shell("echo no > wrong.txt"), {"text": "I think so."}],
+}
+
+
+@pytest.fixture
+def fleet(start_fleet: Callable[..., WholeFleet]) -> Iterator[WholeFleet]:
+    """Four drones and a scripted model."""
+    with ScriptedServer(SCRIPTS) as model:
+        started = start_fleet(drones=4)
+        with started.client() as client:
+            client.call(providers.ADD, ProviderRequest(name="local", model="openai/scripted", api_base=model.url))
+        yield started
+
+
+def data_set(tmp_path: Path) -> tuple[Path, Path]:
+    """A file of 20 instances in two local repositories, and the map of these."""
+    repositories = {"acme/calc": calc_project(tmp_path / "calc.git"), "acme/sums": calc_project(tmp_path / "sums.git")}
+    names = sorted(repositories)
+    instances = [
+        {
+            "instance_id": f"acme__calc-{number:02}",
+            "repo": (name := names[number % 2]),
+            "base_commit": git(repositories[name], "rev-parse", "main"),
+            "problem_statement": "add subtracts." + (" script:wrong" if number == 3 else ""),
+            "patch": "",
+            "test_patch": "",
+            "version": "1",
+        }
+        for number in range(INSTANCES)
+    ]
+    file, mirrors = tmp_path / "bench.jsonl", tmp_path / "map.json"
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in instances))
+    mirrors.write_text(json.dumps({name: str(path) for name, path in repositories.items()}))
+    return file, mirrors
+
+
+def test_a_file_of_swe_bench_becomes_predictions(fleet: WholeFleet, tmp_path: Path) -> None:
+    file, mirrors = data_set(tmp_path)
+    options = ("--format", "swebench", "--repos", str(mirrors), "-c", "agent.step_limit=20")
+    done = fleet.fleet("batch", "run", str(file), *options, "--parallel", "4")
+    assert done.returncode == 0, done.stderr
+    assert f"{INSTANCES} of {INSTANCES} ended" in done.stdout
+    assert {each["slug"] for each in fleet.json("project", "ls")} == {"acme__calc", "acme__sums"}
+
+    target = tmp_path / "preds.json"
+    assert fleet.fleet("batch", "results", "bench", "--format", "preds", "--output", str(target)).returncode == 0
+    found = json.loads(target.read_text())
+    assert list(found) == [f"acme__calc-{number:02}" for number in range(INSTANCES)]
+    assert {tuple(each) for each in found.values()} == {("model_name_or_path", "instance_id", "model_patch")}
+    for number, (id, each) in enumerate(found.items()):
+        assert (each["instance_id"], each["model_name_or_path"]) == (id, "openai/scripted")
+        assert ("+    return a + b" in each["model_patch"]) == (number != 3)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(tmp_path / "calc.git"), str(clone))
+    git(clone, "apply", "-", stdin=found["acme__calc-00"]["model_patch"].encode())
+
+    lines = fleet.fleet("batch", "results", "bench", "--state", "succeeded").stdout.splitlines()
+    assert {json.loads(line)["exit_status"] for line in lines} == {"stopped"}
+    # The same file continues the batch, and a changed one is refused.
+    again = fleet.fleet("batch", "run", str(file), *options)
+    assert (again.returncode, "has these rows already" in again.stderr) == (0, True)
+    file.write_text(file.read_text().replace("add subtracts. script:wrong", "add subtracts!"))
+    changed = fleet.fleet("batch", "run", str(file), *options)
+    assert (changed.returncode, "1 changed (acme__calc-03)" in changed.stderr) == (4, True)
+    redone = fleet.fleet("batch", "run", str(file), *options, "--redo", "--slice", "0:4", "--name", "bench")
+    assert redone.returncode == 0, redone.stderr
+    compared = fleet.json("batch", "compare", "bench", "bench-2")
+    assert (compared["pairs"], compared["unpaired_a"], compared["neither"]) == (4, 16, 4)
+
+
+def test_a_bad_row_in_the_middle_starts_nothing_unless_it_is_to_be_skipped(fleet: WholeFleet, tmp_path: Path) -> None:
+    calc_project(tmp_path / "calc.git")
+    fleet.json("project", "add", "calc", "--git-url", f"file://{tmp_path}/calc.git", "--verify", "python3 test_calc.py")
+    file = tmp_path / "issues.csv"
+    file.write_text('\ufeffid;title\none;"Sums are\nwrong"\ntwo\nthree;Sums\n')
+    template = tmp_path / "fix.j2"
+    template.write_text("Fix this: {{ title }}")
+    words = ("batch", "run", str(file), "--template", str(template), "--project", "calc")
+    refused = fleet.fleet(*words)
+    assert refused.returncode == 2
+    assert "1 of 3 rows cannot be submitted, so nothing was started" in refused.stderr
+    assert "line 4 has 1 values for 2 columns" in refused.stderr
+    assert fleet.json("batch", "ls") == []
+
+    done = fleet.fleet(*words, "--skip-bad", "--json")
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (events[-1]["resolved"], events[-1]["total"]) == (2, 2)
+    assert "skipped: line 4" in done.stderr
+    assert fleet.fleet("batch", "results", "issues", "--format", "csv").stdout.startswith("id,state,resolved,")
+    prompts = {order["key"]: order["prompt"] for order in fleet.json("orders")}
+    assert prompts == {"one": "Fix this: Sums are\nwrong", "three": "Fix this: Sums"}
+
+
+def test_ctrl_c_stops_following_and_the_batch_continues(fleet: WholeFleet, tmp_path: Path) -> None:
+    calc_project(tmp_path / "calc.git")
+    fleet.json("project", "add", "calc", "--git-url", f"file://{tmp_path}/calc.git")
+    file = tmp_path / "many.jsonl"
+    file.write_text("".join(f'{{"id": "{number}", "prompt": "Fix it"}}\n' for number in range(8)))
+    process = warm_processes.popen(
+        [*FLEET, "batch", "run", str(file), "--project", "calc", "--parallel", "1"],
+        env=fleet.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    wait_until(lambda: [each["ended"] for each in fleet.json("batch", "ls")] not in ([], [0]), seconds=60)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"batch many continues" in said
+    wait_until(lambda: fleet.json("batch", "show", "many")["status"] == "finished", seconds=120)
+    assert fleet.json("batch", "show", "many")["succeeded"] == 8

@@ -1,0 +1,123 @@
+"""Completion in real shells: what a user sees after TAB, with `fleet` from the installed wheel and a running server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support import needs, wait_until
+from tests.support.installed import Installation, base_installation, distributions
+from tests.support.repositories import calc_project
+from tests.support.terminals import Terminal
+from tests.support.whole_fleet import WholeFleet
+
+__all__ = ["base_installation", "distributions"]
+pytestmark = pytest.mark.timeout(280)
+PROMPT = "ready>"
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(fleet completion bash)"),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        "mkdir functions && fleet completion zsh > functions/_fleet && fpath+=$PWD/functions && "
+        "autoload -Uz compinit && compinit -u -d dump",
+    ),
+    "fish": (
+        ["fish", "--private"],
+        "mkdir -p ~/.config/fish/completions && fleet completion fish > ~/.config/fish/completions/fleet.fish",
+    ),
+}
+TYPED = [
+    ("fleet subm", "fleet submit"),
+    ("fleet keys rot", "fleet keys rotate"),
+    ("fleet submit --prof", "fleet submit --profile"),
+    ("fleet submit 'Fix it' --project ca", "fleet submit 'Fix it' --project calc"),
+    ("fleet drone show mi", "fleet drone show mila"),
+    ("fleet show @l", "fleet show @last"),
+    ("fleet submit 'Fix it' --mode pl", "fleet submit 'Fix it' --mode plan"),
+]
+# Fish has only whole words of the program.
+WITH_EQUALS = [("fleet submit --project=ca", "fleet submit --project=calc")]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
+    """A fleet with the drone `mila` and the project `calc`."""
+    root = tmp_path_factory.mktemp("completed")
+    running = WholeFleet(root / "fleet", drones=0)
+    try:
+        running.start()
+        running.add_work("http://127.0.0.1:9/v1", calc_project(root / "calc.git").as_uri(), slug="calc")
+        running.workstation("mila")
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    directory = tmp_path / "home"
+    directory.mkdir()
+    return directory
+
+
+@contextmanager
+def started(words: Sequence[str], environment: dict[str, str], home: Path) -> Iterator[Terminal]:
+    """An interactive shell on a terminal of its own."""
+    shown = Terminal(columns=160)
+    shell = subprocess.Popen(
+        ["setsid", "--ctty", *words],
+        cwd=home,
+        env={**environment, "TERM": "xterm"},
+        stdin=shown.slave,
+        stdout=shown.slave,
+        stderr=shown.slave,
+    )
+    try:
+        yield shown
+    finally:
+        shell.kill()
+        shell.wait()
+        shown.close()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_completes_commands_options_and_names_from_the_server_at_the_first_tab(
+    shell: str, base_installation: Installation, fleet: WholeFleet, home: Path
+) -> None:
+    needs(shell)
+    words, switched_on = SHELLS[shell]
+    path = f"{base_installation.path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {
+        **base_installation.environment(home),
+        "PATH": path,
+        "FLEET_URL": fleet.url,
+        "FLEET_API_TOKEN": fleet.token,
+    }
+    with started(words, environment, home) as shown:
+        shown.types(f"{switched_on}; echo sw''itched on\r")
+        wait_until(lambda: "\nswitched on" in shown.text)
+        for typed, completed in (*TYPED, *([] if shell == "fish" else WITH_EQUALS)):
+            shown.types(f"{typed}\t")
+            wait_until(lambda completed=completed: shown.lines[-1].endswith(completed), seconds=20)
+            # A new line, and nothing is run.
+            shown.types("\x01echo nothing \x05 > /dev/null\r")
+            wait_until(lambda typed=typed: typed not in shown.lines[-1])
+
+
+@pytest.mark.parametrize(("shell", "file"), [("bash", ".bashrc"), ("zsh", ".zshrc"), ("fish", ".config/fish")])
+def test_the_option_installs_completion_for_the_shell_that_it_is_called_from(
+    shell: str, file: str, base_installation: Installation, home: Path
+) -> None:
+    needs(shell)
+    script = f"{base_installation.command('fleet')} --install-completion; exit 0"
+    done = subprocess.run(
+        [shell, "-c", script], env=base_installation.environment(home), capture_output=True, text=True, check=True
+    )
+
+    assert f"{shell} completion installed in {home}" in done.stdout
+    assert (home / file).exists()

@@ -1,0 +1,143 @@
+"""Notifications in a real Chromium: subscribing, the service worker, presence, and the page of an answer link.
+
+Chromium cannot reach its vendor's push service here, so `PushManager.subscribe` is replaced by one that returns the
+subscription of a stand-in; messages reach the service worker through the browser's own debugging interface instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from control_plane.attention.presence import is_present
+from control_plane.operations.attention import choices
+from tests.browser.conftest import Person
+from tests.support import wait_until
+from tests.support.attention import COMMAND, Notifying, asks
+from tests.support.axe import need_axe, scrolls_sideways, violations
+
+SUBSCRIBE = """
+Notification.requestPermission = async () => "granted";
+PushManager.prototype.subscribe = async (options) => {
+  window.subscribedWith = [...new Uint8Array(options.applicationServerKey)];
+  return {toJSON: () => (%s)};
+};
+"""
+
+
+@pytest.fixture
+def ada(chromium: Browser, notifying: Notifying) -> Iterator[Person]:
+    """The user `ada`, logged in with a token of hers."""
+    notifying.user(email=False)
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    visitor = Person(notifying.api, context)
+    page = visitor.open("/login")
+    page.get_by_label("API token").fill(notifying.token("ada"))
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{notifying.api.url}/")
+    yield visitor
+    context.close()
+    assert visitor.errors == []
+
+
+def test_a_browser_is_added_shows_what_is_sent_and_is_removed(notifying: Notifying, ada: Person) -> None:
+    caller, browser = notifying.caller("ada"), notifying.push.subscribe()
+    request = browser.request
+    keys = {"p256dh": request["p256dh"], "auth": request["auth"]}
+    ada.context.grant_permissions(["notifications"])
+    ada.page.add_init_script(SUBSCRIBE % json.dumps({"endpoint": request["endpoint"], "keys": keys}))
+    page = ada.open("/settings/attention")
+    page.get_by_label("Name of this browser").fill("my laptop")
+    page.get_by_role("button", name="Notify in this browser").click()
+    ada.sees("my laptop")
+    [shown] = choices.show(notifying.core, caller).browsers
+    assert (shown.name, len(page.evaluate("window.subscribedWith"))) == ("my laptop", 65)
+    page.get_by_role("button", name="Remove").click()
+    ada.sees("No browser shows notifications.")
+    assert choices.show(notifying.core, caller).browsers == []
+
+
+def test_the_service_worker_shows_a_message(notifying: Notifying, ada: Person) -> None:
+    ada.context.grant_permissions(["notifications"])
+    page = ada.open("/settings/attention")
+    worker: list[dict[str, Any]] = []
+    debugger = ada.context.new_cdp_session(page)
+    debugger.on("ServiceWorker.workerRegistrationUpdated", lambda event: worker.extend(event["registrations"]))
+    debugger.send("ServiceWorker.enable")
+    page.evaluate(
+        """async () => {
+          const made = await navigator.serviceWorker.register("/static/js/push-worker.js");
+          while (!made.active) await new Promise((done) => setTimeout(done, 20));
+        }"""
+    )
+    wait_until(lambda: page.evaluate("1") and worker)
+    told = {"id": "b1", "title": "Approval needed: <b>x</b>", "body": COMMAND, "url": "/orders"}
+    shown = """async () => {
+      const made = await navigator.serviceWorker.getRegistration("/static/js/");
+      return (await made.getNotifications()).map((each) => [each.title, each.body, each.data.url]);
+    }"""
+
+    def delivered() -> list[list[str]]:
+        # Repeated, as a push service does: the same message replaces the notification that it showed.
+        sent = {"origin": notifying.api.url, "registrationId": worker[-1]["registrationId"], "data": json.dumps(told)}
+        debugger.send("ServiceWorker.deliverPushMessage", sent)
+        found: list[list[str]] = page.evaluate(shown)
+        return found
+
+    assert wait_until(delivered, every=0.5) == [[told["title"], COMMAND, "/orders"]]
+
+
+def test_a_page_says_that_it_is_in_front_and_that_it_is_left(notifying: Notifying, ada: Person) -> None:
+    caller = notifying.caller("ada")
+    ada.page.bring_to_front()
+    wait_until(lambda: is_present(notifying.core, caller.organization_id, str(caller.user_id)))
+    ada.page.evaluate("Document.prototype.hasFocus = () => false; dispatchEvent(new Event('blur'))")
+
+    def left() -> bool:
+        notifying.clock.sleep(1)
+        return not is_present(notifying.core, caller.organization_id, str(caller.user_id))
+
+    wait_until(left)
+
+
+def test_the_page_says_why_notifications_are_unavailable(notifying: Notifying, ada: Person) -> None:
+    ada.page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")
+    ada.open("/settings/attention")
+    ada.sees("Unavailable: browsers allow notifications only over https, or on localhost.")
+    assert ada.page.get_by_role("button", name="Notify in this browser").is_disabled()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_pages_are_accessible_and_fit_every_window(notifying: Notifying, ada: Person, scheme: str) -> None:
+    need_axe()
+    notifying.choose(notifying.caller("ada"), email=True)
+    asks(notifying.run("Fix the log-in " + "x" * 200), command=f"{COMMAND} {'y' * 400}")
+    notifying.clock.sleep(60)
+    notifying.round()
+    page, found = ada.page, []
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    for path in ("/settings/attention", notifying.link()):
+        for width in (320, 375, 1280, 1920):
+            page.set_viewport_size({"width": width, "height": 800})
+            ada.open(path)
+            found += [f"{path[:10]} at {width}: {each}" for each in violations(page)]
+            found += [f"{path[:10]} at {width}: wider than the window"] if scrolls_sideways(page) else []
+    assert found == [], "\n".join(found)
+
+
+def test_a_link_is_answered_without_a_log_in(notifying: Notifying, ada: Person, chromium: Browser) -> None:
+    notifying.choose(notifying.caller("ada"), email=True)
+    asks(notifying.run())
+    notifying.clock.sleep(60)
+    notifying.round()
+    stranger = chromium.new_context()
+    page = stranger.new_page()
+    page.goto(notifying.api.url + notifying.link())
+    page.get_by_role("button", name="Approve").click()
+    page.get_by_text("You approved it").wait_for()
+    assert page.get_by_role("button", name="Approve").count() == 0
+    stranger.close()

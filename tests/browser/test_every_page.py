@@ -1,0 +1,75 @@
+"""What holds on every page: no accessibility problem, no error, nothing from elsewhere, no sideways scrolling."""
+
+from __future__ import annotations
+
+import pytest
+
+from control_plane.lookups.organizations import system_caller
+from tests.browser.conftest import Person
+from tests.support.axe import need_axe, scrolls_sideways, violations
+from tests.support.filled import fill
+
+PAGES = (
+    "/",
+    "/first-use",
+    "/tasks",
+    "/tasks?view=list",
+    "/agents",
+    "/orders",
+    "/orders/new",
+    "/orders/{orders}",
+    "/orders/{orders}?panel=log",
+    "/orders/{orders}?panel=details",
+    "/orders/{orders}/changes",
+    "/orders/{orders}/checks",
+    "/compare?order={orders}",
+    "/graphs",
+    "/graphs/{graphs}",
+    "/batches",
+    "/batches/{batches}",
+    "/batches/{batches}/compare?other={batches}",
+    "/sessions",
+    "/sessions/{sessions}",
+    "/tasks/{tasks}",
+    "/agents/{agents}",
+    "/actions/add_project",
+    "/actions/create_schedule",
+    "/fleet",
+    "/fleet/{drones}",
+    "/projects",
+    "/models",
+    "/automation",
+    "/automation/webhooks/{webhooks}",
+    "/automation/hosts/{code-hosts}",
+    "/cost?range=all",
+    "/settings",
+    "/settings/access",
+    "/settings/attention",
+    "/settings/audit",
+    "/settings/health",
+    "/actions/set_budget",
+    "/actions/create_join_token",
+)
+PAGES += ("/actions/edit_project?slug={projects}",)
+PARTS = 6
+"""So that a busy machine has time for each."""
+WIDTHS = (320, 375, 1280, 1920)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_page_has_an_accessibility_problem_or_is_too_wide(person: Person, part: int, scheme: str) -> None:
+    need_axe()
+    filled = fill(person.api, system_caller(person.api.core), "mark")
+    page = person.page
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    found = []
+    for path in PAGES[part::PARTS]:
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            answer = page.goto(person.api.url + path.format(**filled.names))
+            assert answer is not None
+            assert answer.ok, path
+            found += [f"{path} at {width}: {each}" for each in violations(page)]
+            found += [f"{path} at {width}: wider than the window"] if scrolls_sideways(page) else []
+    assert found == [], "\n".join(found)

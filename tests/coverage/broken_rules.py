@@ -1,0 +1,149 @@
+"""Twenty rules of docs/coverage.md, each with a change that breaks it: the named test has to fail then.
+
+The rules were drawn with `random.Random(193).sample(rules, 20)` from all lines of the table.
+"""
+
+from __future__ import annotations
+
+from tests.hostile.removed_defenses.removal import Edit, Removal, removal
+
+SEED = 193
+
+BROKEN = {
+    "G-009": removal(
+        "integration/operations/test_operations_submit.py"
+        "::test_an_order_is_assigned_to_the_only_drone_and_has_a_turn_and_an_outbox_row",
+        "control_plane/orders/draft.py",
+        "        prompt=order.prompt,\n",
+        '        prompt="",\n',
+    ),
+    "O-082": removal(
+        "integration/runs/test_run_reviewer.py"
+        "::test_remarks_go_to_the_agent_once_and_what_it_makes_of_them_is_delivered",
+        "drone/runs/change_review.py",
+        "            return agent.go_on(message_of(step))\n",
+        "            return outcome\n",
+    ),
+    "S-071": removal(
+        "unit/agent/test_team_prompts.py::test_the_thread_section_says_what_an_agent_has_to_know_of_threads",
+        "drone/agent/templates/thread.jinja",
+        "the last valid tag in it decides who is next",
+        "it is stored",
+    ),
+    "S-125": removal(
+        "unit/mcp_server/test_skill.py::test_the_command_says_what_it_did",
+        "control_plane/cli/mcp.py",
+        '"outcome": done.outcome',
+        '"outcome": ""',
+    ),
+    "G-008": removal(
+        "integration/workspace/test_workspace_prepare.py::test_new_commits_of_the_remote_are_seen_by_the_next_order",
+        "drone/workspace/mirror.py",
+        "                self._hold(lambda: self._fetch_if_changed(advertised))\n",
+        "                if not self.objects.is_dir():\n"
+        "                    self._hold(lambda: self._fetch_if_changed(advertised))\n",
+    ),
+    "S-113": removal(
+        "integration/operations/test_tasks_acting.py"
+        "::test_retry_takes_the_agent_of_the_latest_run_and_412_where_there_was_none",
+        "control_plane/operations/tasks/acting.py",
+        "latest.order_by(Run.started_at.desc(), Run.id.desc())",
+        "latest.order_by(Run.started_at, Run.id)",
+    ),
+    "O-111": removal(
+        "integration/operations/test_run_settings.py"
+        "::test_the_thinking_level_comes_from_the_closest_level_that_sets_one",
+        "control_plane/orders/run_settings.py",
+        "    levels = (agent, mode, project,",
+        "    levels = (project, mode, agent,",
+    ),
+    "S-100": removal(
+        "bench/test_hand_off_cost.py::test_a_hand_off_goes_from_the_end_of_a_run_to_the_queue_without_anybody_polling",
+        "control_plane/teams/hand_off.py",
+        "    claim_tasks(db, core, order.organization_id)\n",
+        "",
+    ),
+    "S-007": removal(
+        "integration/operations/test_organizations_operations.py"
+        "::test_an_organization_is_shown_with_its_tree_of_agents_its_tasks_and_what_it_cost",
+        "control_plane/operations/organizations/reading.py",
+        "agent_count=db.scalar(agents) or 0",
+        "agent_count=0",
+    ),
+    "S-128": removal(
+        "integration/db/test_database_migrations.py::test_models_and_migrations_agree",
+        "control_plane/db/migrations/versions/r0027_stacks.py",
+        '    op.add_column("orders", sa.Column("merge_only", sa.Boolean(), nullable=False, '
+        "server_default=sa.false()))\n",
+        "",
+    ),
+    "S-062": removal(
+        "unit/tools/test_tools_seed_rules.py::test_file_write_makes_parents_and_says_how_many_bytes_it_wrote",
+        "drone/tools/file_write.py",
+        "wrote {len(content):,} bytes",
+        "wrote {len(content) + 1:,} bytes",
+    ),
+    "O-080": removal(
+        "unit/agent/test_children.py"
+        "::test_a_child_begins_with_the_parents_system_prompt_byte_for_byte_and_its_own_task",
+        "drone/agent/children.py",
+        "agent.run(self.system, (), task)",
+        "agent.run(self.system.strip() + '.', (), task)",
+    ),
+    "G-005": removal(
+        "integration/operations/test_owners.py::test_a_drone_belongs_to_the_user_with_whose_join_token_it_registered",
+        "control_plane/operations/drones/registration.py",
+        "= token.id, token.user_id or drone.user_id",
+        "= token.id, drone.user_id",
+    ),
+    "M-009": removal(
+        "unit/agent/test_loop.py::test_calls_after_submit_are_not_run_and_are_answered_as_such",
+        "drone/agent/agent.py",
+        "            terminate = self._calls.run(batch, cut=self._cut) and terminate\n",
+        "            try:\n"
+        "                terminate = self._calls.run(batch, cut=self._cut) and terminate\n"
+        "            except Submitted:\n"
+        "                terminate = True\n",
+    ),
+    "M-051": removal(
+        "unit/shared/test_trajectories.py::test_shell_calls_are_actions_and_all_calls_stay_native",
+        "shared/trajectories.py",
+        '"tool_call_id": call.id}\n\n\ndef command_in',
+        '"tool_call_id": ""}\n\n\ndef command_in',
+    ),
+    "G-027": removal(
+        "acceptance/test_take_over.py::test_a_rewritten_branch_waits_for_a_decision_and_neither_side_is_lost",
+        "drone/workspace/branch_changes.py",
+        'return BranchChange("diverged",',
+        'return BranchChange("ahead",',
+    ),
+    "S-086": removal(
+        "integration/worker/test_worker_runs_orders.py::test_a_cancel_ends_the_running_command_and_sends_a_receipt",
+        "drone/sandbox/command.py",
+        "                watch.check()\n",
+        "                pass\n",
+    ),
+    "S-088": removal(
+        "integration/model/test_model_litellm.py::test_the_price_is_the_lists_or_unknown_and_never_nought",
+        "drone/model/prices.py",
+        "        return None if cost is None else min(",
+        "        return 0.0 if cost is None else min(",
+    ),
+    "O-101": removal(
+        "integration/web/test_actions_as_commands.py::test_a_page_and_its_command_do_the_same",
+        "control_plane/web/forms/commands.py",
+        'flags={name: _switch(f"--{name}") for name in ("after", "interrupt", "alone")}',
+        'flags={"after": _switch("--interrupt"), "interrupt": _switch("--after"), "alone": _switch("--alone")}',
+        case="say",
+    ),
+    "O-105": Removal(
+        "acceptance/test_graphs.py::test_an_order_starts_by_itself_when_the_other_has_succeeded",
+        (
+            Edit(
+                "control_plane/orders/placement.py",
+                "earlier_in_session(db, order) or before_it(db, order) or",
+                "earlier_in_session(db, order) or",
+            ),
+        ),
+    ),
+}

@@ -1,0 +1,1 @@
+from config.settings_v2 import load as current

@@ -1,0 +1,7 @@
+"""The items, by id."""
+
+ITEMS = {}
+
+
+def add(number, name):
+    ITEMS[number] = {"id": number, "name": name}

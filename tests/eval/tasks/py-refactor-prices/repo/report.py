@@ -1,0 +1,2 @@
+def row(month, amount):
+    return month.ljust(10) + f"${amount:,.2f}".rjust(14)

@@ -1,0 +1,2 @@
+def header(person):
+    return f"To: {person.name} <{person.mail}>"

@@ -1,0 +1,7 @@
+from dataclasses import dataclass
+
+
+@dataclass
+class Person:
+    name: str
+    mail: str

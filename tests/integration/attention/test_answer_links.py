@@ -1,0 +1,270 @@
+"""One-use answer links over HTTP, without a log-in: each answers one question once, as its user, and then nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from control_plane.db.attention import AnswerLink
+from control_plane.db.audit import AuditRecord
+from control_plane.db.waits import Wait
+from control_plane.declarations import plans
+from control_plane.declarations.plans import EditPlanRequest
+from control_plane.declarations.users import UserEdit
+from control_plane.documents.orders import ApproveRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.access import users
+from control_plane.operations.orders.steering import approve
+from shared.plans import AgentPlan, PlanPoint
+from tests.support.attention import COMMAND, SECRET, Notifying, asks, questions
+from tests.support.fleet import PlayedRun
+
+APPROVE, DENY = {"decision": "approve"}, {"decision": "deny", "text": "not on a Friday"}
+
+
+@pytest.fixture
+def run(notifying: Notifying) -> PlayedRun:
+    """A run that asked for an approval, of which the user `ada` was mailed."""
+    notifying.user()
+    run = notifying.run()
+    asks(run, until=notifying.clock.now() + timedelta(hours=2))
+    notifying.round()
+    return run
+
+
+@pytest.fixture
+def stranger(notifying: Notifying) -> Iterator[httpx.Client]:
+    """A browser without a log-in."""
+    with notifying.api.http(None, **{"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}) as client:
+        yield client
+
+
+def answer_of(notifying: Notifying) -> str | None:
+    with notifying.core.database.read() as db:
+        return db.query(Wait).one().answer
+
+
+def records(notifying: Notifying, action: str) -> list[AuditRecord]:
+    with notifying.core.database.read() as db:
+        return db.query(AuditRecord).filter(AuditRecord.action == action).all()
+
+
+def test_the_page_shows_the_whole_question_and_changes_nothing(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    path = notifying.link()
+    pages = [stranger.get(path) for _ in range(3)]
+    assert {each.status_code for each in pages} == {200}
+    for part in ("Fix the log-in", COMMAND, "Publishes commits", "You answer as ada", "Approve", "Deny"):
+        assert part in pages[0].text
+    assert answer_of(notifying) is None
+    headers = pages[0].headers
+    assert (headers["referrer-policy"], headers["cache-control"], headers["x-robots-tag"]) == (
+        "same-origin",
+        "no-store",
+        "noindex, nofollow",
+    )
+    assert "It is broken" not in pages[0].text
+
+
+def test_a_post_answers_once_as_the_user_and_is_in_the_audit_log(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    path = notifying.link()
+    assert "You denied it" in stranger.post(path, data=DENY).text
+    again = stranger.post(path, data=APPROVE)
+    assert (again.status_code, "E-ANSWER-LINK" in again.text) == (409, True)
+    with notifying.core.database.read() as db:
+        wait = db.query(Wait).one()
+        assert (wait.answer, wait.answered_by, wait.comment) == ("deny", "ada", "not on a Friday")
+        link = db.query(AnswerLink).one()
+    [record] = records(notifying, "deny")
+    assert (record.door, record.actor_kind, record.actor, record.actor_id) == (
+        "answer link",
+        "answer link",
+        "ada",
+        link.id,
+    )
+
+
+def test_a_question_is_answered_by_a_choice_or_a_text(notifying: Notifying, stranger: httpx.Client) -> None:
+    notifying.user()
+    questions(notifying.run())
+    notifying.round()
+    page = stranger.get(notifying.link()).text
+    assert ("SQLite" in page, "PostgreSQL" in page, "Deny" in page) == (True, True, False)
+    assert stranger.post(notifying.link(), data={"text": "PostgreSQL"}).status_code == 200
+    assert answer_of(notifying) == "PostgreSQL"
+
+
+def test_an_invalid_answer_leaves_the_link_usable(notifying: Notifying, stranger: httpx.Client) -> None:
+    notifying.user()
+    questions(notifying.run())
+    notifying.round()
+    for text in ("", "7", "   ", "x" * 10_001):
+        assert stranger.post(notifying.link(), data={"text": text}).status_code in {413, 422}
+    assert stranger.post(notifying.link(), data={"text": "2"}).status_code == 200
+    assert answer_of(notifying) == "PostgreSQL"
+
+
+def test_a_decision_that_does_not_exist_is_refused(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    for sent in ({}, {"decision": "maybe"}, {"decision": "APPROVE"}):
+        assert "E-ANSWER-DECISION" in stranger.post(notifying.link(), data=sent).text
+    assert answer_of(notifying) is None
+
+
+def test_a_link_whose_question_somebody_else_answered_names_them_and_changes_nothing(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    path = notifying.link()
+    approve(notifying.core, notifying.user("bob"), run.order_id, ApproveRequest())
+    for answer in (stranger.get(path), stranger.post(path, data=DENY)):
+        assert ("Already answered by bob: approve" in answer.text, answer.status_code) == (True, 200)
+    assert answer_of(notifying) == "approve"
+
+
+def test_of_many_requests_at_once_one_answers(notifying: Notifying, run: PlayedRun, stranger: httpx.Client) -> None:
+    path = notifying.link()
+    with ThreadPoolExecutor(8) as pool:
+        pages = list(pool.map(lambda _: stranger.post(path, data=APPROVE), range(8)))
+    assert sum("You approved it" in each.text for each in pages) == 1
+    assert {each.status_code for each in pages} <= {200, 409}
+
+
+def test_a_link_ends_with_its_question_and_at_the_latest_after_a_day(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    path = notifying.link()
+    notifying.clock.sleep(2 * 3600 + 1)
+    assert "E-ANSWER-LINK" in stranger.post(path, data=APPROVE).text
+    questions(notifying.run("without a limit"))
+    notifying.round()
+    later = notifying.link()
+    notifying.clock.sleep(24 * 3600)
+    assert "has expired" in stranger.post(later, data={"text": "x"}).text
+
+
+def test_a_link_does_not_answer_a_call_that_was_asked_anew(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    notifying.clock.sleep(1)
+    asks(run, command="rm -rf /")
+    answer = stranger.post(notifying.link(), data=APPROVE)
+    assert (answer.status_code, answer_of(notifying)) == (409, None)
+
+
+@pytest.mark.parametrize("change", [{"disabled": True}, {"role": "viewer"}, None], ids=str)
+def test_a_link_has_only_the_rights_that_its_user_has_now(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client, change: dict[str, object] | None
+) -> None:
+    path, admin = notifying.link(), system_caller(notifying.core)
+    if change is None:
+        users.remove(notifying.core, admin, "ada@example.org")
+    else:
+        users.edit(notifying.core, admin, "ada@example.org", UserEdit.model_validate(change))
+    assert stranger.post(path, data=APPROVE).status_code in {403, 409}
+    assert answer_of(notifying) is None
+
+
+def test_a_viewer_is_sent_no_link(notifying: Notifying) -> None:
+    notifying.user("vera", role="viewer")
+    asks(notifying.run())
+    notifying.round()
+    assert (COMMAND in notifying.mailed(), SECRET.search(notifying.mailed())) == (True, None)
+
+
+def test_unknown_links_are_404_and_attempts_are_limited(notifying: Notifying, stranger: httpx.Client) -> None:
+    statuses = [stranger.get(f"/answer/fq_{number:064x}").status_code for number in range(31)]
+    assert (set(statuses[:30]), statuses[30]) == ({404}, 429)
+
+
+def test_strange_addresses_are_no_links(notifying: Notifying, stranger: httpx.Client) -> None:
+    for path in (
+        "/answer/",
+        "/answer/x/y",
+        "/answer/%00",
+        "/answer/%F0%9F",
+        "/answer/../orders",
+        "/answer/" + "x" * 5000,
+    ):
+        assert stranger.get(path).status_code in {303, 404, 422}, path
+
+
+def test_another_site_cannot_press_the_button(notifying: Notifying, run: PlayedRun) -> None:
+    with notifying.api.http(None, **{"Sec-Fetch-Site": "cross-site"}) as other_site:
+        assert other_site.post(notifying.link(), data=APPROVE).status_code == 403
+    assert answer_of(notifying) is None
+
+
+def test_the_secret_is_neither_in_the_database_nor_in_the_log_nor_in_the_audit_log(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    path = notifying.link()
+    secret = path.rpartition("_")[2].encode()
+    stranger.get(path)
+    stranger.post(path, data={"decision": "maybe"})
+    stranger.post(path, data=APPROVE)
+    stranger.post(path, data=APPROVE)
+    stranger.get(path + "0")
+    database = notifying.core.database.url.database
+    assert database is not None
+    stored = b"".join(each.read_bytes() for each in notifying.api.log.parent.glob("**/*") if each.is_file())
+    assert (len(stored) > 1000, secret in stored) == (True, False)
+
+
+def test_texts_of_the_question_are_marked_and_escaped(notifying: Notifying, stranger: httpx.Client) -> None:
+    notifying.user()
+    asks(notifying.run("<b>bold</b> \u202e"), command="ls \u202e; rm\r <script>alert(1)</script>", why="<img src=x>")
+    notifying.round()
+    page = stranger.get(notifying.link()).text
+    assert ("<script>alert" in page, "<img src=x" in page, "<b>" in page, "\u202e" in page) == (False,) * 4
+    assert "⟨U+202E⟩; rm␍" in page
+
+
+PLAN = AgentPlan(title="Mend the log-in", points=(PlanPoint(text="Check the token"), PlanPoint(text="Test it")))
+
+
+def planned(notifying: Notifying) -> PlayedRun:
+    """A run that presented a plan, of which the user `ada` was mailed."""
+    notifying.user()
+    run = notifying.api.add_drone("mila").take(notifying.api.submit("Fix the log-in", plan_first=True))
+    run.presents(PLAN)
+    notifying.round()
+    return run
+
+
+def test_a_plan_is_shown_whole_and_approved_by_a_link(notifying: Notifying, stranger: httpx.Client) -> None:
+    planned(notifying)
+    path = notifying.link()
+    page = stranger.get(path).text
+    assert ("Mend the log-in" in page, "Check the token" in page, "Send back" in page) == (True, True, True)
+    assert "You approved the plan" in stranger.post(path, data={**APPROVE, "revision": "0"}).text
+    assert answer_of(notifying) == "approve"
+
+
+def test_a_plan_is_sent_back_by_a_link_with_the_words_that_it_needs(
+    notifying: Notifying, stranger: httpx.Client
+) -> None:
+    planned(notifying)
+    path = notifying.link()
+    assert stranger.post(path, data={"decision": "deny"}).status_code == 422
+    assert "You sent the plan back" in stranger.post(path, data=DENY).text
+    assert answer_of(notifying) == "send back"
+
+
+def test_a_plan_that_was_edited_since_it_was_read_is_not_approved_by_a_link(
+    notifying: Notifying, stranger: httpx.Client
+) -> None:
+    run = planned(notifying)
+    path = notifying.link()
+    edited = EditPlanRequest(text="# Theirs\n\n1. Other work")
+    notifying.api.client.call(plans.EDIT, edited, order_id=run.order_id)
+    assert stranger.post(path, data={**APPROVE, "revision": "0"}).status_code == 409
+    assert answer_of(notifying) is None
+    assert "Other work" in stranger.get(path).text

@@ -1,0 +1,408 @@
+"""Backups of both kinds of databases, restored into both, and every target or backup that is refused."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy import Connection, select, text
+from sqlalchemy.orm import Session
+
+from control_plane.backup import rows, writing
+from control_plane.backup.checking import check_backup
+from control_plane.backup.manifest import MANIFEST, LocalFleet, manifest_text, read_manifest
+from control_plane.backup.restoring import ACTION, restore_backup
+from control_plane.backup.writing import make_backup
+from control_plane.core.blob_store import DirectoryStore
+from control_plane.core.master_key import MasterKeyFile, create_key_file, fingerprint, new_master_key
+from control_plane.core.settings import FleetSettings
+from control_plane.core.vault import Vault
+from control_plane.db.audit import AuditRecord
+from control_plane.db.drones import Drone
+from control_plane.db.engine import Database, sqlite_url_of
+from control_plane.db.orders import Order
+from control_plane.db.runs import Blob, Step
+from control_plane.db.upgrade import apply_migrations, newest_revision
+from shared.clock import SystemClock
+from shared.errors import Conflict, FleetError, FleetFault, Invalid, Precondition
+from tests.support.broker import BrokerServer
+from tests.support.database import NO_BROKER
+from tests.support.disks import Disk
+from tests.support.old_databases import load, rows_of
+
+KINDS = ("sqlite", "postgresql")
+CONTENTS = (b"a patch\n", b"a log\n" * 1000, b"")
+SEALED = b"a checkpoint"
+Refusal = TypeVar("Refusal", bound=FleetError)
+Settings = Callable[..., FleetSettings]
+
+
+@pytest.fixture
+def settings_in(tmp_path: Path) -> Settings:
+    """`settings_in(name, database_url)`: a control plane with its own key file and blobs in a directory."""
+
+    def make(name: str, database_url: str = "", **given: Any) -> FleetSettings:
+        place = tmp_path / name
+        values = {
+            "database_url": database_url or sqlite_url_of(place / "fleet.db"),
+            "broker_url": NO_BROKER,
+            "master_key_file": place / "master.key",
+            "blob_dir": place / "blobs",
+        }
+        return FleetSettings(**{**values, **given})
+
+    return make
+
+
+@pytest.fixture
+def saved(settings_in: Settings, request: pytest.FixtureRequest, tmp_path: Path) -> FleetSettings:
+    """A control plane with the database of an earlier version, full of rows, and some blobs."""
+    return _old_fleet("sqlite", settings_in, request, tmp_path)
+
+
+@pytest.fixture
+def backup(saved: FleetSettings, tmp_path: Path) -> Path:
+    """A backup of `saved`, with its key."""
+    make_backup(saved, tmp_path / "backup", with_keys=True)
+    return tmp_path / "backup"
+
+
+@pytest.mark.parametrize("restored_to", KINDS)
+@pytest.mark.parametrize("saved_from", KINDS)
+def test_all_rows_and_blobs_of_an_earlier_version_come_back_in_the_schema_of_this_one(
+    saved_from: str,
+    restored_to: str,
+    settings_in: Settings,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    old = _old_fleet(saved_from, settings_in, request, tmp_path)
+    new = settings_in("new", "" if restored_to == "sqlite" else request.getfixturevalue("empty_postgres_url"))
+
+    made = make_backup(old, tmp_path / "backup", with_keys=True)
+    restore_backup(new, tmp_path / "backup", broker_dir=tmp_path / "none")
+
+    apply_migrations(old.database_url)
+    assert made.revision != newest_revision()
+    assert _comparable(new) == _comparable(old)
+    assert _stored(new) == _stored(old)
+    assert _key_file(new).read_text() == _key_file(old).read_text()
+
+
+def test_numbers_continue_after_those_of_the_restored_rows(
+    backup: Path, settings_in: Settings, empty_postgres_url: str, tmp_path: Path
+) -> None:
+    new = settings_in("new", empty_postgres_url)
+    restore_backup(new, backup, broker_dir=tmp_path / "none")
+
+    with _session(new) as db:
+        last = max(db.scalars(select(Step.id)))
+        copied = db.get_one(Step, last)
+        added = {column.name: getattr(copied, column.name) for column in Step.__table__.columns if column.name != "id"}
+        db.add(Step(**{**added, "seq": 100_000, "run_seq": 100_000}))
+        db.flush()
+        assert db.scalar(select(Step.id).where(Step.seq == 100_000)) == last + 1
+
+
+def test_a_restore_is_in_the_audit_log(backup: Path, settings_in: Settings, tmp_path: Path) -> None:
+    new = settings_in("new")
+    restore_backup(new, backup, broker_dir=tmp_path / "none")
+
+    with _session(new) as db:
+        assert db.scalars(select(AuditRecord.action)).all()[-1] == ACTION
+
+
+def test_embedded_drones_whose_homes_are_gone_are_removed_and_their_orders_queued(
+    saved: FleetSettings, settings_in: Settings, tmp_path: Path
+) -> None:
+    with _session(saved) as db:
+        names = {"oka", "mila"}
+        ids = {name: str(db.scalar(text("SELECT id FROM drones WHERE name = :name"), {"name": name})) for name in names}
+    make_backup(saved, tmp_path / "backup", local_fleet=LocalFleet(ports={"port": 1}, drone_ids=tuple(ids.values())))
+    new = settings_in("new", master_key_file=saved.master_key_file)
+
+    restore_backup(new, tmp_path / "backup", homes={ids["mila"]}, broker_dir=tmp_path / "none")
+
+    with _session(new) as db:
+        removed = {name: db.get_one(Drone, ids[name]).removed_at is not None for name in sorted(names)}
+        running = db.scalars(select(Order).where(Order.prompt == "running")).one()
+        assert removed == {"mila": False, "oka": True}
+        assert (running.status, running.run_id) == ("queued", None)
+
+
+def test_a_backup_without_the_key_names_the_key_that_it_needs(
+    saved: FleetSettings, settings_in: Settings, tmp_path: Path
+) -> None:
+    made = make_backup(saved, tmp_path / "backup")
+    new, key = settings_in("new"), MasterKeyFile(_key_file(saved))()[0]
+
+    missing = _refused(Precondition, new, tmp_path / "backup")
+    create_key_file(tmp_path / "other.key", [new_master_key()])
+    wrong = _refused(Precondition, new, tmp_path / "backup", key_file=tmp_path / "other.key")
+
+    assert made.master_keys == (fingerprint(key),)
+    assert [missing.code, wrong.code] == ["E-RESTORE-KEY"] * 2
+    assert fingerprint(key) in missing.what
+    restore_backup(new, tmp_path / "backup", key_file=saved.master_key_file, broker_dir=tmp_path / "none")
+    assert _key_file(new).read_text() == _key_file(saved).read_text()
+
+
+def test_a_key_file_that_exists_is_used_and_never_replaced(backup: Path, settings_in: Settings, tmp_path: Path) -> None:
+    new = settings_in("new")
+    create_key_file(_key_file(new), [new_master_key()])
+
+    assert _refused(Precondition, new, backup).code == "E-RESTORE-KEY"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_database_with_tables_is_never_changed(
+    kind: str, backup: Path, settings_in: Settings, request: pytest.FixtureRequest
+) -> None:
+    url = str(request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url"))
+
+    refused = _refused(Conflict, settings_in("new", url), backup)
+
+    assert (refused.code, refused.why.startswith("it has tables")) == ("E-RESTORE-TARGET", True)
+
+
+def test_a_blob_store_with_blobs_is_never_changed(backup: Path, settings_in: Settings) -> None:
+    new = settings_in("new")
+    (new.blob_dir / "ab").mkdir(parents=True)
+    (new.blob_dir / "ab" / ("ab" * 32)).write_bytes(b"another fleet's")
+
+    assert _refused(Conflict, new, backup).code == "E-RESTORE-TARGET"
+
+
+def test_a_broker_with_orders_of_another_state_is_refused(
+    backup: Path, settings_in: Settings, valkey: BrokerServer
+) -> None:
+    new = settings_in("new", broker_url=valkey.url)
+    valkey.redis.lpush("drone.0123456789ab", "an order")
+
+    with pytest.raises(Conflict) as refused:
+        restore_backup(new, backup)
+    assert refused.value.code == "E-RESTORE-BROKER"
+
+    valkey.redis.flushall()
+    restore_backup(new, backup)
+    assert _count(new, "orders") > 0
+
+
+@pytest.mark.parametrize("part", ["database.jsonl.gz", "blobs.jsonl", "master.key", "manifest.json", "a blob"])
+@pytest.mark.parametrize("damage", ["missing", "cut off", "changed"])
+def test_half_a_backup_is_found_by_the_check_and_not_restored(
+    part: str, damage: str, backup: Path, settings_in: Settings
+) -> None:
+    file = (
+        max((backup / "blobs").glob("??/*"), key=lambda blob: blob.stat().st_size)
+        if part == "a blob"
+        else backup / part
+    )
+    content = file.read_bytes()
+    changed = {"missing": None, "cut off": content[:-1], "changed": content[:-2] + b"#" + content[-1:]}[damage]
+    file.unlink()
+    if changed is not None:
+        file.write_bytes(changed)
+
+    with pytest.raises(Invalid) as found:
+        check_backup(backup)
+    assert found.value.code == "E-BACKUP-DAMAGED"
+    assert _refused(Invalid, settings_in("new"), backup).code == "E-BACKUP-DAMAGED"
+
+
+def test_a_backup_of_a_newer_version_says_which(backup: Path, settings_in: Settings) -> None:
+    newer = read_manifest(backup).model_copy(update={"program": "9.1.0", "revision": "9999"})
+    (backup / MANIFEST).write_text(manifest_text(newer))
+
+    refused = _refused(Precondition, settings_in("new"), backup)
+
+    assert refused.code == "E-BACKUP-NEWER"
+    assert "Dronefleet 9.1.0" in refused.what
+
+
+def test_a_disk_without_room_is_left_as_it_was(
+    backup: Path, settings_in: Settings, small_disk: Disk, tmp_path: Path
+) -> None:
+    new = settings_in("new", blob_dir=small_disk.path / "blobs")
+    small_disk.fill(leave=1024)
+
+    with pytest.raises(FleetFault) as refused:
+        restore_backup(new, backup, broker_dir=tmp_path / "none")
+
+    assert refused.value.code == "E-RESTORE-DISK"
+    assert list(small_disk.path.rglob("*/*")) == []
+
+
+def test_a_restore_that_is_refused_by_the_database_leaves_nothing(
+    backup: Path, settings_in: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    new = settings_in("new")
+    monkeypatch.setattr("control_plane.backup.restoring.ACTION", None)
+
+    with pytest.raises(Exception, match="NOT NULL"):
+        restore_backup(new, backup, broker_dir=tmp_path / "none")
+
+    assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []
+
+
+def test_a_full_disk_leaves_no_backup(saved: FleetSettings, small_disk: Disk) -> None:
+    small_disk.fill(leave=4096)
+
+    with pytest.raises(FleetFault) as refused:
+        make_backup(saved, small_disk.path / "backup")
+
+    assert refused.value.code == "E-BACKUP-DISK"
+    assert [path.name for path in small_disk.path.iterdir()] == ["ballast"]
+
+
+def test_a_backup_never_goes_into_a_directory_with_content(saved: FleetSettings, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+
+    with pytest.raises(Conflict) as refused:
+        make_backup(saved, tmp_path / "taken")
+
+    assert refused.value.code == "E-BACKUP-TARGET"
+
+
+def test_a_blob_that_the_store_lost_is_named_and_the_rest_is_saved(saved: FleetSettings, tmp_path: Path) -> None:
+    lost, corrupt = (sha256(content).hexdigest() for content in CONTENTS[:2])
+    (saved.blob_dir / lost[:2] / lost).unlink()
+    (saved.blob_dir / corrupt[:2] / corrupt).write_bytes(b"something else")
+
+    made = make_backup(saved, tmp_path / "backup")
+
+    assert sorted(made.missing_blobs) == sorted([lost, corrupt])
+    assert check_backup(tmp_path / "backup").blobs == len(CONTENTS) - 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_rows_are_of_one_moment_while_others_are_written(
+    kind: str,
+    settings_in: Settings,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    saved = _old_fleet(kind, settings_in, request, tmp_path)
+    orders = _count(saved, "orders")
+    read = rows.lines_of_rows
+
+    def delete_meanwhile(connection: Connection, counts: dict[str, int]) -> Iterator[bytes]:
+        lines = read(connection, counts)
+        yield next(lines)
+        with _session(saved) as db:
+            db.execute(text("DELETE FROM steps"))
+            db.execute(text("DELETE FROM blobs"))
+        yield from lines
+
+    monkeypatch.setattr(writing, "lines_of_rows", delete_meanwhile)
+    made = make_backup(saved, tmp_path / "backup")
+
+    assert made.rows["orders"] == orders
+    assert made.rows["steps"] > 0
+    assert (made.rows["blobs"], made.blobs) == (len(CONTENTS) + 1, len(CONTENTS) + 1)
+
+
+def test_no_more_than_some_rows_are_in_memory(saved: FleetSettings, tmp_path: Path) -> None:
+    with _session(saved) as db:
+        db.execute(
+            text(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)"
+                " INSERT INTO raw_events (organization_id, drone_id, entry_id, fields, error, at)"
+                " SELECT d.organization_id, d.id, n.i, :fields, '', d.registered_at"
+                " FROM n, (SELECT * FROM drones LIMIT 1) AS d"
+            ),
+            {"fields": json.dumps({"e": "x" * 1000})},
+        )
+    tracemalloc.start()
+    make_backup(saved, tmp_path / "backup")
+    check_backup(tmp_path / "backup")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 20 * 1024 * 1024
+
+
+def _old_fleet(kind: str, settings_in: Settings, request: pytest.FixtureRequest, tmp_path: Path) -> FleetSettings:
+    """A control plane whose database was written by an earlier version, with blobs of a run and a key of ours."""
+    old = settings_in("old", load(kind, tmp_path, request))
+    vault, store = Vault(MasterKeyFile(_key_file(old))), DirectoryStore(old.blob_dir)
+    with _session(old) as db:
+        # Neither the key that sealed the dump's own pair nor its blobs were kept.
+        db.execute(text("DELETE FROM key_pairs"))
+        db.execute(text("DELETE FROM blobs"))
+        vault.ensure_box_keys(db, SystemClock())
+        run_id, organization_id = db.execute(text("SELECT id, organization_id FROM runs")).first() or ("", "")
+        for content in (*CONTENTS, SEALED):
+            name, sealed = sha256(content).hexdigest(), content == SEALED
+            if sealed:
+                store.store_sealed(name, BytesIO(content), vault.seal_content)
+            else:
+                store.store(name, BytesIO(content))
+            kept = {"run_id": run_id, "sha256": name, "size": len(content), "sealed": sealed}
+            db.add(Blob(organization_id=organization_id, created_at=SystemClock().now(), **kept))
+    return old
+
+
+def _refused(kind: type[Refusal], settings: FleetSettings, backup: Path, **options: Any) -> Refusal:
+    """The error of a restore that leaves all files of the target as they were."""
+    place = _key_file(settings).parent
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    with pytest.raises(kind) as refused:
+        restore_backup(settings, backup, broker_dir=place / "none", **options)
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    return refused.value
+
+
+@contextmanager
+def _session(settings: FleetSettings) -> Iterator[Session]:
+    """A writing transaction on the database of these settings."""
+    database = Database(settings.database_url)
+    try:
+        with database.write() as db:
+            yield db
+    finally:
+        database.dispose()
+
+
+def _count(settings: FleetSettings, table: str) -> int:
+    with _session(settings) as db:
+        return int(db.scalar(text(f"SELECT COUNT(*) FROM {table}")) or 0)
+
+
+def _key_file(settings: FleetSettings) -> Path:
+    assert settings.master_key_file is not None
+    return settings.master_key_file
+
+
+def _comparable(settings: FleetSettings) -> dict[str, list[str]]:
+    """All rows but those of the audit log, which gets a record of the restore; in any order."""
+    rows = rows_of(settings.database_url)
+    return {
+        table: sorted(
+            # An upgrade numbers old waits in no order.
+            json.dumps({**row, **({"number": 0} if table == "waits" else {})}, default=_plain, sort_keys=True)
+            for row in found
+        )
+        for table, found in rows.items()
+        if not table.startswith("audit")
+    }
+
+
+def _plain(value: object) -> str:
+    """A time without its zone, which SQLite does not store."""
+    assert isinstance(value, datetime)
+    return str(value.replace(tzinfo=None))
+
+
+def _stored(settings: FleetSettings) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in settings.blob_dir.glob("??/*")}

@@ -1,0 +1,234 @@
+"""Blobs in a bucket: what a directory does, a bucket does, and each failure of a server is told in one sentence.
+
+The server is a stand-in (moto) in a process of its own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.assemble import open_blobs
+from control_plane.backup.restoring import restore_backup
+from control_plane.backup.writing import make_backup
+from control_plane.broker.broker import Broker
+from control_plane.core import s3_store
+from control_plane.core.blob_store import BlobStore
+from control_plane.core.settings import FleetSettings, read_settings
+from control_plane.db.engine import sqlite_url_of
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.doctor import server_checks
+from control_plane.operations.runs import blobs
+from shared.blobs import digest
+from shared.errors import FleetFault, Invalid, NotFound, TooLarge, Unreachable
+from shared.terminal.doctor import FAIL
+from tests.support import free_port, warm_processes
+from tests.support.broker import BrokerServer
+from tests.support.database import NO_BROKER, CoreFactory
+from tests.support.made import make_drone, make_project, run_of, submit
+from tests.support.s3_server import BUCKET, S3Server
+from tests.support.warm_processes import FLEET
+
+CONTENT = b"diff --git a/x b/x\n" * 1000
+NAME = digest(CONTENT)
+PLACE = f"of/a-fleet/{NAME[:2]}/{NAME}"
+
+
+@pytest.fixture
+def settings_of(s3_server: S3Server, tmp_path: Path) -> Callable[..., FleetSettings]:
+    """`settings_of(**changed)`: a control plane with its blobs in the bucket."""
+
+    def make(**changed: Any) -> FleetSettings:
+        given = {"database_url": "sqlite:////x", "broker_url": "redis://x", "blob_dir": tmp_path / "spool"}
+        return FleetSettings(**{**given, **s3_server.settings, **changed})
+
+    return make
+
+
+@pytest.fixture
+def store(settings_of: Callable[..., FleetSettings]) -> BlobStore:
+    return open_blobs(settings_of())
+
+
+def test_a_blob_comes_back_as_it_was_stored(store: BlobStore, s3_server: S3Server) -> None:
+    assert store.store(NAME, io.BytesIO(CONTENT)) == len(CONTENT)
+    assert (store.read(NAME), store.size(NAME), store.has(NAME)) == (CONTENT, len(CONTENT), True)
+    with store.stored(NAME, sealed=False) as file, store.on_disk(NAME) as path:
+        assert (file.read(), path.read_bytes()) == (CONTENT, CONTENT)
+    assert s3_server.keys() == [PLACE]
+    assert list(store.spool.iterdir()) == []
+
+
+def test_a_sealed_blob_is_another_one_and_is_sealed_again(store: BlobStore) -> None:
+    store.store_sealed(NAME, io.BytesIO(CONTENT), lambda content: b"old:" + content)
+    assert store.reseal(NAME, lambda sealed: sealed) is False
+    assert store.reseal(NAME, lambda sealed: b"new:" + sealed.removeprefix(b"old:")) is True
+    assert (store.read_sealed(NAME, bytes), store.has(NAME)) == (b"new:" + CONTENT, False)
+    assert [(each.sha256, each.sealed, each.size) for each in store.files()] == [(NAME, True, len(CONTENT) + 4)]
+    assert list(store.sealed_names()) == [NAME]
+
+
+def test_what_a_directory_refuses_is_refused_and_leaves_nothing(store: BlobStore, s3_server: S3Server) -> None:
+    with pytest.raises(Invalid, match="does not match"):
+        store.store(NAME, io.BytesIO(CONTENT[:-1]))
+    with pytest.raises(TooLarge):
+        store.store(NAME, io.BytesIO(CONTENT), limit=len(CONTENT) - 1)
+    with pytest.raises(Invalid, match="invalid blob name"):
+        store.read("../../etc/passwd")
+    assert s3_server.keys() == []
+
+
+def test_a_blob_is_removed_unless_it_was_stored_since(store: BlobStore) -> None:
+    store.store(NAME, io.BytesIO(CONTENT))
+    now = datetime.now(UTC)
+    assert store.remove(NAME, stored_before=now - timedelta(minutes=1)) is False
+    assert store.remove(NAME, stored_before=now + timedelta(minutes=1)) is True
+    assert store.remove(NAME, stored_before=now + timedelta(minutes=1)) is False
+
+
+def test_an_object_that_vanished_is_not_found(store: BlobStore, s3_server: S3Server) -> None:
+    store.store(NAME, io.BytesIO(CONTENT))
+    s3_server.client.delete_object(Bucket=BUCKET, Key=PLACE)
+    for ask in (store.read, store.size, lambda name: store.on_disk(name).__enter__()):
+        with pytest.raises(NotFound):
+            ask(NAME)
+
+
+def test_wrong_credentials_and_a_missing_bucket_are_found_at_once(
+    settings_of: Callable[..., FleetSettings], s3_server: S3Server
+) -> None:
+    assert _found(settings_of(blob_store="s3://another-bucket")).code == "E-S3-BUCKET"
+    s3_server.check_credentials()
+    assert _found(settings_of()).code == "E-S3-DENIED"
+
+
+def test_a_server_that_is_away_or_silent_costs_only_a_limited_time(
+    settings_of: Callable[..., FleetSettings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_store, "READ_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        slow = settings_of(s3_endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        away = settings_of(s3_endpoint=f"http://127.0.0.1:{free_port()}")
+        for settings in (slow, away):
+            assert isinstance(_found(settings), Unreachable)
+
+
+def test_a_refused_upload_is_a_fault_that_drones_retry(settings_of: Callable[..., FleetSettings]) -> None:
+    full = b"<Error><Code>XMinioStorageFull</Code></Error>"
+    with _answering(b"HTTP/1.1 507 Insufficient Storage", full) as url, pytest.raises(FleetFault) as failure:
+        open_blobs(settings_of(s3_endpoint=url)).store(NAME, io.BytesIO(CONTENT))
+    assert (failure.value.code, "XMinioStorageFull" in failure.value.why) == ("E-S3-REFUSED", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("blob_store", "gs://bucket"),
+        ("blob_store", "s3://"),
+        ("s3_endpoint", "s3.example.org"),
+        ("s3_secret_access_key", None),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(
+    name: str, value: str | None, settings_of: Callable[..., FleetSettings]
+) -> None:
+    given = settings_of().model_dump()
+    with pytest.raises(Invalid) as refused:
+        read_settings(**{**given, name: value})
+    assert f"FLEET_{name.upper()}" in refused.value.what
+
+
+def test_fleet_serve_does_not_start_without_its_bucket_and_the_doctor_says_why(
+    s3_server: S3Server, sqlite_url: str, valkey: BrokerServer, tmp_path: Path, core_factory: CoreFactory
+) -> None:
+    given = {**s3_server.settings, "blob_store": "s3://another-bucket"}
+    core = core_factory(sqlite_url, broker=Broker(valkey.url), **given)
+    [check] = [each for each in server_checks(core, system_caller(core).organization_id) if each.code == "D-BLOBS"]
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("FLEET_")},
+        **{f"FLEET_{name.upper()}": str(value) for name, value in given.items()},
+        "FLEET_DATABASE_URL": sqlite_url,
+        "FLEET_BROKER_URL": valkey.url,
+        "FLEET_MASTER_KEY_FILE": str(tmp_path / "master.key"),
+        "FLEET_BLOB_DIR": str(tmp_path / "spool"),
+        "FLEET_PORT": str(free_port()),
+    }
+
+    refused = warm_processes.run([*FLEET, "serve"], variables)
+
+    assert (refused.returncode, "E-S3-BUCKET" in refused.stderr) == (1, True), refused.stderr
+    assert (check.state, "does not exist" in check.found) == (FAIL, True)
+
+
+def test_a_backup_of_a_bucket_is_restored_to_a_directory_and_back(
+    s3_server: S3Server, sqlite_url: str, core_factory: CoreFactory, tmp_path: Path
+) -> None:
+    core = core_factory(sqlite_url, **s3_server.settings)
+    admin = system_caller(core)
+    make_project(core, admin)
+    drone, run_id = make_drone(core, admin), run_of(core, submit(core, admin).id)
+    for content in (CONTENT, b""):
+        blobs.put_blob(core, drone, run_id, digest(content), io.BytesIO(content))
+    read = blobs.get_blob(core, drone, run_id, NAME)
+    assert (read.size, b"".join(read.chunks)) == (len(CONTENT), CONTENT)
+    key = core.settings.master_key_file
+    assert key is not None
+
+    make_backup(core.settings, tmp_path / "one", with_keys=True)
+    place = tmp_path / "directory"
+    given: dict[str, Any] = {
+        "database_url": sqlite_url_of(place / "fleet.db"),
+        "broker_url": NO_BROKER,
+        "master_key_file": key,
+    }
+    directory = FleetSettings(**given, blob_dir=place / "blobs")
+    restore_backup(directory, tmp_path / "one", broker_dir=place / "none")
+    make_backup(directory, tmp_path / "two")
+    other = {**given, "database_url": sqlite_url_of(tmp_path / "again.db"), **s3_server.settings}
+    bucket = FleetSettings(**{**other, "blob_store": f"s3://{BUCKET}/again"}, blob_dir=place / "spool")
+    restore_backup(bucket, tmp_path / "two", broker_dir=place / "none")
+
+    assert open_blobs(directory).read(NAME) == open_blobs(bucket).read(NAME) == CONTENT
+    assert len(s3_server.keys("again/")) == 2
+
+
+def _found(settings: FleetSettings) -> FleetFault:
+    """What the check of a store finds."""
+    with pytest.raises(FleetFault) as failure:
+        open_blobs(settings).check()
+    return failure.value
+
+
+@contextmanager
+def _answering(status: bytes, body: bytes) -> Iterator[str]:
+    """The URL of a server that answers every request in the same way."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.wfile.write(status + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

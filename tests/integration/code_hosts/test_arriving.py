@@ -1,0 +1,136 @@
+"""Webhooks of a connected host over HTTP: a signed one is a reason to read the host; all others change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from control_plane.db.code_hosts import HostEvent, HostLink
+from control_plane.declarations.code_hosts import CodeHostDocument, CodeHostEdit, CodeHostRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations import code_hosts
+from shared.code_hosts import marked
+from tests.support.fleet import Api
+from tests.support.host_stand_ins import KINDS, HostStandIn, stand_in
+from tests.support.made import make_project
+
+SECRET = "s3cret-s3cret-s3cret"
+
+
+@pytest.fixture(params=sorted(KINDS))
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> HostStandIn:
+    """What a host sends; the fleet does not read it here."""
+    made = stand_in(request.param, tmp_path)
+    made.server_close()
+    made.open_issue("Wrong", "It is.")
+    return made
+
+
+def connect(api: Api, kind: str) -> CodeHostDocument:
+    caller = system_caller(api.core)
+    make_project(api.core, caller)
+    values = {"name": "shop", "kind": kind, "project": "web", "repository": "shop/calc", "secret": SECRET}
+    return code_hosts.add(api.core, caller, CodeHostRequest.model_validate(values))
+
+
+def send(api: Api, link: str, headers: Mapping[str, str], body: bytes) -> httpx.Response:
+    with api.http() as http:
+        return http.post(f"/hooks/hosts/{link}", content=body, headers=headers)
+
+
+def signed(host: HostStandIn, body: bytes, headers: Mapping[str, str], secret: str = SECRET) -> dict[str, str]:
+    return {"Content-Type": "application/json", **headers, **host.sign(secret, body)}
+
+
+def has_news(api: Api) -> bool:
+    with api.core.database.read() as db:
+        assert db.scalars(select(HostEvent)).all() == []
+        return db.scalars(select(HostLink.news_at)).one() is not None
+
+
+def mention(host: HostStandIn, text: str = "@fleet fix it") -> tuple[dict[str, str], bytes]:
+    delivery = host.delivery("comment", host.comment("issues/1", "alice", text))
+    return signed(host, delivery.body, delivery.headers), delivery.body
+
+
+def test_a_signed_mention_makes_the_host_be_read_and_starts_nothing_itself(api: Api, host: HostStandIn) -> None:
+    link = connect(api, host.kind)
+    headers, body = mention(host)
+    answers = [send(api, link.id, headers, body) for _ in range(2)]
+    assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "noted")] * 2
+    assert has_news(api)
+
+
+@pytest.mark.parametrize("text", ["nice", marked("x", "@fleet")])
+def test_comments_without_a_mention_and_our_own_are_ignored(api: Api, host: HostStandIn, text: str) -> None:
+    link = connect(api, host.kind)
+    answer = send(api, link.id, *mention(host, text))
+    assert (answer.status_code, answer.json()["outcome"]) == (200, "ignored")
+    assert not has_news(api)
+
+
+def test_a_wrong_signature_and_an_unknown_connection_are_refused_in_the_same_words(api: Api, host: HostStandIn) -> None:
+    link = connect(api, host.kind)
+    headers, body = mention(host)
+    forged = {**headers, **host.sign("another-secret", body)}
+    bare = {"Content-Type": "application/json"}
+    answers = [send(api, link.id, forged, body), send(api, link.id, bare, body), send(api, "0" * 12, headers, body)]
+    assert [each.status_code for each in answers] == [401] * 3
+    assert len({(each.json()["code"], each.json()["detail"]) for each in answers}) == 1
+    assert not has_news(api)
+
+
+def test_another_repository_is_refused(api: Api, host: HostStandIn) -> None:
+    link = connect(api, host.kind)
+    delivery = host.delivery("comment", host.comment("issues/1", "alice", "@fleet fix it"))
+    body = delivery.body.replace(b"shop/calc", b"evil/calc")
+    answer = send(api, link.id, signed(host, body, delivery.headers), body)
+    assert (answer.status_code, answer.json()["code"]) == (404, "E-HOOK-REPOSITORY")
+    assert not has_news(api)
+
+
+@pytest.mark.parametrize("body", [b"", b"no JSON", b"[1]", b'"text"', b"\xff\xfe", b"[" * 100_000])
+def test_what_is_no_json_object_is_refused(api: Api, host: HostStandIn, body: bytes) -> None:
+    link = connect(api, host.kind)
+    answer = send(api, link.id, signed(host, body, {}), body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "E-HOOK-JSON")
+    assert not has_news(api)
+
+
+@pytest.mark.parametrize(
+    "payload", [{}, {"comment": 7}, {"repository": [], "comment": {"body": None}}, {"object_attributes": "x"}]
+)
+def test_an_object_of_another_shape_is_ignored(api: Api, host: HostStandIn, payload: dict[str, Any]) -> None:
+    link = connect(api, host.kind)
+    headers = host.delivery("comment", host.comment("issues/1", "alice", "@fleet")).headers
+    body = json.dumps(payload).encode()
+    answer = send(api, link.id, signed(host, body, headers), body)
+    assert (answer.status_code, answer.json()["outcome"]) == (200, "ignored")
+    assert not has_news(api)
+
+
+def test_ten_megabytes_are_refused_before_they_are_read(api: Api) -> None:
+    link = connect(api, "github")
+    connection = HTTPConnection("127.0.0.1", api.port, timeout=30)
+    connection.putrequest("POST", f"/hooks/hosts/{link.id}")
+    connection.putheader("Content-Length", str(10 * 1024 * 1024))
+    connection.endheaders()
+    connection.send(b"{" * 1000)
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_a_connection_that_is_off_ignores_and_a_removed_one_is_unknown(api: Api, host: HostStandIn) -> None:
+    link, caller = connect(api, host.kind), system_caller(api.core)
+    code_hosts.edit(api.core, caller, "shop", CodeHostEdit(enabled=False))
+    headers, body = mention(host)
+    assert send(api, link.id, headers, body).json()["why"] == "this connection is disabled"
+    code_hosts.remove(api.core, caller, "shop")
+    assert send(api, link.id, headers, body).status_code == 401

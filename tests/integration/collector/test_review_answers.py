@@ -1,0 +1,146 @@
+"""What agents answer to the comments of a review, as their drones report it: recorded once, undone with their step."""
+
+from __future__ import annotations
+
+import pytest
+
+from control_plane.declarations.reviews import ReviewCommentDocument
+from control_plane.operations.reviews import commenting
+from shared.events import CheckpointStep, Delivered, ResumedStep, ReviewAnswerStep, UserStep
+from shared.names import branch
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.reviews import comment, send, with_patch
+from tests.support.stand_in import DroneStandIn
+
+DONE = "d" * 40
+PROMPT = UserStep(text="the review", source="prompt")
+
+
+@pytest.fixture
+def oka(any_plane: Plane) -> DroneStandIn:
+    drone = any_plane.drone("oka")
+    any_plane.collector(), any_plane.supervisor()
+    return drone
+
+
+def begun(plane: Plane, drone: DroneStandIn) -> WorkOrder:
+    """The next order, claimed and running."""
+    order = wait_until(drone.take)
+    drone.renew_lease()
+    assert drone.claim(order)
+    drone.report(order, drone.started())
+    wait_until(lambda: plane.status(order.order_id) == "running")
+    return order
+
+
+def reviewed(plane: Plane, drone: DroneStandIn, comments: int = 1) -> tuple[str, WorkOrder]:
+    """An order whose result was reviewed with this many comments, and the turn that was sent to answer them."""
+    first = plane.submit()
+    drone.report(begun(plane, drone), PROMPT, Delivered(), drone.ended())
+    wait_until(lambda: plane.status(first) == "succeeded")
+    with_patch(plane.core, first)
+    for number in range(comments):
+        comment(plane.core, plane.admin, first, f"comment {number}")
+    send(plane.core, plane.admin, first)
+    return first, begun(plane, drone)
+
+
+def listed(plane: Plane, order_id: str) -> list[ReviewCommentDocument]:
+    return commenting.list_comments(plane.core, plane.admin, order_id)
+
+
+def statuses(plane: Plane, order_id: str) -> list[str]:
+    return [each.status for each in listed(plane, order_id)]
+
+
+def test_answers_are_shown_at_once_and_the_commit_of_what_is_done_with_the_delivery(
+    any_plane: Plane, oka: DroneStandIn
+) -> None:
+    first, turn = reviewed(any_plane, oka, 4)
+    ids = [each.id for each in turn.review]
+    oka.report(
+        turn,
+        PROMPT,
+        ReviewAnswerStep(comment=ids[0], verdict="done"),
+        ReviewAnswerStep(comment=ids[1], verdict="declined", text="It is used"),
+        ReviewAnswerStep(comment=ids[2], verdict="asks", text="Which sum?"),
+    )
+    wait_until(lambda: statuses(any_plane, first) == ["done", "declined", "asks", "sent"])
+    before = listed(any_plane, first)[0]
+    oka.report(turn, Delivered(branch=branch(turn.order_id), base_commit="c" * 40, head_commit=DONE), oka.ended())
+    wait_until(lambda: any_plane.status(turn.order_id) == "succeeded")
+    after = listed(any_plane, first)
+    assert (before.done_commit, after[0].done_commit, after[1].done_commit) == (None, DONE, None)
+    assert [each.answer for each in after] == ["", "It is used", "Which sum?", None]
+    assert {each.answered_in for each in after[:3]} == {turn.order_id}
+    assert [any_plane.order(each).unsettled for each in (first, turn.order_id)] == [1, 1]
+
+
+def test_a_comment_without_an_answer_stays_sent_and_a_later_turn_may_answer_it(
+    any_plane: Plane, oka: DroneStandIn
+) -> None:
+    first, turn = reviewed(any_plane, oka)
+    oka.report(turn, PROMPT, oka.ended())
+    wait_until(lambda: any_plane.status(turn.order_id) == "succeeded")
+    any_plane.submit("and the comment?", session=any_plane.order(first).session)
+    third = begun(any_plane, oka)
+    assert (statuses(any_plane, first), [each.answered for each in third.review]) == (["sent"], [False])
+    oka.report(third, PROMPT, ReviewAnswerStep(comment=third.review[0].id, verdict="done"))
+    wait_until(lambda: statuses(any_plane, first) == ["done"])
+
+
+def test_second_answers_and_comments_of_other_orders_are_ignored(any_plane: Plane, oka: DroneStandIn) -> None:
+    first, turn = reviewed(any_plane, oka)
+    own = turn.review[0].id
+    oka.report(turn, PROMPT, ReviewAnswerStep(comment=own, verdict="declined", text="no"))
+    oka.report(turn, ReviewAnswerStep(comment=own, verdict="done"), ReviewAnswerStep(comment="f" * 12, verdict="done"))
+    oka.report(turn, oka.ended())
+    wait_until(lambda: any_plane.status(turn.order_id) == "succeeded")
+    assert statuses(any_plane, first) == ["declined"]
+    any_plane.submit("something else")
+    other = begun(any_plane, oka)
+    oka.report(other, PROMPT, ReviewAnswerStep(comment=own, verdict="done"), oka.ended())
+    wait_until(lambda: any_plane.status(other.order_id) == "succeeded")
+    assert (other.review, statuses(any_plane, first)) == ((), ["declined"])
+
+
+def test_an_answer_of_a_run_that_was_given_up_is_undone_by_one_that_begins_anew(
+    any_plane: Plane, oka: DroneStandIn
+) -> None:
+    first, turn = reviewed(any_plane, oka)
+    oka.report(turn, PROMPT, ReviewAnswerStep(comment=turn.review[0].id, verdict="done"))
+    oka.report(turn, oka.ended(status="preempted", exit_status="canceled", give_back=True))
+    again = begun(any_plane, oka)
+    kept = statuses(any_plane, first)
+    oka.report(again, PROMPT)
+    wait_until(lambda: statuses(any_plane, first) == ["sent"])
+    assert (kept, [each.answered for each in again.review]) == (["done"], [False])
+
+
+def test_an_answer_before_the_checkpoint_stays_and_one_after_it_is_undone(any_plane: Plane, oka: DroneStandIn) -> None:
+    first, turn = reviewed(any_plane, oka, 2)
+    one, two = (each.id for each in turn.review)
+    # The run's own numbers: run_started, prompt, answer, checkpoint.
+    oka.report(turn, PROMPT, ReviewAnswerStep(comment=one, verdict="done"), CheckpointStep(changed=False))
+    oka.report(turn, ReviewAnswerStep(comment=two, verdict="done"))
+    oka.report(turn, oka.ended(status="preempted", exit_status="canceled", give_back=True))
+    again = begun(any_plane, oka)
+    assert again.resumed is not None
+    oka.report(again, ResumedStep(run_id=again.resumed.run_id, seq=again.resumed.seq))
+    wait_until(lambda: statuses(any_plane, first) == ["done", "sent"])
+    assert [(each.id, each.answered) for each in again.review] == [(one, True), (two, False)]
+
+
+def test_a_review_sent_to_a_run_names_its_comments_in_the_message(any_plane: Plane, oka: DroneStandIn) -> None:
+    order_id = any_plane.submit()
+    order = begun(any_plane, oka)
+    with_patch(any_plane.core, order_id)
+    made = comment(any_plane.core, any_plane.admin, order_id)
+    send(any_plane.core, any_plane.admin, order_id)
+    [said] = wait_until(lambda: oka.told("say"))
+    assert (said.body.run_id, said.body.review) == (order.run_id, (made.id,))
+    oka.report(order, UserStep(text=said.body.text, source="steer"))
+    oka.report(order, ReviewAnswerStep(comment=made.id, verdict="asks", text="Why?"))
+    wait_until(lambda: statuses(any_plane, order_id) == ["asks"])

@@ -1,0 +1,66 @@
+"""`fleet up` and its server hold in memory only what they use while they idle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sqlalchemy import text
+
+from control_plane.db.engine import Database
+from tests.support.documents import ROOT
+
+_UP = """
+import sys
+from pathlib import Path
+from control_plane.embedded.data_dir import DataDir
+from control_plane.embedded.options import UpOptions
+from control_plane.embedded.plan import make_plan
+from control_plane.embedded.up import prepare
+from shared.errors import FleetError
+
+data = DataDir(Path(sys.argv[1]))
+data.open()
+try:
+    first = prepare(make_plan(UpOptions(data_dir=data.root, home=data.root.parent, port=0, flower_port=0), data), data)
+    print("same" if first == data.admin_token.read_text().strip() else "another")
+except FleetError as error:
+    print(type(error).__name__, error.code, error.next)
+print(*sorted({name.split(".")[0] for name in sys.modules} & {"sqlalchemy", "alembic", "fastapi", "celery"}))
+"""
+_SERVER = """
+import sys
+import control_plane.collector, control_plane.serve, control_plane.supervisor, control_plane.web.server
+from control_plane.web.app import create_app
+rarely_used = {"authlib", "boto3", "httpx2", "joserfc", "litellm", "mcp", "mcp_types", "pywebpush", "tornado"}
+print(*sorted({name.split(".")[0] for name in sys.modules} & rarely_used))
+"""
+
+
+def test_the_process_of_fleet_up_prepares_the_database_without_loading_what_that_takes(tmp_path: Path) -> None:
+    assert _lines(_UP, tmp_path / "data") == ["same", ""]
+    assert _lines(_UP, tmp_path / "data") == ["same", ""]
+
+
+def test_a_database_that_cannot_be_prepared_is_refused_with_its_own_code(tmp_path: Path) -> None:
+    _lines(_UP, tmp_path / "data")
+    database = Database(f"sqlite:///{next((tmp_path / 'data').glob('*.db'))}")
+    with database.write() as db:
+        db.execute(text("UPDATE alembic_version SET version_num = 'r9999'"))
+    database.dispose()
+
+    assert _lines(_UP, tmp_path / "data") == [
+        "Precondition E-DB-NEWER run the version that created it, or a newer one",
+        "",
+    ]
+
+
+def test_a_server_loads_the_libraries_of_mcp_openid_and_buckets_only_when_they_are_used() -> None:
+    assert _lines(_SERVER) == [""]
+
+
+def _lines(program: str, *arguments: Path) -> list[str]:
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout.split("\n")[:-1]

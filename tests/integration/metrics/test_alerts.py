@@ -1,0 +1,142 @@
+"""The alert rules in `deploy/prometheus`: each is raised by the figures that it is about, and by no others."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.documents import ROOT, parse
+from tests.support.metrics import PAGE, documented
+from tests.support.prometheus import promtool
+
+DIRECTORY = ROOT / "deploy" / "prometheus"
+RULES: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((DIRECTORY / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Figures, one a minute, for one hour."""
+
+    bad: dict[str, str]
+    """Series with the values that raise the alert."""
+    good: dict[str, str]
+    """Series with values that do not."""
+
+
+WAITING = 'dronefleet_order_waiting_seconds{organization="default",code="%s"}'
+ORDERS = 'dronefleet_orders{organization="default",status="queued"}'
+ENDED = 'dronefleet_runs_ended_total{organization="default",exit_status="%s"}'
+DRONES = 'dronefleet_drones{organization="default",status="%s"}'
+BUDGET = '{organization="default",kind="project",target="web",per="day"}'
+DISK = '{organization="default",drone="anna"}'
+CALLS = 'drone_model_calls_total{instance="anna",outcome="%s"}'
+POOL = 'dronefleet_pool_%s{organization="default",pool="builders"}'
+TRACES = 'dronefleet_traces_given_up{organization="default"}'
+CASES = {
+    "DronefleetControlPlaneDown": Case({'up{job="dronefleet"}': "0x60"}, {'up{job="dronefleet"}': "1x60"}),
+    "DronefleetPartDown": Case(
+        {'dronefleet_up{part="broker"}': "0x60", 'dronefleet_up{part="database"}': "1x60"},
+        {'dronefleet_up{part="broker"}': "1x60"},
+    ),
+    "DronefleetNoLeader": Case(
+        {'dronefleet_leases{lease="leader"}': "0x60"},
+        {'dronefleet_leases{lease="leader"}': "1x60", 'dronefleet_leases{lease="collector"}': "0x60"},
+    ),
+    "DronefleetNoDroneOnline": Case(
+        {ORDERS: "3x60", DRONES % "online": "0x60", DRONES % "busy": "0x60", DRONES % "offline": "2x60"},
+        {ORDERS: "3x60", DRONES % "online": "0x60", DRONES % "busy": "1x60"},
+    ),
+    "DronefleetOrderWaits": Case(
+        {WAITING % "no_drone": "0+60x60"}, {WAITING % "for_person": "0+60x60", WAITING % "no_drone": "800x60"}
+    ),
+    "DronefleetPoolDoesNotGrow": Case(
+        {POOL % "wanted": "5x60", POOL % "drones": "4x60"},
+        {POOL % "wanted": "5x9 4x51", POOL % "drones": "0x9 4x51"},
+    ),
+    "DronefleetTracesGivenUp": Case({TRACES: "0x50 1x10"}, {TRACES: "7x60"}),
+    "DronefleetQueueGrows": Case({ORDERS: "0+1x60"}, {ORDERS: "50x60"}),
+    "DronefleetRunLost": Case({ENDED % "lost": "0x55 1x5"}, {ENDED % "lost": "3x60", ENDED % "failed": "0+1x60"}),
+    "DronefleetEventsLate": Case(
+        {f"dronefleet_event_lag_seconds{DISK}": "0.1x60", f"dronefleet_stream_oldest_seconds{DISK}": "0+60x60"},
+        {f"dronefleet_event_lag_seconds{DISK}": "0.1x60", f"dronefleet_stream_oldest_seconds{DISK}": "4x60"},
+    ),
+    "DronefleetBudgetNearlySpent": Case(
+        {f"dronefleet_budget_limit_usd{BUDGET}": "10x60", f"dronefleet_budget_spent_usd{BUDGET}": "9.1x60"},
+        {f"dronefleet_budget_limit_usd{BUDGET}": "10x60", f"dronefleet_budget_spent_usd{BUDGET}": "8.9x60"},
+    ),
+    "DronefleetModelErrors": Case(
+        {CALLS % "answered": "0+7x60", CALLS % "failed": "0+3x60"},
+        {CALLS % "answered": "0+9x60", CALLS % "failed": "0+1x60"},
+    ),
+    "DronefleetRunsEndWithModelErrors": Case(
+        {ENDED % "submitted": "0+7x60", ENDED % "model_error": "0+3x60"},
+        {ENDED % "submitted": "0+9x60", ENDED % "model_error": "0+1x60"},
+    ),
+    "DronefleetDiskAlmostFull": Case(
+        {f"dronefleet_drone_disk_free_bytes{DISK}": "4e9x60", f"dronefleet_drone_disk_bytes{DISK}": "1e11x60"},
+        {f"dronefleet_drone_disk_free_bytes{DISK}": "6e9x60", f"dronefleet_drone_disk_bytes{DISK}": "1e11x60"},
+    ),
+}
+
+
+def test_every_rule_has_a_case_and_its_line_in_the_documents() -> None:
+    names = [rule["alert"] for rule in RULES]
+    assert sorted(names) == sorted(CASES)
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in names if f"| `{name}` |" not in page] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_alert_is_raised_by_what_it_is_about(name: str, tmp_path: Path) -> None:
+    assert firing(CASES[name].bad, {name}, tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_alert_is_not_raised_without_that(name: str, tmp_path: Path) -> None:
+    assert firing(CASES[name].good, set(), tmp_path) == ""
+
+
+def firing(series: dict[str, str], expected: set[str], directory: Path) -> str:
+    """What promtool says if, at the end of the hour, other alerts than these are firing."""
+    shutil.copy(DIRECTORY / "alerts.yaml", directory)
+    samples = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(expected)]
+    query = 'count by (alertname) (ALERTS{alertstate="firing"})'
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": each, "values": values} for each, values in series.items()],
+        "promql_expr_test": [{"expr": query, "eval_time": "1h", "exp_samples": samples}],
+    }
+    (directory / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["alerts.yaml"], "tests": [test]}))
+    done = promtool("test", "rules", "test.yaml", within=directory)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_rules_and_configuration_are_valid(tmp_path: Path) -> None:
+    for file in DIRECTORY.iterdir():
+        shutil.copy(file, tmp_path)
+    (tmp_path / "metrics-token").write_text("m" * 32)
+    done = promtool("check", "config", "prometheus.yaml", within=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(RULES)} rules found" in done.stdout
+
+
+def test_every_rule_says_how_urgent_it_is_and_which_command_comes_next() -> None:
+    for rule in RULES:
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        parse(rule["annotations"]["next"].split())
+
+
+def test_rules_name_only_metrics_that_there_are() -> None:
+    known = {*documented("dronefleet"), *documented("drone"), "up"}
+    text = " ".join(rule["expr"] for rule in RULES)
+    named = {word for word in text.replace("(", " ").replace("{", " ").split() if word.startswith(("drone", "up"))}
+    assert {each.partition("[")[0].rstrip(")") for each in named} - known == set()

@@ -1,0 +1,122 @@
+"""Messages that an agent has not read: listed, and taken back, exactly once over runs that are lost and resumed."""
+
+from __future__ import annotations
+
+import pytest
+
+from control_plane.db.drones import Drone
+from control_plane.operations.orders import message_queue
+from shared.control import TakeBack
+from shared.errors import Conflict
+from shared.events import CommentStep, UserStep
+from shared.work_order import WorkOrder
+from tests.integration.operations.test_steering_words import claimed, heard, running, say
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import DroneStandIn
+
+
+def waiting(plane: Plane, order_id: str) -> list[tuple[str, str, str]]:
+    listed = message_queue.list_(plane.core, plane.admin, order_id)
+    return [(each.text, each.when, each.state) for each in listed]
+
+
+def clear(plane: Plane, order_id: str, text: str | None = None) -> list[str]:
+    """Take back the message with this text, or all; their states then."""
+    listed = message_queue.list_(plane.core, plane.admin, order_id)
+    message = next((each.id for each in listed if each.text == text), None)
+    return [each.state for each in message_queue.clear(plane.core, plane.admin, order_id, message)]
+
+
+def asked_back(drone: DroneStandIn, order: WorkOrder) -> list[TakeBack]:
+    return [message.body for message in drone.told("take_back") if message.body.run_id == order.run_id]
+
+
+def test_the_queue_has_what_was_not_read_and_when_it_is_delivered(any_plane: Plane) -> None:
+    order_id = any_plane.submit()
+    say(any_plane, order_id, "one")
+    say(any_plane, order_id, "two", after=True)
+    assert waiting(any_plane, order_id) == [("one", "steer", "queued"), ("two", "follow_up", "queued")]
+
+
+def test_before_an_order_is_sent_a_message_is_taken_back_at_once_and_no_run_hears_it(plane: Plane) -> None:
+    order_id = plane.submit()
+    say(plane, order_id, "one")
+    say(plane, order_id, "two")
+    assert clear(plane, order_id, "one") == ["taken_back"]
+    assert waiting(plane, order_id) == [("two", "steer", "queued")]
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    assert [word.text for word in claimed(plane, oka).said] == ["two"]
+
+
+def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    say(plane, order.order_id, "one")
+    say(plane, order.order_id, "two")
+    assert clear(plane, order.order_id) == ["taking_back", "taking_back"]
+    (message,) = wait_until(lambda: asked_back(oka, order))
+    first, second = message.messages
+    # The model was faster with the first.
+    oka.report(order, UserStep(text="one", source="steer", message=first))
+    wait_until(lambda: waiting(plane, order.order_id) == [("two", "steer", "taking_back")])
+    oka.report(order, CommentStep(text="Taken back.", taken_back=(second,)))
+    wait_until(lambda: waiting(plane, order.order_id) == [])
+
+
+def test_a_message_in_an_order_that_was_sent_is_asked_back_when_its_run_begins(plane: Plane) -> None:
+    order_id = plane.submit()
+    say(plane, order_id, "one")
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = claimed(plane, oka)
+    assert [word.text for word in order.said] == ["one"]
+    assert clear(plane, order_id) == ["taking_back"]
+    assert asked_back(oka, order) == []
+    oka.report(order, oka.started())
+    (message,) = wait_until(lambda: asked_back(oka, order))
+    assert message.messages == (order.said[0].message,)
+
+
+def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_once(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    first = running(plane, oka)
+    for text in ("one", "two", "three"):
+        say(plane, first.order_id, text)
+    clear(plane, first.order_id, "two")
+    oka.report(first, oka.ended(status="preempted", exit_status="canceled", give_back=True))
+    second = claimed(plane, oka)
+    oka.report(second, oka.started())
+    wait_until(lambda: [text for text, *_ in heard(oka, second)] == ["one", "three"])
+    assert waiting(plane, first.order_id) == [("one", "steer", "queued"), ("three", "steer", "queued")]
+
+
+def test_what_was_read_or_taken_back_before_is_a_conflict(plane: Plane) -> None:
+    order_id = plane.submit()
+    say(plane, order_id, "one")
+    clear(plane, order_id)
+    with pytest.raises(Conflict, match="is not waiting"):
+        message_queue.clear(plane.core, plane.admin, order_id, "1")
+    assert message_queue.clear(plane.core, plane.admin, order_id) == []
+
+
+def test_an_older_drone_cannot_give_a_message_back_and_nothing_changes(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    say(plane, order.order_id, "one")
+    plane.edit(Drone, oka.id, beat={"abilities": ["resume"]})
+    with pytest.raises(Conflict, match="cannot give it back"):
+        clear(plane, order.order_id)
+    assert waiting(plane, order.order_id) == [("one", "steer", "queued")]
+
+
+def test_a_message_to_be_answered_alone_says_so_to_the_run(plane: Plane) -> None:
+    order_id = plane.submit()
+    say(plane, order_id, "one", alone=True)
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    assert [word.alone for word in claimed(plane, oka).said] == [True]

@@ -1,0 +1,151 @@
+"""Modes that an organization or a project defines: found by name, resolved when an order is submitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.modes import ModeRequest
+from control_plane.declarations.sessions import SessionEdit, SessionRequest
+from control_plane.declarations.task_documents import TaskRequest
+from control_plane.operations import modes
+from control_plane.operations.agents import changing as agents
+from control_plane.operations.sessions import changing as sessions
+from control_plane.operations.tasks import creating
+from control_plane.supervisor.work_orders import work_order
+from shared.errors import Invalid, NotFound
+from shared.events import ABILITIES
+from shared.work_order import ModeDefinition, WorkOrder
+from tests.support.made import make_drone, make_project, submit
+
+DOCS = {"text": "Write documentation.", "tools": ["file_read", "editor"]}
+ABLE: dict[str, Any] = {"abilities": list(ABILITIES)}
+
+
+def define(core: Core, admin: Caller, name: str = "docs", **fields: Any) -> None:
+    modes.set_(core, admin, name, ModeRequest(**{**DOCS, **fields}))
+
+
+def sent(core: Core, order_id: str) -> WorkOrder:
+    """The order as its drone gets it."""
+    with core.database.read() as db:
+        return work_order(db, core, db.query(Dispatch).filter_by(order_id=order_id).one())
+
+
+@pytest.mark.parametrize(("read_only", "base"), [(True, "plan"), (False, "build")])
+def test_an_order_carries_its_modes_text_and_tools_to_the_drone(
+    core: Core, admin: Caller, read_only: bool, base: str
+) -> None:
+    make_project(core, admin)
+    make_drone(core, admin, beat=ABLE)
+    define(core, admin, read_only=read_only)
+    order = submit(core, admin, mode="docs")
+    wired = sent(core, order.id)
+    assert order.mode == "docs"
+    assert wired.mode == ModeDefinition(name="docs", text="Write documentation.", tools=("file_read", "editor"))
+    assert wired.session.mode == base
+
+
+def test_an_order_keeps_the_definition_that_it_was_submitted_with(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    make_drone(core, admin, beat=ABLE)
+    define(core, admin)
+    order = submit(core, admin, mode="docs")
+    define(core, admin, text="Another text.")
+    modes.remove(core, admin, "docs")
+    mode = sent(core, order.id).mode
+    assert mode is not None
+    assert mode.text == "Write documentation."
+
+
+def test_a_projects_mode_goes_before_the_organizations_of_that_name(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    make_project(core, admin, "other")
+    make_drone(core, admin, beat=ABLE)
+    define(core, admin, text="For all.")
+    define(core, admin, text="For web.", project="web")
+    order = submit(core, admin, mode="docs")
+    assert (sent(core, order.id).mode or ModeDefinition(name="", text="")).text == "For web."
+    listed = [(each.name, each.project) for each in modes.list_(core, admin, "other") if not each.built_in]
+    assert listed == [("docs", None)]
+
+
+def test_an_unknown_mode_is_refused_everywhere_with_similar_names(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    define(core, admin)
+    chat = sessions.create(core, admin, SessionRequest(project="web", mode="docs"))
+    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead."))
+    for act in (
+        lambda: submit(core, admin, mode="dosc"),
+        lambda: sessions.create(core, admin, SessionRequest(project="web", mode="dosc")),
+        lambda: sessions.edit(core, admin, chat.id, SessionEdit(mode="dosc")),
+        lambda: creating.create(core, admin, TaskRequest(title="x", mode="dosc")),
+        lambda: modes.remove(core, admin, "dosc"),
+    ):
+        with pytest.raises(NotFound) as refusal:
+            act()
+        assert "docs" in f"{refusal.value.why} {refusal.value.next}"
+
+
+def test_a_session_a_task_and_their_orders_can_have_a_mode_of_ones_own(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    define(core, admin)
+    chat = sessions.create(core, admin, SessionRequest(project="web", mode="docs"))
+    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead."))
+    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
+    with core.database.read() as db:
+        turn = db.query(Order).filter_by(task_id=task.id).one()
+    assert submit(core, admin, session=chat.id).mode == "docs"
+    assert (turn.mode_definition or {})["text"] == "Write documentation."
+
+
+@pytest.mark.parametrize("tool", ["file_raed", "submit", "mcp_x", "extension:", "shell; rm"])
+def test_an_unknown_tool_is_refused_by_name(core: Core, admin: Caller, tool: str) -> None:
+    with pytest.raises(Invalid, match=f"unknown tool '{tool}'"):
+        define(core, admin, tools=["file_read", tool])
+
+
+def test_tools_of_servers_and_extensions_can_be_named(core: Core, admin: Caller) -> None:
+    define(core, admin, tools=["mcp__git__log", "extension:clock"])
+    assert modes.list_(core, admin)[-1].tools == ["mcp__git__log", "extension:clock"]
+
+
+@pytest.mark.parametrize("name", ["Docs", "1st", "a" * 17, "", "two words"])
+def test_a_name_has_sixteen_characters_at_most(core: Core, admin: Caller, name: str) -> None:
+    with pytest.raises(Invalid, match="invalid mode name"):
+        define(core, admin, name)
+
+
+def test_a_drone_that_knows_no_such_modes_does_not_get_the_order(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    drone = make_drone(core, admin, beat={"abilities": [each for each in ABILITIES if each != "modes"]})
+    define(core, admin)
+    waiting, other = submit(core, admin, mode="docs"), submit(core, admin)
+    with core.database.read() as db:
+        named = db.get_one(Drone, drone.drone_id).name
+    assert (waiting.drone, other.drone) == (None, named)
+
+
+def test_a_built_in_mode_takes_a_thinking_level_and_nothing_else(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    modes.set_(core, admin, "plan", ModeRequest(thinking="high"))
+    found = [submit(core, admin, mode=mode).thinking for mode in ("plan", "build")]
+    assert found == ["high", None]
+    with pytest.raises(Invalid, match="built in"):
+        define(core, admin, "plan")
+
+
+def test_a_modes_thinking_level_stands_between_agent_and_project(core: Core, admin: Caller) -> None:
+    make_project(core, admin, thinking="low")
+    define(core, admin, thinking="medium")
+    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead.", thinking="high"))
+    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
+    with core.database.read() as db:
+        turn = db.query(Order).filter_by(task_id=task.id).one()
+    order, own = submit(core, admin, mode="docs"), submit(core, admin, mode="docs", thinking="off")
+    assert (turn.thinking, order.thinking, own.thinking) == ("high", "medium", "off")

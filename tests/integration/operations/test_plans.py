@@ -1,0 +1,315 @@
+"""The plan of an order through its operations: edited, decided once, carried to another run, and reported on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from control_plane.db.drones import Drone, InboxMessage
+from control_plane.db.orders import Dispatch
+from control_plane.db.waits import Wait
+from control_plane.declarations import orders, plans
+from control_plane.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
+from control_plane.declarations.steering import APPROVE, ApproveRequest
+from control_plane.supervisor.work_orders import work_order
+from shared.control import Decide
+from shared.errors import Conflict, FleetError, Invalid, NotFound
+from shared.events import ABILITIES, CheckpointStep, DecisionStep, PlanStep, PointReportStep, ResumedStep, UserStep
+from shared.plans import AgentPlan, PlanPoint, PlanProgress, PointReport
+from shared.states import OrderStatus
+from tests.support.fleet import Api, PlayedDrone, PlayedRun
+
+PLAN = AgentPlan(
+    title="Notes",
+    summary="There are none.",
+    points=(
+        PlanPoint(text="Write one.txt", files=("one.txt",), verify="cat one.txt"),
+        PlanPoint(text="Write two.txt"),
+        PlanPoint(text="Write three.txt"),
+    ),
+)
+EDITED = "# Notes, shorter\n\n1. [x] Write first.txt\n2. [ ] Write two.txt\n"
+
+
+@pytest.fixture
+def mila(api: Api) -> PlayedDrone:
+    api.add_work()
+    return api.add_drone("mila")
+
+
+def presented(api: Api, mila: PlayedDrone) -> PlayedRun:
+    """A run whose plan waits; its steps end as those of a drone: with a checkpoint before the wait."""
+    run = mila.take(api.submit(plan_first=True))
+    run.step(UserStep(text="Notes", source="prompt"))
+    run.step(PlanStep(plan=PLAN))
+    run.step(CheckpointStep())
+    run.waits_with(PLAN)
+    return run
+
+
+def continued(mila: PlayedDrone, before: PlayedRun, seq: int = 4) -> PlayedRun:
+    """The next run of the order, which continues from the checkpoint of an earlier one."""
+    run = mila.take({"id": before.order_id})
+    run.step(ResumedStep(run_id=before.id, seq=seq))
+    return run
+
+
+def edit(api: Api, run: PlayedRun, text: str = EDITED, **more: Any) -> dict[str, Any]:
+    return dict(api.client.call(plans.EDIT, EditPlanRequest(text=text, **more), order_id=run.order_id))
+
+
+def approve(api: Api, run: PlayedRun, **more: Any) -> dict[str, Any]:
+    return dict(api.client.call(plans.APPROVE, ApprovePlanRequest(**more), order_id=run.order_id))
+
+
+def send_back(api: Api, run: PlayedRun, text: str = "Shorter.", **more: Any) -> dict[str, Any]:
+    return dict(api.client.call(plans.SEND_BACK, SendBackPlanRequest(text=text, **more), order_id=run.order_id))
+
+
+def shown(api: Api, run: PlayedRun) -> dict[str, Any]:
+    return dict(api.client.call(plans.SHOW, order_id=run.order_id))
+
+
+def told(api: Api, run: PlayedRun) -> list[Decide]:
+    """What was sent to the drone about this run's plan."""
+    with api.core.database.read() as db:
+        rows = db.query(InboxMessage).filter(InboxMessage.run_id == run.id).order_by(InboxMessage.created_at)
+        return [Decide.model_validate(row.body) for row in rows if row.body["kind"] == "decide"]
+
+
+def refused(act: Any, *values: Any, **named: Any) -> FleetError:
+    with pytest.raises(FleetError) as caught:
+        act(*values, **named)
+    return caught.value
+
+
+def test_a_plan_waits_with_all_that_a_user_needs(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    order = api.client.call(orders.SHOW, order_id=run.order_id)
+    wait = order["waiting_for"]
+    assert (order["status"], wait["kind"], wait["why"], wait["choices"]) == (
+        "awaiting_approval",
+        "plan",
+        "Notes",
+        ["approve", "send back"],
+    )
+    assert wait["plan"] == order["plan"] == shown(api, run)
+    assert (order["plan"]["state"], order["plan"]["round"], len(order["plan"]["points"])) == ("presented", 1, 3)
+    assert f"fleet plan show {run.order_id}" in order["reason"]
+
+
+def test_an_edit_keeps_the_order_waiting_and_shows_who_made_it(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    edited = edit(api, run, revision=0, round=1)
+    assert (edited["text"], edited["revision"]) == (EDITED, 1)
+    assert shown(api, run) == edited
+    assert told(api, run) == []
+
+
+def test_what_someone_else_edited_meanwhile_is_not_overwritten_or_approved(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    edit(api, run)
+    for act, more in ((edit, {}), (approve, {}), (send_back, {})):
+        error = refused(act, api, run, revision=0, **more)
+        assert (type(error), error.code) == (Conflict, "E-PLAN-REVISION")
+    assert refused(approve, api, run, round=2).code == "E-PLAN-REVISION"
+    assert shown(api, run)["revision"] == 1
+
+
+def test_an_approval_sends_the_plan_as_edited_with_the_ticked_points(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    edit(api, run)
+    assert "approved the plan; waiting for the drone" in approve(api, run, comment="Be brief.")["reason"]
+    (sent,) = told(api, run)
+    assert (sent.call_id, sent.approved, sent.comment) == ("plan-1", True, "Be brief.")
+    assert sent.plan is not None
+    assert {number: point.text for number, point in sent.plan.approved.items()} == {1: "Write first.txt"}
+
+
+def test_given_points_replace_the_ticks(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    approve(api, run, points=[3, 1])
+    (sent,) = told(api, run)
+    assert sent.plan == PLAN.approving([1, 3])
+
+
+@pytest.mark.parametrize("points", [[], [0], [4], [1, 99]])
+def test_points_that_do_not_exist_or_none_are_refused_and_nothing_is_decided(
+    api: Api, mila: PlayedDrone, points: list[int]
+) -> None:
+    run = presented(api, mila)
+    error = refused(approve, api, run, points=points)
+    assert (type(error), error.code) == (Invalid, "E-PLAN-POINTS")
+    assert told(api, run) == []
+    assert approve(api, run)["status"] == "awaiting_approval"
+
+
+def test_a_plan_whose_points_are_all_unticked_is_refused_but_the_edit_stays(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    edit(api, run, "# Notes\n\n1. [ ] Nothing\n")
+    assert refused(approve, api, run).code == "E-PLAN-POINTS"
+    assert shown(api, run)["text"] == "# Notes\n\n1. [ ] Nothing\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Only words.", "1. [x] No title", "# Title\n\n1. [x]", "# T\n\n" + "1. [x] x\n" * 51, f"# {'t' * 201}\n\n1. x"],
+)
+def test_a_text_that_is_no_plan_is_refused_and_the_plan_stays(api: Api, mila: PlayedDrone, text: str) -> None:
+    run = presented(api, mila)
+    error = refused(edit, api, run, text)
+    assert (type(error), error.code) == (Invalid, "E-PLAN-TEXT")
+    assert shown(api, run)["revision"] == 0
+
+
+def test_the_first_decision_counts(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    send_back(api, run)
+    for act in (approve, send_back, edit):
+        error = refused(act, api, run)
+        assert (error.code, "already sent back by" in error.what) == ("E-PLAN-DECIDED", True)
+    assert [sent.comment for sent in told(api, run)] == ["Shorter."]
+    run.decides_plan(None, comment="Shorter.")
+    assert refused(approve, api, run).code == "E-PLAN-DECIDED"
+    assert shown(api, run)["state"] == "planning"
+
+
+def test_a_plan_of_an_order_that_ended_can_no_longer_be_decided(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    api.client.call(orders.CANCEL, orders.CancelRequest(), order_id=run.order_id)
+    run.step(DecisionStep(about="plan", call_id="plan-1", approved=False, by="interruption"))
+    run.ends()
+    for act in (approve, send_back, edit):
+        error = refused(act, api, run)
+        assert (type(error), error.code) == (Conflict, "E-PLAN-NONE")
+        assert "its plan can no longer be decided" in error.what
+    assert shown(api, run)["title"] == "Notes"
+
+
+def test_an_order_that_was_not_to_plan_first_has_no_plan(api: Api, mila: PlayedDrone) -> None:
+    run = mila.take(api.submit())
+    for act in (approve, send_back, edit, shown):
+        error = refused(act, api, run)
+        assert (type(error), error.code) == (NotFound, "E-PLAN-404")
+    assert api.client.call(orders.SHOW, order_id=run.order_id)["plan"] is None
+
+
+def test_a_plan_is_not_approved_like_a_call(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    error = refused(api.client.call, APPROVE, ApproveRequest(), order_id=run.order_id)
+    assert (error.code, f"fleet plan approve {run.order_id}" in error.next) == ("E-APPROVAL-PLAN", True)
+
+
+def test_mode_plan_needs_no_approval_of_its_plan(api: Api, mila: PlayedDrone) -> None:
+    assert refused(api.submit, plan_first=True, mode="plan").code == "E-ORDER-PLAN"
+
+
+def test_the_edits_are_there_again_when_another_run_presents_the_same_plan(api: Api, mila: PlayedDrone) -> None:
+    first = presented(api, mila)
+    edit(api, first)
+    second = continued(mila, first)
+    assert (shown(api, second)["text"], shown(api, second)["state"]) == (EDITED, "presented")
+    second.waits_with(PLAN)
+    assert (shown(api, second)["text"], shown(api, second)["revision"]) == (EDITED, 1)
+    approve(api, second, revision=1)
+    (sent,) = told(api, second)
+    assert sent.plan is not None
+    assert sent.plan.title == "Notes, shorter"
+
+
+def test_a_decision_is_not_asked_for_twice_when_the_run_was_lost_after_it(api: Api, mila: PlayedDrone) -> None:
+    first = presented(api, mila)
+    approve(api, first, points=[2])
+    second = continued(mila, first)
+    second.waits_with(PLAN)
+    (sent,) = told(api, second)
+    assert (sent.approved, sent.plan) == (True, PLAN.approving([2]))
+    assert refused(approve, api, second).code == "E-PLAN-DECIDED"
+    second.decides_plan(PLAN.approving([2]), who="kim")
+    assert shown(api, second)["state"] == "approved"
+
+
+def test_a_decision_counts_for_a_run_that_continues_from_before_it(api: Api, mila: PlayedDrone) -> None:
+    first = presented(api, mila)
+    second = continued(mila, first)
+    second.waits_with(PLAN)
+    approve(api, second, points=[2])
+    # It is lost after the decision, and before its next checkpoint.
+    second.decides_plan(PLAN.approving([2]), who="kim")
+    third = continued(mila, first)
+    third.waits_with(PLAN)
+    (sent,) = told(api, third)
+    assert (sent.approved, sent.plan) == (True, PLAN.approving([2]))
+
+
+def test_a_decision_before_a_retry_does_not_count_after_it(api: Api, mila: PlayedDrone) -> None:
+    first = presented(api, mila)
+    approve(api, first)
+    first.decides_plan(PLAN)
+    first.ends(OrderStatus.FAILED)
+    api.client.call(orders.RETRY, order_id=first.order_id)
+    again = mila.take({"id": first.order_id})
+    again.presents(PLAN)
+    assert (told(api, again), shown(api, again)["state"]) == ([], "presented")
+
+
+def test_another_plan_in_a_later_run_takes_over_nothing(api: Api, mila: PlayedDrone) -> None:
+    first = presented(api, mila)
+    edit(api, first)
+    second = continued(mila, first, seq=2)
+    other = AgentPlan(title="Other", points=(PlanPoint(text="x"),))
+    second.presents(other)
+    assert (shown(api, second)["title"], shown(api, second)["revision"]) == ("Other", 0)
+
+
+def test_the_report_names_each_approved_point_and_what_has_no_report(api: Api, mila: PlayedDrone) -> None:
+    run = presented(api, mila)
+    approve(api, run, points=[1, 3])
+    run.decides_plan(PLAN.approving([1, 3]), who="kim")
+    run.step(PointReportStep(report=PointReport(point=1, result="skipped", text="Not needed")))
+    run.step(PointReportStep(report=PointReport(point=1, result="done", commit="1a2b3c4d5e6f7a8b")))
+    run.ends()
+    plan = api.client.call(orders.SHOW, order_id=run.order_id)["plan"]
+    assert [point["report"] for point in plan["points"]] == ["done in 1a2b3c4d5e6f", "", "not reported"]
+    assert (plan["state"], plan["user"]) == ("approved", "kim")
+
+
+def test_the_next_run_is_told_the_plan_as_of_its_checkpoint(api: Api, mila: PlayedDrone) -> None:
+    first = presented(api, mila)
+    first.decides_plan(PLAN, who="kim")
+    first.step(PointReportStep(report=PointReport(point=1, result="done")))
+    first.step(CheckpointStep())
+    first.step(PointReportStep(report=PointReport(point=2, result="done")))
+    second = mila.take({"id": first.order_id})
+    with api.core.database.write() as db:
+        db.get_one(Drone, mila.id).beat = {"abilities": list(ABILITIES)}
+        order = work_order(db, api.core, db.get_one(Dispatch, second.id))
+    assert order.plan == PlanProgress(
+        state="approved",
+        rounds=1,
+        presented=PLAN,
+        plan=PLAN,
+        by="kim",
+        reports=(PointReport(point=1, result="done"),),
+    )
+
+
+def test_a_retry_begins_with_another_plan(api: Api, mila: PlayedDrone) -> None:
+    first = presented(api, mila)
+    approve(api, first)
+    first.decides_plan(PLAN)
+    first.ends(OrderStatus.FAILED)
+    api.client.call(orders.RETRY, order_id=first.order_id)
+    assert (shown(api, first)["state"], shown(api, first)["points"]) == ("planning", [])
+
+
+def test_the_wait_is_in_the_inbox_and_its_text_is_the_plan(api: Api, mila: PlayedDrone) -> None:
+    from control_plane.declarations.inbox import LIST, InboxFilter
+
+    run = presented(api, mila)
+    (item,) = api.client.call(LIST, InboxFilter(kind="plan"))
+    assert (item["order"], item["text"], item["next"]) == (run.order_id, "Notes", f"fleet plan show {run.order_id}")
+    with api.core.database.read() as db:
+        wait = db.query(Wait).one()
+    assert wait.text.startswith("Approve the plan?\n\n# Notes\n\nThere are none.\n\n1. [x] Write one.txt")

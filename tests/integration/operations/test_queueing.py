@@ -1,0 +1,126 @@
+"""Move orders that wait, and change the order in which they start."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.declarations.orders import MoveRequest, PriorityRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.orders.canceling import cancel
+from control_plane.operations.orders.queueing import move, set_priority
+from control_plane.operations.orders.reading import order_summary
+from control_plane.supervisor.outbox_relay import Relay
+from control_plane.supervisor.placing import place_queued
+from shared.errors import Conflict, NotFound
+from tests.support.fleet import Api
+from tests.support.made import make_drone, make_project, start_run, submit
+
+
+@pytest.fixture
+def queue(api: Api, admin: Caller) -> list[str]:
+    """Three orders on one drone: the first at work, the other two published to its queue."""
+    core = api.core
+    make_project(core, admin)
+    api.add_drone("anna")
+    found = [submit(core, admin, f"order {n}").id for n in range(3)]
+    place_queued(core)
+    Relay(core).publish_all()
+    start_run(core, found[0])
+    return found
+
+
+@pytest.fixture
+def admin(api: Api) -> Caller:
+    return system_caller(api.core)
+
+
+def drone_of(core: Core, order_id: str) -> str | None:
+    with core.database.read() as db:
+        named = select(Drone.name).join(Order, Order.drone_id == Drone.id).where(Order.id == order_id)
+        return db.scalar(named)
+
+
+def queued_on(core: Core) -> list[str]:
+    """The orders that wait for a drone, in the order in which they were placed."""
+    with core.database.read() as db:
+        waiting = select(Order.id).join(Dispatch, Dispatch.id == Order.run_id).where(Order.status == "assigned")
+        return list(db.scalars(waiting.order_by(Dispatch.created_at, Dispatch.id)))
+
+
+def test_a_waiting_order_moves_to_the_named_drone(api: Api, admin: Caller, queue: list[str]) -> None:
+    make_drone(api.core, admin, "bela")
+    moved = move(api.core, admin, queue[1], MoveRequest(drone="bela"))
+    assert (moved.status, moved.drone, moved.generation) == ("assigned", "bela", 2)
+    assert moved.reason.startswith("assigned to bela")
+    assert drone_of(api.core, queue[2]) == "anna"
+
+
+def test_an_order_that_was_moved_cannot_be_claimed_on_its_first_drone(
+    api: Api, admin: Caller, queue: list[str]
+) -> None:
+    make_drone(api.core, admin, "bela")
+    with api.core.database.read() as db:
+        before = db.scalars(select(Dispatch).where(Dispatch.order_id == queue[1])).one()
+    move(api.core, admin, queue[1], MoveRequest(drone="bela"))
+    keys = api.core.broker.run_keys(before.drone_id, [before.id])
+    assert keys[before.id].startswith("revoked")
+    with api.core.database.read() as db:
+        assert db.get_one(Dispatch, before.id).closed_at is not None
+
+
+def test_without_a_name_an_order_may_go_anywhere_again(api: Api, admin: Caller, queue: list[str]) -> None:
+    order = submit(api.core, admin, "only on anna", drone="anna")
+    make_drone(api.core, admin, "bela")
+    moved = move(api.core, admin, order.id)
+    assert (moved.drone, moved.status) == ("bela", "assigned")
+
+
+def test_an_order_that_has_started_is_not_moved(api: Api, admin: Caller, queue: list[str]) -> None:
+    make_drone(api.core, admin, "bela")
+    with pytest.raises(Conflict, match="is running; only an order that waits can be moved") as refused:
+        move(api.core, admin, queue[0], MoveRequest(drone="bela"))
+    assert refused.value.code == "E-ORDER-STATE"
+    assert order_summary(api.core, admin, queue[0]).status == "running"
+
+
+def test_an_order_that_a_drone_has_claimed_is_not_moved(api: Api, admin: Caller, queue: list[str]) -> None:
+    make_drone(api.core, admin, "bela")
+    with api.core.database.read() as db:
+        dispatch = db.scalars(select(Dispatch).where(Dispatch.order_id == queue[1])).one()
+    key = next(key for key in api.core.broker.redis.scan_iter() if dispatch.id in str(key))
+    api.core.broker.redis.set(key, f"claimed:{dispatch.generation}")
+    with pytest.raises(Conflict, match="is starting"):
+        move(api.core, admin, queue[1], MoveRequest(drone="bela"))
+    assert drone_of(api.core, queue[1]) == "anna"
+
+
+def test_a_drone_or_order_that_does_not_exist_is_not_found(api: Api, admin: Caller, queue: list[str]) -> None:
+    with pytest.raises(NotFound, match="drone 'nobody'"):
+        move(api.core, admin, queue[1], MoveRequest(drone="nobody"))
+    with pytest.raises(NotFound):
+        set_priority(api.core, admin, "0" * 12, PriorityRequest(priority=1))
+
+
+def test_a_higher_priority_starts_first(api: Api, admin: Caller, queue: list[str]) -> None:
+    assert queued_on(api.core) == queue[1:]
+    changed = set_priority(api.core, admin, queue[2], PriorityRequest(priority=5))
+    assert changed.priority == 5
+    assert queued_on(api.core) == [queue[2], queue[1]]
+
+
+def test_a_lower_priority_starts_last_and_the_others_keep_their_place(
+    api: Api, admin: Caller, queue: list[str]
+) -> None:
+    set_priority(api.core, admin, queue[1], PriorityRequest(priority=-5))
+    assert queued_on(api.core) == [queue[2], queue[1]]
+    assert order_summary(api.core, admin, queue[2]).generation == 1
+
+
+def test_an_ended_order_has_no_priority_any_more(api: Api, admin: Caller, queue: list[str]) -> None:
+    cancel(api.core, admin, queue[1])
+    with pytest.raises(Conflict):
+        set_priority(api.core, admin, queue[1], PriorityRequest(priority=1))

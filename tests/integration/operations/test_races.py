@@ -1,0 +1,249 @@
+"""Races: one prompt for several drones or models; the first verified work wins, or a user or an order takes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from control_plane.core import AuthenticatedDrone
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.inbox import InboxItem
+from control_plane.declarations.providers import ProviderRequest
+from control_plane.declarations.races import RaceDocument, RaceRequest, TakeRequest
+from control_plane.operations import budgets, providers, races
+from control_plane.operations.inbox.listing import count_inbox, list_inbox
+from control_plane.operations.runs import blobs
+from shared.errors import Conflict, FleetError, Invalid, NotFound, Precondition
+from shared.events import Delivered, Prepared
+from shared.names import branch
+from shared.outcome import Verification
+from shared.races import PushGrantRequest
+from shared.reasons import RaceBase
+from shared.work_order import Base, WorkOrder
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import DroneStandIn
+
+BASE = "b" * 40
+
+
+@pytest.fixture
+def running(plane: Plane) -> Plane:
+    """A fleet of three drones whose project has a check."""
+    with plane.core.database.write() as db:
+        for project in db.query(Project):
+            project.verify = ["pytest -q"]
+    for name in ("oka", "mila", "vida"):
+        plane.drone(name)
+    plane.collector()
+    plane.supervisor()
+    return plane
+
+
+def race(plane: Plane, **fields: Any) -> RaceDocument:
+    request = RaceRequest.model_validate({"prompt": "do it", "project": "app", "count": 3, **fields})
+    return races.submit(plane.core, plane.admin, request)
+
+
+def shown(plane: Plane, document: RaceDocument) -> RaceDocument:
+    return races.show(plane.core, plane.admin, document.race.id)
+
+
+def begun(plane: Plane, number: int = 3) -> list[tuple[DroneStandIn, WorkOrder]]:
+    """So many orders, claimed and prepared by the drones that received them."""
+    taken: list[tuple[DroneStandIn, WorkOrder]] = []
+
+    def look() -> bool:
+        for drone in plane.drones:
+            order = drone.take()
+            if order is not None and drone.claim(order):
+                drone.report(order, drone.started(), Prepared(base_commit=BASE))
+                taken.append((drone, order))
+        return len(taken) >= number
+
+    wait_until(look)
+    return taken
+
+
+def ask_push(plane: Plane, drone: DroneStandIn, order: WorkOrder, verification: str = "verified") -> dict[str, Any]:
+    told = AuthenticatedDrone(drone.id, plane.admin.organization_id, drone.name)
+    return blobs.grant_push(plane.core, told, order.run_id, PushGrantRequest(verification=Verification(verification)))
+
+
+def to_decide(plane: Plane) -> list[InboxItem]:
+    """The races in the inbox, which counts as many."""
+    items = list_inbox(plane.core, plane.admin, kind="race")
+    assert count_inbox(plane.core, plane.admin).kinds["race"] == len(items)
+    return items
+
+
+def ends(
+    drone: DroneStandIn, order: WorkOrder, *, pushed: bool, verification: Verification = Verification.VERIFIED
+) -> None:
+    name = branch(order.order_id)
+    drone.report(
+        order,
+        Delivered(branch=name, base_commit=BASE, head_commit=order.order_id[0] * 40, pushed=pushed),
+        drone.ended(verification=verification),
+    )
+
+
+def test_all_start_from_the_commit_that_the_first_one_found_on_drones_of_their_own(running: Plane) -> None:
+    # Without the rule for races, the only drone that has the repository would get two of them.
+    running.submit(drone="oka")
+    ((drone, before),) = begun(running, 1)
+    ends(drone, before, pushed=True)
+    wait_until(lambda: running.order(before.order_id).ended_at)
+    document = race(running)
+    assert [order.key for order in document.orders] == ["A", "B", "C"]
+    assert running.facts(document.orders[1].id).waits == RaceBase(order=document.orders[0].id)
+    taken = begun(running)
+    assert taken[0][1].base == Base()
+    assert {order.base for _, order in taken[1:]} == {Base(commit=BASE, given=True)}
+    assert {drone.name for drone, _ in taken} == {"oka", "mila", "vida"}
+    assert shown(running, document).race.base_commit == BASE
+
+
+def test_the_first_verified_work_wins_and_the_others_are_canceled(running: Plane) -> None:
+    document = race(running)
+    taken = begun(running)
+    drone, order = taken[1]
+    assert ask_push(running, drone, order)["granted"]
+    assert ask_push(running, drone, order)["granted"]
+    ends(drone, order, pushed=True)
+    for other, lost in (taken[0], taken[2]):
+        wait_until(lambda other=other, lost=lost: [each.body.run_id for each in other.told("cancel")] == [lost.run_id])
+        with pytest.raises(Precondition) as refusal:
+            ask_push(running, other, lost)
+        assert (refusal.value.code, order.order_id in refusal.value.what) == ("E-RACE-PUSH", True)
+        other.report(lost, other.ended(status="preempted", exit_status="canceled"))
+    wait_until(lambda: all(each.ended_at for each in shown(running, document).orders))
+    after = shown(running, document)
+    assert (after.race.status, after.race.winner) == ("won", order.order_id)
+    assert sorted(each.status for each in after.orders) == ["canceled", "canceled", "succeeded"]
+    assert [each.id for each in after.orders if each.pushed] == [order.order_id]
+
+
+def test_work_that_is_not_verified_is_not_pushed_and_wins_nothing(running: Plane) -> None:
+    document = race(running)
+    drone, order = begun(running)[0]
+    with pytest.raises(Precondition) as refusal:
+        ask_push(running, drone, order, "failed")
+    assert "its work is not verified" in refusal.value.what
+    assert shown(running, document).race.winner is None
+
+
+def test_verified_work_wins_also_where_nothing_is_pushed(running: Plane) -> None:
+    document = race(running)
+    drone, order = begun(running)[0]
+    ends(drone, order, pushed=False)
+    wait_until(lambda: shown(running, document).race.winner == order.order_id)
+
+
+def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(running: Plane) -> None:
+    document = race(running, pick="person")
+    taken = begun(running)
+    for drone, order in taken:
+        with pytest.raises(Precondition):
+            ask_push(running, drone, order)
+        assert to_decide(running) == []
+        ends(drone, order, pushed=False)
+    wait_until(lambda: shown(running, document).race.status == "undecided")
+    (item,) = to_decide(running)
+    assert (item.id, item.race, item.title) == (f"race:{document.race.id}", document.race.id, "do it")
+    assert item.text == "3 of 3 orders left work; take one"
+    assert item.next == f"fleet race take {document.race.id} {document.orders[0].id}"
+    chosen = document.orders[1]
+    take = TakeRequest(order="B")
+    assert races.take(running.core, running.admin, document.race.id, take).race.winner == chosen.id
+    assert to_decide(running) == []
+    ((drone, service),) = begun(running, 1)
+    assert service.purpose == "push"
+    assert service.push is not None
+    assert (service.push.order, service.push.work.commit) == (chosen.id, chosen.id[0] * 40)
+    drone.report(service, Delivered(pushed=True))
+    drone.report(service, drone.ended())
+    wait_until(lambda: running.order(chosen.id).pushed)
+    assert shown(running, document).race.status == "won"
+    # Again has no effect; another one is too late.
+    assert races.take(running.core, running.admin, document.race.id, TakeRequest(order=chosen.id)).race.status == "won"
+    with pytest.raises(Conflict) as refusal:
+        races.take(running.core, running.admin, document.race.id, TakeRequest(order="A"))
+    assert refusal.value.code == "E-RACE-DECIDED"
+
+
+def test_an_order_judges_by_the_rubric_and_its_choice_is_pushed(running: Plane) -> None:
+    document = race(running, pick="judge", rubric="Short is good.", count=2)
+    for drone, order in begun(running, 2):
+        ends(drone, order, pushed=False)
+    ((drone, judge),) = begun(running, 1)
+    assert (judge.session.mode, "Short is good." in judge.prompt) == ("plan", True)
+    assert ('letter="A"' in judge.prompt, 'letter="B"' in judge.prompt) == (True, True)
+    assert shown(running, document).race.status == "judging"
+    assert to_decide(running) == []
+    drone.report(judge, drone.ended(response="B is shorter.\n\nTAKE B"))
+    ((_, service),) = begun(running, 1)
+    assert (service.purpose, service.push and service.push.order) == ("push", document.orders[1].id)
+
+
+def test_a_judgment_without_a_choice_leaves_it_to_the_user(running: Plane) -> None:
+    document = race(running, pick="judge", count=2)
+    for drone, order in begun(running, 2):
+        ends(drone, order, pushed=False)
+    ((drone, judge),) = begun(running, 1)
+    drone.report(judge, drone.ended(response="Both are good."))
+    wait_until(lambda: shown(running, document).race.status == "undecided")
+    assert [item.race for item in to_decide(running)] == [document.race.id]
+
+
+def test_models_race_with_their_own_providers(running: Plane) -> None:
+    providers.add(running.core, running.admin, ProviderRequest(name="second", model="openai/second", api_key="sk-2"))
+    document = race(running, count=None, models=["scripted", "openai/second"])
+    assert [order.provider for order in document.orders] == ["scripted", "second"]
+
+
+def test_a_race_is_canceled_as_one(running: Plane) -> None:
+    document = race(running)
+    races.cancel(running.core, running.admin, document.race.id)
+    wait_until(lambda: shown(running, document).race.status == "canceled")
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "code"),
+    [
+        ({"count": None}, Invalid, "E-RACE-SIZE"),
+        ({"count": 3, "models": ["scripted", "second"]}, Invalid, "E-RACE-SIZE"),
+        ({"count": None, "models": ["scripted"]}, Invalid, "E-RACE-SIZE"),
+        ({"count": None, "models": ["scripted", "scripted"]}, Invalid, "E-RACE-SIZE"),
+        ({"count": None, "models": ["scripted", "nothing"]}, NotFound, "E-PROVIDER-404"),
+        ({"session": "abc"}, Invalid, "E-RACE-SESSION"),
+        ({"rubric": "Short."}, Invalid, "E-RACE-RUBRIC"),
+        ({"drone": "oka1"}, Precondition, "E-RACE-DRONES"),
+    ],
+)
+def test_what_is_no_race_is_refused(running: Plane, fields: dict[str, Any], error: type[FleetError], code: str) -> None:
+    running.drone("oka1", concurrency=1)
+    with pytest.raises(error) as refusal:
+        race(running, **fields)
+    assert refusal.value.code == code
+    assert running.rows(Order) == []
+
+
+def test_a_race_needs_checks_unless_somebody_decides(plane: Plane) -> None:
+    plane.drone("oka")
+    with pytest.raises(Precondition) as refusal:
+        race(plane)
+    assert refusal.value.code == "E-RACE-VERIFY"
+    assert race(plane, pick="person").race.status == "running"
+    assert race(plane, verify=["make test"]).race.status == "running"
+
+
+def test_a_budget_for_one_is_refused_with_what_would_do(running: Plane) -> None:
+    budgets.set_(running.core, running.admin, "project", "app", BudgetRequest(usd=5.0, per="day"))
+    with pytest.raises(Precondition) as refusal:
+        race(running)
+    assert (refusal.value.code, "--cost-limit 1.67" in refusal.value.next) == ("E-RACE-BUDGET", True)
+    assert race(running, cost_limit=1.6).race.total == 3

@@ -1,0 +1,163 @@
+"""The reviewer of an order: where it comes from, that it is asked once, and what it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.teams import Agent
+from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.organizations import OrganizationEdit
+from control_plane.declarations.prices import PriceRequest
+from control_plane.declarations.projects import ProjectEdit
+from control_plane.declarations.providers import ProviderRequest
+from control_plane.operations import prices, projects, providers
+from control_plane.operations.agents import changing as agents
+from control_plane.operations.orders import retrying
+from control_plane.operations.organizations import changing as organizations
+from control_plane.orders.reviewers import reviewer_by_default
+from control_plane.spending.prices import prices_for
+from shared.errors import Conflict, Invalid, NotFound
+from shared.events import ABILITIES, Finding, ReviewerStep, Usage
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.going_on import begin, checkpoint, give_back, go, work
+from tests.support.made import make_project, submit
+from tests.support.stand_in import DroneStandIn
+
+FOUND = ReviewerStep(
+    provider="cheap",
+    model="openai/mini",
+    findings=(Finding(file="a.py", line=3, severity="error", text="Wrong."),),
+    usage=Usage(input_tokens=100, cost_usd=0.25),
+)
+
+
+@pytest.fixture
+def oka(plane: Plane) -> DroneStandIn:
+    made = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    for name, model in (("cheap", "openai/mini"), ("main", "openai/main")):
+        add(plane.core, plane.admin, name, model)
+    return made
+
+
+def add(core: Core, admin: Caller, name: str, model: str) -> None:
+    providers.add(core, admin, ProviderRequest(name=name, model=model, no_key=True))
+
+
+def reviewer(core: Core, admin: Caller, **fields: str) -> str | None:
+    return submit(core, admin, provider="local", **fields).reviewer
+
+
+def test_the_orders_reviewer_counts_then_the_projects_then_the_organizations(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    for name in ("one", "two", "three"):
+        add(core, admin, name, f"openai/{name}")
+    assert reviewer(core, admin) is None
+    organizations.edit(core, admin, "default", OrganizationEdit(reviewer="one"))
+    assert reviewer(core, admin) == "one"
+    projects.edit(core, admin, "web", ProjectEdit(reviewer="two"))
+    assert reviewer(core, admin) == "two"
+    assert reviewer(core, admin, reviewer="openai/three") == "three"
+    assert reviewer(core, admin, reviewer="none") is None
+    projects.edit(core, admin, "web", ProjectEdit(reviewer=None))
+    assert (reviewer(core, admin), projects.show(core, admin, "web").reviewer) == ("one", None)
+
+
+def test_an_agents_reviewer_counts_before_the_projects(core: Core, admin: Caller) -> None:
+    make_project(core, admin, reviewer="local")
+    add(core, admin, "own", "openai/own")
+    made = agents.create(core, admin, AgentRequest(name="mila", instructions="Work.", reviewer="own"))
+    assert made.reviewer == "own"
+    with core.database.read() as db:
+        project = db.query(Project).one()
+        chosen = reviewer_by_default(db, project, db.get_one(Agent, made.id)), reviewer_by_default(db, project)
+        assert [each and each.name for each in chosen] == ["own", "local"]
+
+
+def test_an_unknown_reviewer_is_refused_and_an_ambiguous_model_names_the_providers(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    for name in ("one", "two"):
+        add(core, admin, name, "openai/same")
+    with pytest.raises(NotFound, match="no provider is named 'nobody'"):
+        submit(core, admin, provider="local", reviewer="nobody")
+    with pytest.raises(Invalid, match="several providers have the model 'openai/same': one, two"):
+        submit(core, admin, provider="local", reviewer="openai/same")
+
+
+def test_a_provider_that_reviews_is_not_removed(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    add(core, admin, "cheap", "openai/mini")
+    projects.edit(core, admin, "web", ProjectEdit(reviewer="cheap"))
+    organizations.edit(core, admin, "default", OrganizationEdit(reviewer="cheap"))
+    order = submit(core, admin, provider="local")
+    with pytest.raises(Conflict, match=f"project web, organization default, order {order.id}"):
+        providers.remove(core, admin, "cheap")
+
+
+def test_the_reviewers_price_is_among_those_of_the_order(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    add(core, admin, "cheap", "openai/mini")
+    prices.set_(core, admin, "openai/mini", PriceRequest(input_usd=1, output_usd=2))
+    order = submit(core, admin, provider="local", reviewer="cheap")
+    with core.database.read() as db:
+        assert [each.model for each in prices_for(db, db.get_one(Order, order.id))] == ["openai/mini"]
+
+
+def test_the_work_order_has_the_reviewers_endpoint_and_what_it_costs_counts(plane: Plane, oka: DroneStandIn) -> None:
+    order = begin(plane, oka, provider="main", reviewer="cheap")
+    assert order.reviewer is not None
+    assert (order.reviewer.provider.model, order.reviewer.findings) == ("openai/mini", None)
+    oka.report(order, FOUND)
+    wait_until(lambda: plane.order(order.order_id).stats.cost_usd == 0.25)
+    assert plane.order(order.order_id).stats.input_tokens == 100
+
+
+def test_a_run_that_goes_on_before_the_review_gets_its_findings_and_one_after_it_no_reviewer(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    first = begin(plane, oka, provider="main", reviewer="cheap")
+    work(plane, oka, first, "one")
+    oka.report(first, FOUND)
+    give_back(oka, first)
+    second = go(oka)
+    assert second.reviewer is not None
+    assert second.reviewer.findings == FOUND.findings
+    oka.report(second, FOUND.model_copy(update={"repeated": True}))
+    work(plane, oka, second, "two")
+    give_back(oka, second)
+    assert go(oka).reviewer is None
+
+
+def test_a_review_that_did_not_come_about_is_asked_for_again(plane: Plane, oka: DroneStandIn) -> None:
+    first = begin(plane, oka, provider="main", reviewer="cheap")
+    work(plane, oka, first, "one")
+    oka.report(first, ReviewerStep(provider="cheap", model="openai/mini", problem="no answer"), checkpoint("two"))
+    give_back(oka, first)
+    again = go(oka).reviewer
+    assert again is not None
+    assert again.findings is None
+
+
+def test_a_retry_from_the_beginning_is_reviewed_anew(plane: Plane, oka: DroneStandIn) -> None:
+    first = begin(plane, oka, provider="main", reviewer="cheap")
+    work(plane, oka, first, "one")
+    oka.report(first, FOUND, oka.ended(status="failed", exit_status="verification_failed"))
+    wait_until(lambda: plane.order(first.order_id).status == "failed")
+    retrying.retry(plane.core, plane.admin, first.order_id)
+    again = go(oka).reviewer
+    assert again is not None
+    assert again.findings is None
+
+
+def test_a_drone_that_cannot_review_gets_no_order_with_a_reviewer(plane: Plane) -> None:
+    add(plane.core, plane.admin, "cheap", "openai/mini")
+    add(plane.core, plane.admin, "main", "openai/main")
+    old = plane.drone("old")
+    plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != "reviewer"]})
+    plain, reviewed = plane.submit(provider="main"), plane.submit(provider="main", reviewer="cheap")
+    assert (plane.order(plain).status, plane.order(reviewed).status) == ("assigned", "queued")

@@ -1,0 +1,158 @@
+"""Titles of sessions: asked for once, given to no one's order list, and never in place of a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from control_plane.broker.broker import Broker
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.db.sessions import ChatSession
+from control_plane.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
+from control_plane.operations import sessions
+from control_plane.operations.inbox.listing import count_inbox
+from control_plane.operations.orders import reading
+from shared.events import RunBeat
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import Plane, plane_on
+from tests.support.database import CoreFactory
+from tests.support.stand_in import DroneStandIn
+
+
+@pytest.fixture
+def plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
+    """A control plane that asks for titles."""
+    yield from plane_on(core_factory(database_url, broker=broker, session_titles=True))
+
+
+def started(plane: Plane, **fields: Any) -> DroneStandIn:
+    drone = plane.drone(**fields)
+    plane.collector(), plane.supervisor()
+    return drone
+
+
+def titles(plane: Plane) -> list[Order]:
+    return plane.rows(Order, Order.purpose == "title")
+
+
+def title_of(plane: Plane, order_id: str) -> str:
+    """The title of the order's session, as lists show it."""
+    return sessions.show(plane.core, plane.admin, plane.order(order_id).session).title
+
+
+def taken(plane: Plane, drone: DroneStandIn, purpose: str) -> WorkOrder:
+    """The next order of this purpose that the drone gets; it runs."""
+
+    def found() -> WorkOrder | None:
+        order = drone.take()
+        return order if order is not None and order.purpose == purpose else None
+
+    order = wait_until(found)
+    assert drone.claim(order)
+    drone.report(order, drone.started())
+    return order
+
+
+def written(plane: Plane, drone: DroneStandIn, **how: Any) -> WorkOrder:
+    """The order that writes the title, once it has ended like this."""
+    order = taken(plane, drone, "title")
+    drone.report(order, drone.ended(**how))
+    wait_until(lambda: plane.order(order.order_id).ended_at)
+    return order
+
+
+def test_a_model_writes_the_title_of_a_session_from_its_first_prompt(plane: Plane) -> None:
+    drone = started(plane)
+    order_id = plane.submit("The parser fails on tabs.\n\nPlease fix it.")
+    assert title_of(plane, order_id) == "The parser fails on tabs."
+
+    order = written(plane, drone, response='"Tabs in the parser."')
+
+    assert order.title is not None
+    assert order.title.prompt == "The parser fails on tabs.\n\nPlease fix it."
+    assert (order.limits.max_retries, order.limits.max_iterations, order.questions) == (0, 1, False)
+    assert title_of(plane, order_id) == "Tabs in the parser"
+    assert sessions.show(plane.core, plane.admin, plane.order(order_id).session).name == ""
+
+
+def test_only_the_first_order_of_a_session_without_a_name_asks(plane: Plane) -> None:
+    first = plane.order(plane.submit("one"))
+    plane.submit("two", session=first.session)
+    named = sessions.create(plane.core, plane.admin, SessionRequest(project="app", name="The parser"))
+    plane.submit("three", session=named.id)
+    assert [order.asked and order.asked["session"] for order in titles(plane)] == [first.session]
+
+
+def test_the_orders_and_sessions_of_a_user_do_not_show_it(plane: Plane) -> None:
+    order_id = plane.submit("one")
+    core, admin = plane.core, plane.admin
+    assert [order.id for order in reading.list_orders(core, admin)] == [order_id]
+    assert [each.id for each in sessions.list_(core, admin)] == [plane.order(order_id).session]
+    assert len(reading.list_orders(core, admin, every=True)) == 2
+
+
+def test_a_name_that_a_user_gave_is_never_replaced(plane: Plane) -> None:
+    drone = started(plane)
+    order_id = plane.submit("one")
+    session = plane.order(order_id).session
+    sessions.edit(plane.core, plane.admin, session, SessionEdit(name="Mine"))
+    written(plane, drone, response="Another one")
+    assert (title_of(plane, order_id), sessions.show(plane.core, plane.admin, session).name) == ("Mine", "Mine")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"status": "failed", "exit_status": "model_error", "reason": "no answer"},
+        {"status": "preempted", "exit_status": "canceled", "reason": "its slot was needed"},
+        {"status": "failed", "exit_status": "lost", "reason": "gone", "order_at_fault": False},
+        {"response": " \n** "},
+    ],
+)
+def test_without_a_title_the_first_line_stays_and_no_second_call_is_paid_for(plane: Plane, how: dict[str, Any]) -> None:
+    drone = started(plane)
+    order_id = plane.submit("The first line\nof it")
+    order = written(plane, drone, **how)
+    assert title_of(plane, order_id) == "The first line"
+    assert [(each.id, each.generation) for each in titles(plane)] == [(order.order_id, 1)]
+    assert count_inbox(plane.core, plane.admin).total == 0
+
+
+def test_it_waits_for_a_free_slot_and_gives_it_up(plane: Plane) -> None:
+    drone = started(plane, concurrency=1)
+    plane.submit("one")
+    assert [order.status for order in titles(plane)] == ["queued"]
+    work = taken(plane, drone, "work")
+    drone.report(work, drone.ended())
+    order = taken(plane, drone, "title")
+    drone.beat(RunBeat(run_id=order.run_id, order_id=order.order_id, generation=order.generation))
+    plane.submit("two", session=work.session.id)
+    wait_until(lambda: [body for message in drone.told("cancel") if (body := message.body).run_id == order.run_id])
+
+
+def test_a_fork_keeps_the_title(plane: Plane) -> None:
+    order_id = plane.submit("one")
+    session = plane.order(order_id).session
+    plane.edit(ChatSession, session, title="Written")
+    plane.edit(Order, order_id, status="canceled", ended_at=plane.core.clock.now())
+    fork = sessions.fork(plane.core, plane.admin, session, ForkRequest())
+    assert fork.title == "Written"
+
+
+def test_they_can_be_turned_off(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> None:
+    for plane in plane_on(core_factory(sqlite_url, broker=broker, session_titles=False)):
+        plane.submit("one")
+        assert titles(plane) == []
+
+
+def test_an_older_drone_is_not_asked(plane: Plane) -> None:
+    drone = started(plane)
+    drone.beat(abilities=("resume", "teams", "checks"))
+    wait_until(lambda: "titles" not in plane.rows(Drone)[0].beat["abilities"])
+    plane.submit("one")
+    (order,) = titles(plane)
+    assert order.status == "queued"

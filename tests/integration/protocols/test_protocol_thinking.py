@@ -1,0 +1,384 @@
+"""Thinking that providers sign, encrypt or hide: it goes back as they want it, and to no other provider."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from drone.model.call import PLACEHOLDER_KEY
+from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus
+from shared.work_order import OrderProvider
+from tests.support.endpoints import Doc, Endpoint, sent_in_pieces
+from tests.support.protocols import PROTOCOLS, anthropic, bedrock, gemini, openai_chat, openai_responses
+from tests.support.protocols.anthropic import ANTHROPIC
+from tests.support.protocols.bedrock import BEDROCK
+from tests.support.protocols.compatible import MISTRAL, VLLM, vllm_answer
+from tests.support.protocols.gemini import GEMINI
+from tests.support.protocols.ollama import OLLAMA
+from tests.support.protocols.openai_chat import OPENAI_CHAT
+from tests.support.protocols.openai_responses import OPENAI_RESPONSES
+from tests.support.protocols.played import ONCE, Played, refusal_of
+from tests.support.protocols.spoken import KEY, Answer, Counted, Spoken, SpokenCall, of_kind, sse
+from tests.support.scripted import HELLO, Called
+
+pytestmark = pytest.mark.usefixtures("warm_model")
+
+ONE = SpokenCall("a1b2c3d4e")
+SIGNED = "c2lnbmVk"
+HIDDEN = "b3BhcXVl"
+
+
+def natives(played: Played, kind: str, request: int = 1) -> list[Doc]:
+    return [part.native for part in of_kind(played.parts[request], kind)]
+
+
+# Anthropic and Bedrock
+
+
+def test_claudes_signed_and_hidden_thinking_goes_back_unchanged_before_the_calls() -> None:
+    blocks = [
+        anthropic.thinking("Where is it?", SIGNED),
+        anthropic.redacted(HIDDEN),
+        {"type": "text", "text": "Let me look."},
+        anthropic.tool_use(ONE.id, "echo", ONE.json),
+    ]
+    played = Played(ANTHROPIC, anthropic.stream(blocks, "tool_use", Counted()))
+    assert natives(played, "thought") == blocks[:2]
+    assert [part.kind for part in played.parts[1]] == ["thought", "thought", "text", "call", "result"]
+
+
+def test_thinking_between_the_calls_of_a_turn_stays_with_its_own_calls() -> None:
+    """Interleaved thinking: each step of the turn begins with its own thought."""
+    steps = [Answer(thinking=f"Thought {n}.", signature=f"c2ln{n}", calls=(SpokenCall(f"call{n}"),)) for n in (1, 2)]
+    played = Played(ANTHROPIC, *map(ANTHROPIC.answer, steps))
+    kinds = [(part.kind, part.text or part.id) for part in played.parts[2] if part.kind in {"thought", "call"}]
+    assert kinds == [("thought", "Thought 1."), ("call", "x"), ("thought", "Thought 2."), ("call", "x")]
+    assert [each["signature"] for each in natives(played, "thought", 2)] == ["c2ln1", "c2ln2"]
+
+
+@pytest.mark.parametrize("protocol", [ANTHROPIC, BEDROCK], ids=str)
+def test_thinking_that_came_without_a_signature_goes_back_as_text(protocol: Spoken) -> None:
+    played = Played(protocol, protocol.answer(Answer("Look.", "Where is it?", "", (ONE,))))
+    assert of_kind(played.parts[1], "thought") == []
+    assert of_kind(played.parts[1], "text")[0].text == "<thinking>Where is it?</thinking>\nLook."
+
+
+@pytest.mark.parametrize("protocol", [ANTHROPIC, BEDROCK], ids=str)
+def test_a_signature_without_thinking_to_read_goes_back_too(protocol: Spoken) -> None:
+    played = Played(protocol, protocol.answer(Answer("Look.", "", SIGNED, (ONE,))))
+    assert SIGNED in json.dumps(natives(played, "thought"))
+
+
+def test_bedrocks_signed_and_hidden_thinking_goes_back_unchanged() -> None:
+    blocks = [
+        bedrock.thinking("Where is it?", SIGNED),
+        bedrock.redacted(b"opaque"),
+        bedrock.tool_use(ONE.id, "echo", ONE.json),
+    ]
+    played = Played(BEDROCK, bedrock.stream(blocks, "tool_use", Counted()))
+    assert natives(played, "thought") == [
+        {"reasoningContent": {"reasoningText": {"text": "Where is it?", "signature": SIGNED}}},
+        blocks[1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "stop"),
+    [(ANTHROPIC, "model_context_window_exceeded"), (BEDROCK, "model_context_window_exceeded")],
+    ids=str,
+)
+def test_an_answer_that_the_window_cut_off_is_no_finished_work(protocol: Spoken, stop: str) -> None:
+    half = {ANTHROPIC.name: anthropic.stream, BEDROCK.name: bedrock.stream}[protocol.name]
+    played = Played(protocol, half([{"type": "text", "text": "Half of an ans"}], stop, Counted()))
+    assert played.outcome.response == "Done."
+    assert "reached the length limit" in of_kind(played.parts[1], "text")[-1].text
+
+
+@pytest.mark.parametrize("stop", ["malformed_tool_use", "malformed_model_output"])
+def test_an_answer_that_bedrock_calls_malformed_is_repeated(stop: str) -> None:
+    played = Played(BEDROCK, bedrock.stream([{"text": "Half of an ans"}], stop, Counted()))
+    assert ([retry.error_class for retry in played.retries], played.outcome.response) == (["server"], "Done.")
+
+
+AMAZON = "http://bedrock-runtime.us-east-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("address", "key", "sent"),
+    [
+        ("", KEY, f"Bearer {KEY}"),
+        ("", None, f"Bearer {PLACEHOLDER_KEY}"),
+        (AMAZON, None, "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"),
+        (AMAZON, KEY, f"Bearer {KEY}"),
+    ],
+)
+def test_the_credentials_of_the_drone_sign_requests_to_amazon_and_to_no_other(
+    monkeypatch: pytest.MonkeyPatch, address: str, key: str | None, sent: str
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
+    with Endpoint(BEDROCK.answer(Answer("Yes."))) as endpoint:
+        monkeypatch.setenv("HTTP_PROXY", endpoint.url)  # as which the endpoint receives requests to Amazon
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        provider = BEDROCK.provider(address or endpoint.url, api_key=key)
+        called = Called("", provider)
+        assert called.ask().message.content == "Yes."
+        called.model.close()
+    assert endpoint.asked[0].headers["Authorization"].startswith(sent)
+
+
+def test_a_parameter_cannot_send_a_key_of_the_drone_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "a-secret")
+    monkeypatch.setenv("AWS_BEDROCK_RUNTIME_ENDPOINT", "http://127.0.0.1:9")
+    with Endpoint(BEDROCK.answer(Answer("Yes."))) as other:
+        params = {"aws_region_name": "us-east-1", "aws_bedrock_runtime_endpoint": other.url, "base_url": other.url}
+        provider = BEDROCK.provider(other.url, params=params).model_copy(update={"api_base": None, "api_key": None})
+        refusal_of(Called("", provider, limits=ONCE))
+    assert other.asked == []
+
+
+def test_bedrock_gets_a_cache_point_after_the_system_prompt_and_after_the_last_two_questions() -> None:
+    steps = [BEDROCK.answer(Answer(calls=(SpokenCall(f"call{n}"),))) for n in range(3)]
+    played = Played(BEDROCK, *steps)
+    assert [bedrock.markers(body) for body in played.bodies] == [
+        (1, 0, [1]),
+        (1, 0, [1, 0, 1]),
+        (1, 0, [0, 0, 1, 0, 1]),
+        (1, 0, [0, 0, 0, 0, 1, 0, 1]),
+    ]
+
+
+# Gemini
+
+
+def test_geminis_signatures_go_back_on_the_parts_that_had_them() -> None:
+    contents = [
+        [{"text": "Where is it?", "thought": True}],
+        [{"text": "Look.", "thoughtSignature": "dGV4dA=="}],
+        [gemini.function_call("echo", {"text": "x"}, "a1", "Y2FsbA==")],
+        [gemini.function_call("echo", {"text": "y"}, "b2")],
+    ]
+    played = Played(GEMINI, gemini.stream(*contents, usage=Counted()))
+    sent = [(part.kind, part.native.get("thoughtSignature")) for part in played.parts[1]]
+    assert sent == [("thought", None), ("text", "dGV4dA=="), ("call", "Y2FsbA=="), ("call", None), ("result", None),
+                    ("result", None)]  # fmt: skip
+
+
+def test_a_signature_of_gemini_is_no_part_of_an_id() -> None:
+    long = "c2ln" * 500
+    played = Played(GEMINI, GEMINI.answer(Answer(signature=long, calls=(ONE,))))
+    assert [call.id for call in played.toolbox.ran] == [ONE.id]
+    assert natives(played, "call")[0]["thoughtSignature"] == long
+
+
+@pytest.mark.parametrize(
+    ("model", "ids"), [("gemini/gemini-3.5-flash", ["a1", "b2"]), ("gemini/gemini-2.5-pro", ["", ""])], ids=str
+)
+def test_calls_of_gemini_that_look_the_same_are_all_sent_back(model: str, ids: list[str]) -> None:
+    """Older models give their calls no ids; Gemini refuses a question whose calls and results differ in number."""
+    calls = [[gemini.function_call("echo", {"text": "x"}, call_id)] for call_id in ids]
+    played = Played(replace(GEMINI, model=model), gemini.stream(*calls, usage=Counted()))
+    assert [part.id for part in of_kind(played.parts[1], "call")] == ids
+    assert [part.id for part in of_kind(played.parts[1], "result")] == ids
+
+
+def test_a_call_of_gemini_without_any_arguments_is_a_call() -> None:
+    with Endpoint(gemini.stream([gemini.function_call("echo", None)], usage=Counted())) as endpoint:
+        called = Called("", GEMINI.provider(endpoint.url))
+        assert [call.arguments for call in called.ask().message.tool_calls] == ["{}"]
+        called.model.close()
+
+
+@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "SPII"])
+def test_an_answer_that_gemini_withholds_is_blocked(reason: str) -> None:
+    with Endpoint(gemini.stream([{"text": "Half"}], finish=reason, usage=Counted())) as endpoint:
+        assert refusal_of(Called("", GEMINI.provider(endpoint.url))).error_class == "content_blocked"
+    assert len(endpoint.asked) == 1
+
+
+def test_a_question_that_gemini_does_not_take_is_blocked() -> None:
+    said = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 9}}
+    with Endpoint(sent_in_pieces(sse(said))) as endpoint:
+        assert refusal_of(Called("", GEMINI.provider(endpoint.url))).error_class == "content_blocked"
+
+
+# OpenAI
+
+
+def test_encrypted_reasoning_goes_back_item_by_item_and_the_endpoint_keeps_nothing() -> None:
+    items = [
+        openai_responses.reasoning("Where is it?", "ZW5jMQ==", "rs_1"),
+        openai_responses.reasoning("", "ZW5jMg==", "rs_2"),
+        openai_responses.function_call(ONE.id, "echo", ONE.json),
+    ]
+    played = Played(OPENAI_RESPONSES, openai_responses.stream(items, Counted()))
+    assert natives(played, "thought") == items[:2]
+    assert [(body["store"], body["include"]) for body in played.bodies] == [
+        (False, ["reasoning.encrypted_content"])
+    ] * 2
+
+
+def test_paragraphs_of_a_summary_stay_apart() -> None:
+    items = [openai_responses.reasoning(text, "ZW5j", f"rs_{text}") for text in ("One.", "Two.")]
+    with Endpoint(openai_responses.stream([*items, openai_responses.message("Yes.")], Counted())) as endpoint:
+        called = Called("", OPENAI_RESPONSES.provider(endpoint.url))
+        assert called.ask().message.thinking == "One.\n\nTwo."
+        called.model.close()
+
+
+def test_reasoning_that_cannot_be_decrypted_is_left_out_from_then_on() -> None:
+    why = (
+        "The encrypted content ZW5j could not be verified. Reason: Encrypted content could not be decrypted or parsed."
+    )
+    refusal = openai_chat.error(400, why, "invalid_request_error", "invalid_encrypted_content")
+    played = Played(OPENAI_RESPONSES, OPENAI_RESPONSES.answer(Answer("Look.", "Hm.", "ZW5j", (ONE,))), refusal)
+    assert (of_kind(played.parts[2], "thought"), played.outcome.response) == ([], "Done.")
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5.1-codex", "openai/responses/gpt-5.1-codex"])
+def test_a_model_that_has_only_the_responses_api_is_called_with_it(model: str) -> None:
+    with Endpoint(OPENAI_RESPONSES.answer(Answer("Yes."))) as endpoint:
+        called = Called("", OPENAI_RESPONSES.provider(endpoint.url).model_copy(update={"model": model}))
+        assert called.ask().message.content == "Yes."
+        called.model.close()
+    assert [asked.path for asked in endpoint.asked] == ["/v1/responses"]
+
+
+def test_the_end_at_the_length_limit_is_told_to_the_model() -> None:
+    half = openai_responses.incomplete([openai_responses.message("Half")], "max_output_tokens", Counted())
+    played = Played(OPENAI_RESPONSES, half)
+    assert "reached the length limit" in of_kind(played.parts[1], "text")[-1].text
+
+
+def test_openai_at_its_own_address_is_called_through_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = openai_chat.stream({"refusal": "I can't."})
+    with Endpoint(OPENAI_CHAT.answer(Answer("Look.", calls=(ONE,))), refusal) as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{endpoint.url}/v1")
+        called = Called("", OPENAI_CHAT.provider(endpoint.url).model_copy(update={"api_base": None}))
+        answer = called.ask()
+        assert (answer.message.content, [call.id for call in answer.message.tool_calls]) == ("Look.", [ONE.id])
+        assert (answer.usage.input_tokens, answer.finish_reason) == (1000, "tool_calls")
+        assert refusal_of(called).error_class == "content_blocked"
+        called.model.close()
+    assert "max_completion_tokens" in endpoint.asked[0].body
+
+
+REFUSED = "I'm sorry, I can't help with that."
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        (OPENAI_CHAT, openai_chat.stream({"refusal": REFUSED[:9]}, {"refusal": REFUSED[9:]})),
+        (OPENAI_CHAT, openai_chat.stream({"content": "Half"}, finish="content_filter")),
+        (OPENAI_RESPONSES, openai_responses.stream([openai_responses.refusal(REFUSED)], Counted())),
+        (OPENAI_RESPONSES, openai_responses.incomplete([openai_responses.message("Half")], "content_filter")),
+        (ANTHROPIC, anthropic.stream([{"type": "text", "text": "I ca"}], "refusal", Counted())),
+        (BEDROCK, bedrock.stream([{"text": "Half"}], "guardrail_intervened", Counted())),
+        (BEDROCK, bedrock.stream([{"text": "Half"}], "content_filtered", Counted())),
+    ],
+)
+def test_an_answer_that_was_refused_or_filtered_is_blocked_and_not_repeated(protocol: Spoken, said: Any) -> None:
+    with Endpoint(said) as endpoint:
+        failed = refusal_of(Called("", protocol.provider(endpoint.url)))
+    assert (failed.error_class, len(endpoint.asked)) == ("content_blocked", 1)
+    assert REFUSED not in json.dumps(str(said.pieces)) or REFUSED in failed.detail
+
+
+def test_an_endpoint_that_wants_another_name_for_the_length_limit_gets_it() -> None:
+    why = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    refusal = openai_chat.error(400, why, "invalid_request_error", "unsupported_parameter")
+    provider = OrderProvider(name="p", model="openai/x", api_key=KEY, params={"max_tokens": 99})
+    with Endpoint(refusal, OPENAI_CHAT.answer(Answer("Yes."))) as endpoint:
+        called = Called("", provider.model_copy(update={"api_base": f"{endpoint.url}/v1"}), limits=ONCE)
+        assert called.ask().message.content == "Yes."
+        called.model.close()
+    limits = [{name: body.get(name) for name in ("max_tokens", "max_completion_tokens")} for body in
+              (asked.body for asked in endpoint.asked)]  # fmt: skip
+    assert limits == [
+        {"max_tokens": 99, "max_completion_tokens": None},
+        {"max_tokens": None, "max_completion_tokens": 99},
+    ]
+
+
+def test_a_reasoning_model_of_openai_gets_the_name_that_it_knows_at_once() -> None:
+    with Endpoint(OPENAI_CHAT.answer(Answer("Yes."))) as endpoint:
+        called = Called("", OPENAI_CHAT.provider(endpoint.url))
+        called.ask()
+        called.model.close()
+    assert "max_completion_tokens" in endpoint.asked[0].body
+    assert "max_tokens" not in endpoint.asked[0].body
+
+
+def test_older_versions_of_vllm_name_their_reasoning_differently() -> None:
+    with Endpoint(vllm_answer(Answer("Yes.", "Hm."), field="reasoning_content")) as endpoint:
+        called = Called("", VLLM.provider(endpoint.url))
+        assert called.ask().message.thinking == "Hm."
+        called.model.close()
+
+
+def test_ollama_is_asked_for_the_window_that_the_provider_has() -> None:
+    with Endpoint(OLLAMA.answer(Answer("Yes."))) as endpoint:
+        for window in (32_768, 0):
+            called = Called("", OLLAMA.provider(endpoint.url, context_window=window))
+            called.ask()
+            called.model.close()
+    assert [asked.body["options"].get("num_ctx") for asked in endpoint.asked] == [32_768, None]
+
+
+# One conversation, several providers
+
+
+FOREIGN = [ToolCall(id="toolu_01A09q90qw90lq917835lq9", name="echo", arguments="{}"),
+           ToolCall(id="call_" + "c2ln" * 100, name="echo", arguments="{}")]  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
+def test_a_conversation_that_another_provider_began_goes_on_at_every_other(protocol: Spoken) -> None:
+    foreign = Message(
+        role="assistant",
+        thinking="Hm.",
+        thinking_blocks=({"type": "thinking", "thinking": "Hm.", "signature": "foreign", "format": "of-another"},),
+        tool_calls=tuple(FOREIGN),
+    )
+    if protocol.name in {ANTHROPIC.name, BEDROCK.name}:
+        foreign = foreign.model_copy(
+            update={"thinking_blocks": ({"type": "reasoning", "encrypted_content": "foreign"},)}
+        )
+    results = [Message(role="tool", tool_call_id=call.id, content="out") for call in FOREIGN]
+    with Endpoint(protocol.answer(Answer("Yes."))) as endpoint:
+        called = Called("", protocol.provider(endpoint.url))
+        assert called.ask(*HELLO, foreign, *results).message.content == "Yes."
+        called.model.close()
+    parts = protocol.parts(endpoint.asked[0].body)
+    assert "foreign" not in endpoint.asked[0].raw.decode()
+    calls, answers = of_kind(parts, "call"), of_kind(parts, "result")
+    assert not protocol.own_ids or [part.id for part in calls] == [part.id for part in answers]
+    assert len({part.id for part in answers}) == 2
+
+
+@pytest.mark.parametrize(("protocol", "most"), [(MISTRAL, 9), (OPENAI_CHAT, 40), (OPENAI_RESPONSES, 40)], ids=str)
+def test_ids_are_as_long_as_the_provider_takes_them(protocol: Spoken, most: int) -> None:
+    asked = Message(role="assistant", tool_calls=tuple(FOREIGN))
+    results = [Message(role="tool", tool_call_id=call.id, content="out") for call in FOREIGN]
+    with Endpoint(protocol.answer(Answer("Yes."))) as endpoint:
+        called = Called("", protocol.provider(endpoint.url))
+        for _ in range(2):
+            called.ask(*HELLO, asked, *results)
+        called.model.close()
+    first, second = ([part.id for part in protocol.parts(request.body) if part.id] for request in endpoint.asked)
+    assert first == second
+    assert all(len(each) <= most and each.replace("_", "").isalnum() for each in first)
+
+
+def test_an_id_that_an_unknown_endpoint_of_mistral_refuses_is_shortened_from_then_on() -> None:
+    why = "Tool call id was toolu_1 but must be a-z, A-Z, 0-9, with a length of 9."
+    refusal = openai_chat.error(400, why, "invalid_request_error")
+    played = Played(VLLM, VLLM.answer(Answer(calls=(SpokenCall("toolu_1"),))), refusal)
+    assert played.outcome.exit_status is ExitStatus.STOPPED
+    ids = [part.id for part in played.parts[2] if part.id]
+    assert (len(set(ids)), [len(each) for each in ids]) == (1, [9, 9])

@@ -1,0 +1,91 @@
+"""The provider's raw answers are kept on request, and always if they cannot be acted on (M-007)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drone.agent.values import RawAnswer
+from drone.model.raw_chunks import MOST_RAW
+from drone.runs.raw_answers import HOLDS_SECRET, RawAnswers
+from shared.blobs import digest
+from shared.events import AssistantStep
+from shared.messages import Message
+from shared.redaction import know
+from tests.support.runs import Bench, shell, small_repository
+from tests.support.scripted import ScriptedFactory, says
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path, small_repository(tmp_path / "remote.git"))
+    bench.keeps_logs = True
+    yield bench
+    know([])
+
+
+def answers(bench: Bench) -> list[AssistantStep]:
+    return [event.body for event in bench.events if isinstance(event.body, AssistantStep)]
+
+
+def kept(bench: Bench, step: AssistantStep) -> str:
+    assert step.raw_sha256 is not None
+    return bench.blobs[step.raw_sha256].decode()
+
+
+def spoken(raw: str) -> str:
+    """The text in the pieces of a raw answer."""
+    chunks = [json.loads(line) for line in raw.splitlines()]
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+
+
+def test_every_answer_is_kept_if_the_order_asks_for_it(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.order = bench.order.model_copy(update={"keep_raw": True})
+    bench.run(scripted([shell("touch made"), says("All is done.")]).url)
+    first, second = answers(bench)
+    assert '"shell"' in kept(bench, first)
+    assert spoken(kept(bench, second)) == "All is done."
+    assert (first.raw_note, second.raw_note) == ("", "")
+
+
+def test_without_a_request_only_an_answer_that_cannot_be_acted_on_is_kept(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    bench.run(scripted([shell("touch made"), says("half an ans", finish_reason="length"), says("done")]).url)
+    assert [step.raw_sha256 is not None for step in answers(bench)] == [False, True, False]
+    assert spoken(kept(bench, answers(bench)[1])) == "half an ans"
+
+
+def test_an_answer_with_a_secret_is_not_kept_as_its_pieces_could_not_be_masked(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    know(["correct-horse-battery"])
+    bench.order = bench.order.model_copy(update={"keep_raw": True})
+    bench.run(scripted([says("It is correct-horse-battery, I think.")]).url)
+    (step,) = answers(bench)
+    assert (step.raw_sha256, step.raw_note) == (None, HOLDS_SECRET)
+    assert bench.blobs == {}
+
+
+def test_a_long_answer_is_kept_in_part_and_says_so(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.order = bench.order.model_copy(update={"keep_raw": True})
+    bench.run(scripted([says(" ".join(map(str, range(10_000))))]).url)
+    (step,) = answers(bench)
+    assert step.raw_note == "cut off after 400,000 characters"
+    assert MOST_RAW / 2 < len(kept(bench, step)) < MOST_RAW * 1.1
+
+
+def test_a_disk_that_takes_nothing_ends_no_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = RawAnswers(tmp_path / "file" / "logs", None)
+    found, note = store(RawAnswer("{}\n"), Message(role="assistant", content="done"))
+    assert (found, note) == (None, "not kept: Not a directory")
+
+
+def test_what_is_kept_is_found_again_by_its_digest(tmp_path: Path) -> None:
+    store = RawAnswers(tmp_path, lambda path: digest(path.read_bytes()))
+    found, _ = store(RawAnswer("{}\n"), Message(role="assistant", content="done"))
+    assert found == digest(b"{}\n")

@@ -1,0 +1,250 @@
+"""The background reviewer: a second model reads the change once, and its remarks go to the agent (O-082)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.runs.change_review import MOST_FINDINGS
+from drone.runs.pipe import EndRun
+from shared.budgets import Money, OnLimit
+from shared.events import ApprovalStep, CheckpointStep, Delivered, Finding, ReviewerStep, RunEnded, UserStep, VerifyStep
+from shared.work_order import Limits, OrderProvider, OrderReviewer
+from tests.support.runs import Bench, KeptCheckpoints, going_on, said, shell, small_repository
+from tests.support.scripted import ScriptedFactory, says
+
+ONE = {"file": "made", "line": 1, "severity": "error", "text": "It is empty."}
+DONE = says("Made it.")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, small_repository(tmp_path / "remote.git"))
+
+
+def remarks(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return says(json.dumps({"findings": findings}), **more)
+
+
+def reviewed_at(bench: Bench, url: str, findings: tuple[Finding, ...] | None = None) -> None:
+    """Let the model at this address review the order's change."""
+    provider = OrderProvider(name="cheap", model="openai/cheap", api_base=url, api_key="sk-reviewer-secret")
+    reviewer = OrderReviewer(provider=provider, findings=findings)
+    bench.order = bench.order.model_copy(update={"reviewer": reviewer})
+
+
+def reviews(bench: Bench) -> list[ReviewerStep]:
+    return [event.body for event in bench.events if isinstance(event.body, ReviewerStep)]
+
+
+def told(bench: Bench) -> list[str]:
+    """What the loop told the agent."""
+    said_by_loop = [event.body for event in bench.events if isinstance(event.body, UserStep)]
+    return [step.text for step in said_by_loop if step.source == "loop"]
+
+
+def ends(end: RunEnded) -> tuple[str, str]:
+    return end.status, end.exit_status
+
+
+def test_remarks_go_to_the_agent_once_and_what_it_makes_of_them_is_delivered(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    reviewer = scripted([remarks(ONE, usage={"input_tokens": 100, "output_tokens": 10})])
+    agent = scripted([shell("touch made"), DONE, shell("echo full > made"), says("Filled it.")])
+    reviewed_at(bench, reviewer.url)
+    end = bench.run(agent.url)
+    assert (ends(end), end.response) == (("success", "stopped"), "Filled it.")
+    (step,) = reviews(bench)
+    assert (step.model, step.problem, step.findings) == ("openai/cheap", "", (Finding.model_validate(ONE),))
+    (message,) = told(bench)
+    assert "1. [error] made:1: It is empty." in message
+    assert "decline" in message
+    (question,) = [request["messages"] for request in reviewer.requests]
+    assert "new file mode 100644" in question[1]["content"]
+    assert "Write a file" in question[1]["content"]
+    assert bench.last(Delivered).lines_added == 1
+
+
+def test_its_tokens_and_its_cost_count_for_the_run(bench: Bench, scripted: ScriptedFactory) -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 100}
+    reviewer, agent = scripted([remarks(usage=usage)]), scripted([shell("touch made"), DONE])
+    reviewed_at(bench, reviewer.url)
+    end = bench.run(agent.url)
+    (step,) = reviews(bench)
+    assert (step.usage.input_tokens, step.usage.output_tokens) == (1000, 100)
+    assert end.stats.input_tokens >= 1000
+    assert end.stats.output_tokens >= 100
+
+
+def test_without_remarks_nothing_goes_back(bench: Bench, scripted: ScriptedFactory) -> None:
+    reviewer, agent = scripted([remarks()]), scripted([shell("touch made"), DONE])
+    reviewed_at(bench, reviewer.url)
+    end = bench.run(agent.url)
+    assert (ends(end), end.response) == (("success", "stopped"), "Made it.")
+    assert told(bench) == []
+    assert [(step.findings, step.problem) for step in reviews(bench)] == [((), "")]
+
+
+def test_without_a_change_the_reviewer_is_not_asked(bench: Bench, scripted: ScriptedFactory) -> None:
+    reviewer, agent = scripted([remarks(ONE)]), scripted([DONE])
+    reviewed_at(bench, reviewer.url)
+    assert ends(bench.run(agent.url)) == ("success", "stopped")
+    assert (reviews(bench), reviewer.requests) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (says("Looks good to me!"), "is not the requested JSON: Looks good to me!"),
+        (says('{"findings": [{"file": "made"'), "is not the requested JSON"),
+        ({"status": 401, "error": "no"}, "rejected the API key"),
+    ],
+)
+def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(
+    bench: Bench, scripted: ScriptedFactory, answer: dict[str, Any], problem: str
+) -> None:
+    reviewer, agent = scripted([answer]), scripted([shell("touch made"), DONE])
+    reviewed_at(bench, reviewer.url)
+    end = bench.run(agent.url)
+    assert (ends(end), end.response) == (("success", "stopped"), "Made it.")
+    assert problem in reviews(bench)[0].problem
+    assert told(bench) == []
+    assert bench.last(Delivered).files_changed == 1
+
+
+def test_an_endpoint_that_does_not_exist_fails_no_run(bench: Bench, scripted: ScriptedFactory) -> None:
+    reviewed_at(bench, "http://127.0.0.1:9/v1")
+    bench.order = bench.order.model_copy(update={"limits": Limits(base_delay=0.01, max_retries=1)})
+    assert ends(bench.run(scripted([shell("touch made"), DONE]).url)) == ("success", "stopped")
+    assert reviews(bench)[0].problem
+
+
+@pytest.mark.parametrize("on_limit", ["stop", "ask"])
+def test_a_reviewer_for_whom_no_money_is_left_is_not_asked_and_the_work_is_delivered(
+    bench: Bench, scripted: ScriptedFactory, on_limit: OnLimit
+) -> None:
+    reviewer, agent = scripted([remarks(ONE)]), scripted([shell("touch made"), DONE])
+    reviewed_at(bench, reviewer.url)
+    costly = bench.order.reviewer.provider.model_copy(update={"model": "openai/gpt-4", "params": {"max_tokens": 8000}})
+    bench.order = bench.order.model_copy(
+        update={
+            "reviewer": OrderReviewer(provider=costly),
+            "limits": Limits(cost_limit=0.0001, approval_timeout=1),
+            "money": Money(on_limit=on_limit),
+        }
+    )
+    assert ends(bench.run(agent.url)) == ("success", "stopped")
+    assert reviewer.requests == []
+    assert "cost limit" in reviews(bench)[0].problem
+    # No user is asked for more on behalf of the reviewer.
+    assert [event for event in bench.events if isinstance(event.body, ApprovalStep)] == []
+    assert bench.last(Delivered).files_changed == 1
+
+
+def test_only_the_most_severe_findings_are_kept_and_odd_ones_are_read(bench: Bench, scripted: ScriptedFactory) -> None:
+    many = [{"file": f"f{number}", "severity": "note", "text": "small"} for number in range(2 * MOST_FINDINGS)]
+    odd = {"line": "12", "severity": "blocker", "text": "large " + " ".join(map(str, range(2000))), "extra": True}
+    text = f"Here you are:\n```json\n{json.dumps({'findings': [*many, ONE, odd, {'file': 'a', 'text': ' '}]})}\n```"
+    reviewer, agent = scripted([says(text)]), scripted([shell("touch made"), DONE, says("No.")])
+    reviewed_at(bench, reviewer.url)
+    bench.run(agent.url)
+    (step,) = reviews(bench)
+    assert step.problem == ""
+    assert len(step.findings) == MOST_FINDINGS
+    assert [(each.file, each.line, each.severity) for each in step.findings[:2]] == [
+        ("made", 1, "error"),
+        ("the change", 12, "warning"),
+    ]
+    assert len(step.findings[1].text) == 1000
+
+
+def test_the_projects_commands_check_what_the_agent_made_of_the_remarks(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    reviewer = scripted([remarks(ONE)])
+    agent = scripted([shell("touch made"), DONE, shell("echo full > made"), DONE])
+    reviewed_at(bench, reviewer.url)
+    project = bench.order.project.model_copy(update={"verify": ("grep -q full made",)})
+    bench.order = bench.order.model_copy(update={"project": project})
+    assert bench.run(agent.url).verification == "verified"
+    assert [step.passed for step in (event.body for event in bench.events) if isinstance(step, VerifyStep)] == [True]
+    assert len(reviewer.requests) == 1
+
+
+def test_a_run_without_steps_left_is_not_reviewed(bench: Bench, scripted: ScriptedFactory) -> None:
+    reviewer, agent = scripted([remarks(ONE)]), scripted([shell("touch made"), DONE])
+    reviewed_at(bench, reviewer.url)
+    bench.order = bench.order.model_copy(update={"limits": Limits(max_iterations=1)})
+    assert ends(bench.run(agent.url)) == ("success", "max_iterations")
+    assert reviewer.requests == []
+    assert "limit of steps" in reviews(bench)[0].problem
+
+
+def test_a_cancel_during_the_review_ends_the_run(bench: Bench, scripted: ScriptedFactory) -> None:
+    reviewer, agent = scripted([remarks(ONE)]), scripted([shell("touch made"), DONE])
+    reviewed_at(bench, reviewer.url)
+
+    def cancel(doing: str) -> None:
+        if doing == "waiting for the reviewer":
+            bench.controls.receive(EndRun(wish="cancel", reason="not needed"))
+
+    bench.on_doing = cancel
+    assert ends(bench.run(agent.url)) == ("preempted", "canceled")
+    assert reviews(bench) == []
+
+
+def test_a_message_of_a_user_during_the_review_is_answered(bench: Bench, scripted: ScriptedFactory) -> None:
+    reviewer, agent = scripted([remarks()]), scripted([shell("touch made"), DONE, says("Also that.")])
+    reviewed_at(bench, reviewer.url)
+
+    def speak(doing: str) -> None:
+        if doing == "waiting for the reviewer":
+            bench.controls.receive(said("Also that, please", interrupt=True))
+
+    bench.on_doing = speak
+    end = bench.run(agent.url)
+    assert (end.status, end.response) == ("success", "Also that.")
+
+
+def test_a_resumed_run_gets_the_findings_of_the_earlier_one_without_asking_again(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path
+) -> None:
+    bench.checkpoint_store = KeptCheckpoints()
+    reviewer = scripted([remarks(ONE)])
+    reviewed_at(bench, reviewer.url)
+    bench.run(scripted([shell("touch made"), DONE, says("No.")]).url)
+    second = Bench(tmp_path / "second", tmp_path / "remote.git")
+    second.checkpoint_store = KeptCheckpoints()
+    going_on(bench, second, next(event.seq for event in bench.events if isinstance(event.body, CheckpointStep)))
+    reviewed_at(second, reviewer.url, reviews(bench)[0].findings)
+    end = second.run(scripted([shell("touch made"), DONE, says("Declined: it is meant to be empty.")]).url)
+    assert (end.status, end.response) == ("success", "Declined: it is meant to be empty.")
+    assert len(reviewer.requests) == 1
+    assert [(step.repeated, len(step.findings)) for step in reviews(second)] == [(True, 1)]
+    assert "It is empty." in told(second)[-1]
+
+
+def test_a_secret_that_the_run_knows_does_not_reach_the_reviewer(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.checkpoint_store = KeptCheckpoints(b"hunter2-secret")
+    reviewer = scripted([remarks()])
+    agent = scripted([shell("echo hunter2-secret > made; echo plain > other"), DONE])
+    reviewed_at(bench, reviewer.url)
+    bench.run(agent.url)
+    question = json.dumps(reviewer.requests)
+    assert "other" in question
+    assert "hunter2-secret\\n" not in question.split("<closing_message>")[0].split("<change>")[1]
+
+
+def test_what_looks_like_a_key_does_not_reach_the_reviewer_of_a_run_that_keeps_no_checkpoints(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    assert bench.checkpoint_store is None
+    reviewer, key = scripted([remarks()]), "ghp_" + "a1B2" * 9
+    reviewed_at(bench, reviewer.url)
+    bench.run(scripted([shell(f"echo {key} > made"), DONE]).url)
+    change = json.dumps(reviewer.requests).split("<change>")[1].split("</change>")[0]
+    assert ("made" in change, key in change) == (True, False)

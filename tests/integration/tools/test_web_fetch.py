@@ -1,0 +1,210 @@
+"""web_fetch: pages of real servers on loopback, which the owner's policy allows."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from drone.agent.values import ToolResult
+from drone.sandbox import choose
+from drone.sandbox.network import NetworkAccess
+from drone.sandbox.output import SHOWN
+from drone.tools.arguments import WebFetchArguments
+from drone.tools.wrong_use import WrongUse
+from shared.errors import Preempted
+from tests.support.certificates import DAY, Authority
+from tests.support.toolboxes import called, toolbox, workspace
+from tests.support.web_pages import Answer, PageServer, fetcher, moved, page, page_server
+
+__all__ = ["workspace"]
+
+DOCUMENT = """<!doctype html><html><head><title>T</title><style>p {color: red}</style></head><body>
+<nav><a href="/home">Home</a></nav>
+<main><h1><a href="#guide">Guide</a></h1><p>Read <a href="../more?x=1">more</a>, and <strong>do</strong>.</p>
+<pre><code>x = 1
+  y &lt; 2</code></pre>
+<ul><li>one<li><a href="http://[">two</a></ul>
+<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>
+<script>steal()</script></main><footer>imprint</footer></body></html>"""
+
+Fetch = Callable[..., ToolResult]
+
+
+@pytest.fixture
+def server() -> Iterator[PageServer]:
+    with page_server({}) as made:
+        yield made
+
+
+@pytest.fixture
+def fetch(server: PageServer) -> Fetch:
+    """Serves an answer at /docs/page, and fetches it."""
+    tool = fetcher(server.place)
+
+    def fetch(answer: Answer | None = None, path: str = "/docs/page", offset: int = 0) -> ToolResult:
+        if answer is not None:
+            server.answers["/docs/page"] = answer
+        return tool(WebFetchArguments(url=server.url(path), offset=offset))
+
+    return fetch
+
+
+def test_html_becomes_markdown_with_absolute_links_and_without_scripts(fetch: Fetch, server: PageServer) -> None:
+    text = fetch(page(DOCUMENT)).output
+    assert text.startswith("# Guide\n")
+    assert f"[more](http://{server.place}/more?x=1), and **do**." in text
+    assert "```\nx = 1\n  y < 2\n```" in text
+    assert "- one\n- two" in text
+    assert "| a | b |" in text
+    assert not any(word in text for word in ("steal", "color", "imprint", "Home", "<p", "</"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/plain", "a <b> & c\n\n\n\nd  "),
+        ("application/json", '{"a": "<p>"}\n'),
+        ("application/problem+json", "{}"),
+        ("text/markdown; charset=utf-8", "# A *b*\n"),
+        ("image/svg+xml", "<svg/>"),
+        ("application/octet-stream", "plain words\n"),
+        ("", "no type\n"),
+    ],
+)
+def test_other_text_comes_as_it_is(fetch: Fetch, kind: str, body: str) -> None:
+    assert fetch(page(body, kind)).output == body
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/plain; charset=iso-8859-1", "Größe 5 €".encode("cp1252")),
+        ("text/plain; charset=UTF-8", "Größe 5 €".encode()),
+        ("text/plain", "Größe 5 €".encode()),
+        ("text/plain; charset=nonsense", "Größe 5 €".encode()),
+        ("text/plain", "Größe 5 €".encode("utf-16")),
+        ("text/plain", "Größe 5 €".encode("utf-8-sig")),
+        ("text/html", b"<meta charset='windows-1252'><p>" + "Größe 5 €".encode("cp1252")),
+        ("text/html", b"<meta http-equiv=x content='text/html; charset=cp1252'><p>" + "Größe 5 €".encode("cp1252")),
+    ],
+)
+def test_text_is_read_in_its_encoding(fetch: Fetch, kind: str, body: bytes) -> None:
+    assert fetch(page(body, kind)).output.strip() == "Größe 5 €"
+
+
+def test_a_compressed_page_is_unpacked(fetch: Fetch, server: PageServer) -> None:
+    body = "word " * 1000
+    assert fetch(page(body, "text/plain", packed=True)).output == body
+    assert "Accept-Encoding: gzip\r\n" in server.requests[0]
+
+
+def test_a_long_page_shows_head_and_tail_and_is_read_on_without_another_request(
+    fetch: Fetch, server: PageServer
+) -> None:
+    body = "".join(f"line {number:05}\n" for number in range(4000))
+    first = fetch(page(body, "text/plain")).output
+    half = SHOWN // 2
+    assert first == f"{body[:half]}\n[… 34,000 characters elided; read on with offset 5000 …]\n{body[-half:]}"
+    parts = [fetch(offset=offset).output for offset in range(half, len(body), SHOWN)]
+    assert parts[0] == f"{body[half : half + SHOWN]}\n(more follows; read on with offset 15000)"
+    assert body[:half] + "".join(each.partition("\n(more follows")[0] for each in parts) == body
+    assert len(server.requests) == 1
+
+
+def test_an_offset_beyond_the_end_is_answered_with_the_length(fetch: Fetch) -> None:
+    with pytest.raises(WrongUse, match="only 5 characters"):
+        fetch(page("short", "text/plain"), offset=5)
+
+
+def test_a_page_without_text_says_so(fetch: Fetch) -> None:
+    assert fetch(page("<div id=app></div><script>render()</script>")).output == "(the page has no text)"
+
+
+def test_a_redirect_is_followed_and_the_address_named(fetch: Fetch, server: PageServer) -> None:
+    server.answers |= {"/a": moved("/b?x=%20y#part"), "/b?x=%20y": moved(server.url("/docs/page"))}
+    server.answers["/docs/page"] = page("here", "text/plain")
+    assert fetch(path="/a").output == f"(redirected to {server.url('/docs/page')})\n\nhere"
+
+
+def test_a_url_is_sent_as_a_browser_sends_it(fetch: Fetch, server: PageServer) -> None:
+    server.answers["/gr%C3%B6%C3%9Fe/a%20b?q=%C3%A4&r=%41"] = page("found", "text/plain")
+    assert fetch(path="/größe/a b?q=ä&r=%41#top").output == "found"
+    assert f"\r\nHost: {server.place}\r\n" in server.requests[0]
+    assert not any(word in server.requests[0].lower() for word in ("cookie", "authorization", "referer"))
+
+
+def test_https_is_verified_with_the_authorities_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    with page_server({"/": page("safe", "text/plain")}, authority.issue("site", "127.0.0.1")) as server:
+        assert fetcher(server.place)(WebFetchArguments(url=server.url())).output == "safe"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("self", "is self-signed"), ("expired", "has expired"), ("other", "is for another host"), ("plain", "in TLS")],
+)
+def test_what_is_wrong_with_a_certificate_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    pairs = {
+        "self": Authority.self_signed(tmp_path, "127.0.0.1"),
+        "expired": authority.issue("expired", "127.0.0.1", begins=-2 * DAY, ends=-timedelta(hours=1)),
+        "other": authority.issue("other", "example.org"),
+    }
+    with page_server({"/": page("x")}, pairs.get(name)) as server, pytest.raises(WrongUse, match=words):
+        fetcher(server.place)(WebFetchArguments(url=f"https://{server.place}/"))
+    assert not any("GET" in each for each in server.requests)
+
+
+def test_a_run_that_ends_does_not_wait_for_the_server() -> None:
+    asked = threading.Event()
+
+    def silent(_client: object, ended: threading.Event) -> None:
+        asked.set()
+        ended.wait()
+
+    def check() -> None:
+        if asked.is_set():
+            raise Preempted
+
+    with page_server({"/": silent}) as server:
+        began = time.monotonic()
+        with pytest.raises(Preempted):
+            fetcher(server.place, seconds=30, check=check)(WebFetchArguments(url=server.url()))
+        assert time.monotonic() - began < 25
+
+
+@pytest.mark.parametrize("mode", ["plan", "build"])
+def test_every_mode_has_the_tool_with_the_networks_policy(workspace: Path, server: PageServer, mode: str) -> None:
+    server.answers["/"] = page("hello", "text/plain")
+    given = {"mode": mode}
+    results = [
+        called(toolbox(workspace, sandbox=choose("none", {}, access), **given), "web_fetch", url=server.url())
+        for access in (
+            NetworkAccess("hosts", (server.place,)),
+            NetworkAccess("host"),
+            NetworkAccess("hosts", ("example.org",)),
+            NetworkAccess("none"),
+        )
+    ]
+    not_listed = f"{server.place} is not among the hosts that the drone's owner allows (network policy of this drone)"
+    assert [(each.is_error, each.output) for each in results] == [
+        (False, "hello"),
+        (False, "hello"),
+        (True, f"Error: {not_listed}; use another source"),
+        (True, "Error: this run has no network: the drone's owner allows none; use what is in the workspace"),
+    ]
+
+
+def test_the_description_costs_few_tokens(workspace: Path) -> None:
+    (spec,) = (each for each in toolbox(workspace, "plan").specs() if each.name == "web_fetch")
+    assert len(json.dumps([spec.name, spec.description, spec.parameters])) < 600

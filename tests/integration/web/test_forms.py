@@ -1,0 +1,218 @@
+"""Forms of operations over HTTP, as a browser without scripts sends them, and as the pages' scripts do."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import httpx
+import pytest
+
+from control_plane.declarations import projects, providers, schedules
+from control_plane.declarations.operation import every_operation
+from control_plane.declarations.projects import ProjectEdit
+from control_plane.declarations.schedules import ScheduleEdit, ScheduleRequest
+from control_plane.declarations.task_documents import TaskRequest
+from control_plane.web.forms.fields import form_fields
+from control_plane.web.forms.requests import operation_named
+from tests.integration.web.test_actions_as_commands import CASES
+from tests.support.fleet import Api
+from tests.support.forms import FormValues
+
+PAGE = {"Accept": "text/html"}
+PART = {"Accept": "text/x-part"}
+SECRET = "sk-very-secret-key"
+
+
+def error_of(page: str, field: str) -> str:
+    """What is said beside this field."""
+    inside = re.search(rf'data-field="{re.escape(field)}">(.*?)</div>', page, re.DOTALL)
+    assert inside, field
+    found = re.search(r'<p class="error"[^>]*>(.*?)</p>', inside.group(1))
+    return html.unescape(found.group(1)) if found else ""
+
+
+def edit_form(browser: httpx.Client, operation: str, **names: str) -> dict[str, str]:
+    answer = browser.get(f"/actions/{operation}", params=names, headers=PAGE)
+    assert answer.status_code == 200, answer.text
+    return FormValues(answer.text).values
+
+
+CHANGING = [each for each in every_operation() if each.name in CASES]
+
+
+@pytest.mark.parametrize("operation", CHANGING, ids=lambda each: each.name)
+def test_no_field_speaks_of_options_of_a_command(operation: object) -> None:
+    for each in form_fields(operation):  # type: ignore[arg-type]
+        said = f"{each.label} {each.hint} {each.absent}"
+        assert "--" not in said, said
+        assert "`" not in each.hint, said
+        assert each.shape in {"switch", "hidden"} or each.hint or each.name in {"name", "slug", "kind"}, each.name
+
+
+def test_every_field_that_is_missing_is_marked(api: Api) -> None:
+    with api.browser() as browser:
+        answer = browser.post("/actions/add_provider", data={"name": "", "model": " "}, headers=PAGE)
+    assert answer.status_code == 422
+    assert (error_of(answer.text, "name"), error_of(answer.text, "model")) == ("Is required", "Is required")
+    assert answer.text.count('aria-invalid="true"') == 2
+    assert "Correct the marked fields" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("context_window", "many", "Must be a whole number"),
+        ("context_window", "-1", "Must be at least 0"),
+        ("rpm", "9999999999999", "Must be at most 1000000000"),
+        ("protocol", "smoke", "Must be 'auto', 'tools' or 'text'"),
+        ("params", "temperature", "'temperature' is not of the form key=value"),
+        ("params", "a=1\na=2", "'a' has two values"),
+    ],
+)
+def test_a_wrong_value_is_marked_and_all_texts_come_back(api: Api, field: str, typed: str, said: str) -> None:
+    form = {"name": "main", "model": "openai/x", "api_key": SECRET, field: typed}
+    with api.browser() as browser:
+        page = browser.post("/actions/add_provider", data=form, headers=PAGE).text
+    assert error_of(page, field) == said
+    assert ('value="main"' in page, 'value="openai/x"' in page, html.escape(typed) in page) == (True, True, True)
+    assert SECRET not in page
+    assert api.client.call(providers.LIST) == []
+
+
+def test_a_text_that_is_too_long_is_refused_and_kept(api: Api) -> None:
+    form = {"slug": "demo", "git_url": "https://git.example/x.git", "description": "long " * 5000}
+    with api.browser() as browser:
+        answer = browser.post("/actions/add_project", data=form, headers=PAGE)
+    assert answer.status_code == 413
+    assert ("characters" in answer.text, "long long" in answer.text) == (True, True)
+
+
+def test_a_wrong_nested_field_is_marked(api: Api) -> None:
+    api.add_work()
+    form = {"name": "nightly", "cron": "0 2 * * *", "task.title": "Tidy", "task.priority": "500"}
+    with api.browser() as browser:
+        page = browser.post("/actions/create_schedule", data=form, headers=PAGE).text
+    assert error_of(page, "task.priority") == "Must be at most 100"
+
+
+def test_a_form_that_was_sent_leads_on(api: Api) -> None:
+    with api.browser() as browser:
+        form = {"name": "main", "model": "openai/x", "api_key": SECRET, "check": ""}
+        answer = browser.post("/actions/add_provider", data=form, headers=PAGE)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/models")
+        answer = browser.post("/actions/edit_provider", data={"name": "main", "next": "https://evil.example"})
+        assert answer.headers["location"].startswith("/")
+    assert api.client.call(providers.SHOW, name="main")["key"] == "sealed"
+
+
+def test_only_what_was_changed_is_sent(api: Api) -> None:
+    api.add_work()
+    with api.browser() as browser:
+        form = edit_form(browser, "edit_project", slug="demo")
+        api.client.call(projects.EDIT, ProjectEdit(description="Changed meanwhile"), slug="demo")
+        assert browser.post("/actions/edit_project", data={**form, "branch": "next"}).status_code == 303
+    shown = api.client.call(projects.SHOW, slug="demo")
+    assert (shown["branch"], shown["description"]) == ("next", "Changed meanwhile")
+
+
+def test_what_someone_else_changed_is_shown_beside_and_overwritten_by_the_second_save(api: Api) -> None:
+    api.add_work()
+    with api.browser() as browser:
+        form = edit_form(browser, "edit_project", slug="demo")
+        api.client.call(projects.EDIT, ProjectEdit(branch="theirs"), slug="demo")
+        stale = browser.post("/actions/edit_project", data={**form, "branch": "mine"}, headers=PAGE)
+        assert stale.status_code == 409
+        assert error_of(stale.text, "branch") == "Someone else changed this to: theirs"
+        again = FormValues(stale.text).values
+        assert again["branch"] == "mine"
+        assert browser.post("/actions/edit_project", data=again).status_code == 303
+    assert api.client.call(projects.SHOW, slug="demo")["branch"] == "mine"
+
+
+def test_an_emptied_field_removes_the_value(api: Api) -> None:
+    api.add_work()
+    api.client.call(projects.EDIT, ProjectEdit(branch="next", setup=["make"]), slug="demo")
+    with api.browser() as browser:
+        form = edit_form(browser, "edit_project", slug="demo")
+        assert form["setup"] == "make"
+        assert browser.post("/actions/edit_project", data={**form, "branch": "", "setup": ""}).status_code == 303
+    shown = api.client.call(projects.SHOW, slug="demo")
+    assert (shown["branch"], shown["setup"]) == (None, [])
+
+
+def test_a_nested_task_keeps_what_the_form_does_not_change(api: Api) -> None:
+    api.add_work()
+    task = TaskRequest(title="Tidy", description="All of it", project="demo", priority=3)
+    api.client.call(schedules.ADD, ScheduleRequest(name="nightly", cron="0 2 * * *", task=task))
+    with api.browser() as browser:
+        form = edit_form(browser, "edit_schedule", name="nightly")
+        assert browser.post("/actions/edit_schedule", data={**form, "task.priority": "5"}).status_code == 303
+    shown = api.client.call(schedules.SHOW, name="nightly")["task"]
+    assert (shown["title"], shown["description"], shown["priority"]) == ("Tidy", "All of it", 5)
+    api.client.call(schedules.EDIT, ScheduleEdit(enabled=False), name="nightly")
+
+
+def test_a_thing_that_vanished_is_a_404_with_the_text_kept(api: Api) -> None:
+    api.add_work()
+    with api.browser() as browser:
+        form = edit_form(browser, "edit_project", slug="demo")
+        api.client.call(projects.REMOVE, slug="demo")
+        answer = browser.post("/actions/edit_project", data={**form, "description": "my text"}, headers=PART)
+        assert (answer.status_code, "my text" in answer.text) == (404, True)
+        assert "not found" in answer.text
+        assert browser.get("/actions/edit_project?slug=demo", headers=PART).status_code == 404
+
+
+def test_a_viewer_gets_no_form_and_may_not_send_one(api: Api) -> None:
+    api.add_work()
+    with api.browser(token=api.token_for("viewer")) as browser:
+        assert browser.get("/actions/edit_project?slug=demo", headers=PART).status_code == 403
+        answer = browser.post("/actions/edit_project", data={"slug": "demo", "branch": "x"}, headers=PART)
+        assert (answer.status_code, "my text" in answer.text) == (403, False)
+    assert api.client.call(projects.SHOW, slug="demo")["branch"] is None
+
+
+def test_names_that_a_link_does_not_give_are_asked_for(api: Api) -> None:
+    api.add_work()
+    with api.browser() as browser:
+        page = browser.get("/actions/set_budget", headers=PAGE).text
+        assert ('<select id="f-kind"' in page, 'id="f-name"' in page) == (True, True)
+        form = {"asks_names": "yes", "kind": "project", "name": "", "usd": "$5", "per": "day"}
+        assert error_of(browser.post("/actions/set_budget", data=form, headers=PAGE).text, "name") == "Is required"
+        assert browser.post("/actions/set_budget", data={**form, "name": "demo"}).headers["location"] == "/cost"
+
+
+def test_a_secret_is_shown_once_as_a_page_and_in_the_dialog(api: Api) -> None:
+    with api.browser() as browser:
+        page = browser.post("/actions/create_join_token", data={"uses": "1"}, headers=PAGE).text
+        assert re.search(r"DRONE_TOKEN=fj_\S+ drone register --url http", page)
+        assert "<html" in page
+        part = browser.post("/actions/create_api_token", data={"role": "viewer"}, headers=PART).text
+        assert (re.search(r"fa_\w+", part) is not None, "<html" in part) == (True, False)
+        assert "fj_" not in browser.get("/settings/access", headers=PAGE).text
+
+
+def test_what_destroys_asks_first(api: Api) -> None:
+    api.add_work()
+    with api.browser() as browser:
+        assert "Remove project demo?" in browser.get("/actions/remove_project?slug=demo", headers=PART).text
+        page = browser.get("/actions/revoke_drone_keys?name=mila", headers=PART).text
+        assert "Revoke the keys of mila?" in page
+
+
+def test_the_form_says_what_the_command_for_what_was_typed_is(api: Api) -> None:
+    form = {"slug": "shop", "git_url": "https://git.example/x.git", "setup": "make deps", "check": "true"}
+    with api.browser() as browser:
+        page = browser.post("/actions/add_project/command", data=form, headers=PAGE).text
+    line = html.unescape(re.findall(r"<code>(fleet .*?)</code>", page)[0])
+    assert line == "fleet project add shop --git-url https://git.example/x.git --setup 'make deps'"
+    assert api.client.call(projects.LIST) == []
+
+
+def test_advice_for_the_command_line_is_not_given_as_an_option(api: Api) -> None:
+    form = {"name": "chat", "url": "nowhere"}
+    with api.browser() as browser:
+        page = browser.post("/actions/create_webhook", data=form, headers=PAGE).text
+    assert "--url" not in page.partition("The same as a command")[0]
+    assert operation_named("create_webhook").name == "create_webhook"

@@ -1,0 +1,93 @@
+"""`drone start --metrics-port`: the figures of a real drone, and what happens if the port is in use."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support import free_port, wait_until
+from tests.support.control_stand_in import ControlPlaneStandIn
+from tests.support.drones import DroneUnderTest, worker_below
+from tests.support.metrics import documented, figure, labels_in, printed, read_port, series_in
+from tests.support.runs import order_for, shell
+from tests.support.scripted import ScriptedFactory
+
+pytestmark = pytest.mark.apart
+MakeDrone = Callable[..., DroneUnderTest]
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The port of the drones that this test starts."""
+    chosen = free_port()
+    monkeypatch.setenv("DRONE_METRICS_PORT", str(chosen))
+    return chosen
+
+
+def test_a_drone_counts_what_its_runs_report_and_restarts_of_its_worker(
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory, port: int
+) -> None:
+    drone = make_drone(concurrency=2)
+    model = scripted([shell("echo one"), shell("exit 3"), {"text": "Done."}])
+    drone.start()
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    assert stand_in.ended(sent, seconds=120).status == "success"
+    # The last event is counted before it is sent.
+    text = read_port(port)
+    found = series_in(text)
+    kinds = stand_in.kinds(sent)
+    assert figure(found, "drone_model_calls_total", outcome="answered") == kinds.count("assistant") == 3
+    assert figure(found, "drone_model_call_seconds_count") == 3
+    assert figure(found, "drone_model_calls_total", outcome="failed") == 0
+    assert figure(found, "drone_tool_calls_total", tool="shell", outcome="ok") == kinds.count("tool_result") == 2
+    assert figure(found, "drone_slots") == 2
+    assert figure(found, "drone_disk_free_bytes") <= figure(found, "drone_disk_bytes")
+    known = documented("drone")
+    assert printed(text) == {name: kind for name, (kind, _) in known.items()}
+    assert labels_in(text) == {name: labels for name, (_, labels) in known.items()}
+    wait_until(lambda: figure(series_in(read_port(port)), "drone_journal_unsent_bytes") == 0)
+    wait_until(lambda: figure(series_in(read_port(port)), "drone_runs_active") == 0)
+    assert drone.process is not None
+    worker_below(drone.process.pid).kill()
+    wait_until(lambda: "drone_worker_restarts_total 1.0" in read_port(port), seconds=60)
+
+
+def test_the_age_of_the_heartbeat_grows_and_unsent_events_are_there_while_the_broker_is_away(
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory, port: int
+) -> None:
+    drone = make_drone()
+    model = scripted([shell("until [ -e go ]; do sleep 0.1; done; echo one"), {"text": "Done."}])
+    drone.start()
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=120)
+    stand_in.server.stop()
+    next(drone.home.default_workspace.rglob("work")).joinpath("go").touch()
+    wait_until(lambda: figure(series_in(read_port(port)), "drone_journal_unsent_bytes") > 0)
+    wait_until(lambda: figure(series_in(read_port(port)), "drone_beat_age_seconds") > 6)
+
+
+def test_a_drone_whose_port_is_in_use_ends_and_says_what_to_do(make_drone: MakeDrone, port: int) -> None:
+    drone = make_drone()
+    with socket.create_server(("127.0.0.1", port)):
+        drone.start()
+        assert drone.wait(seconds=60) == 4
+    assert f"cannot serve metrics on 127.0.0.1 port {port}" in drone.stderr()
+    assert "E-METRICS-PORT" in drone.stderr()
+    assert "drone start --metrics-port" in drone.stderr()
+
+
+def test_the_port_is_on_loopback_alone_and_has_no_other_page(make_drone: MakeDrone, port: int) -> None:
+    drone = make_drone()
+    drone.start()
+    wait_until(lambda: read_port(port), seconds=60)
+    url = f"http://127.0.0.1:{port}"
+    assert httpx.get(f"{url}/", trust_env=False).status_code == 404
+    assert httpx.get(f"{url}/metrics", headers={"Host": "pages.example"}, trust_env=False).status_code == 403
+    assert httpx.get(f"{url}/metrics", headers={"Host": "[::"}, trust_env=False).status_code == 403
+    assert drone.process is not None
+    listening = [each.laddr for each in worker_below(drone.process.pid).net_connections() if each.status == "LISTEN"]
+    assert [(address.ip, address.port) for address in listening] == [("127.0.0.1", port)]

@@ -1,0 +1,202 @@
+"""What a drone removes from its disk, and what never goes: what is in use, and what something else needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from drone.installation.owner_rules import KeepRules
+from drone.installation.workspace_marker import claim_root
+from drone.runs.cleaning import clean
+from drone.runs.directory import Meta, RunDirectory
+from drone.sandbox import choose
+from drone.workspace import cleaning
+from drone.workspace.cleaning import Cleaning
+from drone.workspace.locks import FileLock, held
+from tests.support.clocks import HandClock
+from tests.support.repositories import MakeWorkspaces, calc_project, work_order
+
+MIB = 1024 * 1024
+
+
+class Disk:
+    """The directories of a drone, made by hand, each as old as the test says."""
+
+    def __init__(self, root: Path, clock: HandClock) -> None:
+        self.runs, self.root, self.clock = root / "runs", root / "workspace", clock
+        claim_root(self.root)
+
+    def age(self, days: float, *paths: Path) -> None:
+        at = (self.clock.now() - timedelta(days=days)).timestamp()
+        for path in paths:
+            os.utime(path, (at, at))
+
+    def mirror(self, name: str, days: float, size: int = 0) -> Path:
+        path = self.root / "mirrors" / f"{name}.git"
+        subprocess.run(["git", "init", "-q", "--bare", str(path)], check=True)
+        (path / "dronefleet-refs").touch()
+        (path / "objects" / "large").write_bytes(os.urandom(size))
+        path.with_suffix(".lock").touch()
+        self.age(days, path.with_suffix(".lock"), path / "dronefleet-refs", path)
+        return path
+
+    def workspace(self, name: str, days: float, mirror: Path | None = None, size: int = 0, order: str = "") -> Path:
+        path = self.root / "sessions" / name
+        lenders = path / "git" / "objects" / "info" / "alternates"
+        lenders.parent.mkdir(parents=True)
+        if mirror is not None:
+            lenders.write_text(f"{mirror / 'objects'}\n")
+        (path / "work").mkdir()
+        (path / "work" / "large").write_bytes(os.urandom(size))
+        (path / "order").write_text(order)
+        (path / "lock").touch()
+        self.age(days, path / "lock", path / "order", path)
+        return path
+
+    def run(self, run_id: str, days: float, *, confirmed: bool, order: str = "o" * 12) -> Path:
+        run = RunDirectory(self.runs / run_id)
+        assert run.create(Meta(order, 1, "boot", "", confirmed=confirmed))
+        self.age(days, run.path)
+        return run.path
+
+    def clean(self, *, dry: bool = False, **rules: int | None) -> dict[str, int]:
+        """How many of each kind go."""
+        found = clean(self.runs, self.root, KeepRules(**rules), self.clock, dry_run=dry)
+        return {each.kind: each.removed for each in found}
+
+
+@pytest.fixture
+def disk(tmp_path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    # However full the disk of this machine is.
+    monkeypatch.setattr(cleaning, "FREE_PART", 10**12)
+    return Disk(tmp_path, clock)
+
+
+def test_what_was_not_used_for_long_goes_and_a_dry_run_says_so_beforehand(disk: Disk) -> None:
+    mirrors = [disk.mirror(f"m{days}", days) for days in (31, 29)]
+    workspaces = [disk.workspace(f"w{days}", days) for days in (31, 29)]
+    runs = [disk.run(f"{days:012}", days, confirmed=True) for days in (8, 6)]
+    expected = {"runs": 1, "workspaces": 1, "mirrors": 1}
+    assert disk.clean(dry=True) == expected
+    assert all(path.exists() for path in (*mirrors, *workspaces, *runs))
+    assert disk.clean() == expected
+    assert [path.exists() for path in (*mirrors, *workspaces, *runs)] == [False, True] * 3
+    assert disk.clean() == dict.fromkeys(expected, 0)
+
+
+def test_a_mirror_from_which_a_workspace_borrows_stays_until_the_workspace_is_gone(disk: Disk) -> None:
+    mirror = disk.mirror("lent", 100)
+    disk.workspace("w", 8, mirror)
+    assert (disk.clean(mirror_space=MIB, dry=True)["mirrors"], disk.clean(mirror_space=MIB)["mirrors"]) == (0, 0)
+    assert mirror.exists()
+    expected = {"runs": 0, "workspaces": 1, "mirrors": 1}
+    assert (disk.clean(workspace_days=8, dry=True), disk.clean(workspace_days=8)) == (expected, expected)
+
+
+def test_a_mirror_that_a_run_fetches_stays(disk: Disk) -> None:
+    mirror = disk.mirror("busy", 100)
+    with held(mirror.with_suffix(".lock"), seconds=1, check=lambda: None):
+        assert (disk.clean(dry=True)["mirrors"], disk.clean()["mirrors"], mirror.exists()) == (0, 0, True)
+    assert disk.clean()["mirrors"] == 1
+
+
+def test_a_workspace_in_which_a_run_works_stays(disk: Disk) -> None:
+    workspace = disk.workspace("busy", 100)
+    with held(workspace / "lock", seconds=1, check=lambda: None):
+        assert (disk.clean(dry=True)["workspaces"], disk.clean()["workspaces"], workspace.exists()) == (0, 0, True)
+    assert disk.clean()["workspaces"] == 1
+
+
+def test_a_mirror_that_is_lent_while_it_is_to_be_removed_stays(disk: Disk) -> None:
+    mirror = disk.mirror("m", 100)
+    found = Cleaning(disk.root, KeepRules(), disk.clock.now())
+    assert [each.path for each in found.old_mirrors] == [mirror]
+    disk.workspace("new", 0, mirror)
+    assert found.remove() == ([], [])
+    assert mirror.exists()
+
+
+def test_a_run_that_is_not_confirmed_stays_with_the_workspace_of_its_order(disk: Disk) -> None:
+    run = disk.run("1" * 12, 300, confirmed=False, order="a" * 12)
+    workspace, other = disk.workspace("w", 100, order="a" * 12), disk.workspace("x", 100, order="b" * 12)
+    assert disk.clean() == {"runs": 0, "workspaces": 1, "mirrors": 0}
+    assert (run.exists(), workspace.exists(), other.exists()) == (True, True, False)
+
+
+def test_above_the_limit_the_least_recently_used_go_first(disk: Disk) -> None:
+    mirrors = [disk.mirror(f"m{days}", days, MIB) for days in (4, 3, 2, 0.5)]
+    workspaces = [disk.workspace(f"w{days}", days, size=MIB) for days in (10, 9, 8)]
+    rules = {"mirror_space": 3 * MIB, "workspace_space": 2 * MIB + MIB // 2}
+    expected = {"runs": 0, "workspaces": 1, "mirrors": 2}
+    assert (disk.clean(dry=True, **rules), disk.clean(**rules)) == (expected, expected)
+    assert [path.exists() for path in mirrors] == [False, False, True, True]
+    assert [path.exists() for path in workspaces] == [False, True, True]
+
+
+def test_on_a_full_disk_everything_goes_that_is_not_needed_and_not_young(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for days in (6, 8):
+        disk.workspace(f"w{days}", days, disk.mirror(f"lent{days}", days))
+    mirrors = [disk.mirror("old", 2), disk.mirror("young", 0.5)]
+    monkeypatch.setattr(cleaning, "FREE_PART", 1)
+    assert disk.clean() == {"runs": 0, "workspaces": 1, "mirrors": 2}
+    assert [path.exists() for path in mirrors] == [False, True]
+
+
+def test_without_limits_everything_stays(disk: Disk) -> None:
+    disk.mirror("m", 1000), disk.workspace("w", 1000), disk.run("1" * 12, 1000, confirmed=True)
+    rules = dict.fromkeys(("run_days", "workspace_days", "mirror_days"))
+    assert disk.clean(**rules) == {"runs": 0, "workspaces": 0, "mirrors": 0}
+
+
+def test_what_a_killed_removal_left_goes_with_the_next_one(disk: Disk) -> None:
+    left = disk.mirror("m", 0)
+    left.rename(left.with_name(".removing-m.git"))
+    assert disk.clean() == {"runs": 0, "workspaces": 0, "mirrors": 0}
+    assert not list((disk.root / "mirrors").glob("*.git"))
+
+
+def test_a_directory_that_is_not_ours_is_never_touched(disk: Disk) -> None:
+    disk.mirror("m", 100)
+    (disk.root / ".dronefleet-workspace").unlink()
+    assert disk.clean()["mirrors"] == 0
+
+
+def test_who_waited_for_the_lock_of_a_removed_workspace_gets_a_new_one(disk: Disk) -> None:
+    workspace = disk.workspace("w", 100)
+    waiting = FileLock(workspace / "lock")
+    assert disk.clean()["workspaces"] == 1
+    waiting.take(seconds=5, check=lambda: None)
+    assert (workspace / "lock").exists()
+    waiting.release()
+
+
+def test_the_figures_say_what_there_was_and_what_went(disk: Disk) -> None:
+    disk.mirror("m", 100, MIB), disk.mirror("n", 1)
+    _, _, mirrors = clean(disk.runs, disk.root, KeepRules(), disk.clock)
+    assert (mirrors.kind, mirrors.held, mirrors.removed) == ("mirrors", 2, 1)
+    assert MIB <= mirrors.removed_bytes < 2 * MIB
+
+
+def test_an_order_marks_its_workspace_and_its_mirror_as_used(
+    disk: Disk, tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces
+) -> None:
+    workspaces = workspaces_in(disk.root, drone_git, choose("auto", os.environ))
+    order = work_order(calc_project(tmp_path / "calc.git"))
+    workspaces.prepare(order, no_blob, lambda: None).close()
+    found = [*Cleaning(disk.root, KeepRules(), disk.clock.now()).workspaces]
+    mirror = next((disk.root / "mirrors").glob("*.git"))
+    used = [found[0].path / "lock", mirror.with_suffix(".lock")]
+    disk.age(300, *used)
+    workspaces.prepare(order, no_blob, lambda: None).close()
+    assert all(path.stat().st_mtime > disk.clock.now().timestamp() - 86400 * 200 for path in used)
+    assert str(mirror) in cleaning.borrowed(each.path for each in found)
+
+
+def no_blob(run_id: str, sha256: str) -> bytes:
+    raise AssertionError(f"no blob was expected: {run_id} {sha256}")

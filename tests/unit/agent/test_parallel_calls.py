@@ -1,0 +1,290 @@
+"""Calls that only read run at the same time: in the order of the calls, judged as before, and ended together."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from drone.agent.approvals import AskingFor
+from drone.agent.budget import BudgetedControls, RunBudget
+from drone.agent.calls import AT_ONCE
+from drone.agent.hooks.bus import HookBus
+from drone.agent.in_memory import SUBMIT, EchoToolbox, NoGuardrails
+from drone.agent.values import Ruling, ToolResult, ToolSpec, Verdict
+from shared.errors import Interrupted, Preempted
+from shared.events import ToolCallStep, ToolResultStep
+from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus, Outcome
+from shared.work_order import Limits
+from tests.support.scripted import Loop, says
+
+CANCELED = Preempted(outcome=Outcome(ExitStatus.CANCELED, "Canceled."))
+
+
+def asks(*calls: str) -> dict[str, Any]:
+    """A reply with these calls: `read a`, `write b`."""
+    pairs = (call.split(" ") for call in calls)
+    return {"tool_calls": [{"name": name, "arguments": {"text": text}} for name, text in pairs]}
+
+
+class Reading(EchoToolbox):
+    """A tool that only reads and one that may write; each call does what `act` does with its text, and returns it."""
+
+    def __init__(self, act: Callable[[str], object] = lambda _: None) -> None:
+        super().__init__()
+        self.act = act
+        self.lock = threading.Lock()
+        self.running: set[str] = set()
+        self.beside: dict[str, set[str]] = {}
+        """By the text of a call: those that ran at any time while it ran, itself included."""
+        self.ended: list[str] = []
+
+    def specs(self) -> list[ToolSpec]:
+        return [ToolSpec("read", "Read.", parallel=True), ToolSpec("write", "Write."), SUBMIT]
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        if call.name == "submit":
+            return super().execute(call)
+        text = json.loads(call.arguments)["text"]
+        with self.lock:
+            self.running.add(text)
+            self.beside[text] = set(self.running)
+            for other in self.running:
+                self.beside[other].add(text)
+        try:
+            self.act(text)
+        finally:
+            with self.lock:
+                self.running.discard(text)
+                self.ended.append(text)
+        return ToolResult(text)
+
+
+def reading(script: list[dict[str, Any]], act: Callable[[str], object] = lambda _: None, **limits: Any) -> Loop:
+    loop = Loop([*script, says("Done.")], Limits(**limits))
+    loop.toolbox = loop.agent.toolbox = Reading(act)
+    return loop
+
+
+def results(loop: Loop) -> list[str]:
+    return [body.output for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
+
+
+def executions(loop: Loop) -> list[str]:
+    return [body.execution for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
+
+
+def waiting(loop: Loop) -> Callable[[str], None]:
+    """Waits until the run's check raises, as a tool does; texts that begin with `quick` return at once."""
+    check = BudgetedControls(loop.controls, RunBudget(loop.limits, loop.clock)).check
+
+    def act(text: str) -> None:
+        until = time.monotonic() + 20
+        while not text.startswith("quick"):
+            check()
+            assert time.monotonic() < until, f"{text} was not ended"
+            time.sleep(0.005)
+
+    return act
+
+
+def test_calls_that_only_read_run_at_the_same_time_and_are_answered_in_their_order() -> None:
+    meet, ends = threading.Barrier(4, timeout=20), {text: threading.Event() for text in "abcd"}
+    before = {"a": "b", "b": "c", "c": "d"}
+
+    def act(text: str) -> None:
+        meet.wait()
+        assert text not in before or ends[before[text]].wait(20)
+        ends[text].set()
+
+    loop = reading([asks("read a", "read b", "read c", "read d")], act)
+    assert loop.run().response == "Done."
+    assert loop.toolbox.ended == ["d", "c", "b", "a"]
+    assert results(loop) == ["a", "b", "c", "d"]
+    assert [text for role, text in loop.told if role == "tool"] == ["a", "b", "c", "d"]
+
+
+def test_four_reads_of_a_second_take_less_than_half_of_their_sum() -> None:
+    loop = reading([asks("read a", "read b", "read c", "read d")], lambda _: time.sleep(1))
+    began = time.monotonic()
+    loop.run()
+    assert 1 <= time.monotonic() - began < 4 / 2
+    assert loop.agent.stats().tool_calls == 4
+
+
+def test_no_more_than_four_run_at_once() -> None:
+    meet = [threading.Barrier(size, timeout=20) for size in (AT_ONCE, AT_ONCE, 2)]
+    loop = reading([asks(*(f"read {number}" for number in range(10)))], lambda text: meet[int(text) // AT_ONCE].wait())
+    loop.run()
+    assert {len(beside) for beside in loop.toolbox.beside.values()} == {AT_ONCE, 2}
+    assert results(loop) == [str(number) for number in range(10)]
+
+
+def test_what_may_write_runs_alone_after_the_reads_before_it_and_before_those_after_it() -> None:
+    calls = ("read a", "read b", "write c", "write d", "read e", "read f", "write g")
+    pairs = {pair: threading.Barrier(2, timeout=20) for pair in ("ab", "ef")}
+
+    def act(text: str) -> None:
+        for pair, meet in pairs.items():
+            if text in pair:
+                meet.wait()
+
+    loop = reading([asks(*calls)], act)
+    loop.run()
+    assert loop.toolbox.beside == {
+        **{text: set("ab") for text in "ab"},
+        **{text: {text} for text in "cdg"},
+        **{text: set("ef") for text in "ef"},
+    }
+    assert results(loop) == list("abcdefg")
+
+
+def test_equal_calls_run_one_after_the_other_so_that_a_loop_is_seen() -> None:
+    meet, seen = {text: threading.Barrier(2, timeout=20) for text in "bc"}, Counter[str]()
+
+    def act(text: str) -> None:
+        # The first a meets b, and the second one c.
+        seen[text] += 1
+        meet[text if text in meet else "b" if seen["a"] == 1 else "c"].wait()
+
+    loop = reading([asks("read a", "read b", "read a", "read c")], act)
+    loop.run()
+    assert loop.toolbox.beside["b"] == {"a", "b"}
+    assert loop.toolbox.beside["c"] == {"a", "c"}
+
+
+def test_a_call_that_waits_for_a_person_runs_alone() -> None:
+    loop = reading([asks("read a", "read b")], lambda _: time.sleep(0.02))
+    loop.agent.approvals = AskingFor("all")
+    loop.controls.rulings = {f"call_0_{at}": Ruling(approved=True) for at in range(2)}
+    loop.run()
+    assert loop.toolbox.beside == {"a": {"a"}, "b": {"b"}}
+    assert results(loop) == ["a", "b"]
+
+
+def test_a_malformed_call_between_others_is_refused_in_its_place() -> None:
+    script = asks("read a", "read b", "read c")
+    script["tool_calls"][1]["arguments"] = "{"
+    loop = reading([script], lambda _: time.sleep(0.02))
+    loop.run()
+    assert [text[:35] for text in results(loop)] == ["a", "Error: the arguments of read are no", "c"]
+
+
+def test_each_is_recorded_and_judged_in_order_before_it_starts_and_so_are_the_results() -> None:
+    heard: list[str] = []
+    bus = HookBus(lambda *_: None)
+    bus.on("tool_call", lambda event, context: heard.append(f"{event.call.id} asked"))
+    bus.on("tool_result", lambda event, context: heard.append(f"{event.call.id} returned {event.result.output}"))
+    loop = reading([asks("read a", "read b")], lambda text: time.sleep(0.05 * (text == "a")))
+    loop.agent.hooks = bus
+    loop.run()
+    assert heard == ["call_0_0 asked", "call_0_1 asked", "call_0_0 returned a", "call_0_1 returned b"]
+    assert loop.kinds[2:6] == ["tool_call", "tool_call", "tool_result", "tool_result"]
+
+
+def test_a_call_is_recorded_before_it_runs() -> None:
+    seen: dict[str, list[str]] = {}
+
+    def act(text: str) -> None:
+        seen[text] = [body.call_id for body in loop.recorder.bodies if isinstance(body, ToolCallStep)]
+
+    loop = reading([asks("read a", "read b")], act)
+    loop.run()
+    assert "call_0_0" in seen["a"]
+    assert "call_0_1" in seen["b"]
+
+
+@dataclass
+class Judging(NoGuardrails):
+    """Guardrails that halt before or after the call with this text."""
+
+    before_text: str = ""
+    after_text: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def before(self, call: ToolCall) -> Verdict:
+        self.asked.append(json.loads(call.arguments)["text"])
+        return Verdict("halt", "Enough.", "c", "g") if self.asked[-1] == self.before_text else Verdict()
+
+    def after(self, _call: ToolCall, result: ToolResult) -> Verdict:
+        return Verdict("halt", "Enough.", "c", "g") if result.output == self.after_text else Verdict()
+
+
+def test_a_halt_before_a_call_lets_those_before_it_end_and_starts_no_other() -> None:
+    loop = reading([asks("read a", "read b", "read c", "read d")], lambda _: time.sleep(0.02))
+    loop.agent.guardrails = judging = Judging(before_text="c")
+    assert loop.run().exit_status is ExitStatus.HALTED
+    assert judging.asked == ["a", "b", "c"]
+    assert sorted(loop.toolbox.ended) == ["a", "b"]
+    assert [text[:22] for text in results(loop)] == ["a", "b", "This call was blocked:", "This call was not run:"]
+    assert executions(loop) == ["answered", "answered", "held_back", "held_back"]
+
+
+def test_a_halt_after_a_call_lets_what_has_begun_end_and_starts_no_other() -> None:
+    calls = asks(*(f"read {text}" for text in "abcdef"))
+    loop = reading([calls], lambda text: time.sleep(0.05 * (text == "d")))
+    loop.agent.guardrails = Judging(after_text="b")
+    assert loop.run().exit_status is ExitStatus.HALTED
+    assert [text[:22] for text in results(loop)] == [*"abcd", "This call was not run:", "This call was not run:"]
+
+
+def test_a_slow_call_is_not_cut_by_the_end_of_the_others() -> None:
+    loop = reading([asks("read slow", "read b", "read c")], lambda text: time.sleep(0.3 * (text == "slow")))
+    loop.run()
+    assert loop.toolbox.ended[-1] == "slow"
+    assert results(loop) == ["slow", "b", "c"]
+
+
+def test_a_cancel_ends_all_that_run_keeps_what_has_a_result_and_starts_no_other() -> None:
+    loop = reading([asks("read quick1", "read b", "read quick3", "read d", "read e")])
+    loop.toolbox.act = wait = waiting(loop)
+    canceling = threading.Timer(0.2, lambda: setattr(loop.controls, "signal", CANCELED))
+    loop.toolbox.act = lambda text: (canceling.start() if text == "b" else None, wait(text))
+    assert loop.run() == CANCELED.outcome
+    assert [text[:27] for text in results(loop)] == [
+        "quick1",
+        "This call was interrupted: ",
+        "quick3",
+        "This call was interrupted: ",
+        "This call was not run: Canc",
+    ]
+    assert executions(loop) == ["answered", "broken_off", "answered", "broken_off", "held_back"]
+    assert loop.toolbox.running == set()
+
+
+def test_a_person_who_interrupts_ends_all_of_them_and_is_heard_once() -> None:
+    loop = reading([asks("read a", "read b", "read c")])
+    wait = waiting(loop)
+    signal = Interrupted(Message(role="user", content="Not there."))
+    speaking = threading.Timer(0.2, lambda: setattr(loop.controls, "signal", signal))
+    loop.toolbox.act = lambda text: (speaking.start() if text == "a" else None, wait(text))
+    assert loop.run().response == "Done."
+    assert executions(loop) == ["broken_off"] * 3
+    assert [text for role, text in loop.told if role == "user"] == ["Not there."]
+
+
+def test_the_time_limit_ends_all_of_them() -> None:
+    loop = reading([asks("read a", "read b")], max_run_seconds=60)
+    wait = waiting(loop)
+    loop.toolbox.act = lambda text: (loop.clock.sleep(61) if text == "b" else None, wait(text))
+    assert loop.run().exit_status is ExitStatus.TIME_LIMIT
+    assert executions(loop) == ["broken_off"] * 2
+
+
+def test_a_bug_in_one_of_them_comes_out_with_the_transcript_whole() -> None:
+    def act(text: str) -> None:
+        if text == "b":
+            raise ZeroDivisionError("a bug")
+
+    loop = reading([asks("read a", "read b", "read c")], act)
+    with pytest.raises(ZeroDivisionError):
+        loop.run()
+    assert executions(loop) == ["answered", "broken_off", "broken_off"]
+    assert loop.toolbox.running == set()

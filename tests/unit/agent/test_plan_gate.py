@@ -1,0 +1,328 @@
+"""A plan of the model: nothing is changed before a person approved it, and each approved point is reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.agent.agent import Agent
+from drone.agent.approvals import AskingFor
+from drone.agent.budget import RunBudget
+from drone.agent.children import Children
+from drone.agent.in_memory import KeptEvents, QuietControls
+from drone.agent.plan_gate import PlanGate
+from drone.agent.values import Ruling, ToolResult
+from drone.model.scripted.model import ScriptedModel
+from shared.errors import Interrupted, Preempted
+from shared.events import ApprovalStep, DecisionStep, PlanStep, PointReportStep, ToolResultStep
+from shared.messages import Message
+from shared.outcome import ExitStatus, Outcome
+from shared.plans import MAX_POINTS, AgentPlan, PlanPoint, PlanProgress, PointReport
+from shared.transcripts import assert_valid
+from shared.work_order import Limits
+from tests.support.clocks import HandClock
+from tests.support.toolboxes import toolbox, workspace
+
+__all__ = ["workspace"]
+POINTS = [{"text": "Write one.txt", "files": ["one.txt"], "verify": "cat one.txt"}, {"text": "Write two.txt"}]
+PLAN = AgentPlan(
+    title="Notes",
+    points=(
+        PlanPoint(text="Write one.txt", files=("one.txt",), verify="cat one.txt"),
+        PlanPoint(text="Write two.txt"),
+    ),
+)
+EDITED = AgentPlan(
+    title="Notes", points=(PlanPoint(text="Write first.txt"), PlanPoint(text="Write two.txt", approved=False))
+)
+APPROVED = Ruling(approved=True, who="kim", plan=PLAN)
+
+
+def makes(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+def replies(*calls: dict[str, Any]) -> dict[str, Any]:
+    return {"tool_calls": list(calls)}
+
+
+WRITES = makes("file_write", path="one.txt", content="one")
+PRESENTS = makes("present_plan", title="Notes", points=POINTS)
+DONE = makes("report_point", point=1, result="done", commit="1a2b3c4")
+
+
+@dataclass
+class Approver(HandClock):
+    """A clock by which a person answers each plan a minute after it is presented, with the next of their answers."""
+
+    controls: QuietControls
+    answers: list[Ruling | BaseException]
+    waited: float = field(default=0.0)
+    number: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.waited += seconds
+        if self.waited < 60 or not self.answers:
+            return
+        self.waited, self.number, given = 0.0, self.number + 1, self.answers.pop(0)
+        if isinstance(given, Ruling):
+            self.controls.rulings[f"plan-{self.number}"] = given
+        else:
+            self.controls.signal = given
+
+
+class Planned:
+    """A loop that plans first, with real tools in a directory."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        script: list[Any],
+        *answers: Ruling | BaseException,
+        progress: PlanProgress | None = None,
+        **limits: Any,
+    ) -> None:
+        self.workspace, self.recorder, controls = workspace, KeptEvents(), QuietControls()
+        clock = Approver(controls, list(answers))
+        self.limits = Limits(**limits)
+        budget = RunBudget(self.limits, clock)
+        self.gate = PlanGate(
+            progress or PlanProgress(),
+            recorder=self.recorder,
+            controls=controls,
+            budget=budget,
+            clock=clock,
+            timeout=self.limits.approval_timeout,
+        )
+        tools = toolbox(workspace, plan=self.gate, spawn=self._spawn)
+        self.gate.harmless = tools.read_only
+        self.model = ScriptedModel(script, clock, cost_usd=0.0)
+        self.agent = Agent(
+            self.model,
+            tools,
+            self.recorder,
+            controls,
+            self.limits,
+            clock,
+            budget,
+            approvals=AskingFor("all", (), tools.read_only),
+            planning=self.gate,
+        )
+        self.children = Children(
+            model=self.model,
+            toolbox=tools,
+            recorder=self.recorder,
+            controls=controls,
+            limits=self.limits,
+            clock=clock,
+            budget=budget,
+            guardrails=self.agent.guardrails,
+            approvals=None,
+            ids=self.agent.ids,
+            system="s",
+            planning=self.gate,
+        )
+
+    def _spawn(self, *call: Any) -> ToolResult:
+        return self.children.spawn(*call)
+
+    def run(self) -> Outcome:
+        self.agent.approvals = None
+        try:
+            return self.agent.run("You are tested.", (), "Do it.")
+        finally:
+            assert_valid(self.agent.transcript)
+
+    def told(self, beginning: str) -> str:
+        """What the agent was told on behalf of a person, from this beginning."""
+        found = [message.content for message in self.agent.transcript if message.role == "user"]
+        return next(text for text in found if text.startswith(beginning))
+
+    def recorded(self, kind: type[Any]) -> list[Any]:
+        return [body for body in self.recorder.bodies if isinstance(body, kind)]
+
+
+def test_until_the_approval_only_reading_tools_run_and_afterwards_all_of_them(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(WRITES), replies(PRESENTS), replies(WRITES), {"text": "ok"}], APPROVED)
+    planned.run()
+    results = planned.recorded(ToolResultStep)
+    assert [result.execution for result in results] == ["held_back", "answered", "answered"]
+    assert "no plan is approved yet" in results[0].output
+    assert (workspace / "one.txt").read_text() == "one"
+    # The person decides on the plan, and not on the single call that was refused.
+    assert [step.about for step in planned.recorded(ApprovalStep)] == ["plan"]
+
+
+def test_the_refused_call_asks_nobody_even_if_every_change_needs_approval(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(WRITES), {"text": "ok"}])
+    planned.agent.run("s", (), "Do it.")
+    assert planned.recorded(ApprovalStep) == []
+
+
+def test_the_prompt_and_the_tools_are_the_same_before_and_after_the_approval(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], APPROVED)
+    before = planned.agent.toolbox.specs()
+    planned.run()
+    assert planned.agent.tools == planned.agent.toolbox.specs() == before
+    assert {"file_write", "shell", "present_plan", "report_point"} <= {spec.name for spec in before}
+
+
+def test_the_wait_costs_no_run_time_and_is_recorded_with_the_whole_plan(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], APPROVED, max_run_seconds=10)
+    assert planned.run().response == "ok"
+    (asked,) = planned.recorded(ApprovalStep)
+    assert (asked.call_id, asked.why, asked.plan) == ("plan-1", "Notes", PLAN)
+    assert planned.recorded(PlanStep) == [PlanStep(plan=PLAN)]
+    (decided,) = planned.recorded(DecisionStep)
+    assert (decided.about, decided.approved, decided.who, decided.plan) == ("plan", True, "kim", PLAN)
+    assert "person" in planned.recorder.waited_for
+
+
+def test_the_agent_is_told_which_points_were_changed_and_which_dropped(workspace: Path) -> None:
+    ruling = Ruling(approved=True, who="kim", plan=EDITED, comment="Be brief.")
+    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], ruling)
+    planned.run()
+    told = planned.told("kim approved")
+    assert "1. Write first.txt [changed or added by the user]\n2. NOT APPROVED, do not do this: Write two.txt" in told
+    assert told.endswith("Their comment: Be brief.")
+
+
+def test_a_point_that_was_deleted_is_named_as_no_longer_in_the_plan(workspace: Path) -> None:
+    ruling = Ruling(approved=True, plan=PLAN.model_copy(update={"points": PLAN.points[:1]}))
+    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], ruling)
+    planned.run()
+    told = planned.told("Your user approved")
+    assert "1. Write one.txt\n   Files: one.txt\n   Verify: cat one.txt" in told
+    assert told.endswith("No longer in the plan; do not do this:\n- Write two.txt")
+
+
+def test_a_plan_sent_back_is_revised_with_the_persons_words_any_number_of_times(workspace: Path) -> None:
+    backs = [Ruling(approved=False, comment=text, who="kim") for text in ("Shorter.", "Shorter still.")]
+    script = [replies(PRESENTS), replies(PRESENTS), replies(WRITES), replies(PRESENTS), {"text": "ok"}]
+    planned = Planned(workspace, script, *backs, APPROVED)
+    planned.run()
+    assert planned.told("kim sent your plan back:\n\nShorter.")
+    assert planned.told("kim sent your plan back:\n\nShorter still.")
+    assert not (workspace / "one.txt").exists()
+    assert [step.call_id for step in planned.recorded(ApprovalStep)] == ["plan-1", "plan-2", "plan-3"]
+    assert planned.gate.progress.state == "approved"
+
+
+def test_after_the_deadline_the_run_ends_and_a_later_run_presents_the_same_plan(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(PRESENTS)], approval_timeout=120)
+    outcome = planned.run()
+    assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.PLAN_UNANSWERED, False)
+    assert outcome.reason == "The plan was not approved within 120 s; nothing was changed."
+    assert planned.recorded(DecisionStep)[0].by == "clock"
+
+    resumed = Planned(workspace, [{"text": "ok"}], APPROVED, progress=planned.gate.progress)
+    assert resumed.run().response == "ok"
+    assert resumed.recorded(ApprovalStep)[0].plan == PLAN
+
+
+def test_a_message_interrupts_the_wait_and_counts_as_the_answer(workspace: Path) -> None:
+    message = Interrupted(Message(role="user", content="Not like this."))
+    planned = Planned(workspace, [replies(PRESENTS), replies(WRITES), {"text": "ok"}], message)
+    planned.run()
+    assert planned.told("Not like this.")
+    assert planned.gate.progress.state == "planning"
+    assert not (workspace / "one.txt").exists()
+
+
+def test_a_run_that_has_to_end_keeps_its_plan_presented(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(PRESENTS)], Preempted())
+    with pytest.raises(Preempted):
+        planned.run()
+    assert planned.gate.progress.state == "presented"
+
+
+def test_nothing_else_runs_in_the_message_that_presents_the_plan(workspace: Path) -> None:
+    submits = makes("submit", summary="Submitted too early.")
+    planned = Planned(workspace, [replies(PRESENTS, makes("glob", pattern="*"), submits), {"text": "ok"}], APPROVED)
+    assert planned.run().response == "ok"
+    results = planned.recorded(ToolResultStep)
+    assert [result.execution for result in results] == ["answered", "held_back", "held_back"]
+
+
+def test_a_child_changes_nothing_before_the_approval_either(workspace: Path) -> None:
+    spawns = replies(makes("spawn", task="Write it."))
+    planned = Planned(workspace, [spawns, replies(WRITES), {"text": "child"}, {"text": "ok"}])
+    planned.run()
+    assert not (workspace / "one.txt").exists()
+
+
+def test_each_report_is_recorded_and_says_what_is_left(workspace: Path) -> None:
+    again = makes("report_point", point=1, result="changed", text="In another file.")
+    planned = Planned(workspace, [replies(PRESENTS), replies(DONE), replies(again), {"text": "ok"}], APPROVED)
+    planned.run()
+    reports = [step.report for step in planned.recorded(PointReportStep)]
+    assert reports[0] == PointReport(point=1, result="done", commit="1a2b3c4")
+    assert planned.gate.progress.reports == (reports[1],)
+    assert planned.recorded(ToolResultStep)[1].output == "point 1 is done; not reported yet: 2"
+    assert planned.gate.reminder().startswith("Your turn is about to end, but you have not reported points 2 of")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"point": 3, "result": "done"}, "the approved plan has no point 3; its points: 1, 2"),
+        ({"point": 1, "result": "skipped"}, "needs the reason in `text`"),
+        ({"point": 1, "result": "done", "commit": "HEAD"}, "not the id of a commit"),
+    ],
+)
+def test_a_report_that_cannot_be_meant_is_explained(workspace: Path, arguments: dict[str, Any], says: str) -> None:
+    planned = Planned(
+        workspace, [replies(PRESENTS), replies(makes("report_point", **arguments)), {"text": "ok"}], APPROVED
+    )
+    planned.run()
+    assert says in planned.recorded(ToolResultStep)[1].output
+    assert planned.recorded(PointReportStep) == []
+
+
+def test_without_an_approved_plan_there_is_nothing_to_report(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(DONE), {"text": "ok"}])
+    planned.run()
+    assert "no plan is approved yet" in planned.recorded(ToolResultStep)[0].output
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"points": []}, "the plan has no points"),
+        ({"points": [{"text": "x"}] * 1000}, f"1,000 points are too many to be read by a user (maximum {MAX_POINTS})"),
+        ({"points": [{"text": " "}]}, "`points.1.text` is empty"),
+        ({"points": [{"text": "x" * 2001}]}, "`points.1.text` has 2,001 characters"),
+        ({"points": [{"text": "x", "files": ["f"] * 21}]}, "point 1 names 21 files"),
+        ({"points": [{"text": "x" * 2000}] * 40}, "the plan has 8"),
+        ({"points": [{"text": "x"}], "title": ""}, "`title` is empty"),
+    ],
+)
+def test_a_plan_that_nobody_could_approve_is_refused_and_presented_to_nobody(
+    workspace: Path, given: dict[str, Any], says: str
+) -> None:
+    planned = Planned(workspace, [replies(makes("present_plan", **{"title": "t", **given})), {"text": "ok"}])
+    planned.run()
+    assert says in planned.recorded(ToolResultStep)[0].output
+    assert planned.recorded(PlanStep) == planned.recorded(ApprovalStep) == []
+
+
+def test_an_approved_plan_is_not_presented_again(workspace: Path) -> None:
+    planned = Planned(workspace, [replies(PRESENTS), replies(PRESENTS), {"text": "ok"}], APPROVED)
+    planned.run()
+    assert "approved already" in planned.recorded(ToolResultStep)[1].output
+
+
+def test_once_its_message_was_compacted_the_approved_plan_is_in_every_question(workspace: Path) -> None:
+    progress = PlanProgress(state="approved", rounds=1, presented=PLAN, plan=EDITED)
+    gate = Planned(workspace, [], progress=progress).gate
+    (notice,) = gate.notices([Message(role="user", content="A summary.")])
+    assert "1. Write first.txt\n2. NOT APPROVED" in notice.content
+    assert "not reported yet: 1" in notice.content
+    assert gate.notices([Message(role="user", content=notice.content)]) == ()

@@ -1,0 +1,314 @@
+"""Files of rows as `fleet batch run` reads them: every format, and everything that can be wrong with a file."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.cli.batch_files import records
+from control_plane.cli.batch_files.choosing import Choice
+from control_plane.cli.batch_files.mini_config import read_config
+from control_plane.cli.batch_files.records import Record, read_records
+from control_plane.cli.batch_files.rows import BadRow, RowReader, refuse_bad
+from control_plane.cli.batch_files.swebench import predictions, read_repositories, slugs_of
+from control_plane.cli.batch_files.templates import PromptTemplate
+from control_plane.declarations.batches import BatchRowRequest
+from control_plane.operations.batches.comparing import mcnemar
+from shared.errors import Conflict, Invalid, NotFound, TooLarge
+
+Doc = dict[str, Any]
+INSTANCE = {
+    "instance_id": "django__django-1",
+    "repo": "django/django",
+    "base_commit": "a" * 40,
+    "problem_statement": "It fails.",
+    "test_patch": "diff",
+    "version": "3.0",
+}
+
+
+def written(tmp_path: Path, name: str, content: str | bytes) -> str:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def fields_of(file: str) -> list[Doc]:
+    return [record.fields for record in read_records(file)]
+
+
+def read(file: str, **settings: Any) -> tuple[list[BatchRowRequest], list[BadRow]]:
+    reader = RowReader(**{"defaults": {"project": "app"}, **settings})
+    return reader.rows(read_records(file), Choice()), reader.bad
+
+
+def test_rows_are_read_from_json_lines_json_and_csv(tmp_path: Path) -> None:
+    wanted = [{"id": "a", "prompt": "x, y"}, {"id": "b", "prompt": "two\nlines"}]
+    lines = "\n".join(json.dumps(each) for each in wanted)
+    files = {
+        "rows.jsonl": lines + "\n\n",
+        "rows.json": json.dumps(wanted, indent=2),
+        "lines.json": lines,
+        "rows": lines,
+        "list": json.dumps(wanted),
+        "rows.csv": 'id,prompt\na,"x, y"\nb,"two\nlines"\n',
+        "rows.tsv": 'id\tprompt\na\tx, y\nb\t"two\nlines"\n',
+        "semicolons.csv": '\ufeffid;prompt\r\na;x, y\r\nb;"two\nlines"\r\n',
+        "bom.jsonl": b"\xef\xbb\xbf" + lines.encode(),
+    }
+    for name, content in files.items():
+        assert fields_of(written(tmp_path, name, content)) == wanted, name
+
+
+def test_a_record_knows_the_line_that_it_begins_on(tmp_path: Path) -> None:
+    file = written(tmp_path, "rows.csv", 'id,prompt\na,"x\ny\nz"\nb,w\n')
+    assert [record.line for record in read_records(file)] == [2, 5]
+
+
+def test_every_bad_row_is_named_with_its_line_and_the_good_ones_are_still_there(tmp_path: Path) -> None:
+    good = json.dumps({"id": "a", "prompt": "x"})
+    lines = [
+        good,
+        "{nonsense",
+        json.dumps(["a"]),
+        json.dumps({"id": "b", "prompt": "x", "max_iteration": 3}),
+        json.dumps({"id": "a", "prompt": "y"}),
+        json.dumps({"id": "c", "prompt": "x", "priority": 1000}),
+        json.dumps({"id": "d"}),
+    ]
+    content = "\n".join(lines).encode() + b'\n{"id": "e", "prompt": "gr\xfc\xdfe"}\n'
+    rows, bad = read(written(tmp_path, "rows.jsonl", content))
+    assert [row.id for row in rows] == ["a"]
+    assert {each.line for each in bad} == {2, 3, 4, 5, 6, 7, 8}
+    words = {each.line: each.what for each in bad}
+    assert words[2].startswith("is not JSON")
+    assert words[3] == "is not a JSON object"
+    assert words[4] == "has an unknown column 'max_iteration'; did you mean max_iterations?"
+    assert words[5] == "has the id 'a' of the row on line 1"
+    assert words[6] == "priority: must be at most 100"
+    assert words[7] == "has no prompt: add a column prompt, or --template FILE"
+    assert words[8] == "is not UTF-8 text"
+    with pytest.raises(Invalid, match="7 of 8 rows cannot be submitted, so nothing was started") as refusal:
+        refuse_bad(bad, 8)
+    assert "line 4 has an unknown column 'max_iteration'" in refusal.value.why
+
+
+def test_files_that_are_no_files_of_rows_are_refused_with_what_they_are(tmp_path: Path) -> None:
+    cases: list[tuple[str, str | bytes, str]] = [
+        ("open.csv", 'id,prompt\na,"x\nb,y\n', "is not CSV: line"),
+        ("twice.csv", "id,id\na,b\n", "names column 'id' twice"),
+        ("nameless.csv", "id,\na,b\n", "a column of"),
+        ("object.json", '{\n"a": 1}', "is no list of rows"),
+        ("broken.json", '[{"id": ', "is not JSON"),
+        ("utf16.csv", "id,prompt\na,x\n".encode("utf-16"), "is UTF-16, not UTF-8"),
+    ]
+    for name, content, text in cases:
+        with pytest.raises(Invalid, match=text):
+            fields_of(written(tmp_path, name, content))
+    with pytest.raises(NotFound):
+        fields_of(str(tmp_path / "nothing.csv"))
+    assert [fields_of(written(tmp_path, f"empty.{each}", "")) for each in ("jsonl", "csv")] == [[], []]
+
+
+def test_a_row_of_csv_with_too_many_values_is_bad_and_empty_values_are_absent(tmp_path: Path) -> None:
+    file = written(tmp_path, "rows.csv", "id,prompt,labels,cost_limit\na,x,gpu=yes zone=eu,\nb,x,,2,3\nc,x,,0.5\n")
+    rows, bad = read(file)
+    assert [(row.id, row.labels, row.cost_limit) for row in rows] == [
+        ("a", {"gpu": "yes", "zone": "eu"}, None),
+        ("c", {}, 0.5),
+    ]
+    assert bad == [BadRow(3, "has 5 values for 4 columns")]
+
+
+def test_of_a_million_rows_only_the_first_ten_thousand_are_read() -> None:
+    taken = 0
+
+    def endless() -> Iterator[Record]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield Record(taken, {"id": str(taken), "prompt": "x"})
+
+    with pytest.raises(TooLarge, match="more than 10,000 rows"):
+        RowReader().rows(endless(), Choice())
+    assert taken == 10_001
+
+
+def test_neither_a_long_line_nor_a_long_document_is_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MAX_LINE", 100)
+    monkeypatch.setattr(records, "MAX_DOCUMENT", 150)
+    with pytest.raises(TooLarge, match="line 2 of"):
+        fields_of(written(tmp_path, "rows.jsonl", '{"id": "a"}\n{"id": "' + "x" * 200 + '"}\n'))
+    with pytest.raises(TooLarge, match="is larger than"):
+        fields_of(written(tmp_path, "rows.json", "[\n" + '{"id": "a"},\n' * 50 + "]"))
+
+
+def test_rows_come_from_stdin_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": "a"}\n')))
+    assert fields_of("-") == [{"id": "a"}]
+
+
+def test_a_template_is_filled_with_the_columns_and_an_unknown_field_makes_a_row_bad(tmp_path: Path) -> None:
+    file = written(tmp_path, "rows.csv", "id,title,extra\na,Crash,1\nb,,2\n")
+    template = PromptTemplate("Fix {{ title }} ({{ id }}) of {{ project }}.")
+    reader = RowReader({"project": "app"}, template)
+    rows = reader.rows(read_records(file), Choice())
+    assert [row.prompt for row in rows] == ["Fix Crash (a) of app."]
+    assert [(each.line, each.what.split(" (fields")[0]) for each in reader.bad] == [
+        (3, "the template: 'title' is undefined")
+    ]
+    assert reader.unused == {"extra"}
+    with pytest.raises(Invalid) as refusal:
+        PromptTemplate("{{ title")
+    assert refusal.value.code == "E-BATCH-TEMPLATE"
+
+
+def test_a_rows_own_prompt_is_a_template_only_if_that_is_asked_for(tmp_path: Path) -> None:
+    file = written(tmp_path, "rows.jsonl", json.dumps({"id": "a", "prompt": "Fix {{ id }}"}))
+    assert read(file)[0][0].prompt == "Fix {{ id }}"
+    assert read(file, renders=True)[0][0].prompt == "Fix a"
+
+
+def test_a_value_of_a_row_counts_before_the_default(tmp_path: Path) -> None:
+    file = written(tmp_path, "rows.csv", "id,prompt,project,model\na,x,other,gpt\nb,x,,\n")
+    rows, _ = read(file, defaults={"project": "app", "provider": "local", "max_iterations": 9})
+    assert [(row.project, row.provider, row.max_iterations) for row in rows] == [
+        ("other", "gpt", 9),
+        ("app", "local", 9),
+    ]
+
+
+def test_each_row_may_have_checks_of_its_own(tmp_path: Path) -> None:
+    lines = ['{"id": "a", "prompt": "x", "verify": ["make a"]}', '{"id": "b", "prompt": "x"}']
+    file = written(tmp_path, "rows.jsonl", "\n".join([*lines, '{"id": "c", "prompt": "x", "verify": []}']))
+    rows, _ = read(file, defaults={"project": "app", "verify": ["make all"]})
+    assert [row.verify for row in rows] == [["make a"], ["make all"], []]
+    table = written(tmp_path, "rows.csv", 'id,prompt,verify\na,x,"make a\nmake b"\n')
+    assert read(table)[0][0].verify == ["make a", "make b"]
+
+
+def test_rows_are_shuffled_filtered_and_sliced_as_mini_swe_agent_does() -> None:
+    known = [(f"django__{number}", Record(number, {})) for number in range(10)] + [("flask__1", Record(11, {}))]
+
+    def chosen(**options: Any) -> list[str]:
+        return [id for id, _ in Choice(**options).chosen(known)]
+
+    assert chosen(ids="flask") == ["flask__1"]
+    assert chosen(ids="_1") == []
+    assert chosen(part="0:2") == ["django__0", "django__1"]
+    assert chosen(ids="django", part="8:") == ["django__8", "django__9"]
+    # What `random.seed(42); random.shuffle(sorted ids)` gives.
+    assert chosen(shuffle=42, part=":3") == ["django__7", "django__3", "django__2"]
+    for wrong in ({"ids": "("}, {"part": "3"}, {"part": "a:b"}, {"part": "1:2:3:4"}):
+        with pytest.raises(Invalid):
+            chosen(**wrong)
+
+
+def test_rows_of_swe_bench_are_recognized_and_their_repositories_are_projects(tmp_path: Path) -> None:
+    other = {**INSTANCE, "instance_id": "flask__flask-2", "repo": "pallets/flask"}
+    file = written(tmp_path, "rows.jsonl", f"{json.dumps(INSTANCE)}\n{json.dumps(other)}\n")
+    rows, bad = read(file, defaults={}, projects={"django/django": "django__django"})
+    assert [(row.id, row.project, row.base, row.prompt) for row in rows] == [
+        ("django__django-1", "django__django", "a" * 40, "It fails.")
+    ]
+    assert bad == [BadRow(2, "the map of repositories has no 'pallets/flask'")]
+    _, bad = read(written(tmp_path, "plain.jsonl", '{"id": "a", "prompt": "x"}'), swebench=True)
+    assert bad == [BadRow(1, "has no base_commit, which SWE-bench has")]
+
+
+def test_a_project_is_found_by_its_repository_else_named_after_it(tmp_path: Path) -> None:
+    mirror = written(tmp_path, "map.json", json.dumps({"a/b": "mirrors/b.git", "C/D": "https://git.example/c/d.git"}))
+    repositories = read_repositories(mirror)
+    assert repositories == {"a/b": str(tmp_path / "mirrors/b.git"), "C/D": "https://git.example/c/d.git"}
+    known = [{"slug": "bee", "git_url": f"file://{tmp_path}/mirrors/b.git"}]
+    assert slugs_of(known, repositories) == {"a/b": "bee", "C/D": "c__d"}
+    with pytest.raises(Conflict) as refusal:
+        slugs_of([{"slug": "c__d", "git_url": "https://git.example/other.git"}], repositories)
+    assert refusal.value.code == "E-BATCH-REPOS"
+    with pytest.raises(Invalid, match="is no map of repositories"):
+        read_repositories(written(tmp_path, "list.json", "[1]"))
+
+
+def test_predictions_have_the_shape_that_the_evaluation_of_swe_bench_demands() -> None:
+    row = {"id": "django__django-1", "model": "openai/x", "patch": "diff --git a/x b/x\n", "state": "succeeded"}
+    running = {**row, "id": "b", "state": "running"}
+    found = predictions([row, {**row, "id": "c", "patch": None, "state": "failed"}, running])
+    assert found == {
+        "django__django-1": {
+            "model_name_or_path": "openai/x",
+            "instance_id": "django__django-1",
+            "model_patch": "diff --git a/x b/x\n",
+        },
+        "c": {"model_name_or_path": "openai/x", "instance_id": "c", "model_patch": ""},
+    }
+
+
+def test_configurations_of_mini_swe_agent_are_merged_and_mapped_and_the_rest_is_named(tmp_path: Path) -> None:
+    first = written(
+        tmp_path,
+        "swebench.yaml",
+        "agent: {step_limit: 250, cost_limit: 3.0, system_template: Be good, instance_template: 'Solve: {{task}}'}\n"
+        "environment: {timeout: 60, env: {PAGER: cat, LESS: -R}}\nmodel: {model_kwargs: {drop_params: true}}\n",
+    )
+    found = read_config(
+        [
+            first,
+            "agent.cost_limit=0",
+            "model.model_name=gpt-5",
+            "agent.wall_time_limit_seconds=60",
+            "agent.mode=confirm",
+        ],
+        {"MSWEA_GLOBAL_COST_LIMIT": "5", "MSWEA_MODEL_NAME": "other"},
+    )
+    assert found.defaults == {
+        "max_iterations": 250,
+        "cost_limit": 0,
+        "provider": "gpt-5",
+        "max_run_seconds": 60,
+        "approve": "all",
+    }
+    assert found.template == "Solve: {{task}}"
+    assert [warning.split(" has no effect: ")[0] for warning in found.warnings] == [
+        "agent.system_template",
+        "environment.timeout",
+        "environment.env",
+        "model.model_kwargs",
+        "MSWEA_GLOBAL_COST_LIMIT",
+    ]
+    assert read_config(["agent.nonsense=1", "more.x=2"], {"MSWEA_MODEL_NAME": "m"}).warnings == [
+        "agent.nonsense has no effect: the drone's agent has no such setting",
+        "more.x has no effect: mini-swe-agent has no such key either",
+    ]
+    wrong = (".a=1", "agent..x=1", "agent.mode=human", written(tmp_path, "list.yaml", "- 1\n"))
+    for spec in wrong:
+        with pytest.raises(Invalid) as refusal:
+            read_config([spec], {})
+        assert refusal.value.code == "E-BATCH-CONFIG", spec
+
+
+def test_mcnemars_exact_test() -> None:
+    # By hand: 2 · (1 + 10) / 2^10, and R's binom.test(9, 10).
+    assert mcnemar(9, 1) == pytest.approx(0.021484375)
+    assert mcnemar(1, 9) == mcnemar(9, 1)
+    assert (mcnemar(0, 0), mcnemar(3, 3), mcnemar(1, 0)) == (1.0, 1.0, 1.0)
+    assert mcnemar(0, 8) == pytest.approx(0.0078125)
+    assert 0 <= mcnemar(3000, 3600) < 1e-12
+
+
+def test_the_task_of_a_configuration_is_the_prompt_of_rows_without_one(tmp_path: Path) -> None:
+    config = read_config(["run.task=Fix all warnings", "run.env_startup_command=make"], {})
+    assert [warning.split(" has")[0] for warning in config.warnings] == ["run.env_startup_command"]
+    file = written(tmp_path, "rows.jsonl", '{"id": "a"}\n{"id": "b", "prompt": "Fix one"}\n')
+    rows, _ = read(file, defaults={"project": "app", **config.defaults})
+    assert [row.prompt for row in rows] == ["Fix all warnings", "Fix one"]
+    templated, _ = read(
+        file, defaults={"project": "app", **config.defaults}, template=PromptTemplate("Now: {{ task }}")
+    )
+    assert [row.prompt for row in templated] == ["Now: Fix all warnings", "Now: Fix one"]

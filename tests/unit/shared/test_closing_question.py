@@ -1,0 +1,49 @@
+"""Whether the final message of an agent is a question to its user."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.closing_question import closes_with_question
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Which database should I use?",
+        "I looked at both.\n\nWhich one do you prefer?  \n\n",
+        "**Should I continue?**",
+        "_Really?_",
+        "> Should I delete `old.py`?",
+        "Is it (as I assume) the *second* one?)",
+        "Shall I go on?!",
+        "Shall I go on? 🙂",
+        "He asked “which one?”",
+        "どちらにしますか\uff1f",
+        "أي واحد تريد؟",
+        "Ποιο προτιμάτε\u037e",
+        "Which one?\n1. PostgreSQL\n2. SQLite",
+        "Which one do you prefer?\n\n- **A**: fast\n- **B**: small.",
+        "Which one?\na) this\nb) that",
+    ],
+)
+def test_a_closing_question_is_recognized(text: str) -> None:
+    assert closes_with_question(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n ",
+        "Done.",
+        "Why did it fail? An import was missing.",
+        "1. What?\n2. Where?\n3. Done.",
+        "- one\n- two",
+        "All tests pass!",
+        "See the question above?\n\nI answered it myself.",
+        "a ? b : c",
+    ],
+)
+def test_any_other_end_is_none(text: str) -> None:
+    assert not closes_with_question(text)

@@ -1,0 +1,231 @@
+"""Patches as rows: what git writes comes through, whatever a drone sends is harmless."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.patches.binary import BinarySizes
+from control_plane.patches.hunks import Line, lines_of
+from control_plane.patches.patch import FilePatch, read_patch
+from control_plane.web.diffs.code_text import LONGEST, code_html
+from control_plane.web.diffs.labels import labels_of
+from control_plane.web.diffs.rows import DiffRow, groups_of, rows_of
+from control_plane.web.diffs.shown import FILES, DiffOptions, shown_files, shown_part
+from control_plane.web.diffs.syntax import colours_of
+from control_plane.web.diffs.words import changed_words
+
+HEAD = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n"
+SIGNS = {"same": b" ", "add": b"+", "del": b"-", "note": b"\\"}
+
+
+def patch_of(repository: Path, before: dict[str, bytes], after: dict[str, bytes], *options: str) -> list[FilePatch]:
+    """What git says about two states of a directory."""
+    git = ("git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run([*git[:3], "init", "-q"], check=True)
+    commits = []
+    for files in (before, after):
+        for old in repository.iterdir():
+            if old.name != ".git":
+                old.unlink()
+        for name, content in files.items():
+            (repository / name).write_bytes(content)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", "x", "--allow-empty"], check=True)
+        commits.append(subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip())
+    options = options or ("--no-renames",)
+    words = [*git, "diff-tree", "-r", "-p", "--binary", "--full-index", *options, *commits]
+    return read_patch(subprocess.check_output(words))
+
+
+def texts(rows: Sequence[DiffRow]) -> list[bytes]:
+    """The lines of a unified view as the patch has them."""
+    return [SIGNS[row.sign] + row.first.line.raw for row in rows if row.sign != "hunk"]
+
+
+def test_git_names_every_kind_of_file(tmp_path: Path) -> None:
+    before = {"gone": b"1\n", "caf\u00e9 \u05d0": b"x\n", 'we"ird\t': b"1\n2\n3\n", "blob": b"\0" * 3000, "empty": b""}
+    after = {"caf\u00e9 \u05d0": b"y\n", "new\nline": b"", 'moved "': b"1\n2\n3\n", "blob": b"\0" * 3000 + b"1"}
+    files = patch_of(tmp_path, before, after, "-M")
+    assert {(each.kind, each.path, each.old_path) for each in files} == {
+        ("modified", "blob", "blob"),
+        ("modified", "caf\u00e9 \u05d0", "caf\u00e9 \u05d0"),
+        ("renamed", "new\nline", "empty"),
+        ("deleted", "gone", "gone"),
+        ("renamed", 'moved "', 'we"ird\t'),
+    }
+    assert next(each.sizes for each in files if each.is_binary) == BinarySizes(3000, 3001)
+
+
+def test_a_change_of_mode_a_symlink_and_line_ends_are_said(tmp_path: Path) -> None:
+    files = read_patch(
+        b"diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n"
+        b"diff --git a/link b/link\nnew file mode 120000\nindex 000..111\n--- /dev/null\n+++ b/link\n"
+        b"@@ -0,0 +1 @@\n+../secret\n\\ No newline at end of file\n"
+        b"diff --git a/w b/w\nindex 0..1 100644\n--- a/w\n+++ b/w\n@@ -1 +1 @@\n-a\r\n+b\r\n"
+        b"diff --git a/c b/d\nsimilarity index 90%\ncopy from c\ncopy to d\n"
+        b"diff --git a/big b/big\nnew file mode 100644\nGIT binary patch\n"
+        b"literal 52428800\nzcm\n\nliteral 0\nHcmV?d00001\n"
+    )
+    assert [list(labels_of(each)) for each in files] == [
+        ["now executable"],
+        ["added", "symlink"],
+        ["CRLF line ends"],
+        ["copied from c (90% the same)"],
+        ["added", "binary, 52 MB"],
+    ]
+
+
+TOUGH = [
+    b"a",
+    b"b",
+    b"a b c",
+    b"",
+    b"\r",
+    b"--- x",
+    b"++ y",
+    b"@@ -1 +1 @@",
+    b"diff --git a/x b/x",
+    b"\xff\xfe",
+    b"\\ No",
+]
+CONTENT = st.lists(st.sampled_from(TOUGH), max_size=40)
+
+
+def compared(before: Sequence[bytes], after: Sequence[bytes], *, context: int = 3) -> tuple[FilePatch, list[bytes]]:
+    """A patch of two texts, and its lines from the first hunk on; the last line of both has no newline."""
+    body = list(difflib.diff_bytes(difflib.unified_diff, before, after, n=context, lineterm=b""))[2:]
+    if body:
+        body.append(b"\\ No newline at end of file")
+    (file,) = read_patch(b"\n".join([HEAD + b"\n".join(body)]) + b"\n")
+    return file, body
+
+
+@given(CONTENT, CONTENT, st.sampled_from([0, 3, 99]))
+def test_the_unified_rows_are_the_lines_of_the_patch(before: list[bytes], after: list[bytes], context: int) -> None:
+    file, body = compared(before, after, context=context)
+    groups = groups_of(list(lines_of(file)), "unified")
+    assert texts([row for group in groups for row in group.rows]) == [each for each in body if each[:2] != b"@@"]
+    assert (file.plus, file.minus) == tuple(sum(each[:1] == sign for each in body) for sign in (b"+", b"-"))
+
+
+@given(CONTENT, CONTENT)
+def test_each_side_of_the_split_view_has_its_lines_in_their_order(before: list[bytes], after: list[bytes]) -> None:
+    file, _ = compared(before, after)
+    lines = [line for line in lines_of(file) if line.sign not in {"hunk", "note"}]
+    rows = [row for row in rows_of(list(lines_of(file)), "split") if len(row.cells) == 2]
+    for column, other in enumerate(("add", "del")):
+        cells = [cell.line for row in rows if (cell := row.cells[column]) is not None]
+        assert [line for line in cells if line.sign != "note"] == [line for line in lines if line.sign != other]
+        assert all(line.old if other == "add" else line.new for line in cells if line.sign != "note")
+
+
+@given(CONTENT, CONTENT, st.integers(1, 9))
+def test_parts_of_a_file_are_the_whole_file(before: list[bytes], after: list[bytes], size: int) -> None:
+    file, _ = compared(before, after, context=99)
+    shown, start, more = [], 0, True
+    while more:
+        part = shown_part(file, start, size, DiffOptions())
+        shown += [cell for group in part.groups for row in group.rows for cell in row.cells]
+        start, more = part.upto, part.more
+    whole = shown_part(file, 0, 1000, DiffOptions())
+    numbers = [cell.number for group in whole.groups for row in group.rows for cell in row.cells if cell]
+    assert [each.number for each in shown if each] == numbers
+
+
+@given(
+    st.binary(max_size=300),
+    st.lists(st.sampled_from([HEAD, b"@@ -1,9 +1,9 @@\n", b"+a\n", b"-b\n", b"\\\n"]), max_size=9),
+)
+def test_no_patch_is_refused_however_wrong_it_is(junk: bytes, parts: list[bytes]) -> None:
+    for patch in (junk, HEAD + junk, b"".join(parts) + junk, junk + b"".join(parts)):
+        shown_files(read_patch(patch), DiffOptions(view="split"))
+        shown_files(read_patch(patch), DiffOptions(opened={0: 50}))
+
+
+def test_a_hunk_has_no_more_lines_than_it_announces() -> None:
+    (file,) = read_patch(HEAD + b"@@ -1 +1 @@\n-a\n+b\n-- \n2.40\n")
+    assert [line.text for line in lines_of(file)] == ["", "a", "b"]
+
+
+def test_changed_words_are_marked_and_rewritten_lines_are_not() -> None:
+    old, new = "    return round(amount, 2)", "    return amount.quantize(CENT)"
+    words = changed_words("total = price * 2", "total = price * count")
+    assert words == ([(16, 17)], [(16, 21)])
+    assert changed_words(old, "import os") is None
+    assert changed_words(old, new * 100) is None
+
+
+def test_an_inserted_line_does_not_shift_the_pairs_after_it() -> None:
+    (file,) = read_patch(
+        HEAD + b"@@ -1,1 +1,2 @@\n-total = price * 2\n+# doubled, see the contract\n+total = price * 3\n"
+    )
+    rows = [row for row in rows_of(list(lines_of(file)), "split") if row.sign != "hunk"]
+    assert [[cell and cell.line.text for cell in row.cells] for row in rows] == [
+        [None, "# doubled, see the contract"],
+        ["total = price * 2", "total = price * 3"],
+    ]
+
+
+def test_a_long_unchanged_run_is_folded() -> None:
+    same = [b"%d" % number for number in range(30)]
+    file, _ = compared([*same, b"x"], [*same, b"y"], context=99)
+    assert [(len(group.rows), group.folded) for group in groups_of(list(lines_of(file)), "unified")] == [
+        (1, False),
+        (3, False),
+        (24, True),
+        (3, False),
+        (3, False),
+    ]
+
+
+def test_hidden_characters_are_marked_and_markup_stays_text() -> None:
+    html = str(code_html("a\u202eb\rc\u200b<script>", [(0, 3)]))
+    assert html.count('class="odd"') == 3
+    assert ("⟨U+202E⟩" in html, "␍" in html, "&lt;script&gt;" in html) == (True, True, True)
+    assert not re.search("[\u202e\u200b\r]|<script", html)
+
+
+def test_a_line_of_a_megabyte_is_cut_and_says_so() -> None:
+    html = code_html("x" * 1_000_000)
+    assert (len(html) < LONGEST + 100, "998,000 more characters" in html) == (True, True)
+
+
+def test_a_text_of_many_lines_keeps_its_colour_and_its_places() -> None:
+    lines = [Line("add", text, None, number) for number, text in enumerate((b'"""one\r', b"two", b'"""', b"def f():"))]
+    colours = colours_of("a.py", lines)
+    assert [[name for *_, name in colours[each]] for each in range(4)] == [["hl-string"]] * 3 + [
+        ["hl-keyword", "hl-name"]
+    ]
+    assert colours_of("a.unknown", lines) == {}
+
+
+def test_twenty_thousand_lines_and_a_file_of_fifty_megabytes_are_quick_and_few() -> None:
+    many = b"".join(
+        b"diff --git a/f%d.py b/f%d.py\n--- a/f%d.py\n+++ b/f%d.py\n@@ -0,0 +1,500 @@\n" % ((number,) * 4)
+        + b"+x = 1\n" * 500
+        for number in range(40)
+    )
+    large = HEAD + b"@@ -0,0 +1,5000000 @@\n" + b"+123456789\n" * 5_000_000
+    for patch, seconds in ((many, 1.0), (large, 3.0)):
+        began = time.monotonic()
+        shown = shown_files(read_patch(patch), DiffOptions())
+        for each in shown:
+            assert each.file.plus in {500, 5_000_000}
+        assert time.monotonic() - began < seconds
+        assert sum(len(group.rows) for each in shown for group in each.groups) < 400
+
+
+def test_thousands_of_files_are_paged() -> None:
+    patch = b"".join(b"diff --git a/%d b/%d\nold mode 100644\nnew mode 100755\n" % (n, n) for n in range(3000))
+    assert [each.file.path for each in shown_files(read_patch(patch), DiffOptions(after=FILES))][:2] == [
+        str(FILES),
+        str(FILES + 1),
+    ]
