@@ -8,11 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from control_plane.declarations import tokens
 from tests.support import PATIENCE, needs
 from tests.support.fleet import Api, PlayedRun
+
+LONG = (pytest.mark.browser, pytest.mark.long)
+"""Marks of what only `make browser` runs."""
+
+
+def first_of(*values: object) -> list[object]:
+    """Parameters of which `make test` takes the first only: widths, color schemes and other ways to the same page."""
+    return [values[0], *(pytest.param(value, marks=LONG) for value in values[1:])]
+
 
 EXPECTED = re.compile(r"status of 4\d\d|ERR_CONNECTION|ERR_INCOMPLETE|ERR_NETWORK_CHANGED|ERR_EMPTY_RESPONSE")
 """What Chromium itself writes to the console when a server refuses something or is away."""
@@ -62,6 +71,7 @@ def chromium() -> Iterator[Browser]:
     """Debian's Chromium, headless, closed after each file: until then no other test in this process can run a loop."""
     needs("chromium")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=25_000 * PATIENCE)
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-background-networking"]
         )

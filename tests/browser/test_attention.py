@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from control_plane.attention.presence import is_present
 from control_plane.operations.attention import choices
-from tests.browser.conftest import Person
+from tests.browser.conftest import Person, first_of
 from tests.support import wait_until
 from tests.support.attention import COMMAND, Notifying, asks
 from tests.support.axe import need_axe, scrolls_sideways, violations
@@ -108,10 +108,10 @@ def test_the_page_says_why_notifications_are_unavailable(notifying: Notifying, a
     ada.page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")
     ada.open("/settings/attention")
     ada.sees("Unavailable: browsers allow notifications only over https, or on localhost.")
-    assert ada.page.get_by_role("button", name="Notify in this browser").is_disabled()
+    expect(ada.page.get_by_role("button", name="Notify in this browser")).to_be_disabled()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", first_of("light", "dark"))
 def test_both_pages_are_accessible_and_fit_every_window(notifying: Notifying, ada: Person, scheme: str) -> None:
     need_axe()
     notifying.choose(notifying.caller("ada"), email=True)
@@ -139,5 +139,5 @@ def test_a_link_is_answered_without_a_log_in(notifying: Notifying, ada: Person, 
     page.goto(notifying.api.url + notifying.link())
     page.get_by_role("button", name="Approve").click()
     page.get_by_text("You approved it").wait_for()
-    assert page.get_by_role("button", name="Approve").count() == 0
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     stranger.close()

@@ -7,12 +7,12 @@ from playwright.sync_api import expect
 
 from control_plane.db.drones import Drone
 from shared.events import ABILITIES
-from tests.browser.conftest import Person
+from tests.browser.conftest import Person, first_of
 from tests.support.axe import need_axe, scrolls_sideways, violations
 from tests.support.patches import SMALL, deliver
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", first_of("light", "dark"))
 def test_columns_stand_side_by_side_and_stacked_on_a_phone(person: Person, scheme: str) -> None:
     need_axe()
     api, page = person.api, person.page

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from drone.model.scripted.script import Book
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import Reply, calls, shell
-from tests.browser.conftest import watch
+from tests.browser.conftest import first_of, watch
 from tests.support import PATIENCE, wait_until
 from tests.support.axe import scrolls_sideways
 from tests.support.code_hosts import CodeHost
@@ -129,14 +129,18 @@ class Device:
     scheme: Literal["light", "dark"]
 
 
-DESK, PHONE = Device(Mouse, 1280, "light"), Device(Mouse, 375, "dark")
-KEYS = Device(Keyboard, 1280, "light")
-OTHERS = (Device(Mouse, 1280, "dark"), Device(Mouse, 375, "light"), Device(Keyboard, 375, "dark"))
-LONG = (pytest.mark.browser, pytest.mark.long)
+DEVICES = (
+    Device(Mouse, 1280, "light"),
+    Device(Mouse, 375, "dark"),
+    Device(Keyboard, 1280, "light"),
+    Device(Mouse, 1280, "dark"),
+    Device(Mouse, 375, "light"),
+    Device(Keyboard, 375, "dark"),
+)
 
 
 @pytest.fixture(
-    params=[DESK, pytest.param(PHONE, marks=LONG), KEYS, *(pytest.param(each, marks=LONG) for each in OTHERS)],
+    params=first_of(*DEVICES),
     ids=lambda device: f"{device.hands.__name__}-{device.width}-{device.scheme}",
 )
 def way(request: pytest.FixtureRequest, chromium: Browser, tmp_path: Path) -> Iterator[Journey]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from control_plane.declarations import orders
-from tests.browser.conftest import Person
+from tests.browser.conftest import Person, first_of
 from tests.support import wait_until
 from tests.support.fleet import Api
 
@@ -35,7 +36,7 @@ def test_selected_orders_are_compared_side_by_side(person: Person, work: Api) ->
     first, second = (work.submit(f"Order {number}")["id"] for number in range(2))
     page = person.open("/orders")
     page.get_by_label("Select Order 0").check()
-    assert page.get_by_role("link", name="Compare").count() == 0
+    expect(page.get_by_role("link", name="Compare")).to_have_count(0)
     page.get_by_label("Select Order 1").check()
     page.get_by_role("link", name="Compare").click()
     page.wait_for_url(f"**/compare?order={second}&order={first}")
@@ -45,14 +46,14 @@ def test_more_orders_are_appended_and_stay_while_new_ones_come(person: Person, w
     for number in range(55):
         work.submit(f"Order {number}")
     page = person.open("/orders")
-    assert page.locator("#orders [data-row]").count() == 50
+    expect(page.locator("#orders [data-row]")).to_have_count(50)
     page.get_by_label("Select Order 54").check()
     page.get_by_role("link", name="Load more").click()
     page.get_by_role("link", name="Order 0", exact=True).wait_for()
     work.submit("A new one")
     page.get_by_role("link", name="A new one").wait_for()
-    assert page.locator("#orders [data-row]").count() == 56
-    assert page.get_by_label("Select Order 54").is_checked()
+    expect(page.locator("#orders [data-row]")).to_have_count(56)
+    expect(page.get_by_label("Select Order 54")).to_be_checked()
 
 
 def test_a_filter_is_in_the_address_as_soon_as_it_is_chosen(person: Person, work: Api) -> None:
@@ -65,7 +66,7 @@ def test_a_filter_is_in_the_address_as_soon_as_it_is_chosen(person: Person, work
     page.wait_for_url("**/orders")
 
 
-@pytest.mark.parametrize("width", [320, 375, 1024, 1280])
+@pytest.mark.parametrize("width", first_of(320, 375, 1024, 1280))
 def test_no_list_is_wider_than_its_window(person: Person, work: Api, width: int) -> None:
     work.submit("x" * 3000)
     person.page.set_viewport_size({"width": width, "height": 700})

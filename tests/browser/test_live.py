@@ -157,4 +157,4 @@ def test_a_log_in_that_ends_is_said_and_the_page_stays(person: Person) -> None:
     session = person.api.client.call(tokens.LIST_LOGIN_SESSIONS)[0]["id"]
     person.api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session)
     page.get_by_text("You are logged out").wait_for(timeout=20_000 * PATIENCE)
-    assert page.get_by_label("What should be done?").input_value() == "Half a prompt"
+    expect(page.get_by_label("What should be done?")).to_have_value("Half a prompt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from control_plane.declarations import tokens
 from tests.browser.conftest import Person
@@ -38,7 +39,7 @@ def test_a_page_whose_user_was_logged_out_says_so_and_keeps_what_was_written(per
     person.context.clear_cookies()
     page.get_by_role("button", name="Send", exact=True).click()
     page.get_by_text("You are logged out").first.wait_for()
-    assert box.input_value() == "do not lose me"
+    expect(box).to_have_value("do not lose me")
     other = person.context.new_page()
     other.goto(person.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
     other.wait_for_url(f"{person.api.url}/")

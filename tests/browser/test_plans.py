@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from control_plane.db.drones import InboxMessage
 from control_plane.declarations import plans
@@ -107,7 +107,7 @@ def test_what_is_typed_survives_news_and_a_refusal(person: Person, planned: Play
     person.sees("A later message.")
     page.get_by_role("button", name="Send back").click()
     page.get_by_role("alert").filter(has_text="the text is empty").wait_for()
-    assert page.get_by_label("What to do").nth(0).input_value() == "Write first.txt"
+    expect(page.get_by_label("What to do").nth(0)).to_have_value("Write first.txt")
     assert decisions(planned) == []
 
 

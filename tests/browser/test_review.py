@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from control_plane.declarations.drafts import LIST as LIST_DRAFTS
 from control_plane.declarations.orders import SHOW
 from control_plane.declarations.reviews import LIST
-from tests.browser.conftest import Person
+from tests.browser.conftest import Person, first_of
 from tests.support import PATIENCE, wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations
 from tests.support.fleet import Api, Doc, PlayedRun
@@ -34,7 +34,7 @@ def comments(person: Person, order: str) -> list[Doc]:
     return list(person.api.client.call(LIST, order_id=order))
 
 
-@pytest.mark.parametrize("width", [1280, 375])
+@pytest.mark.parametrize("width", first_of(1280, 375))
 def test_a_comment_is_added_edited_and_sent_by_mouse(person: Person, run: PlayedRun, width: int) -> None:
     order = deliver(person.api, run)
     person.page.set_viewport_size({"width": width, "height": 800})
@@ -43,7 +43,7 @@ def test_a_comment_is_added_edited_and_sent_by_mouse(person: Person, run: Played
     page.get_by_label("Comment", exact=True).fill("Use a constant")
     page.get_by_role("button", name="Add comment").click()
     expect(page.locator(".comment")).to_contain_text("Use a constant")
-    assert page.locator("form.new-comment").count() == 0
+    expect(page.locator("form.new-comment")).to_have_count(0)
     page.locator(".edit > summary").click()
     page.locator(".edit textarea").fill("Use a constant, please")
     page.locator(".edit").get_by_role("button", name="Save").click()
@@ -103,7 +103,7 @@ def test_what_was_typed_survives_a_reload_and_a_restart_and_canceling_forgets_it
     page.goto(f"{person.api.url}/orders/{order}/changes")
     expect(page.get_by_label("Comment", exact=True)).to_have_value("Why was this")
     page.get_by_text("Cancel").click()
-    assert page.locator("form.new-comment").count() == 0
+    expect(page.locator("form.new-comment")).to_have_count(0)
     wait_until(lambda: person.api.client.call(LIST_DRAFTS) == [])
 
 
@@ -148,12 +148,12 @@ def test_without_scripts_a_line_number_opens_its_form(chromium: Browser, person:
     page = plain.new_page()
     page.goto(f"{person.api.url}/orders/{order}/changes")
     number(page, 41).click()
-    assert page.get_by_label("Comment", exact=True).is_visible()
+    expect(page.get_by_label("Comment", exact=True)).to_be_visible()
     assert "#c-1-new-41" in page.url
     plain.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", first_of("light", "dark"))
 def test_a_page_with_a_review_is_accessible(person: Person, run: PlayedRun, scheme: str) -> None:
     need_axe()
     order = deliver(person.api, run)
