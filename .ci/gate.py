@@ -26,7 +26,7 @@ class Record:
 
     def __init__(self) -> None:
         self.status: int | None = None
-        """What `pytest.main` returned; None if it did not return."""
+        """What `pytest.main` returned; None if it did not return, or if the process ended in another way after it."""
         self.passed: set[str] = set()
         self.failed: dict[str, str] = {}
         """The first line of a case's first error. A case fails in its setup and teardown, too."""
@@ -64,7 +64,7 @@ class Record:
 def main(arguments: list[str]) -> int:
     """The exit status of the gate, after it has printed which cases are unstable."""
     status, first = _run(*arguments)
-    if status == 0 or not first.only_cases_failed:
+    if not first.only_cases_failed:
         return status
     if len(first.failed) > MOST_FAILED:
         _say(f"gate: {len(first.failed)} cases failed; at most {MOST_FAILED} are tried again")
@@ -89,7 +89,13 @@ def _run(*arguments: str) -> tuple[int, Record]:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory, "record.json")
         command = [sys.executable, __file__, _RECORD, str(file), *arguments]
-        return subprocess.run(command, check=False).returncode, Record.read(file)
+        status = subprocess.run(command, check=False).returncode
+        record = Record.read(file)
+    if status != record.status:
+        _say(f"gate: pytest returned {record.status}, but its process ended with {status}")
+        record.status = None
+        status = status or int(pytest.ExitCode.INTERNAL_ERROR)
+    return status, record
 
 
 def _record(file: Path, arguments: list[str]) -> int:

@@ -6,8 +6,8 @@ import logging
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,6 +15,7 @@ import pytest
 
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
+from tests.support.freezing import frozen
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import Doc, WholeFleet, WorkstationDrone
 
@@ -58,20 +59,6 @@ def pull_the_plug(drone: WorkstationDrone) -> None:
     psutil.wait_procs(found, timeout=10)
     assert drone.process is not None
     drone.process.wait(10)
-
-
-@contextmanager
-def frozen(drone: WorkstationDrone) -> Iterator[None]:
-    """Suspend every process of the drone, as a laptop does when it sleeps."""
-    found = processes(drone)
-    for process in found:
-        process.suspend()
-    try:
-        yield
-    finally:
-        for process in reversed(found):
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
 
 
 def written(fleet: WholeFleet, order_id: str) -> int:
@@ -215,7 +202,8 @@ def test_a_drone_that_was_frozen_for_three_minutes_finds_its_run_taken_over_and_
     fleet: WholeFleet, model: ScriptedServer, repository: Path
 ) -> None:
     oka, order = in_the_middle_on_oka(fleet)
-    with frozen(oka):
+    assert oka.process is not None
+    with frozen(oka.process.pid):
         began = time.monotonic()
         ended = fleet.ended(order["id"], seconds=170)
         assert (ended["status"], ended["drone"]) == ("succeeded", "mila")

@@ -14,13 +14,11 @@ from control_plane.declarations import tokens
 from tests.support import PATIENCE, needs
 from tests.support.fleet import Api, PlayedRun
 
-LONG = (pytest.mark.browser, pytest.mark.long)
-"""Marks of what only `make browser` runs."""
-
 
 def first_of(*values: object) -> list[object]:
     """Parameters of which `make test` takes the first only: widths, color schemes and other ways to the same page."""
-    return [values[0], *(pytest.param(value, marks=LONG) for value in values[1:])]
+    marks = (pytest.mark.browser, pytest.mark.long)
+    return [values[0], *(pytest.param(value, marks=marks) for value in values[1:])]
 
 
 EXPECTED = re.compile(r"status of 4\d\d|ERR_CONNECTION|ERR_INCOMPLETE|ERR_NETWORK_CHANGED|ERR_EMPTY_RESPONSE")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from control_plane.declarations import tokens
 from shared.errors import Unreachable
-from tests.browser.conftest import Person, watch
+from tests.browser.conftest import Person, first_of, watch
 from tests.support import PATIENCE, wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
@@ -34,7 +34,7 @@ def row(page: Page, order_id: str, *, seconds: float = 20) -> None:
     page.locator(f"#order-{order_id}").wait_for(timeout=seconds * 1000 * PATIENCE)
 
 
-@pytest.mark.parametrize("tabs", [6, pytest.param(20, marks=[pytest.mark.browser, pytest.mark.long])])
+@pytest.mark.parametrize("tabs", first_of(6, 20))
 def test_all_tabs_of_a_browser_live_on_one_connection(person: Person, tabs: int) -> None:
     person.api.add_work()
     pages = [person.context.new_page() for _ in range(tabs)]

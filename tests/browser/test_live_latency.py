@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.browser.conftest import Person
+from tests.browser.conftest import Person, first_of
 from tests.support import wait_until
 from tests.support.fleet import Api, PlayedRun
 
@@ -77,7 +77,7 @@ def p95(values: list[float]) -> float:
 
 @pytest.mark.parametrize(
     "pieces",
-    [20, pytest.param(100, marks=[pytest.mark.browser, pytest.mark.long])],
+    first_of(20, 100),
     ids=["short", "idle machine"],
 )
 def test_what_a_drone_emits_is_on_the_page_soon(person: Person, pieces: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import CDPSession
 
 from shared.events import ToolCallStep, ToolResultStep
-from tests.browser.conftest import Person
+from tests.browser.conftest import Person, first_of
 from tests.support.fleet import Api, PlayedRun
 
 PER_SECOND = 20
@@ -48,7 +48,7 @@ def emit(run: PlayedRun, seconds: float) -> int:
 
 @pytest.mark.parametrize(
     "minutes",
-    [0.5, pytest.param(float(os.environ.get("SOAK_MINUTES", "30")), marks=[pytest.mark.browser, pytest.mark.long])],
+    first_of(0.5, float(os.environ.get("SOAK_MINUTES", "30"))),
 )
 @pytest.mark.timeout(2400)
 def test_memory_and_size_of_a_page_stay_flat(person: Person, minutes: float) -> None:

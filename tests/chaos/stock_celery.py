@@ -24,6 +24,7 @@ from control_plane.broker.valkey_config import program
 from tests.chaos.stock_worker import COUNT, STEPS
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
+from tests.support.freezing import frozen
 
 VISIBILITY_SECONDS = 20
 FROZEN_SECONDS = 40.0
@@ -94,15 +95,8 @@ class Trial:
         self._server.redis.flushall()
 
     def freeze_worker(self) -> None:
-        stopped = [psutil.Process(self._workers[0].pid), *psutil.Process(self._workers[0].pid).children(recursive=True)]
-        for each in stopped:
-            each.suspend()
-        try:
+        with frozen(self._workers[0].pid):
             time.sleep(FROZEN_SECONDS)
-        finally:
-            for each in reversed(stopped):
-                with suppress(psutil.Error):
-                    each.resume()
 
     # --- set-up and counting ----------------------------------------------------------------------
 

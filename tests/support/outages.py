@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 import redis
 from sqlalchemy import select
@@ -316,8 +317,12 @@ def forgetful_fleet(sqlite_url: str, tmp_path: Path, core_factory: CoreFactory) 
 def power_cut(drone: DroneUnderTest) -> None:
     """End all of a drone's processes at once, so that none sees another one end."""
     there = drone.processes()
-    [process.suspend() for process in there]
-    [process.kill() for process in there]
+    for process in there:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    for process in there:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     drone.kill()
     wait_until(lambda: drone.processes() == [])
 

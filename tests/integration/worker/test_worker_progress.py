@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from shared.events import RunEnded
@@ -15,6 +13,7 @@ from shared.work_order import Limits, WorkOrder
 from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.drones import DroneUnderTest, Workshop
+from tests.support.freezing import frozen
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 
@@ -33,19 +32,6 @@ def ended(workshop: Workshop, scripted: ScriptedFactory, command: str) -> RunEnd
     model = scripted([shell(command), {"text": "Done."}])
     sent = workshop.fleet.dispatch(impatient(workshop.order(model.url)))
     return workshop.fleet.ended(sent, seconds=60)
-
-
-@contextmanager
-def frozen(drone: DroneUnderTest) -> Iterator[None]:
-    """Every process of the drone is stopped, as on a machine that swaps or was suspended by its host."""
-    assert drone.process is not None
-    worker = psutil.Process(drone.process.pid)
-    processes = [worker, *worker.children(recursive=True)]
-    for process in processes:
-        process.suspend()
-    yield
-    for process in processes:
-        process.resume()
 
 
 def test_a_run_of_which_nothing_comes_is_ended_by_cause(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
@@ -89,7 +75,8 @@ def test_a_drone_that_was_frozen_ends_no_run_for_the_time_in_which_it_did_not_ru
     model = scripted([shell(PRINTS), {"text": "Done."}])
     sent = stand_in.dispatch(impatient(order_for(drone.id, repository, model.url)))
     wait_until(lambda: prints(stand_in, sent), seconds=150)
-    with frozen(drone):
+    assert drone.process is not None
+    with frozen(drone.process.pid):
         pass_seconds(FROZEN_SECONDS)
     assert stand_in.ended(sent).status == "success"
     assert max(beat.quiet_seconds for each in stand_in.beats(drone.id) for beat in each.runs) < FROZEN_SECONDS

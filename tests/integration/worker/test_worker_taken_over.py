@@ -6,12 +6,10 @@ import base64
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
 import pytest
 
 from control_plane.db.drones import Drone
@@ -36,6 +34,7 @@ from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.control_stand_in import API_TOKEN, BlobServer
 from tests.support.drones import DroneUnderTest
+from tests.support.freezing import frozen
 from tests.support.runs import shell
 from tests.support.scripted import ScriptedFactory
 from tests.support.stand_in import DroneStandIn
@@ -51,17 +50,6 @@ class Real:
     id: str
     name: str
     drone: DroneUnderTest
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        assert self.drone.process is not None
-        worker = psutil.Process(self.drone.process.pid)
-        processes = [worker, *worker.children(recursive=True)]
-        for process in processes:
-            process.suspend()
-        yield
-        for process in processes:
-            process.resume()
 
 
 @pytest.fixture
@@ -165,7 +153,8 @@ def test_a_thawed_drone_stops_within_one_beat_and_keeps_its_work_under_a_ref_of_
     order_id = plane.submit(project="demo")
     wait_until(lambda: plane.order(order_id).doing.startswith("shell:"), seconds=150)
     run_id = plane.order(order_id).runs[0].id
-    with mila.frozen():
+    assert mila.drone.process is not None
+    with frozen(mila.drone.process.pid):
         oka = plane.drone("oka")
         fall_silent(plane, mila.id)
         done = take_over(plane, order_id, oka)

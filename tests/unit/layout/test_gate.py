@@ -43,6 +43,14 @@ def test_a_case_that_passes_in_the_second_run_is_named_as_unstable_with_its_firs
 @pytest.mark.parametrize(
     ("files", "twice"),
     [
+        ({"conftest": "import os\ndef pytest_configure(): os._exit(0)"}, False),
+        (
+            {
+                "test_flaky": FLAKY.format(cases=1),
+                "conftest": "import atexit, os\ndef pytest_configure(): atexit.register(os._exit, 3)",
+            },
+            False,
+        ),
         ({"test_broken": "def test_fails(): assert 1 == 2"}, True),
         ({"test_skipped": FLAKY.format(cases=1) + "    pytest.skip('in the second run')"}, True),
         ({"test_flaky": FLAKY.format(cases=11)}, False),
@@ -56,7 +64,16 @@ def test_a_case_that_passes_in_the_second_run_is_named_as_unstable_with_its_firs
             False,
         ),
     ],
-    ids=["fails again", "skipped then", "eleven failed", "collection", "harness", "failed without a case"],
+    ids=[
+        "ends early",
+        "dies at its end",
+        "fails again",
+        "skipped then",
+        "eleven failed",
+        "collection",
+        "harness",
+        "failed without a case",
+    ],
 )
 def test_the_gate_is_red(tmp_path: Path, files: dict[str, str], twice: bool) -> None:
     ended = gate(tmp_path, **files)
