@@ -29,6 +29,7 @@ pytest_plugins = [
     "tests.support.compiled_statements",
     "tests.support.database",
     "tests.support.broker",
+    "tests.support.planes",
     "tests.support.scripted",
     "tests.support.repositories",
     "tests.support.git_servers",

@@ -20,7 +20,7 @@ from sqlalchemy import func, select
 from control_plane.db.orders import Order
 from tests.support import wait_until
 from tests.support.batches import rows_of, submit_batch, work
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
 ORDERS = 60

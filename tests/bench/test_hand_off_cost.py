@@ -20,8 +20,8 @@ from shared.events import AssistantStep, CommentStep, Delivered, Prepared, Usage
 from shared.names import new_id
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.many_tasks import fill
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 from tests.support.team_rows import add_agent, add_task, edit_organization
 

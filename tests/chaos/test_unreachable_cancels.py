@@ -22,9 +22,9 @@ from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.supervisor import Supervisor
 from shared import names
 from tests.support import wait_until
-from tests.support.broker import QUICK
 from tests.support.drones import worker_below
 from tests.support.fleet import Api
+from tests.support.planes import QUICK
 from tests.support.runs import shell
 from tests.support.sandboxes import processes_with
 from tests.support.scripted import ScriptedFactory

@@ -11,7 +11,7 @@ from shared.events import AssistantStep, Delivered, Prepared, Usage, UserStep
 from shared.outcome import Verification
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 Doc = dict[str, Any]

@@ -23,7 +23,7 @@ from shared.events import (
 from shared.messages import ToolCall
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 BASE = "b" * 40

@@ -23,7 +23,7 @@ from shared.names import new_id
 from shared.states import OrderStatus
 from tests.support import wait_until
 from tests.support.attention import COMMAND, Notifying, asks, posted, questions
-from tests.support.broker import QUICK
+from tests.support.planes import QUICK
 from tests.support.receivers import Receiver
 
 

@@ -20,10 +20,10 @@ from control_plane.operations.doctor import doctor
 from control_plane.operations.status import status
 from control_plane.spending.accounts import accounts_of, note_refusal
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.command_tree import invoke
 from tests.support.fleet import Api
 from tests.support.made import later, make_drone, make_project, start_run, submit
+from tests.support.planes import Plane
 from tests.support.spending import reserve, spend
 
 

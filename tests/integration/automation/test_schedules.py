@@ -25,10 +25,10 @@ from control_plane.operations import organizations, projects
 from control_plane.operations.automation import schedules, triggers, webhooks
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
 from tests.support.made import later, make_project
+from tests.support.planes import Plane
 
 TASK = {"title": "Tidy up {{date}}", "assignee": "user"}
 

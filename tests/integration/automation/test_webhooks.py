@@ -28,10 +28,10 @@ from control_plane.operations.orders.canceling import cancel
 from control_plane.supervisor.cleaning import clean
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.support import wait_until
-from tests.support.broker import Plane, plane_on
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
 from tests.support.git_servers import self_signed
+from tests.support.planes import Plane, plane_on
 from tests.support.receivers import Receiver
 
 Doc = dict[str, Any]

@@ -13,7 +13,8 @@ from control_plane.db.drones import Drone
 from shared.errors import Precondition
 from shared.events import ABILITIES
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 OKA = "0" * 11 + "a"

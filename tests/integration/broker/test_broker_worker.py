@@ -20,7 +20,8 @@ from control_plane.db.drones import Drone
 from control_plane.flower.events import announce_ended_runs
 from shared import names
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 
 OKA = "0" * 11 + "a"
 WORKER = names.worker(OKA, "host", "")

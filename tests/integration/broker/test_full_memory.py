@@ -12,8 +12,9 @@ from control_plane.broker.broker import Broker
 from shared import names
 from shared.errors import Unreachable
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane, plane_on
+from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
+from tests.support.planes import Plane, plane_on
 from tests.support.stand_in import DroneStandIn
 
 ROOM = 64 * 1024 * 1024

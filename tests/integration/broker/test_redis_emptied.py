@@ -13,8 +13,9 @@ from shared import names
 from shared.events import CommentStep, Prepared
 from shared.states import OrderStatus
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
 from tests.support.outages import OutageFleet, power_cut
+from tests.support.planes import Plane
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.apart]
 

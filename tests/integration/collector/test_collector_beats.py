@@ -15,7 +15,8 @@ from shared import names
 from shared.control import Drain
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

@@ -27,7 +27,8 @@ from shared.events import (
 from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 PRICED = AssistantStep(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 
 def test_an_order_goes_from_submission_to_its_end(any_plane: Plane) -> None:

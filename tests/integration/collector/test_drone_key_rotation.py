@@ -23,7 +23,7 @@ from shared.errors import Conflict, Forbidden, Unauthenticated
 from shared.events import RunStarted, UserStep
 from shared.registration import Credentials, NewKey, NewKeyRequest
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn, join
 
 PROMPT = UserStep(text="do it", source="prompt")

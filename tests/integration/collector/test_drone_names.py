@@ -7,7 +7,7 @@ from control_plane.declarations.drones import DroneEdit
 from control_plane.drones.load import worker_of
 from control_plane.operations.drones import managing
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 
 def told(plane: Plane) -> list[str]:

@@ -22,7 +22,7 @@ from shared.events import Beat, Delta, Event, Hello
 from shared.registration import NewKey, NewKeyRequest
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 LIES: dict[str, Any] = {"boot_id": "b" * 12, "machine_id": "elsewhere", "version": "6.6.6", "sandbox": "none"}

@@ -16,7 +16,7 @@ from shared.errors import NotFound
 from shared.events import Delivered, ToolCallStep, ToolResultStep
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 SECRET = b"of another organization"

@@ -16,7 +16,7 @@ from shared import names
 from shared.envelope import Binding
 from shared.events import Hello
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 PIECE = "x" * (12 * 1024 * 1024)

@@ -20,7 +20,7 @@ from control_plane.db.drones import Drone
 from shared import names
 from shared.events import MAX_RUNS
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 HOSTILE: list[dict[str, Any]] = [

@@ -17,7 +17,7 @@ from control_plane.db.drones import Drone
 from shared import names
 from shared.events import RunBeat
 from tests.support import wait_until
-from tests.support.broker import QUICK, Plane
+from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
 

@@ -14,7 +14,7 @@ from control_plane.collector.stream_leases import Streams
 from control_plane.db.runs import Run
 from tests.bench.event_flow import bodies, measure
 from tests.support import wait_until
-from tests.support.broker import QUICK, Plane
+from tests.support.planes import QUICK, Plane
 
 
 def test_many_events_of_a_run_take_as_many_statements_as_few(any_plane: Plane) -> None:

@@ -18,9 +18,9 @@ from shared.envelope import Binding
 from shared.events import AssistantStep, CheckpointStep, Event, Prepared, UserStep
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest
+from tests.support.planes import Plane
 from tests.support.runs import order_for
 from tests.support.scripted import ScriptedFactory
 from tests.support.stand_in import DroneStandIn

@@ -10,7 +10,7 @@ from shared.events import CheckpointStep, Delivered, ResumedStep, ReviewAnswerSt
 from shared.names import branch
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.reviews import comment, send, with_patch
 from tests.support.stand_in import DroneStandIn
 

@@ -26,7 +26,6 @@ from shared.reasons import Resumption
 from shared.transcripts import problems
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.going_on import (
     BASE,
     NOTE,
@@ -45,6 +44,7 @@ from tests.support.going_on import (
     undone,
     work,
 )
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

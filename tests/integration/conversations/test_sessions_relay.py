@@ -22,7 +22,7 @@ from shared.events import AssistantStep, Body, CompactionStep, ToolResultStep, U
 from shared.messages import Message, ToolCall
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 HISTORY: TypeAdapter[list[Message]] = TypeAdapter(list[Message])

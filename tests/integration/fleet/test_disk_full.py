@@ -31,12 +31,13 @@ from shared.events import CommentStep, RunEnded
 from shared.names import new_id
 from shared.reasons import DroneState, NoDroneTakesWork
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane, plane_on
+from tests.support.broker import BrokerServer
 from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.database import CoreFactory
 from tests.support.disks import Disk
 from tests.support.drones import DroneUnderTest
 from tests.support.fleet import api_on
+from tests.support.planes import Plane, plane_on
 from tests.support.repositories import calc_project, work_order
 from tests.support.runs import order_for, shell, small_repository
 from tests.support.scripted import ScriptedFactory

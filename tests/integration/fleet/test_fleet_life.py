@@ -20,9 +20,9 @@ from shared import names
 from shared.reasons import InQueue, NamedDroneRemoved, NoDroneTakesWork, TakenBack
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import QUICK, Plane
 from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest
+from tests.support.planes import QUICK, Plane
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 from tests.support.stand_in import DroneStandIn

@@ -20,8 +20,8 @@ from shared.errors import Forbidden
 from shared.events import ChargeStep, CheckedCommand, ErrorStep, ProjectCheckStep, ProviderCheckStep, Usage
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.organizations import add_organization
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 WORKS = ProviderCheckStep(

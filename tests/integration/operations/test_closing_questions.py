@@ -8,7 +8,7 @@ import pytest
 
 from shared.events import Delivered
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 ASKS = {"response": "I looked. **Which one?**"}

@@ -12,7 +12,7 @@ from control_plane.operations import graphs
 from control_plane.operations.orders import retrying
 from shared.errors import Conflict, FleetError, Invalid, NotFound
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 ONE = {"name": "one", "prompt": "One"}

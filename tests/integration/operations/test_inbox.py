@@ -24,7 +24,7 @@ from shared.events import ApprovalStep, DecisionStep
 from shared.names import new_id
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 from tests.support.task_states import Workshop
 

@@ -16,10 +16,10 @@ from shared.errors import Conflict, NotFound, Refused
 from shared.events import RememberStep
 from shared.work_order import OrderMemory
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.going_on import begin, succeed
 from tests.support.made import make_project
 from tests.support.organizations import add_organization
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 NOTE = RememberStep(text="Run the tests with make test.", why="pytest alone misses generated files")

@@ -12,7 +12,7 @@ from shared.events import CommentStep, UserStep
 from shared.work_order import WorkOrder
 from tests.integration.operations.test_steering_words import claimed, heard, running, say
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

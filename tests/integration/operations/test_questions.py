@@ -20,7 +20,7 @@ from shared.names import new_id
 from shared.reasons import Answered, AnswerOnItsWay, ForPerson
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 QUESTION = ApprovalStep(

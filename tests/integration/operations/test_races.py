@@ -24,7 +24,7 @@ from shared.races import PushGrantRequest
 from shared.reasons import RaceBase
 from shared.work_order import Base, WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 BASE = "b" * 40

@@ -13,9 +13,9 @@ from shared.blobs import digest
 from shared.errors import NotFound
 from shared.events import ABILITIES, AssistantStep
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.going_on import begin, identity
 from tests.support.organizations import add_organization
+from tests.support.planes import Plane
 
 RAW = b'{"choices": []}\n'
 

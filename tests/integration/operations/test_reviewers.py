@@ -23,9 +23,9 @@ from control_plane.spending.prices import prices_for
 from shared.errors import Conflict, Invalid, NotFound
 from shared.events import ABILITIES, Finding, ReviewerStep, Usage
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.going_on import begin, checkpoint, give_back, go, work
 from tests.support.made import make_project, submit
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 FOUND = ReviewerStep(

@@ -26,7 +26,6 @@ from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition
 from shared.events import Delivered
 from shared.reasons import EarlierOrder, Resumption, RunEnd, RunLoss
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.going_on import (
     BASE,
     begin,
@@ -41,6 +40,7 @@ from tests.support.going_on import (
     undone,
     work,
 )
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

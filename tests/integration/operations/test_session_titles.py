@@ -18,8 +18,8 @@ from control_plane.operations.orders import reading
 from shared.events import RunBeat
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane, plane_on
 from tests.support.database import CoreFactory
+from tests.support.planes import Plane, plane_on
 from tests.support.stand_in import DroneStandIn
 
 

@@ -23,7 +23,7 @@ from shared.events import ApprovalStep, AssistantStep, ChildStep, DecisionStep, 
 from shared.reasons import Answered, AnswerOnItsWay, ForPerson
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 WHY = "Publishes commits: git push"

@@ -14,7 +14,7 @@ from shared.events import UserStep
 from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

@@ -18,7 +18,7 @@ from shared.outcome import Verification
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.batches import COST, ends, rows, rows_of, shown, submit_batch, work, work_off
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

@@ -16,8 +16,9 @@ from control_plane.operations.doctor import server_checks
 from control_plane.operations.drones.managing import show_drone
 from shared import names
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane, plane_on
+from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
+from tests.support.planes import Plane, plane_on
 from tests.support.stand_in import DroneStandIn
 
 ROOM = 64 * 1024 * 1024

@@ -13,8 +13,9 @@ from control_plane.declarations.audit import AuditRecordDocument
 from control_plane.operations.audit.reading import list_records
 from control_plane.supervisor.broker_refusals import ACTION, BrokerRefusals
 from shared import names
-from tests.support.broker import BrokerServer, Plane, plane_on
+from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
+from tests.support.planes import Plane, plane_on
 from tests.support.stand_in import DroneStandIn
 
 

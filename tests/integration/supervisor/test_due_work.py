@@ -14,8 +14,8 @@ from control_plane.supervisor.due_work import OPEN_ORDERS, OUTBOXES, wake_for
 from control_plane.supervisor.placing import place_queued
 from shared.control import Drain
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.made import make_drone, make_project, submit
+from tests.support.planes import Plane
 
 TABLES = {"attention_messages", "schedules", "trace_exports", "webhook_deliveries"}
 

@@ -22,7 +22,7 @@ from control_plane.orders.placement import Placement, place
 from shared.names import new_id
 from shared.reasons import Placed
 from shared.states import OrderStatus
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 MANY = 150
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import event
 
 from control_plane.supervisor.waiting_reasons import refresh_reasons
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 
 def test_the_reasons_of_many_waiting_orders_take_as_many_statements_as_those_of_few(any_plane: Plane) -> None:

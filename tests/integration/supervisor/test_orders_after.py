@@ -18,7 +18,7 @@ from shared.names import branch
 from shared.reasons import AfterOrder
 from shared.work_order import Base, MergedWork, WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

@@ -12,7 +12,7 @@ from control_plane.supervisor.placing import place_queued
 from shared.clock import SystemClock
 from shared.names import new_id
 from shared.reasons import PausesAfterFailure
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 PAUSES = (3.0, 12.0, 30.0)
 

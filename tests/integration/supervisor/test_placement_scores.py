@@ -14,8 +14,8 @@ from control_plane.rates.headroom import seconds_until_calls
 from control_plane.rates.state import GroupState
 from shared.events import AssistantStep, Prepared, Stats, Usage, UserStep
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.database import CoreFactory
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 

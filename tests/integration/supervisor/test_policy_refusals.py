@@ -9,7 +9,7 @@ from shared.events import ErrorStep
 from shared.reasons import DroneState, NoDroneTakesWork
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 WHY = "this drone's policy does not allow orders in mode build: orders.modes in /p.toml, line 2"

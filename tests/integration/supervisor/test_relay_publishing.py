@@ -21,7 +21,8 @@ from shared.events import ABILITIES, Delivered
 from shared.reasons import CancelAsked, CannotBeSent, OrderFacts
 from shared.states import OrderStatus
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 
 
 def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:

@@ -14,7 +14,7 @@ from control_plane.supervisor.restacking import restack
 from shared.work_order import MergedWork
 from tests.integration.supervisor.test_orders_after import base_of, taken, works
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 A, B, C, D = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)

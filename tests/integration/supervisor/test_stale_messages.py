@@ -8,7 +8,7 @@ from control_plane.operations.orders import canceling
 from control_plane.supervisor.stale_messages import StaleMessages
 from shared import names
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 
 def queued_runs(plane: Plane, drone_id: str) -> set[str]:

@@ -17,7 +17,8 @@ from shared.events import Receipt
 from shared.reasons import CancelAsked, CanceledEnd
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 KNOWN = CancelAsked(by="system")

@@ -10,7 +10,8 @@ from control_plane.db.orders import Order
 from control_plane.supervisor.cleaning import clean
 from shared.names import new_id
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 
 
 def leader(plane: Plane) -> str | None:

@@ -15,7 +15,8 @@ from shared.reason_text import loss_text
 from shared.reasons import RunEnd, RunLoss
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 LONG_AGO = timedelta(minutes=5)

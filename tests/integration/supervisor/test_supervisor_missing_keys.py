@@ -16,7 +16,8 @@ from control_plane.supervisor.unclaimed import OFFERS, Unclaimed
 from shared.events import RunBeat
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import QUICK, BrokerServer, Plane
+from tests.support.broker import BrokerServer
+from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
 Check = Callable[[], None]

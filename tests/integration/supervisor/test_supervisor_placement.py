@@ -19,7 +19,7 @@ from shared.reasons import (
 )
 from shared.states import OrderStatus
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 
 
 def state(plane: Plane, order_id: str) -> DroneState | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from control_plane.db.orders import Order
 from shared.events import ErrorStep
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 WHY = "https://git.example/app.git denied access to this drone (next: git ls-remote https://git.example/app.git)"

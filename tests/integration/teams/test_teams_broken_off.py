@@ -9,8 +9,8 @@ from control_plane.db.teams import Comment
 from shared.events import Body, CommentStep
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.going_on import give_back, go, steps, succeed, work
+from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 from tests.support.team_rows import add_agent, add_task, assignee_of
 

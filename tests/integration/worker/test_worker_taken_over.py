@@ -31,10 +31,10 @@ from shared.events import ABILITIES
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.states import BEAT_EVERY
 from tests.support import wait_until
-from tests.support.broker import Plane
 from tests.support.control_stand_in import API_TOKEN, BlobServer
 from tests.support.drones import DroneUnderTest
 from tests.support.freezing import frozen
+from tests.support.planes import Plane
 from tests.support.runs import shell
 from tests.support.scripted import ScriptedFactory
 from tests.support.stand_in import DroneStandIn
