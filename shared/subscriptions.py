@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import redis
@@ -26,3 +27,20 @@ class CheckedSubscription(PubSub):
         if self._pings.unanswered(self.health_check_response_counter, time.monotonic()):
             raise redis.ConnectionError("the subscription does not answer pings")
         return message
+
+    def arrived(self) -> Iterator[dict[str, Any]]:
+        """Each message that was published before this call, without waiting for more. Raises redis.RedisError.
+
+        The server answers a ping after everything that it sent before, so its answer is the end.
+        """
+        self.check_health(at_once=True)
+        while self.health_check_response_counter:
+            message = self.get_message(timeout=1.0)
+            if message is not None:
+                yield message
+
+    def check_health(self, *, at_once: bool = False) -> None:
+        """Send a ping if one is due, or at once; the library counts its answers."""
+        if at_once and self.connection is not None:
+            self.connection.next_health_check = float("-inf")
+        super().check_health()

@@ -24,6 +24,7 @@ from control_plane.attention.recipients import Recipient, recipient
 from control_plane.attention.sending import SECONDS, SendResult
 from control_plane.automation.webhook_delivery import WebhookMessage, post
 from control_plane.core import Core
+from control_plane.core.daemon_threads import DaemonThreads
 from control_plane.db.attention import AttentionChoices, AttentionMessage, AttentionNotice, PushSubscription
 from shared.errors import FleetError
 from shared.terminal import logs
@@ -54,6 +55,7 @@ class Outbox:
         self._retries = retries
         self._free = threading.Semaphore(THREADS)
         self._closed = False
+        self._threads = DaemonThreads()
 
     def send_due(self) -> None:
         """Begin to send what is due, as far as threads are free."""
@@ -63,9 +65,12 @@ class Outbox:
             if not lease(self._core, message_id, attempts):
                 self._free.release()
                 continue
-            # A daemon thread: a process that ends waits for no server; interrupted messages are due again.
-            name = f"attention-{message_id}"
-            threading.Thread(target=self._send, args=(message_id,), name=name, daemon=True).start()
+            self._threads.start(f"attention-{message_id}", self._send, message_id)
+
+    def round(self) -> None:
+        """One complete round: send what is due, and wait until each result is recorded."""
+        self.send_due()
+        self._threads.finish()
 
     def close(self) -> None:
         """Begin nothing more; messages already being sent finish on their own."""

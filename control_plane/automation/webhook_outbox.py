@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.automation.webhook_delivery import GONE, SECONDS, DeliveryResult, WebhookMessage, post
 from control_plane.core import Core
+from control_plane.core.daemon_threads import DaemonThreads
 from control_plane.db.automation import TriggerDelivery, Webhook, WebhookDelivery
 from shared.errors import FleetError
 from shared.terminal import logs
@@ -57,6 +58,7 @@ class Sender:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._busy: Counter[str] = Counter()
+        self._threads = DaemonThreads()
         self._closed = False
 
     def send_due(self) -> None:
@@ -66,6 +68,11 @@ class Sender:
                 free = min(EACH - self._busy[webhook_id], THREADS - self._busy.total())
             for delivery_id in self._leased(webhook_id, free):
                 self._begin(webhook_id, delivery_id)
+
+    def round(self) -> None:
+        """One complete round: send what is due, and wait until each answer is recorded."""
+        self.send_due()
+        self._threads.finish()
 
     def close(self) -> None:
         """Start nothing more; messages already being sent finish on their own."""
@@ -106,9 +113,7 @@ class Sender:
     def _begin(self, webhook_id: str, delivery_id: str) -> None:
         with self._lock:
             self._busy[webhook_id] += 1
-        # A daemon thread: a process that ends does not wait for receivers; interrupted messages are sent again.
-        name = f"webhook-{webhook_id}"
-        threading.Thread(target=self._send, args=(webhook_id, delivery_id), name=name, daemon=True).start()
+        self._threads.start(f"webhook-{webhook_id}", self._send, webhook_id, delivery_id)
 
     def _send(self, webhook_id: str, first: str) -> None:
         """Send this message, and then any other due messages to its receiver."""

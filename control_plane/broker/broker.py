@@ -16,7 +16,6 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.client import PubSub
 from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError
 
@@ -198,7 +197,7 @@ class Broker:
             found[refusal] += int(entry["count"])
         return found
 
-    def subscribe(self, *channels: str, patterns: Iterable[str] = ()) -> PubSub:
+    def subscribe(self, *channels: str, patterns: Iterable[str] = ()) -> CheckedSubscription:
         """A subscription with its own connection; the caller closes it."""
         pubsub = CheckedSubscription(self.redis.connection_pool, ignore_subscribe_messages=True)
         with self.reaching():

@@ -18,6 +18,7 @@ class Collector:
     def __init__(self, core: Core, holder: str, timings: Timings | None = None) -> None:
         timings = timings or Timings()
         owners = Owners(f"{holder}-c", core.clock, timings.owner_ttl)
+        self._clock = core.clock
         self.loops = Loops()
         self._gather_s = timings.gather
         self._streams = Streams(core, owners)
@@ -25,14 +26,22 @@ class Collector:
         self._taker = Taker(core, owners, self._streams, self._listener, timings)
         self._beats = Beats(core, self._streams, self._listener, timings)
         self.loops.add("streams", self._streams.share, every=min(timings.sweep, timings.owner_ttl / 4))
-        self.loops.add("listener", self._listener.listen, every=0.0)
+        self.loops.add("listener", self._listener.listen, every=0.0, at_once=self._listener.catch_up)
         self._listener.events_came = self.loops.add("events", self._taker.take, every=timings.sweep).wake
-        self._listener.beats_came = self.loops.add("beats", self._take_beats, every=timings.poll).wake
+        beats = self.loops.add("beats", self._take_beats, every=timings.poll, at_once=self._beats.take)
+        self._listener.beats_came = beats.wake
 
     def start(self) -> None:
         # Before the loops start, so that the first sweep finds its streams immediately.
         self._streams.share_if_possible()
         self.loops.start()
+
+    def round(self) -> None:
+        """One complete round in this thread, in the place of `start`: everything sent so far is stored, if it can be.
+
+        A round of the loop `listener` subscribes; what was sent to the channels before the first one was not heard.
+        """
+        self.loops.round(self._clock.monotonic())
 
     def stop(self) -> list[str]:
         """End all loops and release the streams immediately; returns the loops that did not end in time."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-
-from redis.client import PubSub
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from control_plane.core import Core
 from shared import names
+from shared.subscriptions import CheckedSubscription
 
 MAX_MESSAGE = 1024 * 1024
 """Characters. A larger message is dropped: sealed events have at most 256 kB, a beat with 1,000 runs about 400 kB."""
@@ -20,7 +21,7 @@ class Listener:
     def __init__(self, core: Core, stop_within: float) -> None:
         self._core = core
         self._stop_within = stop_within
-        self._pubsub: PubSub | None = None
+        self._pubsub: CheckedSubscription | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._with_events: set[str] = set()
@@ -32,16 +33,16 @@ class Listener:
         """Wait for one message and record it. Raises Unreachable."""
         if self._closed:
             return
-        try:
-            with self._core.broker.reaching():
-                if self._pubsub is None:
-                    patterns = [names.LIVE_PATTERN, names.BEAT_PATTERN]
-                    self._pubsub = self._core.broker.subscribe(patterns=patterns)
-                message = self._pubsub.get_message(timeout=self._stop_within)
-        except Exception:
-            self._drop()
-            raise
+        with self._subscription() as pubsub:
+            message = pubsub.get_message(timeout=self._stop_within)
         if message is not None:
+            self._note(str(message["channel"]), str(message["data"]))
+
+    def catch_up(self) -> None:
+        """Record every message that was sent before this call. Raises Unreachable."""
+        with self._subscription() as pubsub:
+            messages = list(pubsub.arrived())
+        for message in messages:
             self._note(str(message["channel"]), str(message["data"]))
 
     def drones_with_events(self) -> set[str]:
@@ -75,6 +76,18 @@ class Listener:
             with self._lock:
                 self._with_events.add(drone_id)
             self.events_came.set()
+
+    @contextmanager
+    def _subscription(self) -> Iterator[CheckedSubscription]:
+        try:
+            with self._core.broker.reaching():
+                if self._pubsub is None:
+                    patterns = [names.LIVE_PATTERN, names.BEAT_PATTERN]
+                    self._pubsub = self._core.broker.subscribe(patterns=patterns)
+                yield self._pubsub
+        except Exception:
+            self._drop()
+            raise
 
     def _drop(self) -> None:
         if self._pubsub is not None:

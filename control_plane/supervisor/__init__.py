@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from threading import Event
 
 from control_plane.attention.collecting import collect, notice_drones
@@ -64,6 +65,10 @@ class Supervisor:
     def start(self) -> None:
         self.loops.start()
 
+    def round(self) -> None:
+        """One complete round in this thread, in the place of `start`: the loops that are due, and those they wake."""
+        self.loops.round(self._core.clock.monotonic())
+
     def stop(self) -> list[str]:
         """End all loops and let another supervisor lead immediately; returns the loops that did not end in time."""
         self._heartbeats.close()
@@ -77,7 +82,7 @@ class Supervisor:
     def _plan(self) -> list[Loop]:
         often, seldom = self._timings.poll, self._timings.users_every
         self.loops.add("leader", self._lead, every=self._timings.owner_ttl / 4)
-        self.loops.add("heartbeats", self._heartbeats.listen, every=0.0)
+        self.loops.add("heartbeats", self._heartbeats.listen, every=0.0, at_once=self._heartbeats.catch_up)
         roused = [
             self._add("placing", self._place),
             self._add("relay", self._relay.publish_all),
@@ -88,10 +93,10 @@ class Supervisor:
         self._add("stacks", lambda: restack(self._core), every=4 * often)
         self._add("code hosts", lambda: keep_up(self._core), every=4 * often)
         self._add("schedules", lambda: make_due(self._core))
-        self._add("webhooks", self._sender.send_due)
+        self._add("webhooks", self._sender.send_due, at_once=self._sender.round)
         self._add("collecting", lambda: collect(self._core), every=2 * often)
-        self._add("messages", self._outbox.send_due)
-        self._add("traces", self._traces.export_due)
+        self._add("messages", self._outbox.send_due, at_once=self._outbox.round)
+        self._add("traces", self._traces.export_due, at_once=self._traces.round)
         self._add("silent drones", lambda: notice_drones(self._core), every=seldom)
         self._add("unclaimed", self._unclaimed.check)
         self._add("stale messages", self._stale_messages.drop, every=4 * often)
@@ -116,14 +121,23 @@ class Supervisor:
         self._add("open orders", lambda: wake_for(self._core, OPEN_ORDERS, self._wakes), every=4 * often)
         return roused
 
-    def _add(self, name: str, body: Callable[[], object], *, every: float | None = None) -> Loop:
+    def _add(
+        self,
+        name: str,
+        body: Callable[[], object],
+        *,
+        every: float | None = None,
+        at_once: Callable[[], object] | None = None,
+    ) -> Loop:
         """Add a loop; without `every`, it runs when there is work for it (`due_work`)."""
 
-        def when_leading() -> None:
+        def when_leading(act: Callable[[], object]) -> None:
             if self._leader.leads:
-                body()
+                act()
 
-        loop = self.loops.add(name, when_leading, every=every)
+        loop = self.loops.add(
+            name, partial(when_leading, body), every=every, at_once=partial(when_leading, at_once or body)
+        )
         self._wakes[name] = loop.wake
         return loop
 

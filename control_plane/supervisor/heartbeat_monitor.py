@@ -6,14 +6,15 @@ only while the own beat keeps coming back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
-
-from redis.client import PubSub
 
 from control_plane.background.timings import Timings
 from control_plane.broker.broker import WAKE
 from control_plane.core import Core
 from shared import names
+from shared.subscriptions import CheckedSubscription
 
 _MISSED = 3
 """Own beats that may be missing before the subscription counts as broken."""
@@ -34,7 +35,7 @@ class HeartbeatMonitor:
         self._every = timings.own_beat
         self._wait = min(timings.stop_within, timings.own_beat / 2)
         self._rouse = rouse
-        self._pubsub: PubSub | None = None
+        self._pubsub: CheckedSubscription | None = None
         self._closed = False
         self._sent_at = float("-inf")
         self._own_at = float("-inf")
@@ -45,18 +46,16 @@ class HeartbeatMonitor:
         """Wait for one message and act on it; send the own beat when it is due. Raises Unreachable."""
         if self._closed:
             return
-        if self._pubsub is None:
-            self._pubsub = self._core.broker.subscribe(WAKE, patterns=[names.BEAT_PATTERN])
-            # Messages may have been missed, and the server may have lost data, while there was no subscription.
-            self._rouse(everything=True)
-        try:
-            with self._core.broker.reaching():
-                self._send_own()
-                message = self._pubsub.get_message(timeout=self._wait)
-        except Exception:
-            self._drop()
-            raise
+        with self._subscription() as pubsub:
+            message = pubsub.get_message(timeout=self._wait)
         if message is not None:
+            self._receive(str(message["channel"]))
+
+    def catch_up(self) -> None:
+        """Act on every message that was sent before this call, after the own beat if it is due. Raises Unreachable."""
+        with self._subscription() as pubsub:
+            messages = list(pubsub.arrived())
+        for message in messages:
             self._receive(str(message["channel"]))
 
     def silent_for(self, drone_id: str) -> float:
@@ -66,6 +65,21 @@ class HeartbeatMonitor:
 
     def close(self) -> None:
         self._closed = True
+
+    @contextmanager
+    def _subscription(self) -> Iterator[CheckedSubscription]:
+        """The subscription, after the own beat if it is due."""
+        if self._pubsub is None:
+            self._pubsub = self._core.broker.subscribe(WAKE, patterns=[names.BEAT_PATTERN])
+            # Messages may have been missed, and the server may have lost data, while there was no subscription.
+            self._rouse(everything=True)
+        try:
+            with self._core.broker.reaching():
+                self._send_own()
+                yield self._pubsub
+        except Exception:
+            self._drop()
+            raise
 
     def _send_own(self) -> None:
         now = self._core.clock.monotonic()

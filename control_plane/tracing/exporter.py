@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.automation.webhook_delivery import DeliveryResult, OutgoingRequest, send
 from control_plane.core import Core
+from control_plane.core.daemon_threads import DaemonThreads
 from control_plane.core.trace_receiver import CONTENT_TYPE, receiver_headers, traces_url
 from control_plane.db.orders import Order
 from control_plane.db.traces import TraceExport
@@ -61,6 +62,7 @@ class TraceExporter:
         self._seconds = seconds
         self._busy = threading.Lock()
         self._closed = False
+        self._threads = DaemonThreads()
         self._failures = 0
         self._resting_until = 0.0
 
@@ -69,8 +71,12 @@ class TraceExporter:
         if not self._url or self._busy.locked() or self._core.clock.monotonic() < self._resting_until:
             return
         if (waiting := self._due()) and self._busy.acquire(blocking=False):
-            # A daemon thread: a process that ends does not wait for the receiver; the trace is due again later.
-            threading.Thread(target=self._export, args=(waiting,), name="traces", daemon=True).start()
+            self._threads.start("traces", self._export, waiting)
+
+    def round(self) -> None:
+        """One complete round: export what is due, and wait until it is recorded."""
+        self.export_due()
+        self._threads.finish()
 
     def close(self) -> None:
         """Begin nothing more; a request that was sent finishes on its own."""

@@ -34,23 +34,23 @@ SLACK = 10
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_hand_off_takes_at_most_100_ms_beside_10_000_tasks(
-    any_plane: Plane, capsys: pytest.CaptureFixture[str]
+    any_live_plane: Plane, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    team = Team.at_work(any_plane, tasks=10_000, each=10, waiting=1_000)
+    team = Team.at_work(any_live_plane, tasks=10_000, each=10, waiting=1_000)
     took = sorted(team.hand_off() for _ in range(HAND_OFFS))
     median = statistics.median(took)
     with capsys.disabled():
-        kind = any_plane.core.database.url.get_backend_name()
+        kind = any_live_plane.core.database.url.get_backend_name()
         sys.stdout.write(f"\n{kind}: a hand-off: median {median:.0f} ms, {took[0]:.0f} to {took[-1]:.0f} ms\n")
     assert median <= 100
 
 
-def test_a_hand_off_goes_from_the_end_of_a_run_to_the_queue_without_anybody_polling(plane: Plane) -> None:
+def test_a_hand_off_goes_from_the_end_of_a_run_to_the_queue_without_anybody_polling(live_plane: Plane) -> None:
     """The short form: nothing polls the database for minutes, and the next order is queued all the same.
 
     The time of a hand-off is compared with storing a run's other steps, by the same parts in the same minute.
     """
-    team = Team.at_work(plane, tasks=20, each=3, waiting=5, timings=Timings(poll=300, sweep=300))
+    team = Team.at_work(live_plane, tasks=20, each=3, waiting=5, timings=Timings(poll=300, sweep=300))
     median = statistics.median(team.hand_off() for _ in range(5))
     assert median <= SLACK * statistics.median(team.stored)
 

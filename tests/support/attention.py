@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +23,6 @@ from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens, users
 from control_plane.operations.attention import browsers, choices
 from shared.events import ApprovalStep
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
@@ -81,8 +79,7 @@ class Notifying:
     def round(self) -> None:
         """One round of the supervisor: collect, send, and wait until each attempt is recorded."""
         collect(self.core)
-        Outbox(self.core).send_due()
-        wait_until(lambda: not any(each.name.startswith("attention-") for each in threading.enumerate()))
+        Outbox(self.core).round()
 
     def messages(self) -> Sequence[AttentionMessage]:
         with self.core.database.read() as db:

@@ -10,7 +10,6 @@ from control_plane.operations.batches import reading, submitting
 from shared.events import AssistantStep, Delivered, Prepared, Usage, UserStep
 from shared.outcome import Verification
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -62,4 +61,4 @@ def work_off(plane: Plane, each: Callable[[DroneStandIn, WorkOrder], None] = wor
                 each(drone, order)
         return shown(plane, batch).status == "finished"
 
-    wait_until(step, seconds=120, every=0.05)
+    plane.until(step)

@@ -22,7 +22,6 @@ from shared.events import (
 )
 from shared.messages import ToolCall
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -48,7 +47,7 @@ def begin(plane: Plane, drone: DroneStandIn, **fields: Any) -> WorkOrder:
 def go(drone: DroneStandIn) -> WorkOrder:
     """Take the next order and start it: from the beginning, or resumed where it says."""
     drone.renew_lease()
-    order = wait_until(drone.take)
+    order = drone.until(drone.take)
     assert drone.claim(order)
     drone.report(order, drone.started(), Prepared(base_commit=BASE))
     if order.resumed is None:
@@ -100,12 +99,12 @@ def fail(plane: Plane, drone: DroneStandIn, order: WorkOrder, exit_status: str =
     """End the run and the order as failed."""
     ended = drone.ended(status="failed", exit_status=exit_status, reason="out of time", order_at_fault=True)
     drone.report(order, ended)
-    wait_until(lambda: plane.status(order.order_id) == "failed")
+    plane.until(lambda: plane.status(order.order_id) == "failed")
 
 
 def succeed(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> None:
     drone.report(order, AssistantStep(text="All done.", usage=Usage(cost_usd=0.5)), drone.ended())
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
 
 
 def seen(order: WorkOrder) -> list[str]:

@@ -1,10 +1,16 @@
-"""A control plane without HTTP on a real broker and a database, whose components a test runs."""
+"""A control plane without HTTP on a real broker and a database, whose rounds a test runs.
+
+`plane` and `any_plane` stand still until the test lets a round happen: nothing runs beside it, and its clock is set by
+hand. `live_plane` and `any_live_plane` run in threads by the machine's clock, for drones that are processes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -25,10 +31,12 @@ from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects, providers
 from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor
+from shared.errors import FleetError
 from shared.events import ABILITIES
 from shared.names import new_id
 from shared.reasons import OrderFacts
 from tests.support import wait_until
+from tests.support.clocks import HandClock
 from tests.support.quiet_logs import quiet_logs
 from tests.support.stand_in import DroneStandIn, join
 
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
     from tests.support.database import CoreFactory
 
 P = TypeVar("P", Collector, Supervisor)
+T = TypeVar("T")
 
 QUICK = Timings(
     poll=0.2,
@@ -59,9 +68,15 @@ QUICK = Timings(
 """The production timings, shortened; silence keeps its 15 s and 60 s, unless a test shortens it."""
 
 
+STEP_S = 0.25
+"""By how much the clock advances between two rounds."""
+ROUNDS = 120
+"""Rounds after which a condition counts as never true."""
+
+
 @dataclass
 class Plane:
-    """A Core with a real broker and a database, an admin, a project, and the components started on top."""
+    """A Core with a real broker and a database, an admin, a project, and the components on top, which run in rounds."""
 
     core: Core
     admin: Caller
@@ -69,20 +84,42 @@ class Plane:
     drones: list[DroneStandIn] = field(default_factory=list)
 
     def collector(self, **timings: float) -> Collector:
-        """A running collector, which hears every beat from now on if the broker is there."""
-        before = self._listening()
-        made = self._start(Collector(self.core, new_id(), replace(QUICK, **timings)))
-        if before is not None:
-            wait_until(lambda: (self._listening() or 0) > before)
-        return made
+        """A collector, which hears every beat from now on if the broker is there."""
+        return self._start(Collector(self.core, new_id(), replace(QUICK, **timings)))
 
     def supervisor(self, **timings: float) -> Supervisor:
-        """A running supervisor."""
+        """A supervisor, which leads if no other does."""
         return self._start(Supervisor(self.core, new_id(), replace(QUICK, **timings)))
+
+    def round(self, seconds: float = STEP_S) -> None:
+        """Advance the clock, and let each component do one complete round."""
+        self.core.clock.sleep(seconds)
+        for part in self.started:
+            part.round()
+            for error in part.loops.errors.values():
+                if not isinstance(error, FleetError):
+                    raise error
+
+    def until(self, condition: Callable[[], T], *, rounds: int = ROUNDS) -> T:
+        """Return the condition's first true value, after as many rounds as that takes; fail if none makes it true."""
+        for _ in range(rounds):
+            if value := condition():
+                return value
+            self.round()
+        if not (value := condition()):
+            errors = [error for part in self.started for error in part.loops.errors.values()]
+            pytest.fail(f"not true after {rounds} rounds; last value: {value!r}; errors of loops: {errors}")
+        return value
+
+    def pass_time(self, seconds: float) -> None:
+        """Let this time pass, with a round at each step of the clock."""
+        for _ in range(ceil(seconds / STEP_S)):
+            self.round()
 
     def drone(self, name: str = "oka", *, online: bool = True, **fields: Any) -> DroneStandIn:
         """A registered drone; `online` writes its first beat directly, because no collector may be running."""
         made = join(self.core, self.admin, name, **fields)
+        made.until = self.until
         self.drones.append(made)
         if online:
             beat = {"abilities": list(ABILITIES)}
@@ -128,11 +165,41 @@ class Plane:
         assert part.stop() == []
 
     def close(self) -> None:
+        for part in self.started:
+            part.stop()
+        for drone in self.drones:
+            drone.close()
+
+    def _start(self, part: P) -> P:
+        self.started.append(part)
+        part.round()
+        return part
+
+
+class LivePlane(Plane):
+    """A control plane whose components run in threads, by the machine's clock."""
+
+    def collector(self, **timings: float) -> Collector:
+        """A running collector, which hears every beat from now on if the broker is there."""
+        before = self._listening()
+        made = super().collector(**timings)
+        if before is not None:
+            wait_until(lambda: (self._listening() or 0) > before)
+        return made
+
+    def until(self, condition: Callable[[], T], *, rounds: int = ROUNDS) -> T:
+        """Wait for the condition; its first true value."""
+        return wait_until(condition)
+
+    def round(self, seconds: float = STEP_S) -> None:
+        raise NotImplementedError("the loops of this control plane run by themselves")
+
+    def close(self) -> None:
         # In parallel: each waits for threads that check only a few times a second whether to stop.
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda part: part.stop(), self.started))
-        for drone in self.drones:
-            drone.close()
+        self.started.clear()
+        super().close()
 
     def _listening(self) -> int | None:
         """How many connections receive messages; None without a broker."""
@@ -149,24 +216,41 @@ class Plane:
 
 @pytest.fixture
 def plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
-    """A control plane on SQLite and Valkey with a project `app`; none of its components runs yet."""
-    yield from plane_on(core_factory(sqlite_url, broker=broker))
+    """A control plane on SQLite and Valkey with a project `app`; it has no components yet."""
+    yield from plane_on(core_factory(sqlite_url, broker=broker, clock=hand_clock()))
 
 
 @pytest.fixture
 def any_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
     """Like `plane`, once on each kind of database."""
-    yield from plane_on(core_factory(database_url, broker=broker))
+    yield from plane_on(core_factory(database_url, broker=broker, clock=hand_clock()))
 
 
-def plane_on(core: Core) -> Iterator[Plane]:
+@pytest.fixture
+def live_plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
+    """Like `plane`, with components in threads."""
+    yield from plane_on(core_factory(sqlite_url, broker=broker), LivePlane)
+
+
+@pytest.fixture
+def any_live_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
+    """Like `live_plane`, once on each kind of database."""
+    yield from plane_on(core_factory(database_url, broker=broker), LivePlane)
+
+
+def hand_clock() -> HandClock:
+    """A clock that begins with the time of day: the broker and the drones' certificates have one of their own."""
+    return HandClock(datetime.now(UTC))
+
+
+def plane_on(core: Core, kind: type[Plane] = Plane) -> Iterator[Plane]:
     """Yield a control plane on this Core, and close it afterwards."""
     # Tracebacks as plain text: rendering one with all local variables in colour takes seconds.
     structlog.configure([structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
     admin = system_caller(core)
     providers.add(core, admin, ProviderRequest(name="scripted", model="openai/scripted", api_key="sk-secret"))
     projects.add(core, admin, ProjectRequest(slug="app", git_url="https://git.example/app.git"))
-    made = Plane(core, admin)
+    made = kind(core, admin)
     yield made
     made.close()
     quiet_logs()

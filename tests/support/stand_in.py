@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar
 
 import redis
 
@@ -20,6 +20,7 @@ from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
 from shared import envelope, names
+from shared.clock import Clock, SystemClock
 from shared.control import ControlMessage
 from shared.envelope import Binding
 from shared.events import (
@@ -39,6 +40,15 @@ from shared.events import (
 )
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.work_order import WorkOrder
+from tests.support import wait_until
+
+T = TypeVar("T")
+
+
+class Until(Protocol):
+    """Returns the condition's first true value; fails if it stays false."""
+
+    def __call__(self, condition: Callable[[], T], /) -> T: ...
 
 
 @dataclass
@@ -52,11 +62,14 @@ class DroneStandIn:
     control_key: bytes
     concurrency: int = 2
     abilities: tuple[str, ...] = ABILITIES
+    clock: Clock = field(default_factory=SystemClock)
     ahead: timedelta = timedelta()
     """How far the drone's clock is ahead of all others."""
     boot: str = field(default_factory=names.new_id)
     journals: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
     acted_on: list[str] = field(default_factory=list)
+    until: Until = wait_until
+    """Waits until something is true: for the threads of a control plane, or round by round."""
 
     # --- orders ------------------------------------------------------------------------
 
@@ -226,7 +239,7 @@ class DroneStandIn:
         return envelope.open_envelope(sealed, recipients=keys, sender=self.control_key, expect=binding).body
 
     def _now(self) -> datetime:
-        return datetime.now(UTC) + self.ahead
+        return self.clock.now() + self.ahead
 
     def _self(self) -> dict[str, Any]:
         return {
@@ -283,4 +296,5 @@ def register(
     if connection is None:
         url = Credentials.model_validate_json(opened.body).broker_url
         connection = redis.Redis.from_url(url, decode_responses=True)
-    return DroneStandIn(answer.drone_id, name, connection, private_key, control_key, concurrency=request.concurrency)
+    keys_of = connection, private_key, control_key
+    return DroneStandIn(answer.drone_id, name, *keys_of, concurrency=request.concurrency, clock=core.clock)

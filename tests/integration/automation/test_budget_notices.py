@@ -19,7 +19,6 @@ from control_plane.operations.automation import webhooks
 from control_plane.operations.doctor import doctor
 from control_plane.operations.status import status
 from control_plane.spending.accounts import accounts_of, note_refusal
-from tests.support import wait_until
 from tests.support.command_tree import invoke
 from tests.support.fleet import Api
 from tests.support.made import later, make_drone, make_project, start_run, submit
@@ -147,11 +146,11 @@ def test_the_supervisor_warns_and_counts_what_a_young_budget_missed(plane: Plane
     plane.supervisor(recount_every=0.1)
     plane.drone()
     plane.submit()
-    wait_until(lambda: plane.rows(Dispatch))
+    plane.until(lambda: plane.rows(Dispatch))
     project = projects.list_(plane.core, plane.admin)[0].slug
     budgets.set_(plane.core, plane.admin, "project", project, BudgetRequest(usd=10, per="total"))
     spend(plane.core, plane.rows(Dispatch)[0].id, 8)
-    wait_until(lambda: plane.rows(BudgetPeriod)[0].warned_at)
+    plane.until(lambda: plane.rows(BudgetPeriod)[0].warned_at)
     with plane.core.database.write() as db:
         db.execute(update(BudgetPeriod).values(spent_nusd=0))
-    wait_until(lambda: plane.rows(BudgetPeriod)[0].spent_nusd == 8_000_000_000)
+    plane.until(lambda: plane.rows(BudgetPeriod)[0].spent_nusd == 8_000_000_000)

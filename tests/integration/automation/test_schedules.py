@@ -24,7 +24,6 @@ from control_plane.lookups.organizations import system_caller
 from control_plane.operations import organizations, projects
 from control_plane.operations.automation import schedules, triggers, webhooks
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
-from tests.support import wait_until
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
 from tests.support.made import later, make_project
@@ -105,11 +104,11 @@ def test_two_supervisors_make_one_task_and_so_do_those_that_come_after_them(any_
     overdue(any_plane, "first")
     leader = any_plane.supervisor()
     any_plane.supervisor()
-    wait_until(lambda: titles(any_plane.core))
+    any_plane.until(lambda: titles(any_plane.core))
     any_plane.stop(leader)
     any_plane.supervisor()
     overdue(any_plane, "second")
-    wait_until(lambda: "second" in titles(any_plane.core))
+    any_plane.until(lambda: "second" in titles(any_plane.core))
     assert titles(any_plane.core) == ["first", "second"]
 
 

@@ -31,7 +31,7 @@ from tests.support import wait_until
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
 from tests.support.git_servers import self_signed
-from tests.support.planes import Plane, plane_on
+from tests.support.planes import Plane, hand_clock, plane_on
 from tests.support.receivers import Receiver
 
 Doc = dict[str, Any]
@@ -69,11 +69,7 @@ def show(core: Core, name: str = "chat") -> WebhookDocument:
 
 def send(core: Core, **options: Any) -> None:
     """Send what is due now, and wait until each answer is noted."""
-    now = core.clock.now()
-    due = [each for each in messages(core) if each.done_at is None and each.next_at is not None and each.next_at <= now]
-    attempts = {each.id: each.attempts for each in due}
-    Sender(core, **options).send_due()
-    wait_until(lambda: all(each.error or each.done_at for each in messages(core) if each.id in attempts))
+    Sender(core, **options).round()
 
 
 # --- what arrives ----------------------------------------------------------------------------------
@@ -122,7 +118,7 @@ def test_receivers_that_have_waited_longest_come_first(
 @pytest.fixture
 def telling_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
     """A control plane that may send inside the network, once on each kind of database."""
-    yield from plane_on(core_factory(database_url, broker=broker, webhook_private=True))
+    yield from plane_on(core_factory(database_url, broker=broker, clock=hand_clock(), webhook_private=True))
 
 
 def test_the_ends_of_orders_are_told_once_by_running_supervisors(telling_plane: Plane, receiver: Receiver) -> None:
@@ -130,13 +126,13 @@ def test_the_ends_of_orders_are_told_once_by_running_supervisors(telling_plane: 
     add(core, receiver.url)
     telling_plane.collector(), telling_plane.supervisor(), telling_plane.supervisor()
     telling_plane.submit(drone="oka")
-    order = wait_until(drone.take)
+    order = telling_plane.until(drone.take)
     assert drone.claim(order)
     drone.report(order, drone.started(), drone.ended())
-    wait_until(lambda: receiver.sent)
+    telling_plane.until(lambda: receiver.sent)
     canceled = telling_plane.submit()
     cancel(core, telling_plane.admin, canceled, CancelRequest(reason="no longer needed"))
-    wait_until(lambda: len(messages(core)) == 2 and all(each.done_at for each in messages(core)))
+    telling_plane.until(lambda: len(messages(core)) == 2 and all(each.done_at for each in messages(core)))
     told = [json.loads(each.body) for each in receiver.sent]
     assert [(each["type"], each["data"]["order"]) for each in told] == [
         ("order.succeeded", order.order_id),
@@ -149,10 +145,12 @@ def test_of_two_senders_each_message_is_sent_by_one(any_core: Core, receiver: Re
     for number in range(12):
         tell(any_core, number=number)
     first, second = Sender(any_core), Sender(any_core)
-    threads = [threading.Thread(target=each.send_due) for each in (first, second) * 2]
+    threads = [threading.Thread(target=each.round) for each in (first, second)]
     for thread in threads:
         thread.start()
-    wait_until(lambda: all(each.done_at for each in messages(any_core)))
+    for thread in threads:
+        thread.join()
+    assert all(each.done_at for each in messages(any_core))
     assert len(receiver.ids()) == len(set(receiver.ids())) == 12
 
 
@@ -298,7 +296,9 @@ def test_a_slow_receiver_holds_up_nobody_else(core: Core, receiver: Receiver, se
     waiting = show(core, "slow").waiting
     begun = len(receiver.sent)
     receiver.open.set()
-    wait_until(lambda: (sender.send_due(), show(core, "slow").waiting == 0)[1])
+    for _ in range(20):
+        sender.round()
+    assert show(core, "slow").waiting == 0
     assert (waiting, begun <= 2) == (20, True)
 
 

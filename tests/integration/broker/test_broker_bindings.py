@@ -12,7 +12,6 @@ from control_plane.db.access import JoinToken
 from control_plane.db.drones import Drone
 from shared.errors import Precondition
 from shared.events import ABILITIES
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -70,10 +69,10 @@ def test_the_supervisor_repairs_what_a_drone_of_the_previous_version_overwrote(
 ) -> None:
     old = drone_from_before(plane)
     plane.supervisor()
-    wait_until(lambda: valkey.redis.type(PIDBOX) == "set")
+    plane.until(lambda: valkey.redis.type(PIDBOX) == "set")
     old.redis.delete(PIDBOX)
     old.redis.set(PIDBOX, "x")
-    wait_until(lambda: valkey.redis.type(PIDBOX) == "set")
+    plane.until(lambda: valkey.redis.type(PIDBOX) == "set")
     assert valkey.redis.smembers(PIDBOX) == {f"\x06\x16\x06\x16{old.id}@test-host.celery.pidbox"}
 
 
@@ -97,10 +96,10 @@ def test_a_drone_loses_the_rights_of_the_previous_version_when_it_is_updated(pla
     plane.supervisor()
     assert may_run_scripts(plane, old.id)
     plane.edit(Drone, old.id, beat={"abilities": ["resume", "teams"]})
-    wait_until(lambda: plane.core.broker.redis.exists(PIDBOX))
+    plane.until(lambda: plane.core.broker.redis.exists(PIDBOX))
     assert may_run_scripts(plane, old.id)
     plane.edit(Drone, old.id, beat={"abilities": list(ABILITIES)})
-    wait_until(lambda: not may_run_scripts(plane, old.id))
+    plane.until(lambda: not may_run_scripts(plane, old.id))
 
 
 def test_a_heartbeat_does_not_give_the_rights_of_the_previous_version_back(plane: Plane) -> None:
@@ -108,7 +107,7 @@ def test_a_heartbeat_does_not_give_the_rights_of_the_previous_version_back(plane
     plane.edit(Drone, oka.id, beat={"abilities": []})
     plane.core.broker.redis.acl_deluser(oka.id)
     plane.supervisor()
-    wait_until(lambda: oka.id in plane.core.broker.redis.acl_users())
+    plane.until(lambda: oka.id in plane.core.broker.redis.acl_users())
     assert not may_run_scripts(plane, oka.id)
 
 

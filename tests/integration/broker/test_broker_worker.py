@@ -105,22 +105,22 @@ def send(broker: Broker, kind: str, run_id: str) -> None:
 
 
 @pytest.mark.parametrize(("how", "shown"), [("failed", "FAILURE"), ("retried", "RETRY"), ("revoked", "REVOKED")])
-def test_flower_does_not_show_a_lost_run_as_started_for_ever(plane: Plane, how: Any, shown: str) -> None:
+def test_flower_does_not_show_a_lost_run_as_started_for_ever(live_plane: Plane, how: Any, shown: str) -> None:
     run_id = names.new_id()
-    with flowers_view(plane.core.broker) as view:
-        send(plane.core.broker, "task-received", run_id)
-        send(plane.core.broker, "task-started", run_id)
-        wait_until(lambda: view(run_id) == "STARTED")
-        announce_ended_runs(plane.core, [EndedRun(run_id, WORKER, how, "the drone fell silent")])
-        wait_until(lambda: view(run_id) == shown)
+    with flowers_view(live_plane.core.broker) as view:
+        send(live_plane.core.broker, "task-received", run_id)
+        send(live_plane.core.broker, "task-started", run_id)
+        live_plane.until(lambda: view(run_id) == "STARTED")
+        announce_ended_runs(live_plane.core, [EndedRun(run_id, WORKER, how, "the drone fell silent")])
+        live_plane.until(lambda: view(run_id) == shown)
 
 
-def test_flower_shows_an_order_that_waits(plane: Plane) -> None:
-    plane.drone()
-    run_id = plane.dispatch(plane.submit()).id
-    with flowers_view(plane.core.broker) as view:
-        plane.supervisor()
-        wait_until(lambda: view(run_id) == "PENDING")
+def test_flower_shows_an_order_that_waits(live_plane: Plane) -> None:
+    live_plane.drone()
+    run_id = live_plane.dispatch(live_plane.submit()).id
+    with flowers_view(live_plane.core.broker) as view:
+        live_plane.supervisor()
+        live_plane.until(lambda: view(run_id) == "PENDING")
 
 
 def test_an_ended_run_that_nobody_can_hear_of_is_no_error(plane: Plane, valkey: BrokerServer) -> None:

@@ -11,10 +11,9 @@ import redis
 from control_plane.broker.broker import Broker
 from shared import names
 from shared.errors import Unreachable
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
-from tests.support.planes import Plane, plane_on
+from tests.support.planes import Plane, hand_clock, plane_on
 from tests.support.stand_in import DroneStandIn
 
 ROOM = 64 * 1024 * 1024
@@ -31,7 +30,7 @@ def small_server(broker_server: BrokerServer) -> Iterator[BrokerServer]:
 
 @pytest.fixture
 def small_plane(core_factory: CoreFactory, sqlite_url: str, small_server: BrokerServer) -> Iterator[Plane]:
-    yield from plane_on(core_factory(sqlite_url, broker=Broker(small_server.url)))
+    yield from plane_on(core_factory(sqlite_url, broker=Broker(small_server.url), clock=hand_clock()))
 
 
 def fill(drone: DroneStandIn) -> None:
@@ -58,7 +57,7 @@ def test_what_a_drone_filled_the_broker_with_goes_with_the_drone(small_plane: Pl
     broker, run = small_plane.core.broker, names.new_id()
     broker.revoke_run(mila.id, run, 1)
     # Again if need be: the server frees the buffers of its connections when it likes, and then there is room for more.
-    wait_until(lambda: refuses_writes(mila, broker, oka))
+    small_plane.until(lambda: refuses_writes(mila, broker, oka))
 
     broker.remove_user(mila.id)
 

@@ -124,13 +124,13 @@ def test_a_run_that_was_claimed_and_not_heard_of_is_reported_from_its_journal(
     oka = plane.drone()
     plane.collector(), plane.supervisor(unclaimed_after=60.0)
     order_id = plane.submit()
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.journal(order, oka.started())
     valkey.redis.flushall()
-    wait_until(lambda: oka.beat(oka.run_beat(order)) or oka.told("resend"))
+    plane.until(lambda: oka.beat(oka.run_beat(order)) or oka.told("resend"))
     [oka.send(event) for event in oka.journals[order.run_id]]
-    wait_until(lambda: plane.status(order_id) == OrderStatus.RUNNING)
+    plane.until(lambda: plane.status(order_id) == OrderStatus.RUNNING)
     assert plane.order(order_id).generation == 1
 
 
@@ -140,28 +140,28 @@ def test_a_run_that_redis_forgot_is_lost_when_its_drone_comes_back_without_it(
     oka = plane.drone()
     plane.collector(), plane.supervisor(unclaimed_after=60.0)
     order_id = plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     valkey.redis.flushall()
     oka.restart(oka.run_beat(order))
-    wait_until(lambda: plane.order(order_id).generation == 2)
+    plane.until(lambda: plane.order(order_id).generation == 2)
 
 
 def test_a_hello_gives_a_run_up_once_what_its_drone_recorded_is_stored(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
     order_id = plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     events = [oka.journal(order, body) for body in (Prepared(base_commit=None), CommentStep(text="half done"))]
     oka.restart(oka.run_beat(order))
-    asked = wait_until(lambda: oka.told("resend"))[0].body
+    asked = plane.until(lambda: oka.told("resend"))[0].body
     assert (asked.run_id, asked.from_seq) == (order.run_id, 2)
     assert plane.order(order_id).generation == 1
     [oka.send(event) for event in events]
-    found = wait_until(lambda: (o := plane.order(order_id)).generation == 2 and o)
+    found = plane.until(lambda: (o := plane.order(order_id)).generation == 2 and o)
     assert [(step.kind, step.late) for step in found.steps] == [
         *(("run_started", False), ("prepared", False), ("comment", False))
     ]
@@ -171,27 +171,27 @@ def test_a_hello_waits_for_steps_only_so_long(plane: Plane, valkey: BrokerServer
     oka = plane.drone()
     plane.collector(hello_wait=0.5), plane.supervisor()
     order_id = plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     oka.journal(order, CommentStep(text="never sent"))
     oka.restart(oka.run_beat(order))
-    wait_until(lambda: plane.order(order_id).generation == 2)
-    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)
+    plane.until(lambda: plane.order(order_id).generation == 2)
+    plane.until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)
 
 
 def test_a_hello_that_waits_is_overtaken_by_the_next(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
     order_id = plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     oka.journal(order, CommentStep(text="lost with the disk"))
     oka.restart(oka.run_beat(order))
-    wait_until(lambda: oka.told("resend"))
+    plane.until(lambda: oka.told("resend"))
     oka.restart()
-    wait_until(lambda: plane.order(order_id).generation == 2)
-    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)
+    plane.until(lambda: plane.order(order_id).generation == 2)
+    plane.until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)

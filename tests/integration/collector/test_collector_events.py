@@ -26,7 +26,6 @@ from shared.events import (
 )
 from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -40,7 +39,7 @@ UNPRICED = AssistantStep(text="x", usage=Usage(input_tokens=1))
 def claimed(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that the drone took and claimed; nothing of it is reported."""
     plane.submit(drone=drone.name)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert drone.claim(order)
     return order
 
@@ -49,7 +48,7 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that is running there, with one event stored."""
     order = claimed(plane, drone)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -76,7 +75,7 @@ def test_an_event_that_comes_twice_counts_once(any_plane: Plane) -> None:
     order = running(any_plane, drone)
     twice = drone.journal(order, PRICED)
     [drone.send(twice) for _ in range(3)]
-    wait_until(lambda: stream_is_empty(any_plane, drone))
+    any_plane.until(lambda: stream_is_empty(any_plane, drone))
     assert stored(any_plane, order) == [1, 2]
     assert any_plane.order(order.order_id).stats.cost_usd == 0.25
     assert any_plane.rows(RawEvent) == []
@@ -86,14 +85,14 @@ def test_what_was_stored_but_not_acknowledged_counts_once(plane: Plane, valkey: 
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
-    wait_until(lambda: stream_is_empty(plane, drone))
+    plane.until(lambda: stream_is_empty(plane, drone))
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     drone.report(order, PRICED)
-    wait_until(lambda: stored(plane, order) == [1, 2])
+    plane.until(lambda: stored(plane, order) == [1, 2])
     assert not stream_is_empty(plane, drone)
     valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
     drone.report(order, PRICED)
-    wait_until(lambda: stream_is_empty(plane, drone), seconds=20)
+    plane.until(lambda: stream_is_empty(plane, drone))
     assert plane.order(order.order_id).stats.cost_usd == 0.5
 
 
@@ -102,24 +101,24 @@ def test_a_collector_goes_on_where_a_dead_one_stopped(plane: Plane, valkey: Brok
     first = plane.collector()
     plane.supervisor()
     order = running(plane, drone)
-    wait_until(lambda: stream_is_empty(plane, drone))
+    plane.until(lambda: stream_is_empty(plane, drone))
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     drone.report(order, PRICED)
-    wait_until(lambda: stored(plane, order) == [1, 2])
+    plane.until(lambda: stored(plane, order) == [1, 2])
     plane.stop(first)
     valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
     plane.collector()
-    wait_until(lambda: stream_is_empty(plane, drone))
+    plane.until(lambda: stream_is_empty(plane, drone))
     assert stored(plane, order) == [1, 2]
 
 
 def test_two_collectors_share_the_streams_and_double_nothing(plane: Plane) -> None:
     drones = [plane.drone(name) for name in ("ada", "bo", "cy", "di")]
     plane.collector(), plane.collector(), plane.supervisor()
-    wait_until(lambda: sorted(_streams_each(plane)) == [2, 2])
+    plane.until(lambda: sorted(_streams_each(plane)) == [2, 2])
     orders = [running(plane, drone) for drone in drones]
     [drone.report(order, *[PRICED] * 20) for drone, order in zip(drones, orders, strict=True)]
-    wait_until(lambda: all(stream_is_empty(plane, drone) for drone in drones))
+    plane.until(lambda: all(stream_is_empty(plane, drone) for drone in drones))
     assert [stored(plane, order) for order in orders] == [list(range(1, 22))] * 4
 
 
@@ -137,12 +136,12 @@ def test_a_missing_event_is_asked_for_and_the_later_ones_wait(plane: Plane) -> N
     order = running(plane, drone)
     missing, later = drone.journal(order, PRICED), drone.journal(order, Phase(name="working"))
     drone.send(later)
-    resend = wait_until(lambda: drone.told("resend"))[0].body
+    resend = plane.until(lambda: drone.told("resend"))[0].body
     assert (resend.run_id, resend.from_seq) == (order.run_id, 2)
     assert stored(plane, order) == [1]
     drone.send(missing)
-    wait_until(lambda: stored(plane, order) == [1, 2, 3])
-    wait_until(lambda: stream_is_empty(plane, drone))
+    plane.until(lambda: stored(plane, order) == [1, 2, 3])
+    plane.until(lambda: stream_is_empty(plane, drone))
 
 
 def test_a_run_whose_first_event_is_missing_waits_for_it(plane: Plane) -> None:
@@ -151,10 +150,10 @@ def test_a_run_whose_first_event_is_missing_waits_for_it(plane: Plane) -> None:
     order = claimed(plane, drone)
     first, second = drone.journal(order, drone.started()), drone.journal(order, PRICED)
     drone.send(second)
-    wait_until(lambda: drone.told("resend"))
+    plane.until(lambda: drone.told("resend"))
     assert run_of(plane, order) is None
     drone.send(first)
-    wait_until(lambda: stored(plane, order) == [1, 2])
+    plane.until(lambda: stored(plane, order) == [1, 2])
 
 
 def test_a_gap_that_is_never_filled_is_closed_with_a_step_that_says_so(plane: Plane) -> None:
@@ -163,10 +162,10 @@ def test_a_gap_that_is_never_filled_is_closed_with_a_step_that_says_so(plane: Pl
     order = running(plane, drone)
     [drone.journal(order, PRICED) for _ in range(2)]
     drone.report(order, Phase(name="working"))
-    wait_until(lambda: stored(plane, order) == [1, 2, 4])
+    plane.until(lambda: stored(plane, order) == [1, 2, 4])
     gap = plane.order(order.order_id).steps[1]
     assert (gap.kind, gap.missing) == ("gap", 2)
-    wait_until(lambda: stream_is_empty(plane, drone))
+    plane.until(lambda: stream_is_empty(plane, drone))
 
 
 def test_the_end_of_a_run_that_redis_lost_is_asked_for_by_the_beat(plane: Plane, valkey: BrokerServer) -> None:
@@ -175,10 +174,10 @@ def test_the_end_of_a_run_that_redis_lost_is_asked_for_by_the_beat(plane: Plane,
     order = running(plane, drone)
     end = drone.journal(order, drone.ended())
     valkey.redis.flushall()
-    wait_until(lambda: drone.beat(drone.run_beat(order, ended=True)) or drone.told("resend"))
+    plane.until(lambda: drone.beat(drone.run_beat(order, ended=True)) or drone.told("resend"))
     drone.send(end)
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
-    wait_until(lambda: drone.told("confirm"))
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: drone.told("confirm"))
 
 
 def test_a_group_that_vanished_is_made_again(plane: Plane, valkey: BrokerServer) -> None:
@@ -187,7 +186,7 @@ def test_a_group_that_vanished_is_made_again(plane: Plane, valkey: BrokerServer)
     order = running(plane, drone)
     valkey.redis.xgroup_destroy(names.events_stream(drone.id), names.EVENTS_GROUP)
     drone.report(order, PRICED)
-    wait_until(lambda: stored(plane, order) == [1, 2])
+    plane.until(lambda: stored(plane, order) == [1, 2])
 
 
 def test_events_that_nobody_was_told_of_are_found_by_the_sweep(plane: Plane) -> None:
@@ -195,7 +194,7 @@ def test_events_that_nobody_was_told_of_are_found_by_the_sweep(plane: Plane) -> 
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.send(drone.journal(order, PRICED), live=False)
-    wait_until(lambda: stored(plane, order) == [1, 2])
+    plane.until(lambda: stored(plane, order) == [1, 2])
 
 
 def test_events_that_came_while_no_collector_ran_are_taken_in_later(plane: Plane) -> None:
@@ -204,7 +203,7 @@ def test_events_that_came_while_no_collector_ran_are_taken_in_later(plane: Plane
     order = claimed(plane, drone)
     drone.report(order, drone.started(), PRICED, drone.ended())
     plane.collector()
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
 
 
 # --- what comes from somebody else ----------------------------------------------------------
@@ -215,11 +214,11 @@ def test_a_forged_envelope_is_kept_raw_and_changes_nothing(plane: Plane) -> None
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.put("event", "0123456789abcdef.Zm9yZ2Vk")
-    raw = wait_until(lambda: plane.rows(RawEvent))[0]
+    raw = plane.until(lambda: plane.rows(RawEvent))[0]
     assert "cannot be opened" in raw.error
     assert raw.fields["e"].endswith("Zm9yZ2Vk")
     drone.report(order, PRICED)
-    wait_until(lambda: stored(plane, order) == [1, 2])
+    plane.until(lambda: stored(plane, order) == [1, 2])
 
 
 def test_a_drone_cannot_speak_of_anothers_run(plane: Plane) -> None:
@@ -227,7 +226,7 @@ def test_a_drone_cannot_speak_of_anothers_run(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, oka)
     mila.report(order, drone_end := oka.ended())
-    raw = wait_until(lambda: plane.rows(RawEvent))[0]
+    raw = plane.until(lambda: plane.rows(RawEvent))[0]
     assert "does not belong to this drone" in raw.error
     assert drone_end.status == "success"
     assert plane.order(order.order_id).status == "running"
@@ -240,7 +239,7 @@ def test_an_event_in_another_drones_envelope_is_refused(plane: Plane) -> None:
     event = oka.journal(order, oka.ended())
     binding = Binding(direction="event", drone=oka.id, order=order.order_id, run=order.run_id, generation=1)
     mila.put("event", mila.seal(event.model_dump_json(), binding))
-    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == mila.id))
+    plane.until(lambda: plane.rows(RawEvent, RawEvent.drone_id == mila.id))
     assert plane.order(order.order_id).status == "running"
 
 
@@ -252,8 +251,8 @@ def test_an_entry_that_fails_five_times_is_kept_raw_and_others_go_on(plane: Plan
     early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23)))
     drone.send(drone.journal(bad, AssistantStep(text="x")).model_copy(update={"at": early}))
     drone.report(good, PRICED)
-    wait_until(lambda: plane.rows(RawEvent), seconds=30)
-    wait_until(lambda: stored(plane, good) == [1, 2])
+    plane.until(lambda: plane.rows(RawEvent))
+    plane.until(lambda: stored(plane, good) == [1, 2])
     assert plane.rows(RawEvent)[0].error == "failed 5 times"
 
 
@@ -265,14 +264,14 @@ def test_usage_adds_up_while_the_run_goes_on(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.report(order, PRICED, ToolCallStep(call_id="1", tool="shell"), PRICED)
-    wait_until(lambda: stored(plane, order) == [1, 2, 3, 4])
+    plane.until(lambda: stored(plane, order) == [1, 2, 3, 4])
     stats = plane.order(order.order_id).stats
     assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens, stats.cached_tokens) == (20, 10, 4, 16)
     assert (stats.tool_calls, stats.cost_usd) == (1, 0.5)
     (run,) = plane.order(order.order_id).runs
     assert (run.ended_at, run.status, run.cost_usd, run.drone) == (None, "running", 0.5, "oka")
     drone.report(order, drone.ended())
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     (run,) = plane.order(order.order_id).runs
     assert run.ended_at is not None
     assert run.started_at <= run.ended_at
@@ -287,7 +286,7 @@ def test_what_a_run_reports_to_have_used_never_exceeds_what_a_database_stores(an
     usage = Usage(**counts, cost_usd=MAX_DOLLARS)
     most = AssistantStep(text="x", usage=usage)
     drone.report(order, most, most, drone.ended(stats=Stats(duration_ms=MAX_COUNT)))
-    wait_until(lambda: any_plane.status(order.order_id) == "succeeded")
+    any_plane.until(lambda: any_plane.status(order.order_id) == "succeeded")
     stats = any_plane.order(order.order_id).stats
     assert {name: getattr(stats, name) for name in counts} == counts
     assert (stats.duration_ms, stats.cost_usd) == (MAX_COUNT, MAX_DOLLARS)
@@ -298,7 +297,7 @@ def test_an_unknown_price_makes_the_cost_unknown_not_zero(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.report(order, PRICED, UNPRICED, PRICED, drone.ended(stats=Stats(cost_usd=None)))
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     assert plane.order(order.order_id).stats.cost_usd is None
 
 
@@ -310,7 +309,7 @@ def test_what_the_run_left_behind_is_on_the_order(plane: Plane) -> None:
     left = Delivered(branch=branch, base_commit="b" * 40, head_commit="c" * 40, pushed=True, patch_bytes=7)
     left = left.model_copy(update={"files_changed": 2, "lines_added": 12, "lines_removed": 3})
     drone.report(order, Prepared(base_commit="b" * 40), left, drone.ended())
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     row = plane.rows(Order, Order.id == order.order_id)[0]
     assert (row.branch, row.base_commit, row.head_commit, row.pushed) == (branch, "b" * 40, "c" * 40, True)
     assert row.result_run_id == order.run_id
@@ -323,7 +322,7 @@ def test_a_failure_of_the_order_ends_it(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.report(order, drone.ended(status="failed", exit_status="cost_limit", reason="over 3 USD"))
-    found = wait_until(lambda: (o := plane.order(order.order_id)).status == "failed" and o)
+    found = plane.until(lambda: (o := plane.order(order.order_id)).status == "failed" and o)
     assert (found.exit_status, found.reason) == ("cost_limit", "over 3 USD")
 
 
@@ -333,10 +332,10 @@ def test_a_failure_of_the_fleet_is_tried_again_and_at_last_given_up(plane: Plane
     order_id = plane.submit()
     failed: dict[str, Any] = {"status": "failed", "exit_status": "model_error", "order_at_fault": False}
     for _ in range(3):
-        order = wait_until(drone.take)
+        order = plane.until(drone.take)
         drone.claim(order)
         drone.report(order, drone.started(), drone.ended(reason="the disk is full", **failed))
-    found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
+    found = plane.until(lambda: (o := plane.order(order_id)).status == "failed" and o)
     assert plane.facts(order_id).ended == RunEnd(detail="the disk is full", attempts=3)
     assert (found.attempt, found.generation) == (3, 3)
 
@@ -346,7 +345,7 @@ def test_a_run_that_is_given_back_runs_again_and_counts_as_no_failure(plane: Pla
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.report(order, drone.ended(status="preempted", exit_status="canceled", reason="stopping", give_back=True))
-    again = wait_until(drone.take)
+    again = plane.until(drone.take)
     assert (again.order_id, again.generation, again.attempt) == (order.order_id, 2, 2)
     assert again.run_id != order.run_id
     assert plane.rows(Order)[0].lost_runs == 0
@@ -357,7 +356,7 @@ def test_text_with_a_nul_is_stored_without_it(any_plane: Plane) -> None:
     any_plane.collector(), any_plane.supervisor()
     order = running(any_plane, drone)
     drone.report(order, AssistantStep(text="a\0b"), drone.ended(response="a\0b"))
-    found = wait_until(lambda: (o := any_plane.order(order.order_id)).status == "succeeded" and o)
+    found = any_plane.until(lambda: (o := any_plane.order(order.order_id)).status == "succeeded" and o)
     assert found.response == "ab"
 
 
@@ -369,12 +368,12 @@ def test_a_late_run_changes_nothing_but_its_cost_counts(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     late = running(plane, drone)
     drone.restart()
-    current = wait_until(drone.take)
+    current = plane.until(drone.take)
     drone.do(current)
-    wait_until(lambda: plane.status(late.order_id) == "succeeded")
+    plane.until(lambda: plane.status(late.order_id) == "succeeded")
     ref = f"fleet-late/{late.order_id}/1"
     drone.report(late, PRICED, Delivered(branch=f"fleet/{late.order_id}", late_ref=ref), drone.ended(response="late"))
-    wait_until(lambda: stream_is_empty(plane, drone))
+    plane.until(lambda: stream_is_empty(plane, drone))
     order = plane.order(late.order_id)
     assert (order.status, order.response, order.branch, order.late_refs) == ("succeeded", "done", None, [ref])
     assert order.stats.cost_usd == 0.25
@@ -387,9 +386,9 @@ def test_a_late_run_is_confirmed_too(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     late = running(plane, drone)
     drone.restart()
-    wait_until(drone.take)
+    plane.until(drone.take)
     drone.report(late, drone.ended())
-    assert wait_until(lambda: drone.told("confirm"))[0].body.run_id == late.run_id
+    assert plane.until(lambda: drone.told("confirm"))[0].body.run_id == late.run_id
 
 
 def test_a_run_that_was_given_up_before_it_was_heard_of_is_late_from_its_first_event(plane: Plane) -> None:
@@ -398,9 +397,9 @@ def test_a_run_that_was_given_up_before_it_was_heard_of_is_late_from_its_first_e
     lost = claimed(plane, drone)
     first = drone.journal(lost, drone.started())
     drone.restart()
-    wait_until(lambda: (o := plane.order(lost.order_id)).generation == 2 and o.status == "assigned")
+    plane.until(lambda: (o := plane.order(lost.order_id)).generation == 2 and o.status == "assigned")
     drone.send(first)
-    wait_until(lambda: stored(plane, lost) == [1])
+    plane.until(lambda: stored(plane, lost) == [1])
     assert plane.order(lost.order_id).status == "assigned"
     assert (run_of(plane, lost).status, run_of(plane, lost).late) == ("lost", True)
 
@@ -410,7 +409,7 @@ def test_an_ended_run_says_how_it_ended(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.report(order, drone.ended(exit_status="submitted", stats=Stats(duration_ms=5)))
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     run = run_of(plane, order)
     assert (run.status, run.exit_status, run.duration_ms) == ("success", "submitted", 5)
 
@@ -425,9 +424,9 @@ def test_summaries_and_answers_that_broke_off_count_towards_the_cost_of_a_run(pl
     drone.report(order, PRICED)
     drone.report(order, ChargeStep(about="summary", usage=Usage(input_tokens=7, cost_usd=0.5)))
     drone.report(order, ChargeStep(about="broken_off", usage=Usage(cost_usd=0.125)))
-    wait_until(lambda: run_of(plane, order).cost_usd == 0.875)
+    plane.until(lambda: run_of(plane, order).cost_usd == 0.875)
     assert run_of(plane, order).input_tokens == 17
 
     managing.remove_drone(plane.core, plane.admin, drone.name)
-    wait_until(lambda: run_of(plane, order).status == "lost")
+    plane.until(lambda: run_of(plane, order).status == "lost")
     assert run_of(plane, order).cost_usd == 0.875

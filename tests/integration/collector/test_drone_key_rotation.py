@@ -22,7 +22,6 @@ from shared.envelope import Binding, new_private_key, public_key
 from shared.errors import Conflict, Forbidden, Unauthenticated
 from shared.events import RunStarted, UserStep
 from shared.registration import Credentials, NewKey, NewKeyRequest
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn, join
 
@@ -84,15 +83,15 @@ def test_both_sets_of_keys_are_valid_until_the_drone_uses_the_new_key(any_plane:
     later, credentials = new_keys(plane, oka)
     old, new = password_of(oka), str(urlsplit(credentials.broker_url).password)
     oka.beat()
-    wait_until(lambda: row(plane, oka).last_seen_at is not None)
+    any_plane.until(lambda: row(plane, oka).last_seen_at is not None)
     assert (logs_in(plane, oka.id, old), logs_in(plane, oka.id, new)) == (True, True)
     assert registration.authenticate_drone(plane.core, credentials.api_token).drone_id == oka.id
     assert row(plane, oka).rotation_asked_at is not None
 
     later.restart()
 
-    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
-    wait_until(lambda: not logs_in(plane, oka.id, old))
+    any_plane.until(lambda: row(plane, oka).rotation_asked_at is None)
+    any_plane.until(lambda: not logs_in(plane, oka.id, old))
     assert logs_in(plane, oka.id, new)
     assert registration.authenticate_drone(plane.core, credentials.api_token).drone_id == oka.id
     assert row(plane, oka).keys_made_at is not None
@@ -109,16 +108,16 @@ def test_what_the_old_keys_say_afterwards_is_refused_and_their_connections_are_c
     asked_to_rotate(plane, oka)
     later, _ = new_keys(plane, oka)
     later.restart()
-    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
+    plane.until(lambda: row(plane, oka).rotation_asked_at is None)
 
     with pytest.raises(redis.ConnectionError):
-        wait_until(lambda: watching.get_message(timeout=0.1) and False, seconds=10)
+        plane.until(lambda: watching.get_message(timeout=0.1) and False)
     with pytest.raises(Unauthenticated):
         registration.authenticate_drone(plane.core, token)
     thief = replace(oka, redis=later.redis)
     thief.restart()
     later.restart()
-    wait_until(lambda: row(plane, oka).boot_id == later.boot)
+    plane.until(lambda: row(plane, oka).boot_id == later.boot)
     refused = plane.rows(RawEvent, RawEvent.drone_id == oka.id)
     assert len(refused) == 1
     assert refused[0].error.startswith("the envelope cannot be opened")
@@ -129,19 +128,19 @@ def test_an_order_in_the_queue_is_sealed_again_to_the_new_key_and_one_that_is_ru
     plane.collector()
     plane.supervisor()
     first, second = plane.submit(), plane.submit()
-    wait_until(lambda: oka.queued() == 2)
+    plane.until(lambda: oka.queued() == 2)
     running = oka.take()
     assert running is not None
     assert oka.claim(running)
     oka.report(running, RunStarted(boot_id=oka.boot, sandbox="none"))
-    wait_until(lambda: plane.status(running.order_id) == "running")
+    plane.until(lambda: plane.status(running.order_id) == "running")
     asked_to_rotate(plane, oka)
     later, _ = new_keys(plane, oka)
 
     later.report(running, PROMPT)
 
-    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
-    wait_until(lambda: later.queued() == 2)
+    plane.until(lambda: row(plane, oka).rotation_asked_at is None)
+    plane.until(lambda: later.queued() == 2)
     old_copy = str(later.redis.rpop(names.queue(oka.id)))
     assert envelope.key_id(public_key(oka.private_key)) in base64.b64decode(json.loads(old_copy)["body"]).decode()
     delivered = later.take()
@@ -156,11 +155,11 @@ def test_a_message_that_the_drone_has_not_acted_on_is_sealed_again_and_the_deman
     plane.supervisor()
     asked_to_rotate(plane, oka)
     drain(plane.core, plane.admin, oka.name)
-    wait_until(lambda: plane.core.broker.redis.hlen(names.inbox_key(oka.id)) == 2)
+    plane.until(lambda: plane.core.broker.redis.hlen(names.inbox_key(oka.id)) == 2)
     later, _ = new_keys(plane, oka)
     later.restart()
 
-    wait_until(lambda: recipients(plane, oka) == [envelope.key_id(public_key(later.private_key))])
+    plane.until(lambda: recipients(plane, oka) == [envelope.key_id(public_key(later.private_key))])
     assert [message.body.kind for message in later.inbox()] == ["drain"]
     open_ones = plane.rows(InboxMessage, InboxMessage.drone_id == oka.id, InboxMessage.done_at.is_(None))
     assert [message.body["kind"] for message in open_ones] == ["drain"]
@@ -194,7 +193,7 @@ def test_an_answer_that_was_lost_is_replaced_by_the_next_one(plane: Plane) -> No
     lost, _ = new_keys(plane, oka)
     later, _ = new_keys(plane, oka)
     later.restart()
-    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
+    plane.until(lambda: row(plane, oka).rotation_asked_at is None)
     assert not logs_in(plane, oka.id, password_of(lost))
     assert logs_in(plane, oka.id, password_of(later))
 
@@ -237,12 +236,12 @@ def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(
     plane.collector()
     plane.supervisor()
     running, queued = plane.submit(), plane.submit()
-    wait_until(lambda: oka.queued() == 2)
+    any_plane.until(lambda: oka.queued() == 2)
     order = oka.take()
     assert order is not None
     assert oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    any_plane.until(lambda: plane.status(order.order_id) == "running")
 
     revoke(plane, oka)
 
@@ -252,7 +251,7 @@ def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(
     with pytest.raises(Unauthenticated):
         registration.authenticate_drone(plane.core, token)
     mila = plane.drone("mila")
-    wait_until(lambda: mila.queued() == 2)
+    any_plane.until(lambda: mila.queued() == 2)
     taken = {each.order_id for each in (mila.take(), mila.take()) if each is not None}
     assert taken == {running, queued}
 
@@ -266,7 +265,7 @@ def test_what_a_revoked_key_still_sends_through_the_broker_changes_nothing(plane
     thief = replace(oka, redis=operator)
     thief.restart()
     thief.beat()
-    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == oka.id))
+    plane.until(lambda: plane.rows(RawEvent, RawEvent.drone_id == oka.id))
     operator.close()
     assert (row(plane, oka).boot_id, row(plane, oka).last_seen_at) == (boot, row(plane, oka).last_seen_at)
 
@@ -301,4 +300,4 @@ def test_the_reason_names_the_next_step_for_an_order_that_requires_the_drone(pla
     plane.supervisor()
     revoke(plane, oka)
     order = plane.submit(drone=oka.name)
-    wait_until(lambda: "were revoked (next: drone register)" in plane.order(order).reason)
+    plane.until(lambda: "were revoked (next: drone register)" in plane.order(order).reason)

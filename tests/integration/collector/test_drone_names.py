@@ -6,7 +6,6 @@ from control_plane.db.drones import Drone, InboxMessage
 from control_plane.declarations.drones import DroneEdit
 from control_plane.drones.load import worker_of
 from control_plane.operations.drones import managing
-from tests.support import wait_until
 from tests.support.planes import Plane
 
 
@@ -24,20 +23,20 @@ def test_a_renamed_drone_is_told_once_and_keeps_its_worker_until_it_reports_the_
     oka = plane.drone("oka")
     plane.collector()
     oka.beat(name="oka")
-    wait_until(lambda: worker(plane, oka.id) == f"oka.{oka.id}@test-host")
+    plane.until(lambda: worker(plane, oka.id) == f"oka.{oka.id}@test-host")
 
     managing.edit_drone(plane.core, plane.admin, "oka", DroneEdit(new_name="west"))
     oka.beat(name="oka")
-    wait_until(lambda: told(plane) == ["west"])
+    plane.until(lambda: told(plane) == ["west"])
     oka.beat(name="oka", draining=True)
-    wait_until(lambda: plane.rows(Drone)[0].beat["draining"])
+    plane.until(lambda: plane.rows(Drone)[0].beat["draining"])
     oka.beat(name="oka", leaving=True)
-    wait_until(lambda: plane.rows(Drone)[0].beat["leaving"])
+    plane.until(lambda: plane.rows(Drone)[0].beat["leaving"])
 
     assert told(plane) == ["west"]
     assert worker(plane, oka.id) == f"oka.{oka.id}@test-host"
     oka.beat(name="west")
-    wait_until(lambda: worker(plane, oka.id) == f"west.{oka.id}@test-host")
+    plane.until(lambda: worker(plane, oka.id) == f"west.{oka.id}@test-host")
 
 
 def test_a_drone_of_an_earlier_version_is_not_told_and_its_worker_has_only_its_id(plane: Plane) -> None:
@@ -45,7 +44,7 @@ def test_a_drone_of_an_earlier_version_is_not_told_and_its_worker_has_only_its_i
     plane.collector()
     managing.edit_drone(plane.core, plane.admin, "old", DroneEdit(new_name="new"))
     old.beat(warm=True)
-    wait_until(lambda: (plane.rows(Drone)[0].beat or {}).get("warm"))
+    plane.until(lambda: (plane.rows(Drone)[0].beat or {}).get("warm"))
 
     assert told(plane) == []
     assert worker(plane, old.id) == f"{old.id}@test-host"

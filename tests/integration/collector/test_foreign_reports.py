@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,6 @@ from shared.errors import Forbidden
 from shared.events import Beat, Delta, Event, Hello
 from shared.registration import NewKey, NewKeyRequest
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -30,13 +28,13 @@ LIES: dict[str, Any] = {"boot_id": "b" * 12, "machine_id": "elsewhere", "version
 
 def says_event(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
     thief.report(order, thief.ended(response="stolen"))
-    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == thief.id))
+    plane.until(lambda: plane.rows(RawEvent, RawEvent.drone_id == thief.id))
 
 
 def says_hello(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
     hello = Hello(drone_id=order.drone_id, at=plane.core.clock.now(), concurrency=64, **LIES)
     thief.put("hello", thief.seal(hello.model_dump_json(), Binding(direction="hello", drone=thief.id)))
-    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == thief.id))
+    plane.until(lambda: plane.rows(RawEvent, RawEvent.drone_id == thief.id))
 
 
 def says_beat(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
@@ -48,11 +46,10 @@ def says_beat(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
         return any(line["event"] == "a heartbeat was refused" for line in logged)
 
     with capture_logs() as logged:
-        wait_until(refused)
+        plane.until(refused)
         for _ in range(5):
             refused()
-            # Longer than the collector waits between two rounds.
-            time.sleep(0.3)
+            plane.round()
     assert len([line for line in logged if line["event"] == "a heartbeat was refused"]) == 1
 
 
@@ -104,10 +101,10 @@ def test_a_report_that_names_another_drone_changes_nothing_of_it(plane: Plane, k
     oka, mila = plane.drone("oka"), plane.drone("mila")
     plane.collector(), plane.supervisor()
     plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     before = facts_of(plane, order)
 
     SAYS[kind](plane, mila, order)
@@ -115,24 +112,24 @@ def test_a_report_that_names_another_drone_changes_nothing_of_it(plane: Plane, k
     assert facts_of(plane, order) == before
     assert before[1] == "online"
     plane.submit(drone="oka")
-    assert wait_until(oka.take).drone_id == oka.id
+    assert plane.until(oka.take).drone_id == oka.id
 
 
 def test_runs_of_another_drone_in_a_heartbeat_or_hello_are_ignored(plane: Plane) -> None:
     oka, mila = plane.drone("oka"), plane.drone("mila")
     plane.collector(), plane.supervisor()
     plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     before = facts_of(plane, order)
     stolen = oka.run_beat(order, doing="whatever", ended=True, last_seq=99)
 
-    wait_until(lambda: mila.beat(stolen) or plane.rows(Drone, Drone.id == mila.id)[0].boot_id == mila.boot)
+    plane.until(lambda: mila.beat(stolen) or plane.rows(Drone, Drone.id == mila.id)[0].boot_id == mila.boot)
     mila.restart(stolen)
     # Not its boot id: a heartbeat from before the hello may be written after it.
-    wait_until(lambda: plane.core.broker.redis.xlen(names.events_stream(mila.id)) == 0)
+    plane.until(lambda: plane.core.broker.redis.xlen(names.events_stream(mila.id)) == 0)
 
     assert facts_of(plane, order) == before
     assert oka.told("resend") == mila.told("resend") == []

@@ -15,7 +15,6 @@ from shared.blobs import digest
 from shared.errors import NotFound
 from shared.events import Delivered, ToolCallStep, ToolResultStep
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -26,7 +25,7 @@ def begun(plane: Plane) -> tuple[DroneStandIn, WorkOrder]:
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     plane.submit()
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
     return drone, order
@@ -47,7 +46,7 @@ def begun(plane: Plane) -> tuple[DroneStandIn, WorkOrder]:
 def test_work_on_a_branch_of_another_order_is_refused(plane: Plane, fields: dict[str, Any]) -> None:
     drone, order = begun(plane)
     drone.report(order, Delivered(**fields))
-    wait_until(lambda: plane.rows(RawEvent))
+    plane.until(lambda: plane.rows(RawEvent))
     assert plane.rows(RawEvent)[0].error.startswith("the work is on a branch of another order")
     row = plane.rows(Order, Order.id == order.order_id)[0]
     assert (row.branch, row.late_refs) == (None, [])
@@ -72,7 +71,7 @@ def test_a_file_that_another_run_stored_is_not_shown_as_its_own(plane: Plane) ->
         branch=f"fleet/{order.order_id}", head_commit=head, patch_sha256=name, patch_bytes=1, bundle_sha256=name
     )
     drone.report(order, ToolCallStep(call_id="x", tool="shell"), log, work, drone.ended())
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     shown = plane.order(order.order_id)
     assert shown.patch is None
     seq = next(step.seq for step in shown.steps if step.kind == "tool_result")

@@ -8,15 +8,18 @@ from datetime import timedelta
 import pytest
 import redis
 
+from control_plane.background.leases import Owners
 from control_plane.collector import intake
+from control_plane.collector.listener import Listener
+from control_plane.collector.scheduling import Taker
 from control_plane.collector.stream_entries import DroneStream, has_later_hello
+from control_plane.collector.stream_leases import Streams
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.supervisor.cleaning import clean
 from shared import names
 from shared.envelope import Binding
 from shared.events import Hello
-from tests.support import wait_until
-from tests.support.planes import Plane
+from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
 PIECE = "x" * (12 * 1024 * 1024)
@@ -35,18 +38,18 @@ def test_three_entries_of_60_mb_are_never_read_and_leave_a_note_each(plane: Plan
     assert not has_later_hello(plane.core.broker, drone.id, "0-0")
 
     plane.collector()
-    raw = wait_until(lambda: len(rows := plane.rows(RawEvent)) == 3 and rows)
+    raw = plane.until(lambda: len(rows := plane.rows(RawEvent)) == 3 and rows)
     # Not before: while these entries are in the broker, a supervisor lets the drone write nothing.
     plane.supervisor()
     plane.submit(drone=drone.name)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
 
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     assert [row.fields for row in raw] == [{}, {}, {}]
     assert all("too large to read: 62914" in row.error for row in raw)
-    wait_until(lambda: plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0)
+    plane.until(lambda: plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0)
 
 
 def test_a_read_of_a_large_stream_is_bounded_and_loses_nothing(plane: Plane) -> None:
@@ -76,7 +79,7 @@ def test_raw_entries_are_cut_and_limited_in_number_and_age(plane: Plane, monkeyp
     plane.collector()
     for _ in range(6):
         drone.put("nonsense", "z" * 500_000)
-    wait_until(lambda: plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0)
+    plane.until(lambda: plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0)
     raw = plane.rows(RawEvent)
     assert len(raw) == 3
     assert all(len(json.dumps(row.fields)) < 17_000 and int(row.fields["bytes"]) > 500_000 for row in raw)
@@ -93,7 +96,7 @@ def test_a_stream_full_of_garbage_is_read_in_turns_with_the_streams_of_others(pl
     hostile, other = sorted((plane.drone("oka"), plane.drone("mila")), key=lambda drone: drone.id)
     plane.supervisor()
     plane.submit(drone=other.name)
-    order = wait_until(other.take)
+    order = plane.until(other.take)
     other.claim(order)
     other.report(order, other.started())
     with hostile.redis.pipeline(transaction=False) as pipe:
@@ -101,9 +104,12 @@ def test_a_stream_full_of_garbage_is_read_in_turns_with_the_streams_of_others(pl
             pipe.xadd(names.events_stream(hostile.id), {"t": "nonsense"})
         pipe.execute()
 
-    plane.collector()
-    wait_until(lambda: plane.status(order.order_id) == "running", every=0.01)
+    owners = Owners("collector", plane.core.clock, QUICK.owner_ttl)
+    streams = Streams(plane.core, owners)
+    streams.share()
+    Taker(plane.core, owners, streams, Listener(plane.core, QUICK.stop_within), QUICK).take()
 
+    assert plane.status(order.order_id) == "running"
     assert plane.core.broker.redis.xlen(names.events_stream(hostile.id)) > 0
 
 
@@ -111,7 +117,7 @@ def test_an_event_that_is_nested_too_deep_is_refused_at_its_first_reading(plane:
     drone = plane.drone()
     plane.collector()
     drone.put("event", drone.seal("[" * 100_000, Binding(direction="event", drone=drone.id)))
-    raw = wait_until(lambda: plane.rows(RawEvent))
+    raw = plane.until(lambda: plane.rows(RawEvent))
     assert raw[0].error.startswith("not a valid event")
 
 
@@ -120,6 +126,6 @@ def test_labels_that_a_registration_would_refuse_are_refused_in_a_hello(plane: P
     plane.collector()
     hello = Hello.model_validate({**drone._self(), "at": plane.core.clock.now(), "labels": {"\x1b]0;x\x07": "y"}})
     drone.put("hello", drone.seal(hello.model_dump_json(), Binding(direction="hello", drone=drone.id)))
-    raw = wait_until(lambda: plane.rows(RawEvent))
+    raw = plane.until(lambda: plane.rows(RawEvent))
     assert "invalid label" in raw[0].error
     assert plane.rows(Drone)[0].labels == {"gpu": "yes"}

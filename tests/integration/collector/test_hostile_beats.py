@@ -19,7 +19,6 @@ from control_plane.collector.stream_leases import Streams
 from control_plane.db.drones import Drone
 from shared import names
 from shared.events import MAX_RUNS
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -59,7 +58,7 @@ def stays_heard(plane: Plane, oka: DroneStandIn, mila: DroneStandIn, **fields: A
         oka.beat()
         return boot_of(plane, oka) == oka.boot
 
-    wait_until(both)
+    plane.until(both)
     assert boot_of(plane, mila) is None
 
 
@@ -76,11 +75,11 @@ def test_a_beat_that_cannot_be_stored_keeps_no_other_out(any_plane: Plane, field
 def test_a_beat_that_cannot_be_stored_does_not_keep_out_one_that_is_written_with_it(any_plane: Plane) -> None:
     oka, mila, core = any_plane.drone("oka"), any_plane.drone("mila"), any_plane.core
     streams, listener = Streams(core, Owners("only", core.clock, 60.0)), Listener(core, stop_within=0.2)
-    wait_until(lambda: streams.share() or streams.owned)
+    any_plane.until(lambda: streams.share() or streams.owned)
     listener.listen()
     mila.forge_beat(boot_id="hostile", concurrency=2**70)
     oka.beat()
-    wait_until(lambda: listener.listen() or len(listener._beats) == 2)
+    any_plane.until(lambda: listener.listen() or len(listener._beats) == 2)
     Beats(core, streams, listener, Timings()).take()
     assert (boot_of(any_plane, oka), boot_of(any_plane, mila)) == (oka.boot, None)
 
@@ -90,10 +89,10 @@ def test_a_run_in_a_beat_that_cannot_be_stored_keeps_no_other_out(plane: Plane, 
     oka, mila = plane.drone("oka"), plane.drone("mila")
     plane.collector(), plane.supervisor()
     plane.submit(drone="mila")
-    order = wait_until(mila.take)
+    order = plane.until(mila.take)
     mila.claim(order)
     mila.report(order, mila.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     run = {**mila.run_beat(order).model_dump(mode="json"), **fields}
     stays_heard(plane, oka, mila, runs=[run])
     assert plane.order(order.order_id).status == "running"
@@ -107,5 +106,5 @@ def test_a_live_message_that_cannot_be_read_does_not_delay_the_beats_of_others(p
         for _ in range(10):
             mila.redis.publish(names.live_channel(mila.id), text)
         oka.boot = names.new_id()
-        wait_until(lambda: oka.beat() or boot_of(plane, oka) == oka.boot)
+        plane.until(lambda: oka.beat() or boot_of(plane, oka) == oka.boot)
     assert [line for line in logged if line["event"] == "a loop failed"] == []

@@ -13,7 +13,6 @@ from control_plane.collector.reader import Reader
 from control_plane.collector.stream_leases import Streams
 from control_plane.db.runs import Run
 from tests.bench.event_flow import bodies, measure
-from tests.support import wait_until
 from tests.support.planes import QUICK, Plane
 
 
@@ -21,7 +20,7 @@ def test_many_events_of_a_run_take_as_many_statements_as_few(any_plane: Plane) -
     oka = any_plane.drone()
     placing = any_plane.supervisor()
     any_plane.submit()
-    order = wait_until(oka.take)
+    order = any_plane.until(oka.take)
     any_plane.stop(placing)
     assert oka.claim(order)
     owners = Owners("reader-alone", any_plane.core.clock, 60.0)

@@ -62,7 +62,7 @@ def begun(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that the drone has claimed."""
     plane.collector(), plane.supervisor()
     plane.submit()
-    work: WorkOrder = wait_until(drone.take)
+    work: WorkOrder = plane.until(drone.take)
     assert drone.claim(work)
     return work
 
@@ -74,7 +74,7 @@ def test_a_heartbeat_of_the_first_version_makes_the_drone_online_and_shows_what_
     oka = plane.drone("oka", online=False)
     plane.collector()
     said = example("beat", **of(oka, sent_at=now(), draining=False, stopping=False))
-    wait_until(lambda: beat(oka, said) or plane.rows(Drone)[0].beat)
+    plane.until(lambda: beat(oka, said) or plane.rows(Drone)[0].beat)
     assert managing.show_drone(plane.core, plane.admin, "oka").status == "online"
     assert plane.rows(Drone)[0].beat["runs"][0]["doing"] == said["runs"][0]["doing"]
     assert not has_ability(plane.rows(Drone)[0], "resume")
@@ -84,11 +84,11 @@ def test_a_hello_of_the_first_version_takes_back_the_run_that_it_does_not_name(p
     oka = plane.drone("oka")
     work = begun(plane, oka)
     oka.report(work, oka.started())
-    wait_until(lambda: plane.status(work.order_id) == "running")
+    plane.until(lambda: plane.status(work.order_id) == "running")
     said = example("hello", **of(oka, boot_id="another boot", at=now(), runs=[]))
     oka.put("hello", oka.seal(json.dumps(said), Binding(direction="hello", drone=oka.id)))
-    wait_until(lambda: plane.order(work.order_id).runs[0].status == "lost")
-    assert wait_until(oka.take).generation == 2
+    plane.until(lambda: plane.order(work.order_id).runs[0].status == "lost")
+    assert plane.until(oka.take).generation == 2
 
 
 def test_a_run_in_the_words_of_the_first_version_is_stored_shown_and_ended(plane: Plane) -> None:
@@ -97,7 +97,7 @@ def test_a_run_in_the_words_of_the_first_version_is_stored_shown_and_ended(plane
     said = list(events_of(work))
     for event in said:
         send(oka, event)
-    ended = wait_until(lambda: (order := plane.order(work.order_id)).status == "succeeded" and order)
+    ended = plane.until(lambda: (order := plane.order(work.order_id)).status == "succeeded" and order)
     kept = [step.body for step in plane.rows(Step, Step.order_id == work.order_id)]
     assert [body["kind"] for body in kept] == [event["body"]["kind"] for event in said]
     assert [{key: body[key] for key in event["body"]} for body, event in zip(kept, said, strict=True)] == [
@@ -136,9 +136,9 @@ def test_a_drone_that_cannot_go_on_from_a_checkpoint_is_given_the_prompt_again(p
     work = begun(plane, oka)
     steps = Prepared(base_commit="a" * 40), UserStep(text="do it", source="prompt"), AssistantStep(text="half")
     oka.report(work, oka.started(), *steps, CheckpointStep(commit="", changed=False))
-    wait_until(lambda: plane.rows(Run, Run.last_seq == 5))
+    plane.until(lambda: plane.rows(Run, Run.last_seq == 5))
     oka.restart()
-    again = wait_until(oka.take)
+    again = plane.until(oka.take)
     assert (again.generation, again.resume, again.resumed, again.context) == (2, False, None, ())
     assert again.prompt == work.prompt
 
@@ -174,7 +174,7 @@ def test_an_event_of_an_unknown_kind_keeps_its_place_and_holds_nothing_up(plane:
     oka.journal(work, UserStep(text="stands for it here"))
     send(oka, {**ids_of(work), "version": 9, "seq": 2, "at": now(), "body": {"kind": "teleported", "to": "mars"}})
     oka.report(work, oka.ended())
-    wait_until(lambda: plane.status(work.order_id) == "succeeded")
+    plane.until(lambda: plane.status(work.order_id) == "succeeded")
     gap = plane.rows(Step, Step.order_id == work.order_id, Step.run_seq == 2)[0].body
     assert (gap["kind"], gap["missing"]) == ("gap", 1)
     assert "unknown event kind 'teleported'" in gap["why"]
@@ -184,7 +184,7 @@ def test_a_beat_with_words_that_nobody_here_knows_is_a_beat(plane: Plane) -> Non
     oka = plane.drone("oka", online=False)
     plane.collector()
     said = example("beat", **of(oka, sent_at=now(), draining=False, stopping=False, abilities=["fly", "resume"]))
-    wait_until(lambda: beat(oka, {**said, "mood": "good", "runs": []}) or plane.rows(Drone)[0].beat)
+    plane.until(lambda: beat(oka, {**said, "mood": "good", "runs": []}) or plane.rows(Drone)[0].beat)
     assert has_ability(plane.rows(Drone)[0], "resume")
 
 

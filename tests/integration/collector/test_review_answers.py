@@ -9,7 +9,6 @@ from control_plane.operations.reviews import commenting
 from shared.events import CheckpointStep, Delivered, ResumedStep, ReviewAnswerStep, UserStep
 from shared.names import branch
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.reviews import comment, send, with_patch
 from tests.support.stand_in import DroneStandIn
@@ -27,11 +26,11 @@ def oka(any_plane: Plane) -> DroneStandIn:
 
 def begun(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """The next order, claimed and running."""
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.renew_lease()
     assert drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -39,7 +38,7 @@ def reviewed(plane: Plane, drone: DroneStandIn, comments: int = 1) -> tuple[str,
     """An order whose result was reviewed with this many comments, and the turn that was sent to answer them."""
     first = plane.submit()
     drone.report(begun(plane, drone), PROMPT, Delivered(), drone.ended())
-    wait_until(lambda: plane.status(first) == "succeeded")
+    plane.until(lambda: plane.status(first) == "succeeded")
     with_patch(plane.core, first)
     for number in range(comments):
         comment(plane.core, plane.admin, first, f"comment {number}")
@@ -67,10 +66,10 @@ def test_answers_are_shown_at_once_and_the_commit_of_what_is_done_with_the_deliv
         ReviewAnswerStep(comment=ids[1], verdict="declined", text="It is used"),
         ReviewAnswerStep(comment=ids[2], verdict="asks", text="Which sum?"),
     )
-    wait_until(lambda: statuses(any_plane, first) == ["done", "declined", "asks", "sent"])
+    any_plane.until(lambda: statuses(any_plane, first) == ["done", "declined", "asks", "sent"])
     before = listed(any_plane, first)[0]
     oka.report(turn, Delivered(branch=branch(turn.order_id), base_commit="c" * 40, head_commit=DONE), oka.ended())
-    wait_until(lambda: any_plane.status(turn.order_id) == "succeeded")
+    any_plane.until(lambda: any_plane.status(turn.order_id) == "succeeded")
     after = listed(any_plane, first)
     assert (before.done_commit, after[0].done_commit, after[1].done_commit) == (None, DONE, None)
     assert [each.answer for each in after] == ["", "It is used", "Which sum?", None]
@@ -83,12 +82,12 @@ def test_a_comment_without_an_answer_stays_sent_and_a_later_turn_may_answer_it(
 ) -> None:
     first, turn = reviewed(any_plane, oka)
     oka.report(turn, PROMPT, oka.ended())
-    wait_until(lambda: any_plane.status(turn.order_id) == "succeeded")
+    any_plane.until(lambda: any_plane.status(turn.order_id) == "succeeded")
     any_plane.submit("and the comment?", session=any_plane.order(first).session)
     third = begun(any_plane, oka)
     assert (statuses(any_plane, first), [each.answered for each in third.review]) == (["sent"], [False])
     oka.report(third, PROMPT, ReviewAnswerStep(comment=third.review[0].id, verdict="done"))
-    wait_until(lambda: statuses(any_plane, first) == ["done"])
+    any_plane.until(lambda: statuses(any_plane, first) == ["done"])
 
 
 def test_second_answers_and_comments_of_other_orders_are_ignored(any_plane: Plane, oka: DroneStandIn) -> None:
@@ -97,12 +96,12 @@ def test_second_answers_and_comments_of_other_orders_are_ignored(any_plane: Plan
     oka.report(turn, PROMPT, ReviewAnswerStep(comment=own, verdict="declined", text="no"))
     oka.report(turn, ReviewAnswerStep(comment=own, verdict="done"), ReviewAnswerStep(comment="f" * 12, verdict="done"))
     oka.report(turn, oka.ended())
-    wait_until(lambda: any_plane.status(turn.order_id) == "succeeded")
+    any_plane.until(lambda: any_plane.status(turn.order_id) == "succeeded")
     assert statuses(any_plane, first) == ["declined"]
     any_plane.submit("something else")
     other = begun(any_plane, oka)
     oka.report(other, PROMPT, ReviewAnswerStep(comment=own, verdict="done"), oka.ended())
-    wait_until(lambda: any_plane.status(other.order_id) == "succeeded")
+    any_plane.until(lambda: any_plane.status(other.order_id) == "succeeded")
     assert (other.review, statuses(any_plane, first)) == ((), ["declined"])
 
 
@@ -115,7 +114,7 @@ def test_an_answer_of_a_run_that_was_given_up_is_undone_by_one_that_begins_anew(
     again = begun(any_plane, oka)
     kept = statuses(any_plane, first)
     oka.report(again, PROMPT)
-    wait_until(lambda: statuses(any_plane, first) == ["sent"])
+    any_plane.until(lambda: statuses(any_plane, first) == ["sent"])
     assert (kept, [each.answered for each in again.review]) == (["done"], [False])
 
 
@@ -129,7 +128,7 @@ def test_an_answer_before_the_checkpoint_stays_and_one_after_it_is_undone(any_pl
     again = begun(any_plane, oka)
     assert again.resumed is not None
     oka.report(again, ResumedStep(run_id=again.resumed.run_id, seq=again.resumed.seq))
-    wait_until(lambda: statuses(any_plane, first) == ["done", "sent"])
+    any_plane.until(lambda: statuses(any_plane, first) == ["done", "sent"])
     assert [(each.id, each.answered) for each in again.review] == [(one, True), (two, False)]
 
 
@@ -139,8 +138,8 @@ def test_a_review_sent_to_a_run_names_its_comments_in_the_message(any_plane: Pla
     with_patch(any_plane.core, order_id)
     made = comment(any_plane.core, any_plane.admin, order_id)
     send(any_plane.core, any_plane.admin, order_id)
-    [said] = wait_until(lambda: oka.told("say"))
+    [said] = any_plane.until(lambda: oka.told("say"))
     assert (said.body.run_id, said.body.review) == (order.run_id, (made.id,))
     oka.report(order, UserStep(text=said.body.text, source="steer"))
     oka.report(order, ReviewAnswerStep(comment=made.id, verdict="asks", text="Why?"))
-    wait_until(lambda: statuses(any_plane, order_id) == ["asks"])
+    any_plane.until(lambda: statuses(any_plane, order_id) == ["asks"])

@@ -25,7 +25,6 @@ from shared.messages import Message
 from shared.reasons import Resumption
 from shared.transcripts import problems
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.going_on import (
     BASE,
     NOTE,
@@ -138,8 +137,8 @@ def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_fro
     give_back(oka, first)
     second = go(oka)
     assert (second.resume, second.resumed, seen(second)) == (False, None, [])
-    wait_until(lambda: resumes(plane, first) == Resumption(why_not="not_stored"))
-    wait_until(lambda: undone(plane, first.order_id) == ["do it", "I do one."])
+    plane.until(lambda: resumes(plane, first) == Resumption(why_not="not_stored"))
+    plane.until(lambda: undone(plane, first.order_id) == ["do it", "I do one."])
 
 
 def test_a_run_that_went_on_and_died_at_once_is_no_step_back(plane: Plane, oka: DroneStandIn) -> None:
@@ -170,7 +169,7 @@ def test_late_checkpoints_are_never_gone_on_from(plane: Plane, oka: DroneStandIn
     give_back(oka, first)
     second = go(oka)
     work(plane, oka, first, "late")
-    wait_until(lambda: undone(plane, first.order_id, ["assistant"]) == ["I do late."])
+    plane.until(lambda: undone(plane, first.order_id, ["assistant"]) == ["I do late."])
     give_back(oka, second)
     third = go(oka)
     assert third.resumed is not None
@@ -211,7 +210,7 @@ def test_what_one_disk_alone_has_waits_there_for_a_slot_and_what_is_stored_goes_
     plane.submit("another", drone="oka")
     plane.drone("mila", concurrency=1)
     give_back(oka, first)
-    wait_until(lambda: plane.order(first.order_id).generation == 2)
+    plane.until(lambda: plane.order(first.order_id).generation == 2)
     assert plane.order(first.order_id).drone == goes_to
 
 
@@ -243,7 +242,7 @@ def test_the_bundle_of_another_run_with_the_same_commit_will_do(plane: Plane, ok
 def could_not(drone: DroneStandIn) -> None:
     """The next run of an order finds its checkpoint gone."""
     drone.renew_lease()
-    order = wait_until(drone.take)
+    order = drone.until(drone.take)
     assert order.resumed is not None
     assert drone.claim(order)
     drone.report(order, drone.started(), Prepared(base_commit=BASE))
@@ -285,7 +284,7 @@ def test_where_none_can_be_had_the_order_begins_anew(plane: Plane, oka: DroneSta
     could_not(oka)
     again = go(oka)
     assert (again.resume, seen(again), again.prompt) == (False, [], "do it")
-    wait_until(lambda: resumes(plane, first) == Resumption(why_not="lost"))
+    plane.until(lambda: resumes(plane, first) == Resumption(why_not="lost"))
 
 
 def test_a_drone_that_cannot_go_on_begins_anew(plane: Plane) -> None:
@@ -297,7 +296,7 @@ def test_a_drone_that_cannot_go_on_begins_anew(plane: Plane) -> None:
     work(plane, old, first, "one")
     give_back(old, first)
     assert go(old).resume is False
-    wait_until(lambda: resumes(plane, first) == Resumption(drone="old", why_not="drone_cannot"))
+    plane.until(lambda: resumes(plane, first) == Resumption(drone="old", why_not="drone_cannot"))
 
 
 # --- words ----------------------------------------------------------------------------------------------
@@ -310,7 +309,7 @@ def say(plane: Plane, order_id: str, *texts: str) -> None:
 
 def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
-    wait_until(lambda: plane.status(first.order_id) == "running")
+    plane.until(lambda: plane.status(first.order_id) == "running")
     say(plane, first.order_id, "heard", "heard in the undone part", "never heard")
     oka.report(first, UserStep(text="heard", source="steer"))
     work(plane, oka, first, "one")
@@ -320,7 +319,7 @@ def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: Drone
     assert [word.text for word in second.said] == ["heard in the undone part", "never heard"]
     assert seen(second) == ["do it", "heard", *told("one")]
     unheard = ["heard in the undone part", "never heard"]
-    wait_until(lambda: [word.text for word in plane.order(first.order_id).unheard] == unheard)
+    plane.until(lambda: [word.text for word in plane.order(first.order_id).unheard] == unheard)
 
 
 # --- what people see ------------------------------------------------------------------------------------
@@ -365,7 +364,7 @@ def test_the_last_list_that_was_not_undone_is_shown(plane: Plane, oka: DroneStan
     oka.report(first, TodoStep.model_validate({"items": [{"text": "undone", "status": "pending"}]}))
     give_back(oka, first)
     go(oka)
-    wait_until(lambda: [item["text"] for item in plane.order(first.order_id).todo] == ["kept"])
+    plane.until(lambda: [item["text"] for item in plane.order(first.order_id).todo] == ["kept"])
 
 
 def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane, oka: DroneStandIn) -> None:
@@ -374,7 +373,7 @@ def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane,
     own = begin(plane, oka)
     oka.report(own, ResumedStep(run_id=other.run_id, seq=6), ResumedStep(run_id=own.run_id, seq=2))
     oka.report(own, AssistantStep(text="hello"), oka.ended())
-    wait_until(lambda: plane.status(own.order_id) == "succeeded")
+    plane.until(lambda: plane.status(own.order_id) == "succeeded")
     plane.submit("next", session=own.session.id)
     assert seen(go(oka)) == ["do it", "hello"]
 

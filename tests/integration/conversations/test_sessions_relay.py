@@ -21,7 +21,6 @@ from shared.errors import NotFound
 from shared.events import AssistantStep, Body, CompactionStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -38,10 +37,10 @@ def long_turn(results: int) -> list[Body]:
 def reported(plane: Plane, drone: DroneStandIn, *bodies: Body) -> str:
     """A session of one turn that went so, as its drone reported it."""
     order_id = plane.submit("look", drone=drone.name)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert drone.claim(order)
     drone.report(order, drone.started(), *bodies, drone.ended())
-    wait_until(lambda: plane.status(order_id) == "succeeded", seconds=30)
+    plane.until(lambda: plane.status(order_id) == "succeeded")
     return plane.order(order_id).session
 
 
@@ -61,9 +60,9 @@ def test_a_session_of_five_megabytes_travels_beside_redis_and_the_order_stays_sm
     plane.collector(), plane.supervisor()
     session = reported(plane, drone, *long_turn(50))
     plane.submit("and now", session=session)
-    wait_until(drone.queued)
+    plane.until(drone.queued)
     [message] = plane.core.broker.redis.lrange(names.queue(drone.id), 0, -1)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert len(message) < INLINE_CONTEXT
     assert order.context == ()
     given = fetched(plane, drone, order)
@@ -76,7 +75,7 @@ def test_a_context_is_its_own_runs_alone(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     session = reported(plane, drone, *long_turn(1))
     plane.submit("and now", session=session, drone="oka")
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     with pytest.raises(NotFound):
         fetched(plane, other, order)
     [row] = plane.rows(Blob, Blob.run_id == order.run_id)
@@ -88,9 +87,9 @@ def test_publishing_a_long_session_again_changes_nothing(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     session = reported(plane, drone, *long_turn(1))
     plane.submit("and now", session=session)
-    first = wait_until(drone.take)
+    first = plane.until(drone.take)
     Relay(plane.core).publish([first.run_id])
-    again = wait_until(drone.take)
+    again = plane.until(drone.take)
     assert again.context_blob == first.context_blob
     assert len(plane.rows(Blob, Blob.run_id == first.run_id)) == 1
 
@@ -100,7 +99,7 @@ def test_a_context_just_within_the_bound_travels_in_the_order(plane: Plane) -> N
     plane.collector(), plane.supervisor()
     session = reported(plane, drone, UserStep(text="x" * (INLINE_CONTEXT - 1000), source="prompt"))
     plane.submit("and now", session=session)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert (order.context_blob, len(order.context)) == (None, 1)
 
 
@@ -110,7 +109,7 @@ def test_making_up_an_order_in_a_long_session_is_quick(plane: Plane) -> None:
     session = reported(plane, drone, *long_turn(50))
     began = time.monotonic()
     plane.submit("and now", session=session)
-    wait_until(drone.take)
+    plane.until(drone.take)
     assert time.monotonic() - began < 10
 
 
@@ -126,17 +125,17 @@ def test_a_running_order_is_told_to_compact_and_the_wish_ends_with_its_step(plan
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
     session = plane.order(order_id).session
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     answer = sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
-    [message] = wait_until(lambda: drone.told("compact"))
+    [message] = plane.until(lambda: drone.told("compact"))
     assert (message.body.run_id, message.body.instructions) == (order.run_id, "Be brief.")
     assert answer.order == order_id
     assert not compacted(plane, session)
     drone.report(order, CompactionStep(summary="s", cause="asked"))
-    wait_until(lambda: compacted(plane, session))
+    plane.until(lambda: compacted(plane, session))
 
 
 def test_a_compaction_for_another_reason_does_not_fulfil_the_wish(plane: Plane) -> None:
@@ -144,11 +143,11 @@ def test_a_compaction_for_another_reason_does_not_fulfil_the_wish(plane: Plane) 
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
     session = plane.order(order_id).session
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     sessions.compact(plane.core, plane.admin, session, CompactRequest())
     drone.report(order, drone.started(), CompactionStep(summary="s", cause="window"))
-    wait_until(lambda: len(plane.rows(Step, Step.kind == "compaction")) == 1)
+    plane.until(lambda: len(plane.rows(Step, Step.kind == "compaction")) == 1)
     assert not compacted(plane, session)
 
 
@@ -157,13 +156,14 @@ def test_a_compaction_asked_while_the_order_lay_in_the_queue_is_told_when_its_ru
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
     session = plane.order(order_id).session
-    wait_until(lambda: plane.dispatch(order_id).published_at)
+    plane.until(lambda: plane.dispatch(order_id).published_at)
+    plane.round()
     answer = sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
     assert (answer.order, "starts with the compaction" in answer.told) == (None, True)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    [message] = wait_until(lambda: drone.told("compact"))
+    [message] = plane.until(lambda: drone.told("compact"))
     assert (order.session.compact, message.body.run_id) == (None, order.run_id)
 
 
@@ -173,10 +173,10 @@ def test_an_order_that_carries_the_wish_is_not_told_of_it_again(plane: Plane) ->
     session = reported(plane, drone, UserStep(text="look", source="prompt"))
     sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
     order_id = plane.submit("and now", session=session)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     send_new(plane.core)
     assert order.session.compact == "Be brief."
     assert drone.told("compact") == []

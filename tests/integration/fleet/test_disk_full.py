@@ -37,7 +37,7 @@ from tests.support.database import CoreFactory
 from tests.support.disks import Disk
 from tests.support.drones import DroneUnderTest
 from tests.support.fleet import api_on
-from tests.support.planes import Plane, plane_on
+from tests.support.planes import Plane, hand_clock, plane_on
 from tests.support.repositories import calc_project, work_order
 from tests.support.runs import order_for, shell, small_repository
 from tests.support.scripted import ScriptedFactory
@@ -224,11 +224,11 @@ def test_what_waits_for_a_full_drone_says_so_and_goes_when_there_is_room(plane: 
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     oka.beat(full="80 MB free in /home/oka")
-    wait_until(lambda: oka.beat(full="80 MB free in /home/oka") or (plane.rows(Drone)[0].beat or {}).get("full"))
+    plane.until(lambda: oka.beat(full="80 MB free in /home/oka") or (plane.rows(Drone)[0].beat or {}).get("full"))
     order_id = plane.submit()
     waiting = plane.facts(order_id).waits
 
-    wait_until(lambda: oka.beat() or plane.status(order_id) == "assigned")
+    plane.until(lambda: oka.beat() or plane.status(order_id) == "assigned")
 
     full = DroneState(drone="oka", code="disk_full", detail="80 MB free in /home/oka")
     assert waiting == NoDroneTakesWork(states=(full,))
@@ -241,7 +241,7 @@ def full_plane(
     """A control plane whose database is on the small disk."""
     path = small_disk.path / "fleet.db"
     path.write_bytes(sqlite_template.read_bytes())
-    yield from plane_on(core_factory(sqlite_url_of(path), broker=broker))
+    yield from plane_on(core_factory(sqlite_url_of(path), broker=broker, clock=hand_clock()))
 
 
 def test_on_a_full_disk_of_the_database_nothing_is_lost_and_all_goes_on(full_plane: Plane, small_disk: Disk) -> None:
@@ -249,11 +249,11 @@ def test_on_a_full_disk_of_the_database_nothing_is_lost_and_all_goes_on(full_pla
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     plane.submit()
-    order = wait_until(oka.take)
+    order = full_plane.until(oka.take)
     assert order is not None
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    full_plane.until(lambda: plane.status(order.order_id) == "running")
 
     small_disk.fill()
     oka.report(order, *[CommentStep(text=f"{number} {'x' * 2000}") for number in range(300)])
@@ -261,7 +261,7 @@ def test_on_a_full_disk_of_the_database_nothing_is_lost_and_all_goes_on(full_pla
         list(map(plane.submit, repeat("x" * 5000, 1000)))
     small_disk.clear()
     oka.report(order, oka.ended())
-    ended = wait_until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o, seconds=180)
+    ended = full_plane.until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o)
 
     assert refused.value.code in {"E-DB-FULL", "E-DB-UNREACHABLE"}
     assert refused.value.http_status == 503
@@ -318,22 +318,22 @@ def test_a_broker_with_a_full_disk_refuses_writes_and_nothing_is_lost(
     small_valkey: BrokerServer, small_disk: Disk, sqlite_url: str, core_factory: CoreFactory
 ) -> None:
     broker = Broker(small_valkey.url)
-    with planes(core_factory(sqlite_url, broker=broker)) as plane:
+    with planes(core_factory(sqlite_url, broker=broker, clock=hand_clock())) as plane:
         oka = plane.drone("oka")
         plane.collector(), plane.supervisor()
         plane.submit()
-        order = wait_until(oka.take)
+        order = plane.until(oka.take)
         assert order is not None
         oka.claim(order)
         oka.report(order, oka.started(), *[CommentStep(text=str(number)) for number in range(50)])
         small_disk.fill()
-        refused = wait_until(lambda: refusal(broker), seconds=120)
+        refused = wait_until(lambda: refusal(broker))
         waiting = plane.submit("while it is full")
         small_disk.clear()
-        wait_until(lambda: refusal(broker) is None, seconds=120)
+        wait_until(lambda: refusal(broker) is None)
         oka.report(order, oka.ended())
-        wait_until(lambda: plane.status(order.order_id) == "succeeded", seconds=120)
-        second = wait_until(oka.take, seconds=120)
+        plane.until(lambda: plane.status(order.order_id) == "succeeded")
+        second = plane.until(oka.take)
 
         assert refused.code == "E-BROKER-FULL"
         assert second is not None

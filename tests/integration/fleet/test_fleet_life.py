@@ -42,10 +42,10 @@ def taken_from_and_placed(plane: Plane, order_id: str) -> tuple[str, str, str, s
 def at_work(plane: Plane, drone: DroneStandIn) -> str:
     """Give the drone an order that names it, and have it begin; returns the order's id."""
     order_id = plane.submit(drone=drone.name)
-    work = wait_until(drone.take)
+    work = plane.until(drone.take)
     assert drone.claim(work)
     drone.report(work, drone.started())
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     return order_id
 
 
@@ -53,7 +53,7 @@ def waiting_on(plane: Plane, holder: DroneStandIn, /, **fields: object) -> str:
     """An order that lies in the drone's queue."""
     before = holder.queued()
     order_id = plane.submit(**fields)
-    wait_until(lambda: holder.queued() == before + 1)
+    plane.until(lambda: holder.queued() == before + 1)
     assert plane.order(order_id).drone == holder.name
     return order_id
 
@@ -66,10 +66,10 @@ def test_an_order_that_was_taken_back_says_so_after_it_waited_for_another_drone(
     plane.collector(), plane.supervisor()
     order_id = waiting_on(plane, oka)
     managing.drain(plane.core, plane.admin, "oka")
-    wait_until(lambda: plane.status(order_id) == "queued" and plane.facts(order_id).waits)
+    plane.until(lambda: plane.status(order_id) == "queued" and plane.facts(order_id).waits)
     plane.drone("mila")
 
-    wait_until(lambda: plane.order(order_id).drone == "mila")
+    plane.until(lambda: plane.order(order_id).drone == "mila")
     assert taken_from_and_placed(plane, order_id) == ("oka", "draining", "mila", "only_drone")
 
 
@@ -80,7 +80,7 @@ def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_o
     free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
     managing.drain(plane.core, plane.admin, "oka")
     plane.drone("mila")
-    wait_until(lambda: plane.order(free).drone == "mila")
+    plane.until(lambda: plane.order(free).drone == "mila")
     assert taken_from_and_placed(plane, free) == ("oka", "draining", "mila", "only_drone")
 
     def why_named_waits() -> tuple[str, str] | None:
@@ -88,7 +88,7 @@ def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_o
         return (waits.state.drone, waits.state.code) if isinstance(waits, InQueue) else None
 
     # Before the drain it waited because oka was busy; that is explained anew in the supervisor's next round.
-    wait_until(lambda: why_named_waits() == ("oka", "draining"))
+    plane.until(lambda: why_named_waits() == ("oka", "draining"))
     assert [(plane.order(each).status, plane.order(each).drone) for each in (named, running)] == [
         ("assigned", "oka"),
         ("running", "oka"),
@@ -100,14 +100,14 @@ def test_without_another_drone_they_wait_and_say_for_what_and_go_on_when_it_take
     plane.collector(), plane.supervisor()
     order_id = waiting_on(plane, oka)
     managing.drain(plane.core, plane.admin, "oka")
-    wait_until(lambda: plane.status(order_id) == "queued")
-    waits = wait_until(lambda: plane.facts(order_id).waits)
+    plane.until(lambda: plane.status(order_id) == "queued")
+    waits = plane.until(lambda: plane.facts(order_id).waits)
     assert isinstance(waits, NoDroneTakesWork)
     assert [(state.drone, state.code) for state in waits.states] == [("oka", "draining")]
     managing.resume(plane.core, plane.admin, "oka")
-    wait_until(lambda: plane.status(order_id) == "assigned")
-    assert wait_until(oka.take).generation == 1
-    again = wait_until(oka.take)
+    plane.until(lambda: plane.status(order_id) == "assigned")
+    assert plane.until(oka.take).generation == 1
+    again = plane.until(oka.take)
     assert (again.generation, oka.claim(again)) == (2, True)
 
 
@@ -115,9 +115,9 @@ def test_a_drone_that_says_otherwise_is_told_again(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     oka.beat(draining=True)
-    wait_until(lambda: managing.show_drone(plane.core, plane.admin, "oka").status == "draining")
+    plane.until(lambda: managing.show_drone(plane.core, plane.admin, "oka").status == "draining")
     managing.resume(plane.core, plane.admin, "oka")
-    wait_until(lambda: [message.body.on for message in oka.told("drain")] == [False])
+    plane.until(lambda: [message.body.on for message in oka.told("drain")] == [False])
 
 
 # --- removing ------------------------------------------------------------------------------
@@ -127,17 +127,17 @@ def test_a_removed_drone_is_cut_off_at_once_and_its_orders_go_elsewhere_or_say_w
     oka = plane.drone("oka", concurrency=1)
     plane.collector(), plane.supervisor()
     running = plane.submit()
-    work = wait_until(oka.take)
+    work = plane.until(oka.take)
     assert oka.claim(work)
     oka.report(work, oka.started())
-    wait_until(lambda: plane.status(running) == "running")
+    plane.until(lambda: plane.status(running) == "running")
     free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
     mila = plane.drone("mila")
     managing.remove_drone(plane.core, plane.admin, "oka")
     with pytest.raises(redis.ConnectionError):
         oka.queued()
     assert plane.order(running).runs[0].status == "lost"
-    wait_until(lambda: mila.queued() == 2)
+    plane.until(lambda: mila.queued() == 2)
     assert taken_from_and_placed(plane, free)[:3] == ("oka", "removed", "mila")
     assert plane.facts(named).waits == NamedDroneRemoved(drone="oka", order=named)
     assert keys_of(plane, oka) == set()
@@ -161,7 +161,7 @@ def test_an_order_leaves_a_full_drone_for_one_that_has_a_free_slot_and_stays_the
     at_work(plane, oka)
     first, second = waiting_on(plane, oka), waiting_on(plane, oka)
     mila = plane.drone("mila", concurrency=1)
-    assert wait_until(mila.take).order_id == first
+    assert plane.until(mila.take).order_id == first
     assert taken_from_and_placed(plane, first) == ("oka", "busy", "mila", "free_slot")
     still_there = [plane.order(second).drone for _ in repeat(None, 20) if oka.beat() is None]
     assert set(still_there) == {"oka"}
@@ -178,9 +178,9 @@ def test_the_most_urgent_order_is_moved_first_and_those_that_named_the_drone_or_
     plain, urgent = waiting_on(plane, oka), waiting_on(plane, oka, priority=5)
     # Both must have waited long enough before there is a place for one.
     until = plane.core.clock.now() + timedelta(seconds=2 * QUICK.rebalance_after)
-    wait_until(lambda: oka.beat() or plane.core.clock.now() > until)
+    plane.until(lambda: oka.beat() or plane.core.clock.now() > until)
     mila = plane.drone("mila", concurrency=1)
-    assert wait_until(mila.take).order_id == urgent
+    assert plane.until(mila.take).order_id == urgent
     assert [plane.order(each).drone for each in (*staying, plain)] == ["oka"] * 3
 
 
@@ -192,19 +192,19 @@ def test_an_order_whose_key_vanished_is_not_taken_from_a_drone_that_may_be_at_wo
     plane.core.broker.redis.delete(names.run_key(oka.id, plane.dispatch(order_id).id))
     mila = plane.drone("mila", concurrency=1)
     other = plane.submit(drone="mila")
-    assert wait_until(mila.take).order_id == other
+    assert plane.until(mila.take).order_id == other
     assert plane.order(order_id).drone == "oka"
 
 
-def test_however_a_claim_and_a_move_race_the_order_runs_once(plane: Plane) -> None:
-    oka = plane.drone("oka", concurrency=1)
-    plane.collector(), plane.supervisor()
-    at_work(plane, oka)
-    ids = [plane.submit() for _ in repeat(None, 24)]
-    wait_until(lambda: oka.queued() == 24)
+def test_however_a_claim_and_a_move_race_the_order_runs_once(live_plane: Plane) -> None:
+    oka = live_plane.drone("oka", concurrency=1)
+    live_plane.collector(), live_plane.supervisor()
+    at_work(live_plane, oka)
+    ids = [live_plane.submit() for _ in repeat(None, 24)]
+    live_plane.until(lambda: oka.queued() == 24)
     # The supervisor goes through the queue from its front: from the other end most of them meet.
     messages = [oka.take() for _ in ids][::-1]
-    mila = plane.drone("mila", concurrency=24)
+    mila = live_plane.drone("mila", concurrency=24)
     claimed: list[str] = []
     works = iter(messages)
     takes = ((oka, lambda: next(works, None)), (mila, mila.take))
@@ -213,10 +213,10 @@ def test_however_a_claim_and_a_move_race_the_order_runs_once(plane: Plane) -> No
         thread.start()
     for thread in threads:
         thread.join(60)
-    wait_until(lambda: {plane.status(each) for each in ids} == {"running"})
+    live_plane.until(lambda: {live_plane.status(each) for each in ids} == {"running"})
     assert sorted(claimed) == sorted(ids)
-    assert {plane.order(each).drone for each in ids} == {"oka", "mila"}
-    assert [len(plane.order(each).runs) for each in ids] == [1] * len(ids)
+    assert {live_plane.order(each).drone for each in ids} == {"oka", "mila"}
+    assert [len(live_plane.order(each).runs) for each in ids] == [1] * len(ids)
 
 
 def claim_all(drone: DroneStandIn, take: Callable[[], WorkOrder | None], number: int, claimed: list[str]) -> None:
@@ -230,7 +230,7 @@ def claim_all(drone: DroneStandIn, take: Callable[[], WorkOrder | None], number:
             drone.report(work, drone.started())
         return len(claimed) >= number
 
-    wait_until(one, seconds=50)
+    wait_until(one)
 
 
 # --- a drone's own end ---------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_a_drone_that_runs_on_another_machine_than_it_was_registered_on_is_noted
     oka.beat()
     assert managing.show_drone(plane.core, plane.admin, "oka").note == ""
     oka.beat(machine_id="another machine")
-    wait_until(
+    plane.until(
         lambda: (
             managing.show_drone(plane.core, plane.admin, "oka").note
             == "runs on a different machine than the one it was registered on"
@@ -327,7 +327,7 @@ def test_a_drone_whose_reports_are_paused_is_noted(plane: Plane, capsys: pytest.
     oka = plane.drone("oka")
     plane.collector()
     oka.beat(stream_full=True)
-    wait_until(lambda: "reports are paused" in managing.show_drone(plane.core, plane.admin, "oka").note)
+    plane.until(lambda: "reports are paused" in managing.show_drone(plane.core, plane.admin, "oka").note)
 
     print_drones([drone.model_dump(mode="json") for drone in managing.list_drones(plane.core, plane.admin)])
 

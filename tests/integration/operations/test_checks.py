@@ -19,7 +19,6 @@ from control_plane.operations.status import status
 from shared.errors import Forbidden
 from shared.events import ChargeStep, CheckedCommand, ErrorStep, ProjectCheckStep, ProviderCheckStep, Usage
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -63,14 +62,14 @@ def shown(plane: Plane) -> ProviderDocument:
 
 def take(drone: DroneStandIn) -> WorkOrder:
     """Claim the next order, and report that its run began."""
-    order: WorkOrder = wait_until(lambda: drone.beat() or drone.take(), seconds=30)
+    order: WorkOrder = drone.until(lambda: drone.beat() or drone.take())
     assert drone.claim(order)
     drone.report(order, drone.started())
     return order
 
 
 def until(plane: Plane, state: str, *drones: DroneStandIn) -> ProviderDocument:
-    wait_until(lambda: [drone.beat() for drone in drones] and shown(plane).check.state == state, seconds=30)
+    plane.until(lambda: [drone.beat() for drone in drones] and shown(plane).check.state == state)
     return shown(plane)
 
 
@@ -136,7 +135,7 @@ def test_a_project_shows_what_became_of_each_command(any_plane: Plane) -> None:
     def found() -> ProjectDocument:
         return projects.show(any_plane.core, any_plane.admin, "shop")
 
-    wait_until(lambda: found().check.state == "failed", seconds=30)
+    any_plane.until(lambda: found().check.state == "failed")
     assert found().check.remote_ms == 9
     assert [(each.command, each.passed, each.output) for each in found().check.commands or ()] == [
         ("make venv", False, "no make\n")
@@ -160,7 +159,7 @@ def test_a_drone_that_cannot_use_the_key_leaves_the_check_to_another(plane: Plan
     plane.collector(), plane.supervisor()
     drones = {each.name: each for each in (plane.drone("oka"), plane.drone("mila"))}
     add_provider(plane)
-    first = wait_until(lambda: shown(plane).check.drone, seconds=30)
+    first = plane.until(lambda: shown(plane).check.drone)
     order = take(drones[first])
     end = {"status": "failed", "exit_status": "refused", "reason": "no key", "unsuitable": True}
     drones[first].report(order, ErrorStep(what="no key", code="E-KEY-MISSING"), drones[first].ended(**end))
@@ -175,7 +174,7 @@ def test_a_drone_of_an_earlier_version_is_not_asked(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     old = plane.drone("old", online=False)
     old.abilities = ("resume", "teams", "no-scripts")
-    wait_until(lambda: old.beat() or beat_of(plane, old), seconds=30)
+    plane.until(lambda: old.beat() or beat_of(plane, old))
 
     assert add_provider(plane).check.drone is None
     assert plane.dispatch(plane.submit(provider="scripted")).drone_id == old.id
@@ -208,7 +207,7 @@ def test_a_check_waits_for_a_free_slot_and_people_go_first(plane: Plane) -> None
 
     oka.report(taken, oka.ended())
     assert take(oka).order_id == later
-    wait_until(lambda: plane.status(work) == "succeeded", seconds=30)
+    plane.until(lambda: plane.status(work) == "succeeded")
     assert shown(plane).check.state == "unchecked"
 
 
@@ -219,7 +218,7 @@ def test_a_running_check_gives_its_slot_to_a_persons_order_and_is_repeated_later
     check = take(oka)
     work = plane.submit()
 
-    told = wait_until(lambda: oka.beat(oka.run_beat(check)) or oka.told("cancel"), seconds=30)
+    told = plane.until(lambda: oka.beat(oka.run_beat(check)) or oka.told("cancel"))
     assert [(each.body.run_id, each.body.reason) for each in told] == [(check.run_id, f"order {work} needs its slot")]
     oka.report(check, oka.ended(status="preempted", exit_status="canceled", reason="asked to end"))
     order = take(oka)
@@ -229,7 +228,7 @@ def test_a_running_check_gives_its_slot_to_a_persons_order_and_is_repeated_later
     again = take(oka)
     assert (again.order_id, again.generation) == (check.order_id, 2)
     oka.report(again, ProjectCheckStep(ok=True, summary="It works."), oka.ended())
-    wait_until(lambda: projects.show(plane.core, plane.admin, "shop").check.state == "ok", seconds=30)
+    plane.until(lambda: projects.show(plane.core, plane.admin, "shop").check.state == "ok")
 
 
 def test_a_change_of_what_was_checked_checks_again_and_any_other_change_does_not(plane: Plane) -> None:
@@ -264,7 +263,7 @@ def test_what_an_outdated_check_reports_no_longer_counts(plane: Plane) -> None:
     oka.report(newest, BAD_KEY, oka.ended())
     until(plane, "failed", oka)
     oka.report(outdated, WORKS, oka.ended())
-    wait_until(lambda: plane.status(outdated.order_id) == "canceled", seconds=30)
+    plane.until(lambda: plane.status(outdated.order_id) == "canceled")
     assert shown(plane).check.summary == BAD_KEY.summary
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from shared.events import Delivered
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -25,10 +24,10 @@ def ended(plane: Plane, drone: DroneStandIn, *before: Any, **how: Any) -> Any:
     """The document of an order whose run ended like this."""
     drone.renew_lease()
     plane.submit()
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert drone.claim(order)
     drone.report(order, drone.started(), *before, drone.ended(**how))
-    return wait_until(lambda: (o := plane.order(order.order_id)).ended_at and o)
+    return plane.until(lambda: (o := plane.order(order.order_id)).ended_at and o)
 
 
 def test_an_order_that_ends_with_a_question_asks_and_succeeded(any_plane: Plane) -> None:

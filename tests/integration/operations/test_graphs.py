@@ -11,7 +11,6 @@ from control_plane.declarations.graphs import GraphRequest
 from control_plane.operations import graphs
 from control_plane.operations.orders import retrying
 from shared.errors import Conflict, FleetError, Invalid, NotFound
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -30,10 +29,10 @@ def submitted(plane: Plane, *orders: dict[str, Any], **more: Any) -> graphs.Grap
 
 def run(plane: Plane, drone: DroneStandIn, **ended: str) -> str:
     """The drone's next order, to its end; returns its name in the graph."""
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert drone.claim(order)
     drone.report(order, drone.started(), drone.ended(**ended))
-    wait_until(lambda: plane.order(order.order_id).ended_at is not None)
+    plane.until(lambda: plane.order(order.order_id).ended_at is not None)
     return str(plane.order(order.order_id).key)
 
 

@@ -23,7 +23,6 @@ from shared.errors import Invalid
 from shared.events import ApprovalStep, DecisionStep
 from shared.names import new_id
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 from tests.support.task_states import Workshop
@@ -41,10 +40,10 @@ def running(
     """An order whose run reported these steps."""
     drone.renew_lease()
     plane.submit(prompt, **fields)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert drone.claim(order)
     drone.report(order, drone.started(), *steps)
-    wait_until(
+    plane.until(
         lambda: len(plane.order(order.order_id).steps) >= len(steps) and plane.status(order.order_id) != "assigned"
     )
     return order
@@ -53,7 +52,7 @@ def running(
 def ended(plane: Plane, drone: DroneStandIn, *, session: str | None = None, **how: Any) -> WorkOrder:
     order = running(plane, drone, session=session)
     drone.report(order, drone.ended(**how))
-    wait_until(lambda: plane.order(order.order_id).ended_at)
+    plane.until(lambda: plane.order(order.order_id).ended_at)
     return order
 
 
@@ -61,7 +60,7 @@ def asking(
     plane: Plane, drone: DroneStandIn, step: ApprovalStep = QUESTION, until: datetime | None = None
 ) -> WorkOrder:
     order = running(plane, drone, step.model_copy(update={"until": until}))
-    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
+    plane.until(lambda: plane.status(order.order_id) == "awaiting_approval")
     return order
 
 
@@ -235,7 +234,7 @@ def test_mine_is_what_the_callers_user_submitted(plane: Plane, oka: DroneStandIn
 def test_the_end_of_the_wait_takes_it_off_the_list(plane: Plane, oka: DroneStandIn) -> None:
     order = asking(plane, oka)
     oka.report(order, DecisionStep(about="question", call_id="c1", approved=True, by="clock", answer="b"))
-    wait_until(lambda: inbox(plane) == [])
+    plane.until(lambda: inbox(plane) == [])
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from control_plane.orders.memory_notes import MAX_BYTES, MOST_PROPOSED
 from shared.errors import Conflict, NotFound, Refused
 from shared.events import RememberStep
 from shared.work_order import OrderMemory
-from tests.support import wait_until
 from tests.support.going_on import begin, succeed
 from tests.support.made import make_project
 from tests.support.organizations import add_organization
@@ -38,7 +37,7 @@ def proposed(plane: Plane, oka: DroneStandIn, *steps: RememberStep) -> list[Memo
     order = begin(plane, oka)
     oka.report(order, *steps)
     succeed(plane, oka, order)
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     return memory.list_(plane.core, plane.admin)
 
 

@@ -11,7 +11,6 @@ from shared.errors import Conflict
 from shared.events import CommentStep, UserStep
 from shared.work_order import WorkOrder
 from tests.integration.operations.test_steering_words import claimed, heard, running, say
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -57,13 +56,13 @@ def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(plane: Plan
     say(plane, order.order_id, "one")
     say(plane, order.order_id, "two")
     assert clear(plane, order.order_id) == ["taking_back", "taking_back"]
-    (message,) = wait_until(lambda: asked_back(oka, order))
+    (message,) = plane.until(lambda: asked_back(oka, order))
     first, second = message.messages
     # The model was faster with the first.
     oka.report(order, UserStep(text="one", source="steer", message=first))
-    wait_until(lambda: waiting(plane, order.order_id) == [("two", "steer", "taking_back")])
+    plane.until(lambda: waiting(plane, order.order_id) == [("two", "steer", "taking_back")])
     oka.report(order, CommentStep(text="Taken back.", taken_back=(second,)))
-    wait_until(lambda: waiting(plane, order.order_id) == [])
+    plane.until(lambda: waiting(plane, order.order_id) == [])
 
 
 def test_a_message_in_an_order_that_was_sent_is_asked_back_when_its_run_begins(plane: Plane) -> None:
@@ -76,7 +75,7 @@ def test_a_message_in_an_order_that_was_sent_is_asked_back_when_its_run_begins(p
     assert clear(plane, order_id) == ["taking_back"]
     assert asked_back(oka, order) == []
     oka.report(order, oka.started())
-    (message,) = wait_until(lambda: asked_back(oka, order))
+    (message,) = plane.until(lambda: asked_back(oka, order))
     assert message.messages == (order.said[0].message,)
 
 
@@ -90,7 +89,7 @@ def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_o
     oka.report(first, oka.ended(status="preempted", exit_status="canceled", give_back=True))
     second = claimed(plane, oka)
     oka.report(second, oka.started())
-    wait_until(lambda: [text for text, *_ in heard(oka, second)] == ["one", "three"])
+    plane.until(lambda: [text for text, *_ in heard(oka, second)] == ["one", "three"])
     assert waiting(plane, first.order_id) == [("one", "steer", "queued"), ("three", "steer", "queued")]
 
 

@@ -19,7 +19,6 @@ from shared.events import ApprovalStep, DecisionStep, ToolCallStep
 from shared.names import new_id
 from shared.reasons import Answered, AnswerOnItsWay, ForPerson
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -32,11 +31,11 @@ def asking(plane: Plane, drone: DroneStandIn, step: ApprovalStep = QUESTION) -> 
     """An order whose run asks."""
     drone.renew_lease()
     plane.submit()
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert drone.claim(order)
     called = ToolCallStep(call_id=step.call_id, tool=step.tool, arguments={"question": step.why})
     drone.report(order, drone.started(), called, step)
-    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
+    plane.until(lambda: plane.status(order.order_id) == "awaiting_approval")
     return order
 
 
@@ -84,9 +83,9 @@ def test_an_answer_is_a_choice_its_number_or_any_text(plane: Plane, oka: DroneSt
     order = asking(plane, oka)
     assert answered(plane, order, text).status == "awaiting_approval"
     assert plane.facts(order.order_id).waits == AnswerOnItsWay(about="question", by="system", approved=True, tool="ask")
-    wait_until(lambda: told(oka) == [("c1", meant, "system")])
+    plane.until(lambda: told(oka) == [("c1", meant, "system")])
     oka.report(order, DecisionStep(about="question", call_id="c1", approved=True, answer=meant, who="system"))
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     assert plane.facts(order.order_id).waits == Answered(about="question", by="person", approved=True)
     (wait,) = plane.rows(Wait)
     assert (wait.answer, wait.answered_by, wait.decided_by) == (meant, "system", "person")
@@ -95,7 +94,7 @@ def test_an_answer_is_a_choice_its_number_or_any_text(plane: Plane, oka: DroneSt
 def test_without_choices_a_number_is_an_answer_like_any_other(plane: Plane, oka: DroneStandIn) -> None:
     order = asking(plane, oka, QUESTION.model_copy(update={"choices": (), "default": None}))
     answered(plane, order, "17")
-    wait_until(lambda: told(oka) == [("c1", "17", "system")])
+    plane.until(lambda: told(oka) == [("c1", "17", "system")])
 
 
 @pytest.mark.parametrize(
@@ -117,10 +116,10 @@ def test_the_first_answer_counts_and_the_second_is_told_what_it_was(plane: Plane
         with pytest.raises(Conflict, match="already answered by kim: 'PostgreSQL'"):
             answered(plane, order, "2", **fields)
     oka.report(order, DecisionStep(about="question", call_id="c1", approved=True, answer="PostgreSQL", who="kim"))
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     with pytest.raises(Conflict, match="already answered by kim: 'PostgreSQL'"):
         answered(plane, order, "2")
-    wait_until(lambda: told(oka) == [("c1", "PostgreSQL", "kim")])
+    plane.until(lambda: told(oka) == [("c1", "PostgreSQL", "kim")])
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def test_after_the_deadline_an_answer_comes_too_late(
         order,
         DecisionStep(about="question", call_id="c1", approved=default is not None, by="clock", answer=default or ""),
     )
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     assert plane.facts(order.order_id).waits == Answered(about="question", by="clock", approved=default is not None)
     with pytest.raises(Conflict, match=says):
         answered(plane, order, "1")

@@ -23,7 +23,6 @@ from shared.outcome import Verification
 from shared.races import PushGrantRequest
 from shared.reasons import RaceBase
 from shared.work_order import Base, WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -64,7 +63,7 @@ def begun(plane: Plane, number: int = 3) -> list[tuple[DroneStandIn, WorkOrder]]
                 taken.append((drone, order))
         return len(taken) >= number
 
-    wait_until(look)
+    plane.until(look)
     return taken
 
 
@@ -96,7 +95,7 @@ def test_all_start_from_the_commit_that_the_first_one_found_on_drones_of_their_o
     running.submit(drone="oka")
     ((drone, before),) = begun(running, 1)
     ends(drone, before, pushed=True)
-    wait_until(lambda: running.order(before.order_id).ended_at)
+    running.until(lambda: running.order(before.order_id).ended_at)
     document = race(running)
     assert [order.key for order in document.orders] == ["A", "B", "C"]
     assert running.facts(document.orders[1].id).waits == RaceBase(order=document.orders[0].id)
@@ -115,12 +114,14 @@ def test_the_first_verified_work_wins_and_the_others_are_canceled(running: Plane
     assert ask_push(running, drone, order)["granted"]
     ends(drone, order, pushed=True)
     for other, lost in (taken[0], taken[2]):
-        wait_until(lambda other=other, lost=lost: [each.body.run_id for each in other.told("cancel")] == [lost.run_id])
+        running.until(
+            lambda other=other, lost=lost: [each.body.run_id for each in other.told("cancel")] == [lost.run_id]
+        )
         with pytest.raises(Precondition) as refusal:
             ask_push(running, other, lost)
         assert (refusal.value.code, order.order_id in refusal.value.what) == ("E-RACE-PUSH", True)
         other.report(lost, other.ended(status="preempted", exit_status="canceled"))
-    wait_until(lambda: all(each.ended_at for each in shown(running, document).orders))
+    running.until(lambda: all(each.ended_at for each in shown(running, document).orders))
     after = shown(running, document)
     assert (after.race.status, after.race.winner) == ("won", order.order_id)
     assert sorted(each.status for each in after.orders) == ["canceled", "canceled", "succeeded"]
@@ -140,7 +141,7 @@ def test_verified_work_wins_also_where_nothing_is_pushed(running: Plane) -> None
     document = race(running)
     drone, order = begun(running)[0]
     ends(drone, order, pushed=False)
-    wait_until(lambda: shown(running, document).race.winner == order.order_id)
+    running.until(lambda: shown(running, document).race.winner == order.order_id)
 
 
 def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(running: Plane) -> None:
@@ -151,7 +152,7 @@ def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(runnin
             ask_push(running, drone, order)
         assert to_decide(running) == []
         ends(drone, order, pushed=False)
-    wait_until(lambda: shown(running, document).race.status == "undecided")
+    running.until(lambda: shown(running, document).race.status == "undecided")
     (item,) = to_decide(running)
     assert (item.id, item.race, item.title) == (f"race:{document.race.id}", document.race.id, "do it")
     assert item.text == "3 of 3 orders left work; take one"
@@ -166,7 +167,7 @@ def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(runnin
     assert (service.push.order, service.push.work.commit) == (chosen.id, chosen.id[0] * 40)
     drone.report(service, Delivered(pushed=True))
     drone.report(service, drone.ended())
-    wait_until(lambda: running.order(chosen.id).pushed)
+    running.until(lambda: running.order(chosen.id).pushed)
     assert shown(running, document).race.status == "won"
     # Again has no effect; another one is too late.
     assert races.take(running.core, running.admin, document.race.id, TakeRequest(order=chosen.id)).race.status == "won"
@@ -195,7 +196,7 @@ def test_a_judgment_without_a_choice_leaves_it_to_the_user(running: Plane) -> No
         ends(drone, order, pushed=False)
     ((drone, judge),) = begun(running, 1)
     drone.report(judge, drone.ended(response="Both are good."))
-    wait_until(lambda: shown(running, document).race.status == "undecided")
+    running.until(lambda: shown(running, document).race.status == "undecided")
     assert [item.race for item in to_decide(running)] == [document.race.id]
 
 
@@ -208,7 +209,7 @@ def test_models_race_with_their_own_providers(running: Plane) -> None:
 def test_a_race_is_canceled_as_one(running: Plane) -> None:
     document = race(running)
     races.cancel(running.core, running.admin, document.race.id)
-    wait_until(lambda: shown(running, document).race.status == "canceled")
+    running.until(lambda: shown(running, document).race.status == "canceled")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from control_plane.operations.runs import blobs
 from shared.blobs import digest
 from shared.errors import NotFound
 from shared.events import ABILITIES, AssistantStep
-from tests.support import wait_until
 from tests.support.going_on import begin, identity
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
@@ -31,7 +30,7 @@ def test_a_raw_answer_is_downloaded_by_its_step_and_by_no_one_else(plane: Plane)
     def answers() -> list[int]:
         return [step.seq for step in plane.order(order.order_id).steps if step.kind == "assistant"]
 
-    seqs = wait_until(lambda: found if len(found := answers()) == 2 else [])
+    seqs = plane.until(lambda: found if len(found := answers()) == 2 else [])
     assert reading.raw_of(plane.core, plane.admin, order.order_id, seqs[0]) == RAW
     with pytest.raises(NotFound, match="has no raw answer") as refusal:
         reading.raw_of(plane.core, plane.admin, order.order_id, seqs[1])

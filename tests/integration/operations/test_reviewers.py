@@ -22,7 +22,6 @@ from control_plane.orders.reviewers import reviewer_by_default
 from control_plane.spending.prices import prices_for
 from shared.errors import Conflict, Invalid, NotFound
 from shared.events import ABILITIES, Finding, ReviewerStep, Usage
-from tests.support import wait_until
 from tests.support.going_on import begin, checkpoint, give_back, go, work
 from tests.support.made import make_project, submit
 from tests.support.planes import Plane
@@ -113,7 +112,7 @@ def test_the_work_order_has_the_reviewers_endpoint_and_what_it_costs_counts(plan
     assert order.reviewer is not None
     assert (order.reviewer.provider.model, order.reviewer.findings) == ("openai/mini", None)
     oka.report(order, FOUND)
-    wait_until(lambda: plane.order(order.order_id).stats.cost_usd == 0.25)
+    plane.until(lambda: plane.order(order.order_id).stats.cost_usd == 0.25)
     assert plane.order(order.order_id).stats.input_tokens == 100
 
 
@@ -147,7 +146,7 @@ def test_a_retry_from_the_beginning_is_reviewed_anew(plane: Plane, oka: DroneSta
     first = begin(plane, oka, provider="main", reviewer="cheap")
     work(plane, oka, first, "one")
     oka.report(first, FOUND, oka.ended(status="failed", exit_status="verification_failed"))
-    wait_until(lambda: plane.order(first.order_id).status == "failed")
+    plane.until(lambda: plane.order(first.order_id).status == "failed")
     retrying.retry(plane.core, plane.admin, first.order_id)
     again = go(oka).reviewer
     assert again is not None

@@ -25,7 +25,6 @@ from shared.blobs import digest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition
 from shared.events import Delivered
 from shared.reasons import EarlierOrder, Resumption, RunEnd, RunLoss
-from tests.support import wait_until
 from tests.support.going_on import (
     BASE,
     begin,
@@ -118,10 +117,10 @@ def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(
 def test_a_canceled_order_goes_on_too(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
-    wait_until(lambda: plane.status(first.order_id) == "running")
+    plane.until(lambda: plane.status(first.order_id) == "running")
     cancel(plane.core, plane.admin, first.order_id)
     oka.report(first, oka.ended(status="preempted", exit_status="canceled"))
-    wait_until(lambda: plane.status(first.order_id) == "canceled")
+    plane.until(lambda: plane.status(first.order_id) == "canceled")
     resume(plane, first.order_id)
     assert seen(go(oka)) == ["do it", *told("one")]
 
@@ -143,7 +142,7 @@ def test_lost_runs_count_anew(plane: Plane, oka: DroneStandIn) -> None:
     assert order.order_id == order_id
     work(plane, oka, order, "one")
     oka.restart()
-    found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
+    found = plane.until(lambda: (o := plane.order(order_id)).status == "failed" and o)
     lost = RunLoss(code="drone_restarted", drone="oka")
     assert (plane.facts(order_id).ended, found.max_attempts) == (RunEnd(loss=lost, attempts=1), 1)
     resume(plane, order_id)
@@ -169,7 +168,7 @@ def test_a_retry_begins_anew_and_so_does_what_follows_it_until_there_is_a_new_ch
     fourth = go(oka)
     assert fourth.resumed is not None
     assert (fourth.resumed.run_id, seen(fourth)) == (third.run_id, ["do it", *told("anew")])
-    wait_until(lambda: undone(plane, order_id) == ["do it", "I do one.", "do it"])
+    plane.until(lambda: undone(plane, order_id) == ["do it", "I do one.", "do it"])
 
 
 # --- refusals ---------------------------------------------------------------------------------------
@@ -254,7 +253,7 @@ def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: DroneS
     plane.edit(Drone, oka.id, draining=False)
     first = go(oka)
     assert first.order_id == order_id
-    wait_until(lambda: plane.facts(waiting).waits == EarlierOrder(order=order_id))
+    plane.until(lambda: plane.facts(waiting).waits == EarlierOrder(order=order_id))
     succeed(plane, oka, first)
     assert go(oka).order_id == waiting
 
@@ -286,7 +285,7 @@ def test_of_a_long_run_only_its_newest_checkpoints_are_kept(plane: Plane, oka: D
     names = [f"step {number}" for number in range(8)]
     order = begin(plane, oka)
     work(plane, oka, order, *names)
-    wait_until(lambda: len(plane.rows(Blob)) == len(names))
+    plane.until(lambda: len(plane.rows(Blob)) == len(names))
     now = plane.core.clock.now()
     for age, name in enumerate(reversed(names)):
         with plane.core.database.write() as db:

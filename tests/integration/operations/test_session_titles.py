@@ -17,16 +17,15 @@ from control_plane.operations.inbox.listing import count_inbox
 from control_plane.operations.orders import reading
 from shared.events import RunBeat
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.database import CoreFactory
-from tests.support.planes import Plane, plane_on
+from tests.support.planes import Plane, hand_clock, plane_on
 from tests.support.stand_in import DroneStandIn
 
 
 @pytest.fixture
 def plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
     """A control plane that asks for titles."""
-    yield from plane_on(core_factory(database_url, broker=broker, session_titles=True))
+    yield from plane_on(core_factory(database_url, broker=broker, clock=hand_clock(), session_titles=True))
 
 
 def started(plane: Plane, **fields: Any) -> DroneStandIn:
@@ -51,7 +50,7 @@ def taken(plane: Plane, drone: DroneStandIn, purpose: str) -> WorkOrder:
         order = drone.take()
         return order if order is not None and order.purpose == purpose else None
 
-    order = wait_until(found)
+    order = plane.until(found)
     assert drone.claim(order)
     drone.report(order, drone.started())
     return order
@@ -61,7 +60,7 @@ def written(plane: Plane, drone: DroneStandIn, **how: Any) -> WorkOrder:
     """The order that writes the title, once it has ended like this."""
     order = taken(plane, drone, "title")
     drone.report(order, drone.ended(**how))
-    wait_until(lambda: plane.order(order.order_id).ended_at)
+    plane.until(lambda: plane.order(order.order_id).ended_at)
     return order
 
 
@@ -131,7 +130,7 @@ def test_it_waits_for_a_free_slot_and_gives_it_up(plane: Plane) -> None:
     order = taken(plane, drone, "title")
     drone.beat(RunBeat(run_id=order.run_id, order_id=order.order_id, generation=order.generation))
     plane.submit("two", session=work.session.id)
-    wait_until(lambda: [body for message in drone.told("cancel") if (body := message.body).run_id == order.run_id])
+    plane.until(lambda: [body for message in drone.told("cancel") if (body := message.body).run_id == order.run_id])
 
 
 def test_a_fork_keeps_the_title(plane: Plane) -> None:
@@ -144,7 +143,7 @@ def test_a_fork_keeps_the_title(plane: Plane) -> None:
 
 
 def test_they_can_be_turned_off(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> None:
-    for plane in plane_on(core_factory(sqlite_url, broker=broker, session_titles=False)):
+    for plane in plane_on(core_factory(sqlite_url, broker=broker, clock=hand_clock(), session_titles=False)):
         plane.submit("one")
         assert titles(plane) == []
 
@@ -152,7 +151,7 @@ def test_they_can_be_turned_off(core_factory: CoreFactory, sqlite_url: str, brok
 def test_an_older_drone_is_not_asked(plane: Plane) -> None:
     drone = started(plane)
     drone.beat(abilities=("resume", "teams", "checks"))
-    wait_until(lambda: "titles" not in plane.rows(Drone)[0].beat["abilities"])
+    plane.until(lambda: "titles" not in plane.rows(Drone)[0].beat["abilities"])
     plane.submit("one")
     (order,) = titles(plane)
     assert order.status == "queued"

@@ -22,7 +22,6 @@ from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import ApprovalStep, AssistantStep, ChildStep, DecisionStep, Receipt, ToolCallStep, Usage
 from shared.reasons import Answered, AnswerOnItsWay, ForPerson
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -33,10 +32,10 @@ def running(plane: Plane, worker: DroneStandIn, **fields: Any) -> WorkOrder:
     """An order that runs on the drone."""
     worker.renew_lease()
     plane.submit(**fields)
-    order = wait_until(worker.take)
+    order = plane.until(worker.take)
     assert worker.claim(order)
     worker.report(order, worker.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -45,8 +44,8 @@ def ask(plane: Plane, drone: DroneStandIn, order: WorkOrder, call: str = "c1", c
     called = ToolCallStep(call_id=call, tool="shell", arguments={"command": command})
     drone.report(order, called, ApprovalStep(call_id=call, tool="shell", why=WHY))
     # The call itself is stored before it, perhaps alone, and the order may wait for another call already.
-    wait_until(lambda: call in asked(plane, order))
-    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
+    plane.until(lambda: call in asked(plane, order))
+    plane.until(lambda: plane.status(order.order_id) == "awaiting_approval")
 
 
 def asked(plane: Plane, order: WorkOrder) -> set[str]:
@@ -95,9 +94,9 @@ def test_an_approval_is_told_to_the_drone_and_the_order_goes_on_when_the_run_doe
     ask(plane, oka, order)
     approve(plane, order, comment="go")
     assert plane.facts(order.order_id).waits == AnswerOnItsWay(by="system", approved=True, tool="shell")
-    wait_until(lambda: told(oka) == [("c1", True, "go")])
+    plane.until(lambda: told(oka) == [("c1", True, "go")])
     oka.report(order, DecisionStep(call_id="c1", approved=True))
-    found = wait_until(lambda: (o := plane.order(order.order_id)).status == "running" and o)
+    found = plane.until(lambda: (o := plane.order(order.order_id)).status == "running" and o)
     assert found.waiting_for is None
     assert plane.facts(order.order_id).waits == Answered(by="person", approved=True)
 
@@ -106,7 +105,7 @@ def test_a_denial_is_told_with_its_comment(plane: Plane, oka: DroneStandIn) -> N
     order = running(plane, oka)
     ask(plane, oka, order)
     deny(plane, order, comment="not on main")
-    wait_until(lambda: told(oka) == [("c1", False, "not on main")])
+    plane.until(lambda: told(oka) == [("c1", False, "not on main")])
 
 
 def test_the_first_decision_counts_and_the_second_names_it(plane: Plane, oka: DroneStandIn) -> None:
@@ -117,14 +116,14 @@ def test_the_first_decision_counts_and_the_second_names_it(plane: Plane, oka: Dr
         approve(plane, order)
     with pytest.raises(Conflict, match="'c1' was already denied"):
         approve(plane, order, call="c1")
-    wait_until(lambda: told(oka) == [("c1", False, "")])
+    plane.until(lambda: told(oka) == [("c1", False, "")])
 
 
 def test_what_the_clock_decided_cannot_be_decided_again(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, DecisionStep(call_id="c1", approved=False, by="clock"))
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     assert plane.facts(order.order_id).waits == Answered(by="clock")
     with pytest.raises(Conflict, match="already denied automatically"):
         approve(plane, order, call="c1")
@@ -146,12 +145,12 @@ def test_of_two_calls_that_wait_the_first_is_meant_unless_one_is_named(plane: Pl
     ask(plane, oka, order, "c2")
     deny(plane, order, call="c2")
     approve(plane, order)
-    wait_until(lambda: told(oka) == [("c1", True, ""), ("c2", False, "")])
+    plane.until(lambda: told(oka) == [("c1", True, ""), ("c2", False, "")])
     oka.report(order, DecisionStep(call_id="c1", approved=True))
-    wait_until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c2")
+    plane.until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c2")
     assert plane.order(order.order_id).status == "awaiting_approval"
     oka.report(order, DecisionStep(call_id="c2", approved=False))
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
 
 
 def test_always_lets_the_same_command_through_in_later_orders_of_the_session(plane: Plane, oka: DroneStandIn) -> None:
@@ -159,7 +158,7 @@ def test_always_lets_the_same_command_through_in_later_orders_of_the_session(pla
     ask(plane, oka, order, command="git push origin feature-*")
     approve(plane, order, always=True)
     oka.report(order, DecisionStep(call_id="c1", approved=True), oka.ended())
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     later = plane.order(plane.submit(session=plane.order(order.order_id).session))
     # The star that was in the command stands for a star, and for nothing else.
     assert later.allow == ["git status*", "git push origin feature-[*]"]
@@ -170,7 +169,7 @@ def test_only_a_command_can_be_approved_for_good(plane: Plane, oka: DroneStandIn
     order = running(plane, oka)
     called = ToolCallStep(call_id="c1", tool="editor", arguments={"command": "insert", "path": "x"})
     oka.report(order, called, ApprovalStep(call_id="c1", tool="editor", why="it changes files"))
-    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
+    plane.until(lambda: plane.status(order.order_id) == "awaiting_approval")
     with pytest.raises(Invalid, match="has no command"):
         approve(plane, order, always=True)
     assert [session.allow for session in plane.rows(ChatSession)] == [[]]
@@ -182,7 +181,7 @@ def test_the_call_of_a_child_can_be_approved_for_good_too(plane: Plane, oka: Dro
     inner = ToolCallStep(call_id="c7", tool="shell", arguments={"command": "rm old.txt"})
     child = ChildStep(call_id="c1", step=inner.model_dump(mode="json"))
     oka.report(order, child, ApprovalStep(call_id="c7", tool="shell", why="Deletes files"))
-    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
+    plane.until(lambda: plane.status(order.order_id) == "awaiting_approval")
     approve(plane, order, always=True)
     assert [session.allow for session in plane.rows(ChatSession)] == [["rm old.txt"]]
 
@@ -196,14 +195,14 @@ def test_an_order_that_waits_can_be_canceled_and_its_decision_comes_too_late(pla
     receipt = Receipt(at=plane.core.clock.now())
     oka.report(order, DecisionStep(call_id="c1", approved=False, by="interruption"))
     oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
-    wait_until(lambda: plane.status(order.order_id) == "canceled")
+    plane.until(lambda: plane.status(order.order_id) == "canceled")
 
 
 def test_a_run_that_ends_while_its_order_waits_ends_the_order(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, oka.ended(status="failed", exit_status="time_limit", reason="the time is up"))
-    found = wait_until(lambda: (o := plane.order(order.order_id)).status == "failed" and o)
+    found = plane.until(lambda: (o := plane.order(order.order_id)).status == "failed" and o)
     assert (found.exit_status, found.waiting_for) == ("time_limit", None)
 
 
@@ -214,7 +213,7 @@ def test_the_waiting_run_of_a_silent_drone_is_lost_and_the_next_one_asks_anew(pl
     ask(plane, drone, order)
     plane.core.broker.redis.delete(names.lease_key(drone.id))
     plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=5))
-    found = wait_until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
+    found = plane.until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
     assert (found.runs[0].status, found.waiting_for) == ("lost", None)
     with pytest.raises(Conflict, match="is waiting for approval"):
         approve(plane, order)
@@ -223,9 +222,9 @@ def test_the_waiting_run_of_a_silent_drone_is_lost_and_the_next_one_asks_anew(pl
 def test_what_a_late_run_asks_does_not_move_the_order(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     oka.restart()
-    wait_until(lambda: plane.order(order.order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
     oka.report(order, ApprovalStep(call_id="c1", tool="shell", why=WHY))
-    wait_until(lambda: any(step.kind == "approval" for step in plane.order(order.order_id).steps))
+    plane.until(lambda: any(step.kind == "approval" for step in plane.order(order.order_id).steps))
     assert plane.order(order.order_id).status == "assigned"
 
 
@@ -235,14 +234,14 @@ def test_what_a_child_spends_and_calls_is_counted(plane: Plane, oka: DroneStandI
     called = ToolCallStep(call_id="k1", tool="shell", arguments={"command": "ls"})
     children = [ChildStep(call_id="c1", step=body.model_dump(mode="json")) for body in (said, called, said)]
     oka.report(order, *children)
-    stats = wait_until(lambda: (s := plane.order(order.order_id).stats).input_tokens == 20 and s)
+    stats = plane.until(lambda: (s := plane.order(order.order_id).stats).input_tokens == 20 and s)
     assert (stats.tool_calls, stats.output_tokens, stats.cost_usd) == (1, 10, 0.5)
 
 
 def test_a_childs_answer_that_cannot_be_read_makes_the_cost_unknown(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     oka.report(order, ChildStep(call_id="c1", step={"kind": "assistant", "usage": "much"}))
-    wait_until(lambda: plane.order(order.order_id).stats.cost_usd is None)
+    plane.until(lambda: plane.order(order.order_id).stats.cost_usd is None)
 
 
 @pytest.mark.parametrize("found", ["verified", "nothing_to_verify", "not_reached"])
@@ -250,7 +249,7 @@ def test_an_order_that_has_ended_says_what_its_verification_found(plane: Plane, 
     order = running(plane, oka)
     assert plane.order(order.order_id).verification is None
     oka.report(order, oka.ended(verification=found))
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     assert plane.order(order.order_id).verification == found
 
 
@@ -291,14 +290,14 @@ def test_what_an_older_collector_stored_as_a_step_alone_can_be_answered(plane: P
     ask(plane, oka, order)
     with plane.core.database.write() as db:
         db.execute(delete(Wait))
-    wait_until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c1")
+    plane.until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c1")
     approve(plane, order)
-    wait_until(lambda: told(oka) == [("c1", True, "")])
+    plane.until(lambda: told(oka) == [("c1", True, "")])
 
 
 def test_the_end_of_a_run_closes_what_it_asked(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, oka.ended(status="failed", exit_status="time_limit", reason="the time is up"))
-    wait_until(lambda: plane.status(order.order_id) == "failed")
+    plane.until(lambda: plane.status(order.order_id) == "failed")
     assert [wait.closed_at is not None for wait in plane.rows(Wait)] == [True]

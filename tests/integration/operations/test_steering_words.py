@@ -13,7 +13,6 @@ from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import UserStep
 from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -24,7 +23,7 @@ def say(plane: Plane, order_id: str, text: str, **when: bool) -> str:
 
 
 def claimed(plane: Plane, drone: DroneStandIn) -> WorkOrder:
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.renew_lease()
     assert drone.claim(order)
     return order
@@ -35,7 +34,7 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     plane.submit()
     order = claimed(plane, drone)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -53,7 +52,7 @@ def test_what_is_said_to_a_running_order_is_left_for_its_run(any_plane: Plane) -
     assert say(any_plane, order.order_id, "1 steer") == "running"
     say(any_plane, order.order_id, "2 after", after=True)
     say(any_plane, order.order_id, "3 now", interrupt=True)
-    wait_until(lambda: len(heard(oka, order)) == 3)
+    any_plane.until(lambda: len(heard(oka, order)) == 3)
     assert heard(oka, order) == [("1 steer", False, False), ("2 after", True, False), ("3 now", False, True)]
 
 
@@ -66,7 +65,7 @@ def test_what_is_said_before_the_run_begins_is_told_to_it_when_it_begins(any_pla
     assert say(any_plane, order_id, "2 while assigned", interrupt=True) == "assigned"
     assert any_plane.rows(InboxMessage) == []
     oka.report(order, oka.started())
-    wait_until(lambda: len(heard(oka, order)) == 2)
+    any_plane.until(lambda: len(heard(oka, order)) == 2)
     # Nothing has begun that the second could interrupt.
     assert heard(oka, order) == [("1 while queued", False, False), ("2 while assigned", False, False)]
 
@@ -80,11 +79,11 @@ def test_a_word_that_a_lost_run_did_not_take_up_goes_along_to_the_next_drone(pla
     mila.renew_lease()
     oka.restart()
     oka.beat(draining=True)
-    again = wait_until(lambda: mila.take() or oka.take())
+    again = plane.until(lambda: mila.take() or oka.take())
     holder = mila if again.drone_id == mila.id else oka
     assert holder.claim(again)
     holder.report(again, holder.started())
-    wait_until(lambda: heard(holder, again) == [("mind the tests", False, False)])
+    plane.until(lambda: heard(holder, again) == [("mind the tests", False, False)])
     assert again.run_id != lost.run_id
 
 
@@ -97,7 +96,7 @@ def test_a_run_that_begins_afresh_hears_also_what_the_run_before_it_had_heard(pl
     oka.report(first, oka.ended(status="preempted", exit_status="canceled", give_back=True))
     second = claimed(plane, oka)
     oka.report(second, oka.started())
-    wait_until(lambda: heard(oka, second) == [("mind the tests", False, False)])
+    plane.until(lambda: heard(oka, second) == [("mind the tests", False, False)])
 
 
 def test_the_order_shows_what_its_run_has_not_taken_up_yet(plane: Plane) -> None:
@@ -108,9 +107,9 @@ def test_the_order_shows_what_its_run_has_not_taken_up_yet(plane: Plane) -> None
     say(plane, order.order_id, "at the end", after=True)
     say(plane, order.order_id, "two")
     oka.report(order, UserStep(text="one", source="steer"), UserStep(text="a note", source="loop"))
-    wait_until(lambda: [word.text for word in plane.order(order.order_id).unheard] == ["at the end", "two"])
+    plane.until(lambda: [word.text for word in plane.order(order.order_id).unheard] == ["at the end", "two"])
     oka.report(order, UserStep(text="at the end", source="follow_up"))
-    wait_until(lambda: [word.text for word in plane.order(order.order_id).unheard] == ["two"])
+    plane.until(lambda: [word.text for word in plane.order(order.order_id).unheard] == ["two"])
 
 
 def test_a_word_that_came_too_late_is_told_of_when_the_order_ends(plane: Plane) -> None:
@@ -119,7 +118,7 @@ def test_a_word_that_came_too_late_is_told_of_when_the_order_ends(plane: Plane) 
     order = running(plane, oka)
     say(plane, order.order_id, "one thing more")
     oka.report(order, oka.ended())
-    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o)
+    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o)
     ended = plane.facts(order.order_id).ended
     assert isinstance(ended, RunEnd)
     assert (ended.unheard, ended.session) == (1, done.session)
@@ -132,7 +131,7 @@ def test_an_order_whose_words_were_all_taken_up_ends_without_a_note(plane: Plane
     order = running(plane, oka)
     say(plane, order.order_id, "one thing more")
     oka.report(order, UserStep(text="one thing more", source="steer"), oka.ended(reason="the model stopped"))
-    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o)
+    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o)
     assert (done.reason, done.unheard) == ("the model stopped", [])
 
 

@@ -16,7 +16,6 @@ from shared import names
 from shared.errors import Conflict, Invalid, NotFound, TooLarge
 from shared.outcome import Verification
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.batches import COST, ends, rows, rows_of, shown, submit_batch, work, work_off
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -39,7 +38,7 @@ def unended(plane: Plane) -> int:
 
 def taken(drone: DroneStandIn) -> WorkOrder:
     """The next order that the drone receives, claimed: one that is not claimed soon is sent again."""
-    return wait_until(lambda: (order := drone.take()) is not None and drone.claim(order) and order)
+    return drone.until(lambda: (order := drone.take()) is not None and drone.claim(order) and order)
 
 
 def fails(drone: DroneStandIn, order: WorkOrder) -> None:
@@ -78,7 +77,7 @@ def test_each_row_has_a_session_of_its_own_that_is_named_after_it(running: Plane
 def test_a_row_whose_project_is_gone_is_refused_with_the_reason_and_the_others_go_on(running: Plane) -> None:
     projects.add(running.core, running.admin, projects.ProjectRequest(slug="gone", git_url="https://git.example/g.git"))
     submit_batch(running, [*rows_of("a"), *rows_of("b", project="gone"), *rows_of("c")], parallel=1)
-    wait_until(lambda: unended(running) == 1)
+    running.until(lambda: unended(running) == 1)
     projects.remove(running.core, running.admin, "gone")
     running.drone("oka")
     work_off(running)
@@ -115,10 +114,10 @@ def test_retry_runs_the_failed_rows_again_in_their_own_orders_and_within_the_lim
 def test_cancel_ends_what_runs_and_starts_nothing_more_and_retry_continues(running: Plane) -> None:
     oka = running.drone("oka")
     submit_batch(running, rows_of("abcd"), parallel=1)
-    work(oka, wait_until(oka.take))
-    wait_until(lambda: shown(running).succeeded == 1 and shown(running).open == 1)
+    work(oka, running.until(oka.take))
+    running.until(lambda: shown(running).succeeded == 1 and shown(running).open == 1)
     changing.cancel(running.core, running.admin, "night")
-    wait_until(lambda: shown(running).status == "canceled")
+    running.until(lambda: shown(running).status == "canceled")
     assert {row.id: row.state for row in rows(running)} == {
         "a": "succeeded",
         "b": "canceled",
@@ -134,9 +133,9 @@ def test_cancel_ends_what_runs_and_starts_nothing_more_and_retry_continues(runni
 
 def test_one_order_that_a_user_cancels_makes_room_for_the_next_row(running: Plane) -> None:
     submit_batch(running, rows_of("ab"), parallel=1)
-    first = wait_until(lambda: rows(running)[0].order)
+    first = running.until(lambda: rows(running)[0].order)
     cancel(running.core, running.admin, str(first))
-    second = wait_until(lambda: rows(running)[1].order)
+    second = running.until(lambda: rows(running)[1].order)
     assert second not in {None, first}
 
 
@@ -259,7 +258,7 @@ def test_each_row_runs_exactly_once_although_the_control_plane_restarts_twice_an
             parts = [plane.collector(), plane.supervisor(lost_after=3.0)]
         return shown(plane).status == "finished"
 
-    wait_until(step, seconds=number, every=0.02)
+    plane.until(step, rounds=20 * number)
     assert kept
     assert not restarts
     assert most <= 4
@@ -273,7 +272,7 @@ def test_each_row_runs_exactly_once_although_the_control_plane_restarts_twice_an
 def test_a_second_order_of_a_row_is_refused_by_the_database_too(plane: Plane) -> None:
     submit_batch(plane, rows_of("ab"))
     plane.supervisor()
-    first, second = wait_until(lambda: len(orders_of(plane)) == 2 and orders_of(plane))
+    first, second = plane.until(lambda: len(orders_of(plane)) == 2 and orders_of(plane))
     with pytest.raises(IntegrityError):
         plane.edit(Order, second.id, idempotency_key=first.idempotency_key)
 

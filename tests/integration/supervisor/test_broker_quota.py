@@ -15,10 +15,9 @@ from control_plane.operations.audit.reading import list_records
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.drones.managing import show_drone
 from shared import names
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
-from tests.support.planes import Plane, plane_on
+from tests.support.planes import Plane, hand_clock, plane_on
 from tests.support.stand_in import DroneStandIn
 
 ROOM = 64 * 1024 * 1024
@@ -31,7 +30,7 @@ def small_plane(core_factory: CoreFactory, sqlite_url: str, broker_server: Broke
     """A control plane on each kind of server, with little memory."""
     before = broker_server.redis.config_get("maxmemory")["maxmemory"]
     broker_server.redis.config_set("maxmemory", ROOM)
-    yield from plane_on(core_factory(sqlite_url, broker=Broker(broker_server.url)))
+    yield from plane_on(core_factory(sqlite_url, broker=Broker(broker_server.url), clock=hand_clock()))
     broker_server.redis.config_set("maxmemory", before)
 
 
@@ -68,11 +67,11 @@ def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(small_p
     oka, mila = small_plane.drone("oka"), small_plane.drone("mila")
     fill(mila, 2 * ROOM // MB)
     small_plane.supervisor(quota_pause=3600)
-    wait_until(lambda: not may_write(mila), seconds=30)
+    small_plane.until(lambda: not may_write(mila))
 
-    wait_until(lambda: held_mb(small_plane, mila) == 0, seconds=30)
+    small_plane.until(lambda: held_mb(small_plane, mila) == 0)
     order = small_plane.submit()
-    wait_until(lambda: oka.queued() == 1, seconds=30)
+    small_plane.until(lambda: oka.queued() == 1)
     assert may_write(oka)
     assert show_drone(small_plane.core, small_plane.admin, "mila").note.endswith("(E-DRONE-QUOTA)")
     assert small_plane.order(order).drone == "oka"
@@ -86,7 +85,7 @@ def test_a_stopped_drone_beats_keeps_its_lease_and_reads_what_it_is_told(small_p
     mila = small_plane.drone("mila")
     fill(mila, 30)
     small_plane.supervisor(quota_pause=3600)
-    wait_until(lambda: not may_write(mila), seconds=30)
+    small_plane.until(lambda: not may_write(mila))
 
     mila.beat()
     assert mila.inbox() == []
@@ -101,26 +100,26 @@ def test_reports_beyond_the_quota_are_kept_and_read_and_then_the_drone_continues
     mila = small_plane.drone("mila")
     fill_stream(mila, 28)
     small_plane.supervisor()
-    wait_until(lambda: stopped(small_plane, mila), seconds=30)
+    small_plane.until(lambda: stopped(small_plane, mila))
     assert held_mb(small_plane, mila) >= 28
 
     small_plane.collector()
-    wait_until(lambda: may_write(mila), seconds=60)
-    wait_until(lambda: not stopped(small_plane, mila))
+    small_plane.until(lambda: may_write(mila))
+    small_plane.until(lambda: not stopped(small_plane, mila))
 
 
 def test_a_stream_of_twice_the_quota_is_deleted(small_plane: Plane) -> None:
     mila = small_plane.drone("mila")
     fill_stream(mila, 54)
     small_plane.supervisor(quota_pause=3600)
-    wait_until(lambda: held_mb(small_plane, mila) == 0, seconds=30)
+    small_plane.until(lambda: held_mb(small_plane, mila) == 0)
 
 
 def test_a_run_that_exists_keeps_its_key(small_plane: Plane) -> None:
     mila = small_plane.drone("mila")
     order = small_plane.submit()
     placing = small_plane.supervisor()
-    wait_until(lambda: mila.queued() == 1, seconds=30)
+    small_plane.until(lambda: mila.queued() == 1)
     taken = mila.take()
     assert taken
     assert mila.claim(taken)
@@ -128,8 +127,8 @@ def test_a_run_that_exists_keeps_its_key(small_plane: Plane) -> None:
     placing.stop()
     fill(mila, 30)
     small_plane.supervisor(quota_pause=3600)
-    wait_until(lambda: not may_write(mila), seconds=30)
-    wait_until(lambda: held_mb(small_plane, mila) == 0, seconds=30)
+    small_plane.until(lambda: not may_write(mila))
+    small_plane.until(lambda: held_mb(small_plane, mila) == 0)
     run = small_plane.dispatch(order).id
     assert small_plane.key(mila, run) == names.claimed(taken.generation, mila.boot)
 
@@ -140,5 +139,5 @@ def test_answers_that_nobody_reads_are_deleted(small_plane: Plane) -> None:
     for _ in range(30):
         mila.redis.lpush(queue, "x" * MB)
     small_plane.supervisor()
-    wait_until(lambda: not small_plane.core.broker.redis.exists(queue), seconds=30)
+    small_plane.until(lambda: not small_plane.core.broker.redis.exists(queue))
     assert may_write(mila)

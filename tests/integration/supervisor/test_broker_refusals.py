@@ -15,14 +15,14 @@ from control_plane.supervisor.broker_refusals import ACTION, BrokerRefusals
 from shared import names
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
-from tests.support.planes import Plane, plane_on
+from tests.support.planes import Plane, hand_clock, plane_on
 from tests.support.stand_in import DroneStandIn
 
 
 @pytest.fixture
 def any_server(core_factory: CoreFactory, sqlite_url: str, broker_server: BrokerServer) -> Iterator[Plane]:
     """A control plane on each kind of server."""
-    yield from plane_on(core_factory(sqlite_url, broker=Broker(broker_server.url)))
+    yield from plane_on(core_factory(sqlite_url, broker=Broker(broker_server.url), clock=hand_clock()))
 
 
 def recorded(plane: Plane) -> list[AuditRecordDocument]:

@@ -13,7 +13,6 @@ from control_plane.drones.inbox import notify_drone
 from control_plane.supervisor.due_work import OPEN_ORDERS, OUTBOXES, wake_for
 from control_plane.supervisor.placing import place_queued
 from shared.control import Drain
-from tests.support import wait_until
 from tests.support.made import make_drone, make_project, submit
 from tests.support.planes import Plane
 
@@ -58,7 +57,7 @@ def test_an_idle_supervisor_asks_about_all_outboxes_at_once(plane: Plane) -> Non
             asked.append({table for table in TABLES if f"FROM {table}" in statement})
 
     event.listen(plane.core.database.engine, "before_cursor_execute", note)
-    wait_until(lambda: asked.count(TABLES) >= 10, seconds=60)
+    plane.until(lambda: asked.count(TABLES) >= 10)
     event.remove(plane.core.database.engine, "before_cursor_execute", note)
 
     assert [tables for tables in asked if tables not in (set(), TABLES)] == []

@@ -17,14 +17,13 @@ from shared.events import Delivered
 from shared.names import branch
 from shared.reasons import AfterOrder
 from shared.work_order import Base, MergedWork, WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 
 def taken(drone: DroneStandIn) -> WorkOrder:
     """The next order that the drone receives, claimed."""
-    order = wait_until(drone.take)
+    order = drone.until(drone.take)
     assert order is not None
     assert drone.claim(order)
     return order
@@ -72,9 +71,7 @@ def test_one_that_failed_or_was_canceled_keeps_it_waiting_with_what_to_do(runnin
     first = running.submit()
     second = running.submit(after=[first])
     works(oka, taken(oka), None, status="failed", exit_status="time_limit", order_at_fault=True)
-    wait_until(
-        lambda: running.facts(second).waits == AfterOrder(order=first, status="failed", waiting=second), seconds=10
-    )
+    running.until(lambda: running.facts(second).waits == AfterOrder(order=first, status="failed", waiting=second))
     assert running.order(second).reason == (
         f"waiting for order {first} to succeed, but it failed "
         f"(next: fleet retry {first}, fleet resume {first}, or fleet cancel {second})"
@@ -126,7 +123,7 @@ def test_a_drone_of_an_earlier_version_is_not_given_one(running: Plane) -> None:
     second = running.submit(after=[first])
     old = next(each for each in running.drones if each.name == "old")
     works(old, taken(old), "c" * 40)
-    wait_until(lambda: "no drone" in running.order(second).reason, seconds=10)
+    running.until(lambda: "no drone" in running.order(second).reason)
 
 
 def test_the_drone_may_read_the_bundles_of_what_the_order_builds_on(running: Plane) -> None:
@@ -145,7 +142,7 @@ def test_the_drone_may_read_the_bundles_of_what_the_order_builds_on(running: Pla
     reader = AuthenticatedDrone(mila.id, organization, "mila")
     assert b"".join(blobs.get_blob(core, reader, begun.run_id, digest(bundle)).chunks) == bundle
     works(mila, order, None)
-    wait_until(lambda: running.status(second) == "succeeded")
+    running.until(lambda: running.status(second) == "succeeded")
     with pytest.raises(NotFound):
         blobs.get_blob(core, reader, begun.run_id, digest(bundle))
 
@@ -171,7 +168,7 @@ def test_an_order_starts_from_the_commit_that_was_given(running: Plane) -> None:
     assert (order.order_id, order.base) == (order_id, Base(commit=commit, given=True))
     works(oka, order, "c" * 40)
     session = running.order(order_id).session
-    wait_until(lambda: running.status(order_id) == "succeeded")
+    running.until(lambda: running.status(order_id) == "succeeded")
     with pytest.raises(Invalid) as refusal:
         running.submit(base=commit, session=session)
     assert refusal.value.code == "E-ORDER-BASE"

@@ -13,7 +13,6 @@ from control_plane.rates.groups import group_of_provider, state_key
 from control_plane.rates.headroom import seconds_until_calls
 from control_plane.rates.state import GroupState
 from shared.events import AssistantStep, Prepared, Stats, Usage, UserStep
-from tests.support import wait_until
 from tests.support.database import CoreFactory
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -22,13 +21,13 @@ from tests.support.stand_in import DroneStandIn
 def do(plane: Plane, drone: DroneStandIn, *, cloned_s: float | None = None, took_s: float = 90) -> str:
     """One order on this drone, to its end."""
     order_id = plane.submit(drone=drone.name)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert drone.claim(order)
     prompt, answer = UserStep(text="do it", source="prompt"), AssistantStep(text="done", usage=Usage(cost_usd=0.0))
     prepared = Prepared(base_commit="a" * 40, cloned_s=cloned_s)
     ended = drone.ended(stats=Stats(cost_usd=0.0, duration_ms=int(took_s * 1000)))
     drone.report(order, drone.started(), prepared, prompt, answer, ended)
-    wait_until(lambda: plane.status(order_id) == "succeeded")
+    plane.until(lambda: plane.status(order_id) == "succeeded")
     return order_id
 
 
@@ -40,11 +39,11 @@ def project(plane: Plane) -> Project:
 
 def placement(plane: Plane, drone: DroneStandIn, order_id: str) -> PlacementDocument:
     """Of the order's first run, which begins."""
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert order.order_id == order_id
     assert drone.claim(order)
     drone.report(order, drone.started())
-    (run,) = wait_until(lambda: plane.order(order_id).runs)
+    (run,) = plane.until(lambda: plane.order(order_id).runs)
     assert run.placement is not None
     return run.placement
 
@@ -99,7 +98,7 @@ def test_a_drone_whose_owner_s_hours_end_goes_after_one_without_the_repository(p
     plane.collector(), plane.supervisor()
     do(plane, oka, cloned_s=40, took_s=100)
     oka.beat(hours_left_s=30)
-    wait_until(lambda: plane.rows(Drone, Drone.id == oka.id)[0].beat.get("hours_left_s") == 30)
+    plane.until(lambda: plane.rows(Drone, Drone.id == oka.id)[0].beat.get("hours_left_s") == 30)
     found = placement(plane, mila, plane.submit())
     assert found.scores[0].clone_s == 40
     assert 70 <= found.scores[1].hours_s < 90

@@ -8,7 +8,6 @@ from control_plane.db.drones import Drone
 from shared.events import ErrorStep
 from shared.reasons import DroneState, NoDroneTakesWork
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -16,7 +15,7 @@ WHY = "this drone's policy does not allow orders in mode build: orders.modes in 
 
 
 def refuse(drone: DroneStandIn) -> WorkOrder:
-    order: WorkOrder = wait_until(lambda: drone.beat(policy_age_s=600.0) or drone.take(), seconds=30)
+    order: WorkOrder = drone.until(lambda: drone.beat(policy_age_s=600.0) or drone.take())
     drone.claim(order)
     error = ErrorStep(what="this drone's policy does not allow orders in mode build", code="E-POLICY-ORDER")
     end = drone.ended(status="failed", exit_status="refused", reason=WHY, order_at_fault=False)
@@ -27,7 +26,7 @@ def refuse(drone: DroneStandIn) -> WorkOrder:
 def seen(plane: Plane, *drones: DroneStandIn) -> None:
     """Let the control plane know the policies of drones."""
     for drone in drones:
-        wait_until(partial(_beats, plane, drone), seconds=30)
+        plane.until(partial(_beats, plane, drone))
 
 
 def _beats(plane: Plane, drone: DroneStandIn) -> bool:
@@ -45,12 +44,12 @@ def test_a_refused_order_goes_to_another_drone_and_is_no_failed_attempt(plane: P
     seen(plane, oka)
     order_id = plane.submit()
     refuse(oka)
-    wait_until(lambda: oka.beat(policy_age_s=600.0) or plane.status(order_id) == "queued", seconds=30)
+    plane.until(lambda: oka.beat(policy_age_s=600.0) or plane.status(order_id) == "queued")
 
     seen(plane, mila)
-    order = wait_until(lambda: oka.beat(policy_age_s=600.0) or mila.beat(policy_age_s=600.0) or mila.take(), seconds=30)
+    order = plane.until(lambda: oka.beat(policy_age_s=600.0) or mila.beat(policy_age_s=600.0) or mila.take())
     mila.do(order)
-    wait_until(lambda: plane.status(order_id) == "succeeded", seconds=30)
+    plane.until(lambda: plane.status(order_id) == "succeeded")
 
     shown = plane.order(order_id)
     assert [(run.drone, run.status) for run in shown.runs] == [("oka", "failed"), ("mila", "success")]
@@ -64,31 +63,30 @@ def test_an_order_that_the_only_drone_refuses_waits_with_the_line_until_the_poli
     refuse(oka)
 
     refuses = NoDroneTakesWork(states=(DroneState(drone="oka", code="refuses", detail=WHY),))
-    wait_until(lambda: oka.beat(policy_age_s=600.0) or plane.facts(order_id).waits == refuses, seconds=30)
+    plane.until(lambda: oka.beat(policy_age_s=600.0) or plane.facts(order_id).waits == refuses)
     assert "oka refused this order: this drone's policy" in plane.order(order_id).reason
     assert "line 2" in plane.order(order_id).reason
 
-    order = wait_until(lambda: oka.beat(policy_age_s=0.0) or oka.take(), seconds=30)
+    order = plane.until(lambda: oka.beat(policy_age_s=0.0) or oka.take())
     oka.do(order)
-    wait_until(lambda: plane.status(order_id) == "succeeded", seconds=30)
+    plane.until(lambda: plane.status(order_id) == "succeeded")
 
 
 def test_what_waits_for_a_drone_outside_its_hours_says_so(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     why = "outside its hours, at Mon 12:30 (when.hours in /p.toml, line 2)"
-    wait_until(lambda: oka.beat(withheld=why) or _withheld(plane, oka), seconds=30)
+    plane.until(lambda: oka.beat(withheld=why) or _withheld(plane, oka))
     order_id = plane.submit()
 
-    wait_until(
+    plane.until(
         lambda: (
             plane.facts(order_id).waits
             == NoDroneTakesWork(states=(DroneState(drone="oka", code="withheld", detail=why),))
         ),
-        seconds=30,
     )
     assert f"oka accepts no work now by its owner's policy: {why}" in plane.order(order_id).reason
-    wait_until(lambda: oka.beat() or plane.status(order_id) == "assigned", seconds=30)
+    plane.until(lambda: oka.beat() or plane.status(order_id) == "assigned")
 
 
 def _withheld(plane: Plane, drone: DroneStandIn) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from functools import partial
 
 import pytest
@@ -20,7 +18,6 @@ from shared.errors import Unreachable
 from shared.events import ABILITIES, Delivered
 from shared.reasons import CancelAsked, CannotBeSent, OrderFacts
 from shared.states import OrderStatus
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
 
@@ -28,14 +25,11 @@ from tests.support.planes import Plane
 def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
     drone = plane.drone()
     plane.supervisor()
-    wait_until(lambda: plane.submit(drone="oka") and wait_until(drone.take))
-    took = []
-    for _ in range(5):
-        began = time.monotonic()
-        plane.submit()
-        wait_until(drone.take, every=0.002)
-        took.append(time.monotonic() - began)
-    assert statistics.median(took) < 1.0
+    plane.until(lambda: plane.submit(drone="oka") and plane.until(drone.take))
+    # The submission itself wakes the loops: no clock advances.
+    plane.submit()
+    plane.round(0.0)
+    assert drone.take()
 
 
 def test_the_order_arrives_whole_with_its_secrets(plane: Plane) -> None:
@@ -85,7 +79,7 @@ def test_the_supervisor_publishes_again_after_each_restart_of_the_broker(plane: 
     for _ in range(3):
         valkey.restart(kill=True)
         order_id = plane.submit()
-        order = wait_until(drone.take, seconds=20)
+        order = plane.until(drone.take)
         assert (order.order_id, drone.claim(order)) == (order_id, True)
 
 
@@ -146,9 +140,9 @@ def test_after_redis_was_emptied_an_unclaimed_order_is_offered_again(plane: Plan
     drone = plane.drone()
     run_id = plane.dispatch(plane.submit()).id
     plane.collector(), plane.supervisor()
-    wait_until(drone.queued)
+    plane.until(drone.queued)
     valkey.redis.flushall()
-    order = wait_until(lambda: drone.beat() or drone.take())
+    order = plane.until(lambda: drone.beat() or drone.take())
     assert (order.run_id, order.generation) == (run_id, 1)
     assert drone.claim(order)
 
@@ -157,18 +151,16 @@ def test_a_message_that_is_still_in_the_queue_is_not_doubled(plane: Plane) -> No
     drone = plane.drone()
     run_id = plane.dispatch(plane.submit()).id
     plane.collector(), plane.supervisor(unclaimed_after=0.05)
-    wait_until(drone.queued)
+    plane.until(drone.queued)
     plane.core.broker.redis.delete(names.run_key(drone.id, run_id))
-    wait_until(lambda: drone.beat() or plane.key(drone, run_id) == "dispatched:1")
+    plane.until(lambda: drone.beat() or plane.key(drone, run_id) == "dispatched:1")
     assert drone.queued() == 1
 
 
 def test_more_orders_than_a_batch_holds_reach_the_queue(plane: Plane) -> None:
     drone = plane.drone()
     order_ids = [plane.submit(drone="oka") for _ in range(120)]
-    began = time.monotonic()
     assert Relay(plane.core).publish_all() == 120
-    assert time.monotonic() - began < 30
     assert [drone.take().order_id for _ in range(120)] == order_ids
 
 
@@ -176,9 +168,9 @@ def test_the_session_so_far_travels_with_the_order(plane: Plane) -> None:
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     first = plane.submit("what is it")
-    drone.do(wait_until(drone.take))
+    drone.do(plane.until(drone.take))
     second = plane.submit("and now", session=plane.order(first).session)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     assert order.order_id == second
     assert [(message.role, message.content) for message in order.context] == [
         ("user", "what is it"),
@@ -190,12 +182,12 @@ def test_a_session_goes_on_from_the_head_of_its_last_order_that_changed_files(pl
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     first = plane.submit()
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     work = Delivered(branch=f"fleet/{first}", head_commit="c" * 40, pushed=True, bundle_sha256="d" * 64)
     drone.report(order, drone.started(), work, drone.ended())
     plane.submit(session=plane.order(first).session)
-    base = wait_until(drone.take).base
+    base = plane.until(drone.take).base
     assert (base.commit, base.branch, base.bundle) == ("c" * 40, f"fleet/{first}", "d" * 64)
     assert base.bundle_run == plane.dispatch(first).id
 

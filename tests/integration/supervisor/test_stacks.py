@@ -13,7 +13,6 @@ from control_plane.operations import sessions
 from control_plane.supervisor.restacking import restack
 from shared.work_order import MergedWork
 from tests.integration.supervisor.test_orders_after import base_of, taken, works
-from tests.support import wait_until
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -39,7 +38,7 @@ def pair(running: Plane, oka: DroneStandIn) -> tuple[str, str]:
     upper = running.submit(after=[lower], mode="test", cost_limit=3.5, labels={})
     works(oka, taken(oka), A)
     works(oka, taken(oka), B)
-    wait_until(lambda: running.order(upper).status == "succeeded")
+    running.until(lambda: running.order(upper).status == "succeeded")
     return lower, upper
 
 
@@ -61,7 +60,7 @@ def test_new_work_below_is_merged_into_the_session_above(
     assert (document.after, document.merge_only, document.mode) == ([again], True, "test")
     assert order.limits.cost_limit == 3.5
     works(oka, order, D)
-    wait_until(lambda: running.order(order.order_id).status == "succeeded")
+    running.until(lambda: running.order(order.order_id).status == "succeeded")
     shown = sessions.show(running.core, running.admin, order.session.id)
     assert (shown.restack, shown.stacked_on) == (True, [session_of(running, lower)])
 
@@ -91,14 +90,14 @@ def test_it_waits_until_the_session_above_is_idle_and_is_submitted_once(
     works(oka, taken(oka), C)
     newest = running.submit(session=session_of(running, lower))
     works(oka, taken(oka), D)
-    wait_until(lambda: running.order(newest).status == "succeeded")
+    running.until(lambda: running.order(newest).status == "succeeded")
     works(oka, held, "e" * 40)
     order = taken(oka)
     assert order.base == base_of(busy, "e" * 40)
     # Only the newest work counts.
     assert [each.order for each in order.merges] == [newest]
     works(oka, order, "f" * 40)
-    wait_until(lambda: running.order(order.order_id).status == "succeeded")
+    running.until(lambda: running.order(order.order_id).status == "succeeded")
     assert len(running.rows(Order, Order.merge_only)) == 1
 
 
@@ -110,7 +109,7 @@ def test_a_session_that_is_not_to_be_restacked_stays_as_it_is(
     assert not shown.restack
     again = running.submit(session=session_of(running, lower))
     works(oka, taken(oka), C)
-    wait_until(lambda: running.order(again).status == "succeeded")
+    running.until(lambda: running.order(again).status == "succeeded")
     restack(running.core)
     assert not running.rows(Order, Order.merge_only)
 
@@ -125,7 +124,7 @@ def test_a_person_who_merged_it_already_is_not_followed_by_another_order(
     order = taken(oka)
     assert (order.order_id, order.merge_only) == (by_hand, False)
     works(oka, order, D)
-    wait_until(lambda: running.order(by_hand).status == "succeeded")
+    running.until(lambda: running.order(by_hand).status == "succeeded")
     restack(running.core)
     assert not running.rows(Order, Order.merge_only)
 
@@ -138,7 +137,7 @@ def test_a_session_whose_pull_request_is_over_stays_as_it_is(
     running.edit(Order, upper, pull_request={"state": state})
     again = running.submit(session=session_of(running, lower))
     works(oka, taken(oka), C)
-    wait_until(lambda: running.order(again).status == "succeeded")
+    running.until(lambda: running.order(again).status == "succeeded")
     restack(running.core)
     assert not running.rows(Order, Order.merge_only)
 
@@ -149,7 +148,7 @@ def test_a_session_whose_provider_is_gone_is_passed_over_and_others_are_brought_
     lower, upper = pair
     other = running.submit(after=[lower])
     works(oka, taken(oka), "e" * 40)
-    wait_until(lambda: running.order(other).status == "succeeded")
+    running.until(lambda: running.order(other).status == "succeeded")
     with running.core.database.write() as db:
         gone = db.get_one(Provider, db.get_one(Order, upper).provider_id)
         copy = Provider(**{each.key: getattr(gone, each.key) for each in inspect(Provider).column_attrs})
@@ -161,5 +160,5 @@ def test_a_session_whose_provider_is_gone_is_passed_over_and_others_are_brought_
     works(oka, taken(oka), C)
     order = taken(oka)
     assert (order.session.id, order.merge_only) == (session_of(running, other), True)
-    wait_until(lambda: not running.rows(Stack, Stack.due))
+    running.until(lambda: not running.rows(Stack, Stack.due))
     assert len(running.rows(Order, Order.merge_only)) == 1

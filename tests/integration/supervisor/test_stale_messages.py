@@ -7,7 +7,6 @@ from control_plane.operations.drones import managing
 from control_plane.operations.orders import canceling
 from control_plane.supervisor.stale_messages import StaleMessages
 from shared import names
-from tests.support import wait_until
 from tests.support.planes import Plane
 
 
@@ -19,13 +18,13 @@ def test_canceled_orders_leave_the_queue_of_a_drone_that_is_switched_off(plane: 
     oka = plane.drone("oka", concurrency=1)
     plane.supervisor()
     first, second, kept = (plane.submit(f"{number}", drone="oka") for number in range(3))
-    wait_until(lambda: oka.queued() == 3)
+    plane.until(lambda: oka.queued() == 3)
     assert managing.show_drone(plane.core, plane.admin, "oka").queued == 3
 
     for order_id in (first, second):
         canceling.cancel(plane.core, plane.admin, order_id)
 
-    wait_until(lambda: oka.queued() == 1)
+    plane.until(lambda: oka.queued() == 1)
     assert queued_runs(plane, oka.id) == {plane.dispatch(kept).id}
     assert managing.show_drone(plane.core, plane.admin, "oka").queued == 1
     assert (order := oka.take()) is not None
@@ -36,10 +35,10 @@ def test_a_taken_order_whose_run_is_starting_is_no_longer_queued(plane: Plane) -
     oka = plane.drone("oka")
     plane.supervisor()
     plane.submit()
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     assert oka.claim(order)
 
-    wait_until(lambda: managing.show_drone(plane.core, plane.admin, "oka").running == 1)
+    plane.until(lambda: managing.show_drone(plane.core, plane.admin, "oka").running == 1)
     assert managing.show_drone(plane.core, plane.admin, "oka").queued == 0
 
 

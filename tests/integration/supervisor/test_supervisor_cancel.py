@@ -16,7 +16,6 @@ from shared.errors import Conflict, Forbidden, NotFound
 from shared.events import Receipt
 from shared.reasons import CancelAsked, CanceledEnd
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -28,10 +27,10 @@ BEFORE_START = CanceledEnd(code="before_start")
 def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     drone.renew_lease()
     plane.submit(drone=drone.name)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -49,7 +48,7 @@ def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_cannot_be_clai
     oka = plane.drone()
     order_id = plane.submit()
     plane.supervisor()
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     assert cancel(plane.core, plane.admin, order_id).status == "canceled"
     assert oka.claim(order) is False
 
@@ -60,7 +59,7 @@ def test_an_order_that_was_not_published_yet_never_is(plane: Plane) -> None:
     assert cancel(plane.core, plane.admin, order_id).status == "canceled"
     plane.supervisor()
     later = plane.submit()
-    assert wait_until(oka.take).order_id == later
+    assert plane.until(oka.take).order_id == later
     assert oka.queued() == 0
 
 
@@ -70,11 +69,11 @@ def test_a_running_order_is_canceling_until_the_receipt_comes(any_plane: Plane) 
     order = running(any_plane, oka)
     asked = cancel(any_plane.core, any_plane.admin, order.order_id, CancelRequest(reason="wrong branch"))
     assert (asked.status, asked.receipt) == ("canceling", None)
-    message = wait_until(lambda: oka.told("cancel"))[0].body
+    message = any_plane.until(lambda: oka.told("cancel"))[0].body
     assert (message.run_id, message.generation) == (order.run_id, 1)
     receipt = Receipt(found=3, ended=3, at=any_plane.core.clock.now())
     oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
-    done = wait_until(lambda: (o := any_plane.order(order.order_id)).status == "canceled" and o)
+    done = any_plane.until(lambda: (o := any_plane.order(order.order_id)).status == "canceled" and o)
     assert (done.receipt["found"], done.receipt["survivors"]) == (3, 0)
     assert any_plane.facts(order.order_id).cancel == KNOWN.model_copy(update={"text": "wrong branch"})
     assert done.runs[0].status == "preempted"
@@ -94,7 +93,7 @@ def test_a_run_that_ends_while_it_is_being_canceled_keeps_its_work(plane: Plane)
     order = running(plane, oka)
     cancel(plane.core, plane.admin, order.order_id)
     oka.report(order, oka.ended(response="all done"))
-    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
+    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
     assert done.response == "all done"
     assert plane.facts(order.order_id).ended == CanceledEnd(code="after_end", detail="the model stopped")
 
@@ -103,9 +102,9 @@ def test_an_order_that_was_claimed_but_not_heard_of_is_asked_to_stop(plane: Plan
     oka = plane.drone()
     plane.supervisor()
     order_id = plane.submit()
-    oka.claim(wait_until(oka.take))
+    oka.claim(plane.until(oka.take))
     assert cancel(plane.core, plane.admin, order_id).status == "canceling"
-    wait_until(lambda: oka.told("cancel"))
+    plane.until(lambda: oka.told("cancel"))
 
 
 def test_a_drone_that_cannot_be_reached_makes_the_receipt_say_so_and_sends_it_when_it_returns(plane: Plane) -> None:
@@ -115,11 +114,11 @@ def test_a_drone_that_cannot_be_reached_makes_the_receipt_say_so_and_sends_it_wh
     cancel(plane.core, plane.admin, order.order_id)
     plane.core.broker.redis.delete(names.lease_key(oka.id))
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=5))
-    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
+    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
     assert done.receipt["unreachable_since"] is not None
     receipt = Receipt(found=2, ended=2, at=plane.core.clock.now())
     oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
-    wait_until(lambda: plane.order(order.order_id).receipt["found"] == 2)
+    plane.until(lambda: plane.order(order.order_id).receipt["found"] == 2)
     assert plane.order(order.order_id).receipt["unreachable_since"] is None
 
 
@@ -129,7 +128,7 @@ def test_a_drone_that_comes_back_without_the_run_ends_the_cancel(plane: Plane) -
     order = running(plane, oka)
     cancel(plane.core, plane.admin, order.order_id)
     oka.restart()
-    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
+    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
     assert done.receipt["unreachable_since"] is None
 
 
@@ -137,12 +136,12 @@ def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(plane:
     oka = plane.drone()
     order_id = plane.submit()
     plane.supervisor()
-    order = wait_until(oka.take)
-    wait_until(lambda: plane.dispatch(order_id).published_at)
+    order = plane.until(oka.take)
+    plane.until(lambda: plane.dispatch(order_id).published_at)
     valkey.stop()
     assert cancel(plane.core, plane.admin, order_id).status == "canceling"
     valkey.start()
-    wait_until(lambda: plane.status(order_id) == "canceled", seconds=30)
+    plane.until(lambda: plane.status(order_id) == "canceled")
     assert oka.claim(order) is False
 
 
@@ -156,8 +155,8 @@ def test_an_order_that_ended_cannot_be_canceled(plane: Plane) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
-    oka.do(wait_until(oka.take))
-    wait_until(lambda: plane.status(order_id) == "succeeded")
+    oka.do(plane.until(oka.take))
+    plane.until(lambda: plane.status(order_id) == "succeeded")
     with pytest.raises(Conflict, match=f"order {order_id} is succeeded"):
         cancel(plane.core, plane.admin, order_id)
 
@@ -176,7 +175,7 @@ def test_the_next_order_of_the_session_goes_on_after_a_cancel(plane: Plane) -> N
     first = plane.submit()
     second = plane.submit(session=plane.order(first).session)
     cancel(plane.core, plane.admin, first)
-    wait_until(lambda: (order := oka.take()) and order.order_id == second)
+    plane.until(lambda: (order := oka.take()) and order.order_id == second)
     assert plane.status(second) == "assigned"
     turns = {each.order_id: each.status for each in plane.rows(Turn)}
     assert turns == {first: "aborted", second: "processing"}

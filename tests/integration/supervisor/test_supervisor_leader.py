@@ -9,7 +9,6 @@ from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
 from control_plane.supervisor.cleaning import clean
 from shared.names import new_id
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
 
@@ -20,11 +19,11 @@ def leader(plane: Plane) -> str | None:
 
 def test_one_of_two_supervisors_leads_and_the_other_follows_it(any_plane: Plane) -> None:
     first = any_plane.supervisor()
-    leads = wait_until(lambda: leader(any_plane))
+    leads = any_plane.until(lambda: leader(any_plane))
     any_plane.supervisor()
     assert leader(any_plane) == leads
     any_plane.stop(first)
-    wait_until(lambda: leader(any_plane) not in {leads, None})
+    any_plane.until(lambda: leader(any_plane) not in {leads, None})
 
 
 def test_the_lease_of_a_dead_leader_runs_out(plane: Plane) -> None:
@@ -32,7 +31,7 @@ def test_the_lease_of_a_dead_leader_runs_out(plane: Plane) -> None:
     with plane.core.database.write() as db:
         db.add(Lease(name="leader", holder="dead", expires_at=dead))
     plane.supervisor()
-    wait_until(lambda: leader(plane) != "dead")
+    plane.until(lambda: leader(plane) != "dead")
     assert plane.core.clock.now() >= dead
 
 
@@ -40,16 +39,16 @@ def test_two_supervisors_publish_each_order_once(plane: Plane) -> None:
     oka = plane.drone()
     plane.supervisor(unclaimed_after=60), plane.supervisor(unclaimed_after=60)
     order_ids = {plane.submit(drone="oka") for _ in range(10)}
-    wait_until(lambda: all(plane.dispatch(order_id).published_at for order_id in order_ids))
+    plane.until(lambda: all(plane.dispatch(order_id).published_at for order_id in order_ids))
     assert oka.queued() == 10
 
 
 def test_users_that_the_broker_forgot_are_made_again(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone()
     plane.supervisor()
-    wait_until(lambda: leader(plane))
+    plane.until(lambda: leader(plane))
     valkey.redis.acl_deluser(oka.id)
-    wait_until(lambda: oka.id in valkey.redis.acl_users())
+    plane.until(lambda: oka.id in valkey.redis.acl_users())
 
 
 def test_the_user_of_a_removed_drone_goes(plane: Plane, valkey: BrokerServer) -> None:
@@ -57,7 +56,7 @@ def test_the_user_of_a_removed_drone_goes(plane: Plane, valkey: BrokerServer) ->
     stray = new_id()
     plane.core.broker.ensure_user(stray, "0" * 64)
     plane.supervisor()
-    wait_until(lambda: stray not in valkey.redis.acl_users())
+    plane.until(lambda: stray not in valkey.redis.acl_users())
 
 
 def test_what_had_its_time_is_cleaned_away_and_orders_stay(plane: Plane) -> None:

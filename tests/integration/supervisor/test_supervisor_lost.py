@@ -14,7 +14,6 @@ from shared.events import Prepared
 from shared.reason_text import loss_text
 from shared.reasons import RunEnd, RunLoss
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -26,10 +25,10 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that runs on the drone."""
     drone.renew_lease()
     plane.submit(drone=drone.name)
-    order = wait_until(drone.take)
+    order = plane.until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.status(order.order_id) == "running")
+    plane.until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -44,7 +43,7 @@ def test_the_run_of_a_silent_drone_is_lost_and_its_order_queued_again(plane: Pla
     plane.collector(), plane.supervisor(lost_after=0.5)
     order = running(plane, oka)
     fall_silent(plane, oka)
-    found = wait_until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
+    found = plane.until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
     assert [(run.status, run.exit_status) for run in found.runs] == [("lost", "lost")]
     assert plane.key(oka, order.run_id) == "revoked:1"
 
@@ -59,11 +58,11 @@ def test_the_run_of_a_silent_drone_whose_end_waits_for_a_collector_is_not_lost(p
     for drone in (ended, without_end):
         fall_silent(plane, drone, timedelta(seconds=4))
 
-    wait_until(lambda: plane.order(other.order_id).generation == 2)
+    plane.until(lambda: plane.order(other.order_id).generation == 2)
     assert plane.order(order.order_id).generation == 1
 
     plane.collector()
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     assert plane.order(order.order_id).generation == 1
 
 
@@ -76,7 +75,7 @@ def test_events_that_nobody_stores_do_not_keep_a_run_for_ever(plane: Plane) -> N
     oka.report(order, oka.ended())
     fall_silent(plane, oka)
 
-    wait_until(lambda: plane.order(order.order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
 
 
 def test_a_renewed_lease_key_outvotes_a_subscription_that_hears_nothing(plane: Plane) -> None:
@@ -87,7 +86,7 @@ def test_a_renewed_lease_key_outvotes_a_subscription_that_hears_nothing(plane: P
     mila = plane.drone("mila")
     silent = running(plane, mila)
     fall_silent(plane, mila)
-    wait_until(lambda: plane.order(silent.order_id).generation == 2)
+    plane.until(lambda: plane.order(silent.order_id).generation == 2)
     assert plane.order(order.order_id).status == "running"
 
 
@@ -104,13 +103,13 @@ def test_nothing_is_lost_while_the_own_beat_does_not_come_back(plane: Plane, val
     pass_time(plane, 1.5)
     assert plane.order(order.order_id).generation == 1
     valkey.redis.execute_command("ACL", "SETUSER", "control", "allchannels")
-    wait_until(lambda: plane.order(order.order_id).generation == 2, seconds=30)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
 
 
 def pass_time(plane: Plane, seconds: float) -> None:
     """Let the supervisor look several times."""
     until = plane.core.clock.now() + timedelta(seconds=seconds)
-    wait_until(lambda: plane.core.clock.now() > until)
+    plane.until(lambda: plane.core.clock.now() > until)
 
 
 def test_an_open_push_grant_is_not_taken_back(plane: Plane) -> None:
@@ -120,7 +119,7 @@ def test_an_open_push_grant_is_not_taken_back(plane: Plane) -> None:
     now = plane.core.clock.now()
     plane.edit(Order, order.order_id, grant_until=now + timedelta(seconds=3))
     fall_silent(plane, oka)
-    wait_until(lambda: plane.order(order.order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
     assert plane.core.clock.now() >= now + timedelta(seconds=3)
 
 
@@ -129,11 +128,11 @@ def test_an_order_whose_runs_are_lost_three_times_fails(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order_id = plane.submit(drone="oka")
     for _ in range(3):
-        order = wait_until(oka.take)
+        order = plane.until(oka.take)
         oka.claim(order)
         oka.report(order, oka.started())
         oka.restart()
-    found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
+    found = plane.until(lambda: (o := plane.order(order_id)).status == "failed" and o)
     assert found.exit_status == "lost"
     restarted = RunLoss(code="drone_restarted", drone="oka")
     assert plane.facts(order_id).ended == RunEnd(loss=restarted, attempts=3)
@@ -148,14 +147,14 @@ def test_a_drone_that_is_back_before_its_order_was_marked_as_sent_has_lost_the_r
     supervisor.stop()
     plane.edit(Dispatch, order.run_id, published_at=None)
     oka.restart()
-    wait_until(lambda: [run.status for run in plane.order(order.order_id).runs] == ["lost"])
+    plane.until(lambda: [run.status for run in plane.order(order.order_id).runs] == ["lost"])
 
 
 def test_a_drone_that_beats_without_a_run_has_lost_it(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(lost_after=1.0)
     order = running(plane, oka)
-    found = wait_until(lambda: oka.beat() or ((o := plane.order(order.order_id)).generation == 2 and o))
+    found = plane.until(lambda: oka.beat() or ((o := plane.order(order.order_id)).generation == 2 and o))
     assert found.runs[0].reason == loss_text(RunLoss(code="run_missing", drone="oka"))
 
 
@@ -164,13 +163,13 @@ def test_a_drone_that_names_a_run_which_has_not_begun_keeps_it(plane: Plane) -> 
     plane.collector(), plane.supervisor(lost_after=0.5)
     oka.renew_lease()
     order_id = plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     named = oka.run_beat(order, doing="starting")
     until = plane.core.clock.now() + timedelta(seconds=3)
-    wait_until(lambda: oka.beat(named) or plane.core.clock.now() > until)
+    plane.until(lambda: oka.beat(named) or plane.core.clock.now() > until)
     assert plane.order(order_id).generation == 1
-    wait_until(lambda: oka.beat() or plane.order(order_id).generation == 2)
+    plane.until(lambda: oka.beat() or plane.order(order_id).generation == 2)
 
 
 def test_a_drone_that_names_its_run_keeps_it(plane: Plane) -> None:
@@ -178,8 +177,8 @@ def test_a_drone_that_names_its_run_keeps_it(plane: Plane) -> None:
     plane.collector(), plane.supervisor(lost_after=0.5)
     order = running(plane, oka)
     named = oka.run_beat(order, doing="thinks")
-    wait_until(lambda: oka.beat(named) or plane.order(order.order_id).runs[0].doing == "thinks")
-    wait_until(lambda: oka.beat(named) or _old(plane, order))
+    plane.until(lambda: oka.beat(named) or plane.order(order.order_id).runs[0].doing == "thinks")
+    plane.until(lambda: oka.beat(named) or _old(plane, order))
     assert plane.order(order.order_id).generation == 1
 
 
@@ -192,11 +191,11 @@ def test_a_drone_whose_clock_is_hours_off_is_alive_while_it_beats_and_lost_when_
     plane.collector(), plane.supervisor(lost_after=1.0)
     order = running(plane, oka)
     named = oka.run_beat(order, doing="thinks", doing_seconds=1, quiet_seconds=1)
-    wait_until(lambda: oka.beat(named) or _old(plane, order))
+    plane.until(lambda: oka.beat(named) or _old(plane, order))
     assert plane.order(order.order_id).generation == 1
     assert managing.show_drone(plane.core, plane.admin, "oka").status in {"online", "busy"}
     fall_silent(plane, oka)
-    wait_until(lambda: plane.order(order.order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
 
 
 def _old(plane: Plane, order: WorkOrder) -> bool:
@@ -211,7 +210,7 @@ def test_a_hello_without_the_run_queues_its_order_again_at_once(plane: Plane) ->
     plane.collector(), plane.supervisor()
     order = running(plane, oka)
     oka.restart()
-    again = wait_until(oka.take)
+    again = plane.until(oka.take)
     assert (again.order_id, again.generation) == (order.order_id, 2)
     assert plane.key(oka, order.run_id) == "revoked:1"
     restarted = RunLoss(code="drone_restarted", drone="oka")
@@ -225,7 +224,7 @@ def test_a_run_that_ended_before_the_restart_is_not_lost(plane: Plane) -> None:
     ended = oka.journal(order, oka.ended())
     oka.restart(oka.run_beat(order, ended=True))
     oka.send(ended)
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
 
 
 def test_an_unfinished_run_on_disk_is_lost_with_its_boot(plane: Plane) -> None:
@@ -233,17 +232,17 @@ def test_an_unfinished_run_on_disk_is_lost_with_its_boot(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, oka)
     oka.restart(oka.run_beat(order))
-    wait_until(lambda: plane.order(order.order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
 
 
 def test_a_claim_that_died_before_its_first_event_is_lost_too(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     order_id = plane.submit(drone="oka")
-    first = wait_until(oka.take)
+    first = plane.until(oka.take)
     oka.claim(first)
     oka.restart()
-    assert wait_until(oka.take).generation == 2
+    assert plane.until(oka.take).generation == 2
     assert plane.order(order_id).attempt == 0
 
 
@@ -251,9 +250,9 @@ def test_what_still_lies_in_the_queue_survives_a_restart_of_the_drone(plane: Pla
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(unclaimed_after=60)
     order_id = plane.submit(drone="oka")
-    wait_until(oka.queued)
+    plane.until(oka.queued)
     oka.restart()
-    wait_until(lambda: plane.rows(Drone)[0].boot_id == oka.boot)
+    plane.until(lambda: plane.rows(Drone)[0].boot_id == oka.boot)
     assert (plane.order(order_id).generation, oka.queued()) == (1, 1)
 
 
@@ -263,9 +262,9 @@ def test_after_a_flushall_a_running_order_does_not_run_twice(plane: Plane, valke
     order = running(plane, oka)
     valkey.redis.flushall()
     waiting = plane.submit(drone="oka")
-    assert wait_until(oka.take).order_id == waiting
+    assert plane.until(oka.take).order_id == waiting
     oka.report(order, Prepared(), oka.ended())
-    wait_until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
     assert len(plane.rows(Dispatch, Dispatch.order_id == order.order_id)) == 1
 
 
@@ -273,9 +272,9 @@ def test_a_run_that_was_revoked_by_one_who_died_is_queued_again(plane: Plane) ->
     oka = plane.drone("oka")
     plane.supervisor()
     order_id = plane.submit(drone="oka")
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     plane.core.broker.revoke_run(oka.id, order.run_id, 1)
-    wait_until(lambda: plane.order(order_id).generation == 2)
+    plane.until(lambda: plane.order(order_id).generation == 2)
 
 
 def test_a_hello_that_comes_twice_does_not_lose_what_began_after_it(plane: Plane, valkey: BrokerServer) -> None:
@@ -283,14 +282,14 @@ def test_a_hello_that_comes_twice_does_not_lose_what_began_after_it(plane: Plane
     plane.supervisor()
     oka.restart()
     order_id = plane.submit()
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     plane.collector()
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
-    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
+    plane.until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)
     assert plane.order(order_id).status == "running"
 
 
@@ -300,12 +299,12 @@ def test_a_hello_of_an_older_boot_that_comes_twice_changes_nothing(plane: Plane,
     oka.restart()
     oka.restart()
     order_id = plane.submit()
-    order = wait_until(oka.take)
+    order = plane.until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     plane.collector()
-    wait_until(lambda: plane.status(order_id) == "running")
+    plane.until(lambda: plane.status(order_id) == "running")
     valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
-    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
+    plane.until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)
     assert (plane.order(order_id).status, plane.rows(Drone)[0].boot_id) == ("running", oka.boot)

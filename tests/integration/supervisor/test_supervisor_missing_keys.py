@@ -15,7 +15,6 @@ from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.unclaimed import OFFERS, Unclaimed
 from shared.events import RunBeat
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
@@ -47,7 +46,7 @@ def published(plane: Plane, oka: DroneStandIn) -> WorkOrder:
 def heard(plane: Plane, oka: DroneStandIn, *runs: RunBeat) -> None:
     """Return once a beat that names these runs was written."""
     before = plane.rows(Drone)[0].last_seen_at
-    wait_until(lambda: oka.beat(*runs) or plane.rows(Drone)[0].last_seen_at > before)
+    plane.until(lambda: oka.beat(*runs) or plane.rows(Drone)[0].last_seen_at > before)
 
 
 def test_a_claimed_run_is_not_offered_again_before_its_drone_was_heard(

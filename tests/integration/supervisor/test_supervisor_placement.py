@@ -18,7 +18,6 @@ from shared.reasons import (
     Placed,
 )
 from shared.states import OrderStatus
-from tests.support import wait_until
 from tests.support.planes import Plane
 
 
@@ -66,8 +65,8 @@ def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(plane: 
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     first = plane.submit(drone="oka")
-    oka.do(wait_until(oka.take))
-    wait_until(lambda: plane.status(first) == "succeeded")
+    oka.do(plane.until(oka.take))
+    plane.until(lambda: plane.status(first) == "succeeded")
     assert plane.facts(plane.submit()).placed == Placed(code="repository", drone="oka")
 
 
@@ -106,16 +105,16 @@ def test_orders_of_one_session_run_one_at_a_time(plane: Plane) -> None:
     first = plane.submit()
     second = plane.submit(session=plane.order(first).session)
     assert plane.facts(second).waits == EarlierOrder(order=first)
-    oka.do(wait_until(oka.take))
-    assert wait_until(oka.take).order_id == second
+    oka.do(plane.until(oka.take))
+    assert plane.until(oka.take).order_id == second
 
 
 def test_a_waiting_order_goes_out_as_soon_as_a_drone_comes_online(plane: Plane) -> None:
     oka = plane.drone(online=False)
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
-    wait_until(lambda: oka.beat() or plane.status(order_id) == "assigned")
-    assert wait_until(oka.take).order_id == order_id
+    plane.until(lambda: oka.beat() or plane.status(order_id) == "assigned")
+    assert plane.until(oka.take).order_id == order_id
 
 
 def test_urgent_orders_are_placed_first(plane: Plane) -> None:
@@ -123,7 +122,7 @@ def test_urgent_orders_are_placed_first(plane: Plane) -> None:
     oka = plane.drone(online=False)
     plane.collector(), plane.supervisor()
     oka.beat()
-    wait_until(lambda: oka.queued() == 2)
+    plane.until(lambda: oka.queued() == 2)
     assert [oka.take().order_id, oka.take().order_id] == [urgent, plain]
 
 
@@ -132,9 +131,9 @@ def test_the_reason_follows_the_drone_as_it_goes_and_comes(plane: Plane) -> None
     order_id = plane.submit(drone="oka")
     plane.supervisor()
     plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
-    wait_until(lambda: (found := state(plane, order_id)) and found.code == "offline")
+    plane.until(lambda: (found := state(plane, order_id)) and found.code == "offline")
     plane.edit(Drone, oka.id, stopped_at=None)
-    wait_until(lambda: state(plane, order_id) is None)
+    plane.until(lambda: state(plane, order_id) is None)
     assert plane.facts(order_id).placed == Placed(code="named", drone="oka")
 
 
@@ -142,10 +141,10 @@ def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> No
     oka = plane.drone("oka")
     order_id = plane.submit()
     plane.supervisor()
-    taken = wait_until(oka.take)
+    taken = plane.until(oka.take)
     plane.drone("mila")
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=2))
-    wait_until(lambda: placed_on(plane, order_id) == "mila")
+    plane.until(lambda: placed_on(plane, order_id) == "mila")
     assert oka.claim(taken) is False
 
 
@@ -155,5 +154,5 @@ def test_an_order_that_names_its_drone_stays_there(plane: Plane) -> None:
     plane.supervisor()
     plane.drone("mila")
     plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
-    wait_until(lambda: (found := state(plane, order_id)) and found.code == "offline")
+    plane.until(lambda: (found := state(plane, order_id)) and found.code == "offline")
     assert placed_on(plane, order_id) == "oka"

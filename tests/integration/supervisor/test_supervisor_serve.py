@@ -18,7 +18,7 @@ import pytest
 from control_plane.broker.broker import Broker
 from control_plane.db.engine import Database
 from control_plane.db.installation import Lease
-from tests.support import free_port, wait_until, warm_processes
+from tests.support import HeldPort, free_port, wait_until, warm_processes
 from tests.support.broker import BrokerServer
 
 ROOT = Path(__file__).parents[3]
@@ -109,8 +109,10 @@ def test_it_brings_an_empty_database_up_to_date(
 
 
 def test_without_a_broker_it_says_so_and_ends_with_5(tmp_path: Path, sqlite_url: str) -> None:
-    url = f"redis://control:secret@127.0.0.1:{free_port()}/0"
-    with serving(tmp_path, database_url=sqlite_url, broker_url=url) as served:
+    with (
+        HeldPort() as nobody,
+        serving(tmp_path, database_url=sqlite_url, broker_url=f"redis://control:secret@127.0.0.1:{nobody}/0") as served,
+    ):
         assert served.process.wait(60) == 5
     assert served.says("does not answer")
     assert not served.says("secret")
@@ -118,8 +120,12 @@ def test_without_a_broker_it_says_so_and_ends_with_5(tmp_path: Path, sqlite_url:
 
 
 def test_without_a_database_it_says_so_and_ends_with_5(tmp_path: Path, valkey: BrokerServer) -> None:
-    url = f"postgresql://fleet:secret@127.0.0.1:{free_port()}/fleet"
-    with serving(tmp_path, database_url=url, broker_url=valkey.url) as served:
+    with (
+        HeldPort() as nobody,
+        serving(
+            tmp_path, database_url=f"postgresql://fleet:secret@127.0.0.1:{nobody}/fleet", broker_url=valkey.url
+        ) as served,
+    ):
         assert served.process.wait(60) == 5
     assert served.says("does not answer")
     assert not served.says("secret")

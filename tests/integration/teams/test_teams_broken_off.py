@@ -8,7 +8,6 @@ from sqlalchemy import select
 from control_plane.db.teams import Comment
 from shared.events import Body, CommentStep
 from shared.work_order import WorkOrder
-from tests.support import wait_until
 from tests.support.going_on import give_back, go, steps, succeed, work
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -105,5 +104,5 @@ def test_what_a_run_writes_that_is_not_the_current_one_any_more_stays_out_of_the
     oka.report(turn, wrote("From the run before."))
     oka.report(second, wrote("Done. @user"))
     succeed(plane, oka, second)
-    wait_until(lambda: assignee_of(plane.core, str(second.task)) == "user")
+    plane.until(lambda: assignee_of(plane.core, str(second.task)) == "user")
     assert thread(plane, str(second.task)) == ["Done. @user"]

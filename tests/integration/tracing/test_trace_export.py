@@ -68,17 +68,11 @@ def waiting(core: Core) -> Sequence[TraceExport]:
         return db.scalars(select(TraceExport).order_by(TraceExport.number)).all()
 
 
-def export(made: TraceExporter) -> None:
-    """One round, and wait until it is over."""
-    made.export_due()
-    wait_until(lambda: not made._busy.locked())
-
-
 def test_a_trace_is_sent_once_and_then_forgotten(core: Core, otlp: OtlpReceiver) -> None:
     order_id = ended_order(core)
     made = TraceExporter(core)
-    export(made)
-    export(made)
+    made.round()
+    made.round()
 
     root, queued = otlp.received()
     assert waiting(core) == []
@@ -93,7 +87,7 @@ def test_headers_of_the_settings_are_sent_and_not_shown(
         core_factory, sqlite_url, clock, otlp, otlp_headers="authorization=Bearer%20sesame, x-scope-orgid = mine"
     )
     ended_order(core)
-    export(TraceExporter(core))
+    TraceExporter(core).round()
 
     [sent] = otlp.sent
     assert (sent.headers["authorization"], sent.headers["x-scope-orgid"]) == ("Bearer sesame", "mine")
@@ -117,11 +111,11 @@ def test_what_a_receiver_does_not_take_is_sent_again_with_the_same_ids(core: Cor
     otlp.answers = [503, 200]
     ended_order(core)
     made = TraceExporter(core)
-    export(made)
-    export(made)
+    made.round()
+    made.round()
     assert len(otlp.sent) == 1, "it has a rest"
     core.clock.sleep(60)
-    export(made)
+    made.round()
 
     first, second = (sent.body for sent in otlp.sent)
     assert first == second
@@ -133,10 +127,10 @@ def test_a_trace_whose_acceptance_was_not_recorded_is_sent_again_with_the_same_i
 ) -> None:
     ended_order(core)
     [before] = waiting(core)
-    export(TraceExporter(core))
+    TraceExporter(core).round()
     with core.database.write() as db:
         db.merge(before)
-    export(TraceExporter(core))
+    TraceExporter(core).round()
 
     assert [each.id for each in otlp.received()[:2]] == [each.id for each in otlp.received()[2:]]
 
@@ -147,7 +141,7 @@ def test_of_two_supervisors_only_one_sends_a_trace(core: Core, otlp: OtlpReceive
     one, other = TraceExporter(core), TraceExporter(core)
 
     assert (one._lease(row.number), other._lease(row.number)) == (True, False)
-    export(other)
+    other.round()
     assert otlp.sent == []
 
 
@@ -160,8 +154,7 @@ def test_a_receiver_that_hangs_delays_nothing_and_is_asked_for_one_trace_at_a_ti
     made.export_due()
     wait_until(lambda: otlp.sent)
     ended_order(small)
-    made.export_due()
-    wait_until(lambda: not made._busy.locked())
+    made.round()
 
     assert len(otlp.sent) == 1
     assert [each.attempts for each in waiting(small)] == [1, 0]
@@ -170,7 +163,7 @@ def test_a_receiver_that_hangs_delays_nothing_and_is_asked_for_one_trace_at_a_ti
 def test_a_receiver_that_drips_is_left_after_the_time_for_a_request(small: Core, otlp: OtlpReceiver) -> None:
     otlp.drips = True
     ended_order(small)
-    export(TraceExporter(small, seconds=0.5))
+    TraceExporter(small, seconds=0.5).round()
 
     assert [each.attempts for each in waiting(small)] == [1]
 
@@ -183,7 +176,7 @@ def test_one_line_says_that_a_receiver_is_away_and_one_that_it_is_back_with_orde
     made, log = TraceExporter(small), tmp_path / "traces.log"
     with logs_in(log):
         for _ in range(3):
-            export(made)
+            made.round()
             small.clock.sleep(1000)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
 
@@ -199,12 +192,12 @@ def test_a_trace_is_given_up_after_a_day_and_the_next_ones_are_sent(
     otlp.answers = AWAY
     lost = ended_order(core)
     made = TraceExporter(core)
-    export(made)
+    made.round()
     core.clock.sleep(PATIENCE.total_seconds() + 1)
     otlp.answers = [200]
     order_id = ended_order(core)
     with logs_in(tmp_path / "traces.log"):
-        export(made)
+        made.round()
 
     [row] = waiting(core)
     assert (row.order_id, row.given_up_at is not None) == (lost, True)
@@ -217,7 +210,7 @@ def test_a_trace_is_given_up_after_a_day_and_the_next_ones_are_sent(
 def test_a_trace_that_was_never_tried_for_a_day_is_sent(small: Core, otlp: OtlpReceiver) -> None:
     ended_order(small)
     small.clock.sleep(2 * PATIENCE.total_seconds())
-    export(TraceExporter(small))
+    TraceExporter(small).round()
 
     assert waiting(small) == []
     assert len(otlp.sent) == 1
@@ -230,7 +223,7 @@ def test_a_trace_that_the_receiver_refuses_is_given_up_at_once_and_the_next_one_
     otlp.answers = [status, 200]
     refused = ended_order(small)
     ended_order(small)
-    export(TraceExporter(small))
+    TraceExporter(small).round()
 
     assert [(each.order_id, each.given_up_at is not None) for each in waiting(small)] == [(refused, True)]
     assert len(otlp.sent) == 2
@@ -239,7 +232,7 @@ def test_a_trace_that_the_receiver_refuses_is_given_up_at_once_and_the_next_one_
 def test_given_up_traces_are_forgotten_after_a_month(core: Core, otlp: OtlpReceiver) -> None:
     otlp.answers = [400]
     ended_order(core)
-    export(TraceExporter(core))
+    TraceExporter(core).round()
     core.clock.sleep(KEPT.total_seconds() - 60)
     clean(core)
     assert len(waiting(core)) == 1
@@ -256,7 +249,7 @@ def test_spans_that_a_receiver_rejects_are_named_in_the_log_and_not_sent_again(
     core = exporting(core_factory, sqlite_url, clock, otlp)
     ended_order(core)
     with logs_in(tmp_path / "traces.log"):
-        export(TraceExporter(core))
+        TraceExporter(core).round()
     otlp.close()
 
     line = json.loads((tmp_path / "traces.log").read_text())
@@ -272,7 +265,7 @@ def test_an_organization_that_was_removed_meanwhile_has_no_trace(core: Core, otl
     [row] = waiting(core)
     organizations.remove(core, admin, ORGANIZATION)
     made = TraceExporter(core)
-    export(made)
+    made.round()
 
     assert made._exported(row.number), "as if it had been removed after it was found"
     assert (waiting(core), otlp.sent) == ([], [])
@@ -282,7 +275,7 @@ def test_an_order_that_was_removed_meanwhile_has_no_trace(core: Core, otlp: Otlp
     order_id = ended_order(core)
     with core.database.write() as db:
         _remove_orders(db, [order_id])
-    export(TraceExporter(core))
+    TraceExporter(core).round()
 
     assert (waiting(core), otlp.sent) == ([], [])
 
@@ -292,7 +285,7 @@ def test_a_long_trace_is_sent_in_several_requests(
 ) -> None:
     monkeypatch.setattr("control_plane.tracing.otlp.AT_ONCE", 1)
     order_id = ended_order(small)
-    export(TraceExporter(small))
+    TraceExporter(small).round()
 
     assert len(otlp.sent) == 2
     assert sorted(each.name for each in otlp.trace_of(order_id)) == ["order", "queued"]
@@ -302,7 +295,7 @@ def test_an_order_is_linked_to_those_that_had_to_succeed_first(small: Core, otlp
     first = str(submit(small, system_caller(small)).id)
     second = ended_order(small, after=[first])
     cancel(small, system_caller(small), first, CancelRequest())
-    export(TraceExporter(small))
+    TraceExporter(small).round()
 
     root = only(otlp.trace_of(first), "order")
     assert only(otlp.trace_of(second), "order").links == ((root.trace, root.id),)
@@ -316,7 +309,7 @@ def test_the_trace_of_a_sender_that_records_none_is_not_exported(small: Core, ot
         ended_order(small)
     with coming_from(RequestOrigin(traceparent=f"00-{PARENT[0]}-{PARENT[1]}-01")):
         order_id = ended_order(small)
-    export(TraceExporter(small))
+    TraceExporter(small).round()
 
     root = only(otlp.received(), "order")
     assert (root.trace, root.parent, root.attributes["dronefleet.order.id"]) == (*PARENT, order_id)
@@ -327,7 +320,7 @@ def test_every_pause_after_a_failure_is_bounded(small: Core, otlp: OtlpReceiver)
     ended_order(small)
     made = TraceExporter(small)
     made._failures = 5000
-    export(made)
+    made.round()
 
     assert 0 < made._resting_until - small.clock.monotonic() <= exporter.LONGEST_REST
     assert waiting(small)[0].next_at - small.clock.now() <= timedelta(seconds=1.1 * exporter.RETRIES[0])

@@ -16,7 +16,6 @@ from control_plane.orders.lost import Loss, lose
 from control_plane.tracing.exporter import TraceExporter
 from shared.events import AssistantStep, Phase, RememberStep, Usage
 from shared.reasons import RunLoss
-from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, PlayedRun, api_on
@@ -43,9 +42,7 @@ def any_api(database_url: str, valkey: BrokerServer, core_factory: CoreFactory, 
 
 
 def exported(api: Api) -> None:
-    exporter = TraceExporter(api.core)
-    exporter.export_due()
-    wait_until(lambda: not exporter._busy.locked())
+    TraceExporter(api.core).round()
 
 
 def submitted(api: Api, *headers: tuple[str, str]) -> str:
