@@ -54,8 +54,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prompt to branch (MODEL= API_BASE= API_KEY=)
 	@$(PY) deploy/demo/demo.py
 
-test: $(STAMP) ## every test but the long ones, about half an hour on two cores: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
-	@$(PYTEST) -m "not long" -n 4 --dist loadscope --no-loadscope-reorder $(ARGS)
+test: $(STAMP) ## every test but the long ones and measurements: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
+	@$(PYTEST) -m "not long and not bench" -n 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 unit: $(STAMP) ## the unit and contract tests alone, in less than a minute
 	@$(PYTEST) tests/unit tests/contract -m "not long" -n 3 --dist load $(ARGS)
@@ -78,6 +78,7 @@ check: $(STAMP) ## ruff, its formatter, mypy strict, the import rules, spelling 
 	@$(VENV)/bin/lint-imports
 	@$(VENV)/bin/deptry .
 	@$(PY) .ci/module_cycles.py control_plane drone shared
+	@$(PY) .ci/test_clocks.py tests
 	@$(PY) .ci/plain_words.py control_plane drone shared docs/*.md *.md
 	@$(MAKE) --no-print-directory scripts
 	@$(VENV)/bin/codespell control_plane drone shared docs README.md CONTRIBUTING.md
@@ -102,7 +103,8 @@ pictures: $(STAMP) ## take the pictures in docs/pages, on a desk in light and on
 MINI := .venv-mini
 OPENHANDS := .venv-openhands
 
-bench: $(MINI)/.stamp $(OPENHANDS)/.stamp ## measure beside mini-swe-agent and OpenHands, print the table, fail where a ratio got worse (ARGS="--rounds 1 --only TEXT --help")
+bench: $(MINI)/.stamp $(OPENHANDS)/.stamp ## the tests of tests/bench, then measure beside mini-swe-agent and OpenHands, print the table, fail where a ratio got worse (ARGS="--rounds 1 --only TEXT --help")
+	@$(PYTEST) -m "bench and not long"
 	@$(PY) -m tests.bench.side_by_side --mini $(MINI) --openhands $(OPENHANDS) $(ARGS)
 
 # What our agent is compared with has an environment of its own: it is no dependency of the project.

@@ -1,6 +1,6 @@
 """Background loops: one thread each, woken or polling; a loop logs its errors and continues.
 
-Whoever sets the clock by hand runs them in rounds instead, in the calling thread: `Loops.round`.
+With a clock that is set by hand, they run in rounds instead, in the thread of the caller: `Loops.round`.
 """
 
 from __future__ import annotations

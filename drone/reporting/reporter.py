@@ -104,8 +104,21 @@ class Reporter:
 
         Raises redis.exceptions.RedisError; the next call then sends what may not have arrived.
         """
-        while self._send_round():
+        while self._send_batches():
             pass
+
+    def round(self) -> bool:
+        """One complete round of the thread: send everything that is recorded; False if that failed, which is logged."""
+        try:
+            self.send_unsent()
+        except RedisError as error:
+            self._now_reachable(error)
+            return False
+        except Exception:  # the body of a background loop: a bug in one round must not end reporting for good
+            log.exception("reporting failed; retrying")
+            return False
+        self._now_reachable(None)
+        return True
 
     def follow(self, directory: JournalDirectory, on_event: OnEvent = lambda _: None) -> None:
         """Send this journal too, from where sending stopped; `on_event` is called with each event before it is sent."""
@@ -168,20 +181,11 @@ class Reporter:
         while not self._stopping:
             self._work.wait(IDLE_SECONDS)
             self._work.clear()
-            try:
-                while self._send_round():
-                    pass
-                self._now_reachable(None)
-            except RedisError as error:
-                self._now_reachable(error)
-                self._clock.sleep(RETRY_SECONDS)
-                self._work.set()
-            except Exception:  # the body of a background loop: a bug in one round must not end reporting for good
-                log.exception("reporting failed; retrying")
+            if not self.round():
                 self._clock.sleep(RETRY_SECONDS)
                 self._work.set()
 
-    def _send_round(self) -> bool:
+    def _send_batches(self) -> bool:
         """Send pending events, one batch of each journal; True if there may be more."""
         with self._lock:
             deltas, self._deltas = self._deltas, []

@@ -74,6 +74,7 @@ class Heartbeat:
         self._sleeps = Sleeps(self._clock)
         self._stop = threading.Event()
         self._now = threading.Event()
+        self._next_at = float("-inf")
         self._reachable = True
         self._accepted_at: float | None = None
         self.on_sent: Callable[[str], None] = lambda _: None
@@ -106,34 +107,46 @@ class Heartbeat:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            wait = BEAT_EVERY.total_seconds()
-            try:
-                self._send(stopping=False)
-                self._now_reachable(None)
-            except RedisError as error:
-                self._now_reachable(error)
-                self._membership.refused(error)
-                wait = RETRY_SECONDS
-            except Exception:  # the body of a background loop: a drone without heartbeat would be considered lost
-                log.exception("a heartbeat failed; retrying")
-            self._rest(wait)
+            rest = self.round()
+            # `stop` sets `_stop` before it wakes the thread: a wake-up during this round is not missed.
+            if not self._stop.is_set():
+                self._now.wait(rest)
 
-    def _rest(self, seconds: float) -> None:
-        """Wait until the next beat is due, is requested, or the machine was asleep; check takeovers meanwhile."""
-        until = self._clock.monotonic() + seconds
-        while (left := until - self._clock.monotonic()) > 0:
-            next_check = self._takeovers.next_check_s()
-            if self._now.wait(min(left, LOOK_AROUND_SECONDS, left if next_check is None else next_check)):
-                break
-            if slept := self._sleeps.since_asked():
-                log.warning("the machine was asleep for %.0f s; sending a heartbeat now", slept)
-                # The connections' other ends may be gone, and detecting that would take seconds.
-                self._redis.connection_pool.disconnect(inuse_connections=False)
-                break
-            if next_check is not None and self._takeovers.next_check_s() == 0 and not self._check_takeovers_again():
-                self._now.wait(RETRY_SECONDS)
-                break
-        self._now.clear()
+    def round(self) -> float:
+        """One complete round of the thread: do what is due; returns after how many seconds something may be due again.
+
+        A beat is due every five seconds, when it was requested, and when the machine was asleep; between beats, a
+        second look at runs that may have been taken over.
+        """
+        if slept := self._sleeps.since_asked():
+            log.warning("the machine was asleep for %.0f s; sending a heartbeat now", slept)
+            # The connections' other ends may be gone, and detecting that would take seconds.
+            self._redis.connection_pool.disconnect(inuse_connections=False)
+            self._now.set()
+        knows = True
+        if self._now.is_set() or self._clock.monotonic() >= self._next_at:
+            self._now.clear()
+            pause = self._beat_once()
+            self._next_at = self._clock.monotonic() + pause
+        elif self._takeovers.next_check_s() == 0 and not (knows := self._check_takeovers_again()):
+            self._next_at = min(self._next_at, self._clock.monotonic() + RETRY_SECONDS)
+        rest = min(self._next_at - self._clock.monotonic(), LOOK_AROUND_SECONDS)
+        next_check = self._takeovers.next_check_s()
+        return max(0.0, rest if next_check is None or not knows else min(rest, next_check))
+
+    def _beat_once(self) -> float:
+        """Send a beat, or log why it could not be sent; returns the seconds until the next one is due."""
+        try:
+            self._send(stopping=False)
+        except RedisError as error:
+            self._now_reachable(error)
+            self._membership.refused(error)
+            return RETRY_SECONDS
+        except Exception:  # the body of a background loop: a drone without heartbeat would be considered lost
+            log.exception("a heartbeat failed; retrying")
+        else:
+            self._now_reachable(None)
+        return BEAT_EVERY.total_seconds()
 
     def _check_takeovers_again(self) -> bool:
         """Return whether it is now known if runs were taken over; otherwise the next beat checks."""

@@ -14,6 +14,7 @@ import pytest
 from control_plane.declarations import drones, orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
+from tests.support.ending import wait_for_end
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
 
@@ -62,7 +63,7 @@ def test_runs_that_the_backup_does_not_know_end_and_what_they_did_is_done_again(
     blocking = fleet.submit("Wait for it, script:gate")["id"]
     _running(fleet, blocking)
     queued = fleet.submit("Note it, script:note", "--drone", "oka")["id"]
-    wait_until(lambda: fleet.order(queued)["status"] == "assigned", seconds=30)
+    wait_until(lambda: fleet.order(queued)["status"] == "assigned")
     fleet.json("backup", str(tmp_path / "backup"), "--with-keys")
     assert (_through_gate(fleet, blocking)["status"], fleet.ended(queued)["status"]) == ("succeeded", "succeeded")
     unknown = fleet.submit("Hold, script:hold")["id"]
@@ -124,11 +125,11 @@ def _destroy(fleet: WholeFleet) -> None:
     assert fleet.process is not None
     parts = psutil.Process(fleet.process.pid).children(recursive=True)
     fleet.process.kill()
-    fleet.process.wait(30)
+    fleet.process.wait(60)
     for part in parts:
         with suppress(psutil.NoSuchProcess):
             part.kill()
-    psutil.wait_procs(parts, timeout=30)
+    wait_for_end(part.pid for part in parts)
     shutil.rmtree(fleet.root / "fleet home")
 
 

@@ -69,5 +69,5 @@ def _serve(parts: ExitStack, fleet: ExternalFleet) -> None:
     """All roles in one process, which is killed when `parts` is closed."""
     log = parts.enter_context((fleet.root / "serve.log").open("ab"))
     part = warm_processes.popen([*FLEET, "serve"], env=fleet.environment, stdout=log, stderr=log)
-    parts.callback(lambda: (part.kill(), part.wait(10)))
+    parts.callback(lambda: (part.kill(), part.wait(60)))
     wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60, every=0.5)

@@ -125,7 +125,7 @@ def shown_by_flower(fleet: WholeFleet, order: dict[str, Any]) -> Iterator[tuple[
     url, auth = f"http://127.0.0.1:{known['flower_port']}/flower", ("fleet", known["flower_password"])
     run = order["runs"][0]["id"]
     for path in ("/api/tasks", f"/api/task/info/{run}", "/api/workers", "/workers", "/tasks", f"/task/{run}"):
-        answer = httpx.get(f"{url}{path}", auth=auth, timeout=30).raise_for_status()
+        answer = httpx.get(f"{url}{path}", auth=auth, timeout=60).raise_for_status()
         yield f"Flower {path}", answer.content
 
 

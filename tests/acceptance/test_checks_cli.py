@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
-from tests.support import free_port, wait_until
+from tests.support import HeldPort, wait_until
 from tests.support.checks import CALLS_PING, hello
 from tests.support.endpoints import Endpoint, Said, call, call_answer, refused
 from tests.support.repositories import calc_project
@@ -109,12 +109,18 @@ def test_a_wrong_key_is_named_and_its_correction_is_checked(fleet: WholeFleet, s
     assert "check           ok: " in edited.stdout
 
 
+@pytest.fixture
+def nobody() -> Iterator[int]:
+    """A port at which nothing listens."""
+    with HeldPort() as held:
+        yield held
+
+
 def test_each_provider_that_does_not_work_is_told_apart(
-    fleet: WholeFleet, endpoint: Callable[..., str], scripted: ScriptedServer
+    fleet: WholeFleet, endpoint: Callable[..., str], scripted: ScriptedServer, nobody: int
 ) -> None:
-    port = free_port()
     urls = {
-        "dead": (f"http://127.0.0.1:{port}/v1", "E-CHECK-PORT", f"Nothing listens at 127.0.0.1:{port}"),
+        "dead": (f"http://127.0.0.1:{nobody}/v1", "E-CHECK-PORT", f"Nothing listens at 127.0.0.1:{nobody}"),
         "nohost": ("http://nohost.invalid/v1", "E-CHECK-HOST", "knows no host nohost.invalid"),
         "nomodel": (endpoint(refused(404, UNKNOWN_MODEL)), "E-CHECK-MODEL", "has no model scripted"),
         "notls": (scripted.url.replace("http", "https"), "E-CHECK-TLS", "does not speak TLS"),
@@ -234,7 +240,7 @@ def test_a_key_on_the_drone_is_used_only_where_the_owner_allows_it(
     fleet.online("without")
     where = ("--model", "openai/scripted", "--api-base", scripted.url, "--key-on-drone", "MODEL_KEY")
     fleet.json("provider", "add", "main", *where)
-    check = wait_until(lambda: refusal(fleet), seconds=30, every=0.5)
+    check = wait_until(lambda: refusal(fleet), every=0.5)
     assert check["state"] == "unchecked"
     assert "does not allow sending MODEL_KEY" in check["summary"]
     assert scripted.requests == []

@@ -103,7 +103,7 @@ def test_the_shell_completes_commands_options_and_names_from_the_server_at_the_f
         wait_until(lambda: "\nswitched on" in shown.text)
         for typed, completed in (*TYPED, *([] if shell == "fish" else WITH_EQUALS)):
             shown.types(f"{typed}\t")
-            wait_until(lambda completed=completed: shown.lines[-1].endswith(completed), seconds=20)
+            wait_until(lambda completed=completed: shown.lines[-1].endswith(completed))
             # A new line, and nothing is run.
             shown.types("\x01echo nothing \x05 > /dev/null\r")
             wait_until(lambda typed=typed: typed not in shown.lines[-1])

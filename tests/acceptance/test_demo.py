@@ -61,7 +61,7 @@ def test_the_demo_brings_a_branch_back_says_that_its_model_is_scripted_and_leave
     assert "+printf '%s' \"$*\" | tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed" in said
     assert "the test fails on main and passes on fleet/" in said
     assert "SCRIPTED: its answers come from" in said
-    wait_until(lambda: processes_of(tmp_path) == [], seconds=5)
+    wait_until(lambda: processes_of(tmp_path) == [])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,7 +73,7 @@ def test_ctrl_c_in_the_demo_stops_everything_and_leaves_nothing(tmp_path: Path) 
 
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    wait_until(lambda: processes_of(tmp_path) == [], seconds=5)
+    wait_until(lambda: processes_of(tmp_path) == [])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -84,13 +84,13 @@ def test_a_demo_with_a_model_that_does_not_answer_says_so_and_leaves_its_logs_bu
     assert process.returncode == 1, said
     assert "error: the order is failed (" in said
     assert "sk-not-to-be-shown" not in said
-    wait_until(lambda: processes_of(tmp_path) == [], seconds=5)
+    wait_until(lambda: processes_of(tmp_path) == [])
     assert len(list(tmp_path.glob("dronefleet-demo-*/*.log"))) >= 2
 
 
 def test_a_demo_with_a_key_and_no_model_starts_nothing(tmp_path: Path) -> None:
     with demo(tmp_path, API_KEY="sk-not-to-be-shown") as process:
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=60)
 
     assert process.returncode == 2
     assert "API_KEY without MODEL" in said

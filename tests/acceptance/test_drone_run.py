@@ -20,6 +20,7 @@ import pytest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until, warm_processes
 from tests.support.command_tree import PROGRAMS, clean_environment, invoke
+from tests.support.ending import wait_for_end
 from tests.support.local_runs import FIXED, MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
 from tests.support.transcripts import transcript_problems
 from tests.support.web_pages import page, page_server
@@ -186,7 +187,7 @@ def test_a_second_ctrl_c_ends_it_at_once_and_says_where_the_copy_is(repo: Path, 
     assert running.returncode == 130
     assert "Traceback" not in told
     assert [path.name for path in copies.iterdir() if path.name in told] != []
-    assert [process for process in processes if process.is_running()] == []
+    wait_for_end(each.pid for each in processes)
 
 
 @contextmanager

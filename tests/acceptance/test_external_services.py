@@ -61,7 +61,7 @@ def test_a_run_outlives_a_restart_of_the_database_and_one_of_the_broker(
         fleet.workstation("mila").start()
         fleet.online("mila", seconds=60)
         order_id = fleet.submit("Ten slow steps, script:steps")["id"]
-        wait_until(lambda: fleet.order(order_id)["status"] == "running", seconds=30)
+        wait_until(lambda: fleet.order(order_id)["status"] == "running")
 
         postgres_server.stop()
         redis_server.stop(kill=True)
@@ -98,4 +98,4 @@ def _serve_role(parts: ExitStack, fleet: ExternalFleet, role: str) -> subprocess
 def _kill(*parts: subprocess.Popen[bytes]) -> None:
     for part in parts:
         part.kill()
-        part.wait(10)
+        part.wait(60)

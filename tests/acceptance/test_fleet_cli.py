@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
-import time
 from typing import Any
 
 import pytest
@@ -16,9 +14,6 @@ from tests.support.command_tree import Node, commands, imported_by, invoke, walk
 from tests.support.whole_fleet import WholeFleet
 
 ALL = walk(app)
-HELP_SECONDS = 0.5
-SLACK = 4.0
-"""A shared CI machine may be this many times slower than the promised half second."""
 TALKERS = {
     "up",
     "serve",
@@ -93,17 +88,10 @@ def test_the_shell_completes_commands() -> None:
     assert done.stdout.split() == ["submit"]
 
 
-def test_help_comes_within_half_a_second_and_without_heavy_imports() -> None:
-    assert statistics.median(_seconds_of_help() for _ in range(5)) < HELP_SECONDS * SLACK
+def test_help_comes_without_heavy_imports() -> None:
     assert imported_by("fleet", "--help").isdisjoint(
         {"litellm", "celery", "sqlalchemy", "fastapi", "httpx", "rich.table"}
     )
-
-
-def _seconds_of_help() -> float:
-    began = time.monotonic()
-    invoke("fleet", "--help")
-    return time.monotonic() - began
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def test_a_drained_drone_finishes_what_it_runs_and_keeps_only_what_named_it_unti
 ) -> None:
     fleet, running, free, named = one_runs_and_two_wait(start_fleet, model, remote)
     assert fleet.json("drone", "drain", "oka")["status"] == "draining"
-    wait_until(lambda: "oka is draining (next: fleet drone resume oka)" in fleet.order(free)["reason"], seconds=20)
-    wait_until(lambda: "waiting in oka's queue: the drone is draining" in fleet.order(named)["reason"], seconds=20)
+    wait_until(lambda: "oka is draining (next: fleet drone resume oka)" in fleet.order(free)["reason"])
+    wait_until(lambda: "waiting in oka's queue: the drone is draining" in fleet.order(named)["reason"])
     fleet.workstation("mila").start()
     moved, finished = fleet.ended(free), fleet.ended(running)
     assert [(each["status"], each["drone"]) for each in (moved, finished)] == [
@@ -52,7 +52,7 @@ def test_what_a_removed_drone_had_goes_on_elsewhere_and_its_processes_end_by_the
     assert "drone oka was removed" in oka.log.read_text()
     assert "drone oka was removed" in oka.run("status").stdout
     assert oka.run("unregister", "--yes").returncode == 0
-    wait_until(lambda: f"was removed (next: fleet cancel {named})" in fleet.order(named)["reason"], seconds=20)
+    wait_until(lambda: f"was removed (next: fleet cancel {named})" in fleet.order(named)["reason"])
     assert fleet.fleet("cancel", named).returncode == 0
 
     fleet.workstation("mila").start()

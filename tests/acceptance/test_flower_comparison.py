@@ -19,6 +19,7 @@ from control_plane.declarations.orders import CancelRequest
 from drone.model.scripted.server import ScriptedServer
 from shared import names
 from tests.support import wait_until
+from tests.support.ending import wait_for_end
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import Doc, WholeFleet, WorkstationDrone
 
@@ -61,7 +62,7 @@ class Comparison:
         bearer = {"Authorization": f"Bearer {self.fleet.token}"}
         address = f"{self.fleet.url}/flower{path}"
         return wait_until(
-            lambda: (got := httpx.get(address, headers=bearer, timeout=15)).is_success and got, seconds=60
+            lambda: (got := httpx.get(address, headers=bearer, timeout=60)).is_success and got, seconds=60
         )
 
     def tasks(self) -> dict[str, Doc]:
@@ -130,7 +131,7 @@ def kill_flower(fleet: WholeFleet) -> None:
     assert fleet.process is not None
     (flower,) = (each for each in psutil.Process(fleet.process.pid).children(recursive=True) if listens(each, port))
     flower.kill()
-    wait_until(lambda: not flower.is_running())
+    wait_for_end(flower.pid)
 
 
 def listens(process: psutil.Process, port: int) -> bool:
@@ -142,7 +143,7 @@ def kill(drone: WorkstationDrone) -> None:
     """Kill a drone; its worker and its runs end with it."""
     assert drone.process is not None
     drone.process.send_signal(signal.SIGKILL)
-    drone.process.wait(20)
+    drone.process.wait(60)
 
 
 def assert_same_states(compared: Comparison, documents: list[Doc]) -> None:

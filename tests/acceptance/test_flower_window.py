@@ -39,12 +39,12 @@ def test_flower_shows_drones_queues_and_the_true_state_of_every_order(
     fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
     off = fleet.workstation("off")
     flower = _Flower(fleet)
-    wait_until(flower.workers, seconds=40)
+    wait_until(flower.workers, seconds=60)
 
     good = fleet.ended(fleet.submit("Note it, script:note")["id"])
     bad = fleet.ended(fleet.submit("Ask in vain, script:refused")["id"])
     held = fleet.submit("Wait, script:hold")["id"]
-    wait_until(lambda: fleet.order(held)["status"] == "running", seconds=30)
+    wait_until(lambda: fleet.order(held)["status"] == "running")
     held_run = fleet.order(held)["runs"][0]["id"]
     fleet.json("cancel", held, "--wait")
     fleet.submit("Note it, script:note", "--drone", "off")
@@ -53,7 +53,7 @@ def test_flower_shows_drones_queues_and_the_true_state_of_every_order(
     assert any(worker.startswith(f"local-1.{drones['local-1']}@") for worker in flower.workers())
     assert wait_until(lambda: flower.waiting(names.queue(drones["off"])) == 1)
     assert off.process is None
-    states = wait_until(lambda: flower.settled(good["runs"][0]["id"], bad["runs"][0]["id"], held_run), seconds=20)
+    states = wait_until(lambda: flower.settled(good["runs"][0]["id"], bad["runs"][0]["id"], held_run))
     assert states == ["SUCCESS", "FAILURE", "REVOKED"]
     assert model.url not in json.dumps(flower.tasks())
 
@@ -93,7 +93,7 @@ class _Flower:
         self.auth = ("fleet", known["flower_password"])
 
     def status(self, method: str, path: str, **options: Any) -> int:
-        return httpx.request(method, f"{self._url}{path}", timeout=15, verify=False, **options).status_code
+        return httpx.request(method, f"{self._url}{path}", timeout=60, verify=False, **options).status_code
 
     def workers(self) -> dict[str, Any]:
         return dict(self._get("/api/workers?refresh=1") or {})
@@ -118,7 +118,7 @@ class _Flower:
 
     def _get(self, path: str) -> Any:
         try:
-            answer = httpx.get(f"{self._url}{path}", auth=self.auth, timeout=15, verify=False)
+            answer = httpx.get(f"{self._url}{path}", auth=self.auth, timeout=60, verify=False)
         except httpx.TransportError:
             return None
         return answer.json() if answer.is_success else None

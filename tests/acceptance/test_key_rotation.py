@@ -110,7 +110,7 @@ def test_a_drone_whose_keys_were_revoked_stops_and_registers_again_with_another_
 
     assert revoked["keys_revoked_at"]
     assert oka.process is not None
-    assert oka.process.wait(30) == 6
+    assert oka.process.wait(60) == 6
     again = fleet.workstation("oka")
     again.start()
     fleet.online("oka")

@@ -21,7 +21,7 @@ def test_a_fleet_is_stopped_from_another_terminal_and_its_logs_stay(start_fleet:
     fleet = start_fleet()
     assert fleet.process is not None
     stopped = fleet.fleet("stop")
-    assert (stopped.returncode, fleet.process.wait(10)) == (0, 0)
+    assert (stopped.returncode, fleet.process.wait(60)) == (0, 0)
     assert "Stopped." in stopped.stderr
 
     again = fleet.fleet("stop")

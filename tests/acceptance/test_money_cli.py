@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from control_plane.declarations import projects, providers
@@ -182,10 +185,13 @@ def test_while_the_control_plane_is_away_a_run_uses_its_block_then_waits_and_con
         before = len(server.requests)
         order = fleet.submit("Thirty steps, script:thirty", project="dear")
         wait_until(lambda: len(server.requests) >= before + 3, seconds=60)
+        url = fleet.url
         fleet.stop()
         at_stop = len(server.requests)
-        wait_until(lambda: is_quiet(server), seconds=60, every=0.1)
-        away = server.requests[before:]
+        with in_place_of(url, server) as made:
+            # It has asked for money again and again, and made no call in between.
+            wait_until(lambda: len(made) > 3 and made[-1] == made[-3], seconds=120)
+            away = server.requests[before:]
         assert len(away) < 31
         fleet.start()
         ended = fleet.ended(order["id"])
@@ -209,8 +215,29 @@ def dearly_budgeted(fleet: WholeFleet, server: ScriptedServer, url: str) -> None
     assert fleet.fleet("budget", "set", "project", "dear", "50", "--per", "total").returncode == 0
 
 
-def is_quiet(server: ScriptedServer) -> bool:
-    """Whether no request arrives for six seconds, in which a run makes several calls."""
-    before = len(server.requests)
-    time.sleep(6)
-    return len(server.requests) == before
+@contextmanager
+def in_place_of(url: str, model: ScriptedServer) -> Iterator[list[int]]:
+    """A server at the address of a stopped fleet that answers nothing.
+
+    Returns, of each request for money, how many calls of the model had been made by then.
+    """
+    made: list[int] = []
+
+    class Closing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            if self.path.endswith("/allowance"):
+                made.append(len(model.requests))
+            self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    address = httpx.URL(url)
+    with ThreadingHTTPServer((address.host, address.port or 80), Closing) as standing:
+        thread = threading.Thread(target=standing.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield made
+        finally:
+            standing.shutdown()
+            thread.join()

@@ -60,7 +60,7 @@ def test_a_data_directory_that_was_open_is_closed_with_all_that_an_order_leaves_
     assert done["status"] == "succeeded", done["reason"]
     assert "+" in done["patch"]
     # Runs share the commands' umask, in directories of their own that are closed.
-    wait_until(lambda: open_outside_runs(data) == [], seconds=20)
+    wait_until(lambda: open_outside_runs(data) == [])
     runs = list((data / "drones" / "local-1" / "runs").iterdir())
     assert [stat.S_IMODE(run.stat().st_mode) for run in runs] == [0o700] * len(runs)
     assert stat.S_IMODE((data / "drones" / "local-1" / "workspace").stat().st_mode) == 0o700

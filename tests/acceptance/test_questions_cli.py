@@ -85,10 +85,10 @@ def test_at_a_terminal_the_question_is_shown_and_the_answer_typed(fleet: WholeFl
     order_id = asking(fleet, client)
 
     with running([*FLEET, "answer", order_id], fleet.environment) as (shown, process):
-        wait_until(lambda: "Answer:" in shown.text, seconds=30)
+        wait_until(lambda: "Answer:" in shown.text)
         assert "1  PostgreSQL" in shown.text
         shown.types("Neither, use files.\n")
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
     assert results(fleet.ended(order_id)) == ["bootstrap answered: Neither, use files."]
 
@@ -164,7 +164,7 @@ def killed(process: Any) -> None:
             # A command of the agent may have ended since.
             with suppress(psutil.NoSuchProcess):
                 act(each)
-    process.wait(10)
+    process.wait(60)
 
 
 def test_what_waits_is_in_the_inbox_until_it_is_answered(fleet: WholeFleet, client: FleetClient) -> None:

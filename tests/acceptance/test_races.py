@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -87,17 +86,15 @@ def test_the_first_verified_work_wins_and_costs_are_the_sum(fleet: WholeFleet, r
     race_id = document["race"]["id"]
     with fleet.client() as client:
         wait_until(lambda: race_of(client, race_id)["race"]["winner"], seconds=60, every=0.1)
-        decided = time.monotonic()
         ended = wait_until(
             lambda: (shown := race_of(client, race_id)) and all(o["ended_at"] for o in shown["orders"]) and shown,
             seconds=60,
             every=0.1,
         )
-        took = time.monotonic() - decided
     winner = fleet.order(ended["race"]["winner"])
     assert winner["provider"] == "three"
     assert_one_won(fleet, remote, ended, winner)
-    assert took < 10
+
     assert {order["drone"] for order in ended["orders"]} == set(DRONES)
     costs = [order["stats"]["cost_usd"] for order in ended["orders"]]
     assert min(costs) > 0

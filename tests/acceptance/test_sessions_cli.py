@@ -116,7 +116,7 @@ def test_the_journal_on_the_drone_and_the_steps_in_the_database_are_the_same(
 ) -> None:
     chat, mila = fleet
     order_id = chat.submit("Take your time, script:slow", "--drone", "mila")["id"]
-    run_id = wait_until(lambda: [run["id"] for run in chat.order(order_id)["runs"]], seconds=30)[0]
+    run_id = wait_until(lambda: [run["id"] for run in chat.order(order_id)["runs"]])[0]
     # The drone deletes the journal once all of it is confirmed; a hard link keeps the file.
     os.link(_journal(mila, run_id), tmp_path / "journal")
 

@@ -31,10 +31,10 @@ def broker_port(tmp_path: Path) -> Iterator[int]:
     with (tmp_path / "redis.log").open("wb") as log:
         command = [str(shutil.which("redis-server")), *words, "", "--save", "", "--dir", str(tmp_path)]
         process = subprocess.Popen(command, stdout=log, stderr=log)
-    wait_until(lambda: "Ready to accept" in (tmp_path / "redis.log").read_text(), seconds=15)
+    wait_until(lambda: "Ready to accept" in (tmp_path / "redis.log").read_text())
     yield port
     process.terminate()
-    process.wait(15)
+    process.wait(60)
 
 
 @pytest.fixture

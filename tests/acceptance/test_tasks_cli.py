@@ -291,7 +291,7 @@ def test_a_task_is_followed_in_a_terminal_with_a_status_line_of_which_nothing_is
         first = status.findall(screen.text)
         wait_until(lambda: status.findall(screen.text) not in ([], first))
         assert cli("task", "cancel", task_id)[0] == 0
-        assert program.wait(timeout=30) == 1
+        assert program.wait(timeout=60) == 1
         wait_until(lambda: f"fleet task show {task_id}" in screen.text)
     assert "● canceled" in screen.text
     assert "tokens ·" not in screen.text

@@ -45,7 +45,7 @@ def test_a_watched_list_changes_in_place_and_ends_with_ctrl_c(fleet: WholeFleet)
         order = submit(fleet, "Watched work, script:fix")
         wait_until(lambda: order in screen.text and "Watched work" in screen.text)
         screen.types("\x03")
-        assert program.wait(timeout=20) == 0
+        assert program.wait(timeout=60) == 0
         assert "Traceback" not in screen.text
     fleet.ended(order)
 
@@ -72,7 +72,7 @@ def test_ctrl_c_leaves_the_order_alone_and_the_terminal_as_it_was(fleet: WholeFl
     with running([*FLEET, "follow", order], environ(fleet), rows=30) as (screen, program):
         wait_until(lambda: "calls ·" in screen.text)
         screen.types("\x03")
-        assert program.wait(timeout=20) == 130
+        assert program.wait(timeout=60) == 130
         assert "Traceback" not in screen.text
         assert not screen.screen.cursor.hidden
     assert fleet.order(order)["status"] != "canceled"
@@ -95,7 +95,7 @@ def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing(fleet: Who
         screen.types("fg\n")
         wait_until(lambda: "✓ succeeded" in screen.text, seconds=60)
         screen.types("exit\n")
-        assert program.wait(timeout=20) == 0
+        assert program.wait(timeout=60) == 0
     steps = [line.split(" >> ")[0] for line in screen.lines if line.startswith("✓ shell: echo step")]
     assert steps == [f"✓ shell: echo step {number}" for number in range(1, 11)]
     assert "Traceback" not in screen.text
@@ -108,10 +108,10 @@ def test_a_long_order_is_shown_through_the_pager(fleet: WholeFleet, tmp_path: Pa
     order = fleet.ended(submit(fleet, "Paged work, script:fix"))["id"]
     shown = [*FLEET, "show", order]
     with running(shown, environ(fleet, PAGER=str(pager)), columns=80, rows=10) as (screen, program):
-        assert program.wait(timeout=20) == 0
+        assert program.wait(timeout=60) == 0
         wait_until(lambda: screen.text.endswith("paged"))
     with running(shown, environ(fleet, PAGER=str(pager)), columns=80, rows=200) as (screen, program):
-        assert program.wait(timeout=20) == 0
+        assert program.wait(timeout=60) == 0
         wait_until(lambda: "✓ succeeded" in screen.text)
         assert "paged" not in screen.text
 

@@ -13,6 +13,7 @@ from control_plane.declarations import orders, projects
 from control_plane.declarations.projects import ProjectEdit
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
+from tests.support.ending import wait_for_end
 from tests.support.otlp_receivers import OtlpReceiver, Received, names_below, only, problems_of
 from tests.support.repositories import calc_project
 from tests.support.warm_processes import FLEET, run
@@ -204,5 +205,5 @@ def kill_all_of(process: Any) -> None:
             # A command of the agent may have ended since.
             with suppress(psutil.NoSuchProcess):
                 act(each)
-    psutil.wait_procs(found, timeout=10)
-    process.wait(10)
+    wait_for_end(each.pid for each in found)
+    process.wait(60)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -32,10 +31,8 @@ def test_orders_find_their_drone_by_name_and_by_label_and_wait_for_one_that_is_s
     fleet = start_fleet()
     fleet.add_work(model.url, remote)
     mila = fleet.workstation("mila", "--label", "gpu=yes")
-    began = time.monotonic()
     mila.start()
-    fleet.online("mila", "local-1")
-    assert time.monotonic() - began < 15
+    fleet.online("mila", "local-1", seconds=60)
 
     by_label = fleet.ended(fleet.submit("Note it, script:note", "--label", "gpu=yes")["id"])
     by_name = fleet.ended(fleet.submit("Note it, script:note", "--drone", "local-1")["id"])
@@ -43,7 +40,7 @@ def test_orders_find_their_drone_by_name_and_by_label_and_wait_for_one_that_is_s
 
     assert mila.stop() == 0
     with fleet.client() as client:
-        wait_until(lambda: client.call(drones.SHOW, name="mila")["status"] == "offline", seconds=20)
+        wait_until(lambda: client.call(drones.SHOW, name="mila")["status"] == "offline")
     waiting = fleet.submit("Note it, script:note", "--drone", "mila")
     assert waiting["status"] == "assigned"
     assert "offline" in waiting["reason"]
@@ -84,7 +81,7 @@ def test_a_fleet_that_is_stopped_and_started_goes_on_with_all_that_it_had(
     fleet.online("local-1")
     running = fleet.submit("Take your time, script:slow")["id"]
     queued = fleet.submit("Note it, script:note")["id"]
-    wait_until(lambda: fleet.order(running)["status"] == "running", seconds=30)
+    wait_until(lambda: fleet.order(running)["status"] == "running")
 
     assert fleet.stop() == 0
     fleet.start()

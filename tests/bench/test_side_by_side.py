@@ -7,8 +7,6 @@ import pytest
 from tests.bench.side_by_side.clients import Alone, Floor, StepClient, steps_of
 from tests.bench.side_by_side.report import Aim, BenchReport, BenchRow, Found, read_accepted
 
-pytestmark = pytest.mark.bench
-
 
 @pytest.mark.parametrize("client", [Floor(), Alone()], ids=lambda client: client.name)
 def test_a_client_makes_the_steps_that_it_is_asked_for(client: StepClient) -> None:

@@ -48,7 +48,7 @@ class Person:
 
     def __post_init__(self) -> None:
         self.page = self.context.new_page()
-        self.page.set_default_timeout(25_000 * PATIENCE)
+        self.page.set_default_timeout(60_000 * PATIENCE)
         watch(self.page, self.errors, self.api.url)
 
     def log_in(self) -> None:
@@ -69,7 +69,7 @@ def chromium() -> Iterator[Browser]:
     """Debian's Chromium, headless, closed after each file: until then no other test in this process can run a loop."""
     needs("chromium")
     with sync_playwright() as playwright:
-        expect.set_options(timeout=25_000 * PATIENCE)
+        expect.set_options(timeout=60_000 * PATIENCE)
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-background-networking"]
         )

@@ -53,7 +53,7 @@ def test_an_order_and_its_task_in_flower_link_to_each_other(
         context = chromium.new_context(viewport={"width": 1280, "height": 800})
         admin = Person(api, context)
         admin.log_in()
-        wait_until(lambda: admin.page.request.get(f"{api.url}/flower/task/{run.id}").ok, seconds=30)
+        wait_until(lambda: admin.page.request.get(f"{api.url}/flower/task/{run.id}").ok)
 
         admin.open(f"/orders/{order['id']}?panel=details")
         admin.page.get_by_role("main").get_by_role("link", name="Flower").click()

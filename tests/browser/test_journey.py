@@ -114,7 +114,7 @@ class Journey:
         before = self.order()
         self.hands.write(self.page.get_by_label("Message", exact=True), text)
         self.hands.press(self.button("Reply"))
-        wait_until(lambda: self.order() not in {before, ""}, seconds=30)
+        wait_until(lambda: self.order() not in {before, ""})
         # The outcome of the turn before has the same words.
         self.fleet.ended(self.order())
         return self.ends(words)
@@ -155,7 +155,7 @@ def way(request: pytest.FixtureRequest, chromium: Browser, tmp_path: Path) -> It
         with ScriptedServer(READS) as model, serving(CodeHost(tmp_path / "hosted", login=LOGIN)) as host:
             fleet.start()
             page, errors = context.new_page(), []
-            page.set_default_timeout(30_000 * PATIENCE)
+            page.set_default_timeout(60_000 * PATIENCE)
             watch(page, errors, fleet.url)
             page.goto(fleet.json("login-link")["url"])
             page.wait_for_url(f"{fleet.url}/")

@@ -15,6 +15,7 @@ from tests.browser.conftest import Person, first_of
 from tests.support import wait_until
 from tests.support.fleet import Api, PlayedRun
 
+pytestmark = pytest.mark.long
 DRONES = 20
 MOST_MS = 150
 """On an idle machine, for 95 % of what a drone emits."""
@@ -56,7 +57,7 @@ def streaming(runs: list[PlayedRun], every_s: float) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(60)
 
 
 def runs_on(api: Api, count: int) -> list[PlayedRun]:
@@ -96,7 +97,7 @@ def test_what_a_drone_emits_is_on_the_page_soon(person: Person, pieces: int) -> 
             runs[0].says(f"mark{number}2")
             time.sleep(0.15)
             fetches.append(page.evaluate(FETCH, f"/orders/{runs[0].order_id}/news"))
-    wait_until(lambda: not steps.keys() - page.evaluate("window.seen").keys(), seconds=30)
+    wait_until(lambda: not steps.keys() - page.evaluate("window.seen").keys())
     seen = page.evaluate("window.seen")
     shown = [p95(delays(seen, each)) for each in ({**texts, **steps}, texts, steps)]
     before = len(texts.keys() & seen.keys())

@@ -143,13 +143,13 @@ class HostileDrone:
     def leave(self) -> None:
         """Stop beating, so that the honest program can start with the same credentials."""
         self._stop.set()
-        self._beats.join(10)
+        self._beats.join(60)
         with suppress(redis.RedisError):
             self.played.redis.delete(names.lease_key(self.id))
 
     def begin(self, order_id: str) -> None:
         """Take this order from the queue, claim it and report its start."""
-        self.order = wait_until(self.played.take, seconds=30)
+        self.order = wait_until(self.played.take)
         assert self.order is not None
         assert self.order.order_id == order_id
         assert self.played.claim(self.order)
@@ -221,7 +221,7 @@ class HostileDrone:
         before = self.refused_reports()
         self.played.redis.xadd(names.events_stream(self.id), fields)
         self.played.redis.publish(names.live_channel(self.id), '{"t": "event"}')
-        wait_until(lambda: self.refused_reports() > before, seconds=30)
+        wait_until(lambda: self.refused_reports() > before)
         error = self.last_refusal()
         if why not in error:
             raise GotThrough(f"refused for another reason than {why!r}: {error}")
@@ -232,7 +232,7 @@ class HostileDrone:
         stream = names.events_stream(self.id)
         before = self.control.xlen(stream)
         self.played.put(kind, sealed)
-        wait_until(lambda: self.control.xlen(stream) <= before, seconds=30)
+        wait_until(lambda: self.control.xlen(stream) <= before)
         return by
 
     def row(self, drone_id: str = "") -> Drone:
@@ -243,7 +243,7 @@ class HostileDrone:
     def wait_for_beat_of_oka(self) -> None:
         """Wait until a heartbeat of the other drone is stored that came after this call."""
         before = self.row(self.victims.oka).last_seen_at
-        wait_until(lambda: self.row(self.victims.oka).last_seen_at != before, seconds=12)
+        wait_until(lambda: self.row(self.victims.oka).last_seen_at != before)
 
     def refused_reports(self) -> int:
         of_drone = select(func.count()).select_from(RawEvent).where(RawEvent.drone_id == self.id)
@@ -259,7 +259,7 @@ class HostileDrone:
 
     def http(self) -> httpx.Client:
         bearer = {"Authorization": f"Bearer {self.api_token}"}
-        return httpx.Client(base_url=self.url, headers=bearer, trust_env=False, timeout=30)
+        return httpx.Client(base_url=self.url, headers=bearer, trust_env=False, timeout=60)
 
     def beats_refused(self) -> bool:
         """Whether the control plane has logged that it refused a heartbeat of this drone."""

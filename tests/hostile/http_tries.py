@@ -166,7 +166,7 @@ def _run(it: HostileDrone, method: str, path: str, status: int) -> str:
 def _large(it: HostileDrone) -> str:
     assert it.order is not None
     url = httpx.URL(it.url)
-    with closing(HTTPConnection(str(url.host), url.port, timeout=30)) as connection:
+    with closing(HTTPConnection(str(url.host), url.port, timeout=60)) as connection:
         connection.putrequest("PUT", f"/api/v1/runs/{it.order.run_id}/blobs/{BLOB}")
         connection.putheader("Authorization", f"Bearer {it.api_token}")
         connection.putheader("Content-Length", str(600 * 10**6))
@@ -195,12 +195,12 @@ def _forwarded(it: HostileDrone) -> str:
 
 
 def _stranger(it: HostileDrone, headers: dict[str, str]) -> str:
-    with httpx.Client(base_url=it.url, headers=headers, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=it.url, headers=headers, trust_env=False, timeout=60) as http:
         return refused(http.get("/api/v1/orders"), 401)
 
 
 def _page(it: HostileDrone) -> str:
-    with httpx.Client(base_url=it.url, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=it.url, trust_env=False, timeout=60) as http:
         answer = http.post("/login", data={"token": it.api_token, "browser_key": "k" * 64})
         if http.cookies or answer.status_code < 400:
             raise GotThrough(f"{answer.status_code}: {answer.text[:200]}")
@@ -223,7 +223,7 @@ def join(it: HostileDrone, name: str, code: str, *, secret: str = "", other_key:
         "abilities": ABILITIES,
         **said,
     }
-    with httpx.Client(base_url=it.url, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=it.url, trust_env=False, timeout=60) as http:
         answer = http.post("/api/v1/registrations", json=request)
     if answer.status_code < 400 or answer.json()["code"] != code:
         raise GotThrough(f"{answer.status_code}: {answer.text[:300]}")

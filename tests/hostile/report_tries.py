@@ -277,7 +277,7 @@ def _beat_with_messages(it: HostileDrone) -> str:
 def _captured_beat(it: HostileDrone) -> str:
     with it.control.pubsub(ignore_subscribe_messages=True) as listening:
         listening.subscribe(names.beat_channel(it.victims.oka))
-        captured = wait_until(lambda: listening.get_message(timeout=0.5), seconds=30)["data"]
+        captured = wait_until(lambda: listening.get_message(timeout=0.5))["data"]
     for _ in range(3):
         it.played.redis.publish(names.beat_channel(it.id), captured)
         wait_until(partial(_beats_as, it, names.new_id()))
@@ -330,7 +330,7 @@ def _jump(it: HostileDrone) -> str:
     assert it.order is not None
     said, binding = _both(it, END, seq=1000)
     it.played.put("event", it.seal(said, **binding))
-    wait_until(lambda: it.played.told("resend"), seconds=30)
+    wait_until(lambda: it.played.told("resend"))
     if it.client.call(orders.SHOW, order_id=it.order.order_id)["status"] != "running":
         raise GotThrough("the end counted without what is before it")
     return "collector: held back until the drone sends what is missing"
@@ -339,7 +339,7 @@ def _jump(it: HostileDrone) -> str:
 def _resumed(it: HostileDrone) -> str:
     assert it.order is not None
     it.played.report(it.order, ResumedStep(run_id=it.victims.oka_run, seq=1))
-    wait_until(lambda: _stored(it) == len(it.played.journals[_run(it)]), seconds=30)
+    wait_until(lambda: _stored(it) == len(it.played.journals[_run(it)]))
     run = it.client.call(orders.SHOW, order_id=it.order.order_id)["runs"][0]
     if it.victims.oka_run in json.dumps(run):
         raise GotThrough("it continues another's run")
@@ -351,7 +351,7 @@ def _foreign_patch(it: HostileDrone) -> str:
     assert it.order is not None
     order_id = it.order.order_id
     it.played.report(it.order, Delivered(patch_sha256=it.victims.mila_patch, patch_bytes=1))
-    wait_until(lambda: _stored(it) == len(it.played.journals[_run(it)]), seconds=30)
+    wait_until(lambda: _stored(it) == len(it.played.journals[_run(it)]))
     shown = it.client.call(orders.SHOW, order_id=order_id)["patch"]
     try:
         raise GotThrough(f"the patch is {it.client.call(orders.PATCH, order_id=order_id)!r}, and shown as {shown!r}")

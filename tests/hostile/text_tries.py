@@ -64,7 +64,7 @@ def on_terminal(fleet: WholeFleet, *words: str) -> str:
 
 
 def _pages(fleet: WholeFleet, order_id: str) -> dict[str, str]:
-    with httpx.Client(base_url=fleet.url, follow_redirects=True, timeout=30) as browser:
+    with httpx.Client(base_url=fleet.url, follow_redirects=True, timeout=60) as browser:
         browser.post("/login", data={"token": fleet.token})
         addresses = {"the order's page": f"/orders/{order_id}", "the inbox": "/"}
         return {place: browser.get(address).raise_for_status().text for place, address in addresses.items()}

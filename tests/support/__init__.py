@@ -1,14 +1,13 @@
-"""Shared helpers for tests: waiting, free ports, and skipping where a program is missing."""
+"""Shared helpers for tests: waiting, ports of their own, and skipping where a program is missing."""
 
 from __future__ import annotations
 
+import atexit
 import os
-import secrets
 import shutil
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 import pytest
@@ -16,7 +15,6 @@ import pytest
 T = TypeVar("T")
 PATIENCE = 3 if os.environ.get("CI") == "true" else 1
 """By what tests multiply the time that they wait for something: CI machines are shared."""
-_PORTS = range(12_000, 32_000)
 
 
 def needs(program: str) -> None:
@@ -44,14 +42,31 @@ def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: floa
     return value
 
 
-def free_port() -> int:
-    """A loopback port on which nothing listens, and which no connection is assigned before its server starts.
+class HeldPort:
+    """A loopback port that the system gives to nobody else until it is released; connections to it are refused.
 
-    It is below the system's ephemeral range: a port from that range could be assigned to any connection of any test
-    between this call and the server's start.
+    Only a server that is told its number listens on it, also after a restart: a server that sets SO_REUSEADDR, as
+    usual, may share the port with a socket that does so, too, and does not listen.
     """
-    while True:
-        port = secrets.choice(_PORTS)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+
+    def __init__(self) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        self.number: int = self._socket.getsockname()[1]
+
+    def release(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> int:
+        return self.number
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def free_port() -> int:
+    """The number of a port that is held until this process ends: for a server that comes back under its address."""
+    held = HeldPort()
+    atexit.register(held.release)
+    return held.number

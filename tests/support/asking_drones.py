@@ -16,7 +16,7 @@ from drone.agent.values import ModelCallFailed
 from drone.model.litellm_model import LiteLLMModel
 from drone.runs.blobs import RunApi
 from drone.runs.permits import FleetPermits
-from shared.clock import SystemClock
+from shared.clock import Clock, SystemClock
 from shared.errors import Preempted
 from shared.messages import Message
 from shared.work_order import Limits, OrderProvider
@@ -67,9 +67,14 @@ class AskingDrone:
             except Preempted:
                 return
 
+    @property
+    def told_to_wait(self) -> int:
+        """How often it was told to wait before its next call."""
+        return self.recorder.waited_for.count("provider")
+
     def stop(self) -> None:
         self.controls.stopped.set()
-        self.thread.join(20)
+        self.thread.join(60)
         self.permits.close()
         self.model.close()
         self.api.close()
@@ -84,10 +89,12 @@ def add_provider(api: Api, endpoint: LimitedEndpoint, *, rpm: int = 0) -> None:
     )
 
 
-def asking_drone(api: Api, name: str, endpoint: LimitedEndpoint, *, rpm: int = 0, priority: int = 0) -> AskingDrone:
-    """A drone with one run of a new order; its thread is not started."""
+def asking_drone(
+    api: Api, name: str, endpoint: LimitedEndpoint, *, rpm: int = 0, priority: int = 0, clock: Clock | None = None
+) -> AskingDrone:
+    """A drone with one run of a new order; its thread is not started. It waits by `clock`, by default the machine's."""
     run = api.add_drone(name).take(api.submit(priority=priority))
-    clock, controls, recorder = SystemClock(), _Stoppable(), KeptEvents()
+    clock, controls, recorder = clock or SystemClock(), _Stoppable(), KeptEvents()
     run_api = RunApi(api.url, run.drone.token, run.id, clock, lambda: 0.0)
     provider = OrderProvider(
         name="limited",

@@ -68,7 +68,7 @@ class BrokerServer:
             # The server may be shared: the new process outlives the test that restarted it.
             lasts(self.pid)
         self._was_started = True
-        wait_until(self.answers, seconds=15)
+        wait_until(self.answers)
 
     @property
     def pid(self) -> int:
@@ -87,7 +87,7 @@ class BrokerServer:
         if self._process is None:
             return
         (self._process.kill if kill else self._process.terminate)()
-        self._process.wait(15)
+        self._process.wait(60)
         self._process = None
 
     def restart(self, *, kill: bool = False) -> None:

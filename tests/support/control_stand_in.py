@@ -284,7 +284,7 @@ class ControlPlaneStandIn:
 
     def close(self) -> None:
         self._stop.set()
-        self._listener.join(5)
+        self._listener.join(60)
         self._http.stop()
         self.broker.close()
 
@@ -338,4 +338,4 @@ def window(fleet: ControlPlaneStandIn) -> Iterator[Any]:
             yield state
         finally:
             receiver.should_stop = True
-            thread.join(30)
+            thread.join(60)

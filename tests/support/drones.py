@@ -111,7 +111,7 @@ class DroneUnderTest:
         """Kill the started process, as a crash would."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def run_process(self, run_id: str) -> psutil.Process:
         """The process of a run."""
@@ -148,7 +148,7 @@ class DroneUnderTest:
         """End the previously started process, if any."""
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
             if self.process.stdin is not None:
                 self.process.stdin.close()
 

@@ -69,7 +69,7 @@ from shared.reasons import GivenBack, Placed
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.states import OrderStatus
 from shared.terminal import logs
-from tests.support import free_port, wait_until
+from tests.support import HeldPort, wait_until
 from tests.support.broker import BrokerLender, BrokerServer
 from tests.support.database import CoreFactory, core_on
 from tests.support.quiet_logs import quiet_logs
@@ -113,7 +113,7 @@ class Api:
         server = api_server(self.core, host="127.0.0.1", port=self.port, pace=self.pace)
         self._server, self._thread = server, threading.Thread(target=server.run, name="api", daemon=True)
         self._thread.start()
-        wait_until(lambda: server.started, seconds=15)
+        wait_until(lambda: server.started)
 
     def stop(self) -> None:
         """Stop it as SIGTERM does; fails if requests or streams delay the stop."""
@@ -121,7 +121,7 @@ class Api:
         if self._server is None or self._thread is None:
             return
         self._server.should_exit = True
-        self._thread.join(timeout=8)
+        self._thread.join(timeout=60)
         assert not self._thread.is_alive(), "the server did not stop"
         self._server = None
 
@@ -263,7 +263,7 @@ class Follower:
     def leave(self) -> None:
         """Stop following; the connection must be closed by now."""
         self._clock.leaving.set()
-        self._thread.join(8)
+        self._thread.join(60)
         self._client.close()
 
     def _raw(self, order_id: str) -> Iterator[tuple[str, Doc]]:
@@ -433,6 +433,7 @@ class ApiLender:
     template: Path
     directory: Path
     lent: Api | None = None
+    _held: HeldPort | None = None
 
     def lend(self, valkey: BrokerServer) -> Api:
         if self.lent is not None and self.lent.broker is not valkey:
@@ -463,12 +464,15 @@ class ApiLender:
         if self.lent is not None:
             self.lent.close()
             self.lent = None
+        if self._held is not None:
+            self._held.release()
 
     def _start(self, valkey: BrokerServer) -> Api:
         self._home = self.directory / new_id()
         self._home.mkdir()
         shutil.copy(self.template, self._database)
-        port, broker = free_port(), Broker(valkey.url)
+        self._held, broker = HeldPort(), Broker(valkey.url)
+        port = self._held.number
         core = core_on(sqlite_url_of(self._database), self._home, broker=broker, broker_url=valkey.url, port=port)
         api = Api(core, port, tokens.bootstrap_admin(core), valkey)
         with closing(sqlite3.connect(self._database)) as source, closing(sqlite3.connect(self._snapshot)) as snapshot:
@@ -508,16 +512,16 @@ def api(api_lender: ApiLender, valkey: BrokerServer) -> Iterator[Api]:
 @contextmanager
 def api_on(database_url: str, valkey: BrokerServer, core_factory: CoreFactory, **settings: Any) -> Iterator[Api]:
     """The HTTP interface on any database, with more settings; it logs to `api.log`."""
-    port, broker = free_port(), Broker(valkey.url)
-    core = core_factory(database_url, broker=broker, broker_url=valkey.url, port=port, **settings)
-    running = Api(core, port, tokens.bootstrap_admin(core), valkey)
-    with logs_in(running.log):
-        running.start()
-        try:
-            yield running
-        finally:
-            running.client.close()
-            running.close()
+    with HeldPort() as port:
+        core = core_factory(database_url, broker=Broker(valkey.url), broker_url=valkey.url, port=port, **settings)
+        running = Api(core, port, tokens.bootstrap_admin(core), valkey)
+        with logs_in(running.log):
+            running.start()
+            try:
+                yield running
+            finally:
+                running.client.close()
+                running.close()
 
 
 @contextmanager

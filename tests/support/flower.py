@@ -33,14 +33,14 @@ class RunningFlower:
         """Start it as `fleet flower` does, and wait until it answers and receives events; earlier ones are lost."""
         command = [*module_command("control_plane.cli.main"), "flower", "--port", str(self.port)]
         self.process = subprocess.Popen(command, env=self.environment, stdout=sys.stderr)
-        wait_until(lambda: self._status("/api/workers") == 200, seconds=40)
+        wait_until(lambda: self._status("/api/workers") == 200)
         # The control plane has a pattern of its own.
-        wait_until(lambda: self.api.core.broker.redis.pubsub_numpat() == 2, seconds=40)
+        wait_until(lambda: self.api.core.broker.redis.pubsub_numpat() == 2)
 
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None
 
     def tasks(self) -> dict[str, Any]:

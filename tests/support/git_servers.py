@@ -187,7 +187,7 @@ class SshServer:
     def stop(self) -> None:
         if self._process:
             self._process.terminate()
-            self._process.wait(10)
+            self._process.wait(60)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ class StreamProxy:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(5)
+        self._thread.join(60)
 
 
 @contextmanager

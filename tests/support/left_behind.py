@@ -11,8 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-GRACE_S = 5.0
-"""How long processes and threads may take to end."""
+from tests.support import PATIENCE
+from tests.support.ending import ended
+
+LIMIT_S = 30.0 * PATIENCE
+"""When a process or thread that has not ended is one that does not end. No test that passes takes that long."""
 _LASTING: set[int] = set()
 _LIBRARIES = ("ThreadPoolExecutor", "asyncio_", "AnyIO")
 """Threads that libraries keep for later work."""
@@ -29,14 +32,23 @@ def nothing_left_behind() -> Iterator[None]:
     """Processes of shared fixtures exist before this fixture starts; those of the test must be gone after the test."""
     processes, threads = _children(), set(threading.enumerate())
     yield
-    deadline = time.monotonic() + GRACE_S
+    deadline = time.monotonic() + LIMIT_S
     while left := [*_new_processes(processes), *_new_threads(threads)]:
-        if time.monotonic() > deadline:
+        if (rest := deadline - time.monotonic()) <= 0:
             for each in left:
                 if isinstance(each, psutil.Process):
-                    each.kill()
+                    with suppress(psutil.NoSuchProcess):
+                        each.kill()
             pytest.fail(f"the test left behind: {', '.join(map(str, left))}")
-        time.sleep(0.02)
+        _wait_for(left[0], rest)
+
+
+def _wait_for(left: psutil.Process | threading.Thread, seconds: float) -> None:
+    """Return as soon as it has ended, at the latest after so many seconds."""
+    if isinstance(left, psutil.Process):
+        ended(left.pid, within=seconds)
+    else:
+        left.join(seconds)
 
 
 def _new_threads(before: set[threading.Thread]) -> list[threading.Thread]:

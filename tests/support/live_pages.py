@@ -70,5 +70,5 @@ def live(browser: httpx.Client, *topics: str, **versions: str) -> Iterator[LiveS
         finally:
             if stream._response is not None and (network := stream._response.extensions.get("network_stream")):
                 network.get_extra_info("socket").shutdown(2)
-            thread.join(8)
+            thread.join(60)
             assert not thread.is_alive()

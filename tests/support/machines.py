@@ -158,4 +158,4 @@ def host_address() -> Iterator[str]:
 
 
 def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=60)

@@ -45,7 +45,7 @@ class MailServerStandIn:
     def close(self) -> None:
         self.accepts.set()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(60)
         self._loop.close()
 
     @property
@@ -84,9 +84,10 @@ class MailServerStandIn:
         self.port = server.sockets[0].getsockname()[1]
         self._loop.run_forever()
         server.close()
-        for task in asyncio.all_tasks(self._loop):
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
             task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0.01))
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
 def _check(_server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, data: Any) -> AuthResult:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -87,7 +88,25 @@ def sdk_server() -> Any:
         """Say very much."""
         return "x" * 100_000_000
 
+    server.add_tool(meeting(), annotations=ToolAnnotations(read_only_hint=True))
     return server
+
+
+def meeting() -> Callable[..., Awaitable[str]]:
+    import anyio
+
+    met, all_met = set[int](), anyio.Event()
+
+    async def meet(number: int, of: int) -> str:
+        """Wait until so many calls are under way at the same time."""
+        met.add(number)
+        if len(met) == of:
+            all_met.set()
+        with anyio.fail_after(60):
+            await all_met.wait()
+        return f"{number} of {len(met)}"
+
+    return meet
 
 
 def run_sdk(_: argparse.Namespace) -> None:

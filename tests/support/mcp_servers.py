@@ -97,7 +97,7 @@ def http_server(*flags: str) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: _listens(port), seconds=30)
+        wait_until(lambda: _listens(port))
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.kill()

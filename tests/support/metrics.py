@@ -26,7 +26,7 @@ def scrape(api: Api, token: str = TOKEN) -> dict[Series, float]:
 def read_port(port: int) -> str:
     """What a drone's port answers; empty while nothing listens."""
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=30).raise_for_status().text
+        return httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=60).raise_for_status().text
     except httpx.TransportError:
         return ""
 

@@ -42,7 +42,7 @@ class MockProvider:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def mock_provider() -> Iterator[MockProvider]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     provider = MockProvider(f"http://localhost:{port}", process)
     try:
-        wait_until(lambda: answers(provider.issuer), seconds=30)
+        wait_until(lambda: answers(provider.issuer))
         yield provider
     finally:
         provider.stop()
@@ -121,7 +121,7 @@ def lying_provider() -> Iterator[LyingProvider]:
         provider.released.set()
         server.shutdown()
         server.server_close()
-        thread.join(timeout=10)
+        thread.join(timeout=60)
 
 
 class _LyingHandler(BaseHTTPRequestHandler):

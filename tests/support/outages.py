@@ -299,7 +299,7 @@ class PlainServer(BrokerServer):
         words = [word for name, value in settings.items() for word in (f"--{name}", value)]
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen([self.binary, *words], stdout=log, stderr=log)
-        wait_until(self.answers, seconds=15)
+        wait_until(self.answers)
 
 
 @pytest.fixture

@@ -118,13 +118,13 @@ class PostgresServer:
                 **self.as_user,
             )
         lasts(self.process.pid)
-        wait_until(self._answers, seconds=30)
+        wait_until(self._answers)
 
     def stop(self, *, how: signal.Signals = signal.SIGINT) -> None:
         """Stop it and disconnect all clients; committed data is kept."""
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(20)
+            self.process.wait(60)
             self.process = None
 
     def remove(self) -> None:
@@ -205,7 +205,7 @@ class ReplicatedPostgres(PostgresServer):
         assert self.process is not None
         for process in (self.process, *psutil.Process(self.process.pid).children()):
             process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
         self.process = None
         self.standby.execute("SELECT pg_promote()")
 

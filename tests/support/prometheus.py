@@ -44,7 +44,7 @@ class PrometheusServer:
         return [each["lastError"] for each in targets if each["lastError"]]
 
     def _get(self, path: str, **query: str) -> dict[str, Any]:
-        found: dict[str, Any] = httpx.get(f"{self.url}{path}", params=query, trust_env=False, timeout=30).json()
+        found: dict[str, Any] = httpx.get(f"{self.url}{path}", params=query, trust_env=False, timeout=60).json()
         return found
 
 

@@ -112,7 +112,7 @@ class _Door(BaseHTTPRequestHandler):
         self.registrar.requests.append(seen)
 
     def _reply(self, status: int, document: dict[str, Any]) -> None:
-        self.registrar.answers.wait(timeout=30)
+        self.registrar.answers.wait(timeout=60)
         if self.registrar.problem:
             status, document = self.registrar.problem
         nonsense = self.registrar.nonsense

@@ -44,13 +44,13 @@ class ReplicatedBroker(BrokerServer):
             server.directory.mkdir(parents=True)
             (server.directory / USERS).write_text(_PROXY)
             server.start()
-        wait_until(lambda: replica.redis.info("replication")["master_link_status"] == "up", seconds=30)
+        wait_until(lambda: replica.redis.info("replication")["master_link_status"] == "up")
         for port in self._sentinel_ports:
             self._start_sentinel(port)
         wait_until(self._all_know_each_other, seconds=60)
         if self.tls is None:
             self._start_proxy()
-            wait_until(self.answers, seconds=30)
+            wait_until(self.answers)
 
     def primary(self) -> BrokerServer | None:
         """The server that says so; None if there is none, as in the seconds of a failover."""
@@ -60,7 +60,7 @@ class ReplicatedBroker(BrokerServer):
         self.redis.close()
         for watcher in self._watchers:
             watcher.kill()
-            watcher.wait(15)
+            watcher.wait(60)
         for server in self.servers:
             server.close()
 

@@ -290,7 +290,7 @@ class Reports:
 
     @contextmanager
     def reporter(self, while_sending: Callable[[Reporter], None] | None = None) -> Iterator[Reporter]:
-        """A running reporter; `while_sending` is called once, when a batch has arrived but is not confirmed yet."""
+        """A reporter; `while_sending` is called once, when a batch has arrived but is not confirmed yet."""
         clock = SystemClock()
         redis = connect(self.home.credentials().broker_url)
         sealer = Sealer(self.config.drone_id, self.home.private_key(), self.config.control_plane_key, clock)
@@ -298,7 +298,6 @@ class Reports:
         reporter = Reporter(stream, clock)
         if while_sending is not None:
             stream.waiting.append(lambda: while_sending(reporter))
-        reporter.start()
         yield reporter
         reporter.stop()
         redis.close()

@@ -64,7 +64,7 @@ class S3Server:
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(60)
             self._process = None
 
     def _answers(self) -> bool:

@@ -82,6 +82,6 @@ class StandInScaler:
         """End the machines that a failed test leaves behind, and remove their files."""
         for each in self.running:
             each.process.kill()
-            each.process.wait(30)
+            each.process.wait(60)
         for each in self.machines:
             shutil.rmtree(each.temporary, ignore_errors=True)

@@ -43,7 +43,7 @@ from tests.support.whole_fleet import WholeFleet
 
 FOLDER = ROOT / "docs" / "screens"
 ROWS = 40
-SECONDS = 20
+SECONDS = 60
 """The longest wait for a screen."""
 _PROGRAMS = {"fleet": "control_plane.cli.main", "drone": "drone.cli.main"}
 _LIGHT = TerminalTheme(

@@ -93,7 +93,7 @@ class Terminal:
     def close(self) -> None:
         """End it once everything that was written has been read."""
         os.close(self._slave)
-        self._reader.join(timeout=5)
+        self._reader.join(timeout=60)
         os.close(self._master)
 
     def _size(self, columns: int, rows: int) -> None:
@@ -142,7 +142,7 @@ def running(
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
         shown.close()
 
 

@@ -32,7 +32,7 @@ from control_plane.operations.runs import blobs
 from shared.blobs import digest
 from shared.errors import FleetFault, Invalid, NotFound, TooLarge, Unreachable
 from shared.terminal.doctor import FAIL
-from tests.support import free_port, warm_processes
+from tests.support import HeldPort, warm_processes
 from tests.support.broker import BrokerServer
 from tests.support.database import NO_BROKER, CoreFactory
 from tests.support.made import make_drone, make_project, run_of, submit
@@ -116,9 +116,9 @@ def test_a_server_that_is_away_or_silent_costs_only_a_limited_time(
     settings_of: Callable[..., FleetSettings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(s3_store, "READ_SECONDS", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    with socket.create_server(("127.0.0.1", 0)) as silent, HeldPort() as nobody:
         slow = settings_of(s3_endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
-        away = settings_of(s3_endpoint=f"http://127.0.0.1:{free_port()}")
+        away = settings_of(s3_endpoint=f"http://127.0.0.1:{nobody}")
         for settings in (slow, away):
             assert isinstance(_found(settings), Unreachable)
 
@@ -161,10 +161,10 @@ def test_fleet_serve_does_not_start_without_its_bucket_and_the_doctor_says_why(
         "FLEET_BROKER_URL": valkey.url,
         "FLEET_MASTER_KEY_FILE": str(tmp_path / "master.key"),
         "FLEET_BLOB_DIR": str(tmp_path / "spool"),
-        "FLEET_PORT": str(free_port()),
     }
 
-    refused = warm_processes.run([*FLEET, "serve"], variables)
+    with HeldPort() as port:
+        refused = warm_processes.run([*FLEET, "serve"], {**variables, "FLEET_PORT": str(port)})
 
     assert (refused.returncode, "E-S3-BUCKET" in refused.stderr) == (1, True), refused.stderr
     assert (check.state, "does not exist" in check.found) == (FAIL, True)

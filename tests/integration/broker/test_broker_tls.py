@@ -36,11 +36,11 @@ def server(tmp_path: Path, authority: Authority) -> Iterator[redis.Redis]:
     files = ["--tls-cert-file", pair.certificate, "--tls-key-file", pair.key, "--tls-ca-cert-file", authority.file]
     with (tmp_path / "redis.log").open("wb") as log:
         process = subprocess.Popen([str(shutil.which("redis-server")), *options, "", *files], stdout=log, stderr=log)
-    wait_until(lambda: "Ready to accept" in (tmp_path / "redis.log").read_text(), seconds=15)
+    wait_until(lambda: "Ready to accept" in (tmp_path / "redis.log").read_text())
     with redis.Redis(host="127.0.0.1", port=port, ssl=True, ssl_ca_certs=str(authority.file)) as client:
         yield client
     process.terminate()
-    process.wait(15)
+    process.wait(60)
 
 
 def address(server: redis.Redis, host: str = "127.0.0.1") -> str:
@@ -108,7 +108,7 @@ def start_flower(tmp_path: Path, server: redis.Redis) -> Iterator[Callable[..., 
     yield start
     for process in started:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def test_flower_uses_a_broker_whose_certificate_is_trusted(

@@ -38,11 +38,11 @@ def worker(broker: Broker, log: Path, name: str) -> Iterator[Any]:
         root = Path(__file__).parents[3]
         process = subprocess.Popen(command, stdout=file, stderr=file, cwd=root, env={"PYTHONPATH": str(root)})
     try:
-        wait_until(lambda: ping(broker, name), seconds=30)
+        wait_until(lambda: ping(broker, name))
         yield log.read_text
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def ping(broker: Broker, name: str) -> Any:
@@ -58,7 +58,7 @@ def test_a_worker_with_a_drones_rights_runs_and_answers(broker_server: BrokerSer
     broker, run_id = Broker(broker_server.url), names.new_id()
     with worker(broker, tmp_path / "worker.log", name) as printed:
         publish(broker, run_id)
-        wait_until(lambda: f"done {run_id}" in printed(), seconds=20)
+        wait_until(lambda: f"done {run_id}" in printed())
         queues = broker.celery.control.inspect(timeout=2.0).active_queues()
     assert [queue["name"] for queue in queues[name]] == [names.queue(OKA)]
     assert broker_server.acl_log() == []
@@ -92,7 +92,7 @@ def flowers_view(broker: Broker) -> Iterator[Any]:
         wait_until(lambda: send(broker, "task-received", "probe") or state.tasks.get("probe"))
         yield lambda run_id: state.tasks.get(run_id) and state.tasks[run_id].state
         receiver.should_stop = True
-        listener.join(10)
+        listener.join(60)
 
 
 def send(broker: Broker, kind: str, run_id: str) -> None:

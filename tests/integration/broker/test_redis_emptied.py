@@ -110,7 +110,7 @@ def test_a_broker_that_comes_back_without_its_users_gets_them_again(forgetful_fl
     order_id = fleet.submit("ten")
     fleet.results(order_id, 2)
     fleet.server.restart(kill=True)
-    wait_until(drone.consumes, seconds=15)
+    wait_until(drone.consumes)
     fleet.whole(order_id, 10)
     fleet.whole(fleet.submit("three"), 3)
 

@@ -88,7 +88,7 @@ def test_the_promoted_server_gets_messages_and_the_users_that_it_missed(
     # Redis writes a "#" before the hash, Valkey does not.
     assert [each.lstrip("#") for each in dict(new.redis.acl_getuser(OKA))["passwords"]] == [NEW]
     assert new.redis.llen(names.queue(OKA)) == 1
-    wait_until(lambda: hears(broker, subscription), seconds=30)
+    wait_until(lambda: hears(broker, subscription))
     subscription.close()
 
 

@@ -199,6 +199,6 @@ def test_a_control_message_of_an_unknown_kind_is_passed_over_and_the_next_one_ac
     wait_until(lambda: any(beat.draining for beat in stand_in.beats(drone.id)))
     drone.terminate()
     drone.start_worker()
-    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=40)
+    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2)
     assert "a control message was rejected" in drone.log()
     assert "Traceback" not in drone.log()

@@ -86,8 +86,8 @@ def test_the_control_plane_is_upgraded_under_a_drone_of_the_previous_version_tha
     fleet.online("mila")
     running = fleet.submit("Take your time, script:long")["id"]
     waiting = fleet.submit("Note it, script:note")["id"]
-    wait_until(lambda: fleet.order(running)["status"] == "running", seconds=40)
-    wait_until(lambda: "tool_call" in [step["kind"] for step in fleet.order(running)["steps"]], seconds=40)
+    wait_until(lambda: fleet.order(running)["status"] == "running")
+    wait_until(lambda: "tool_call" in [step["kind"] for step in fleet.order(running)["steps"]])
 
     assert fleet.stop(signal.SIGTERM) == 0
     fleet.code = {

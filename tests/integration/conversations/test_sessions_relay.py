@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from pydantic import TypeAdapter
 
@@ -101,16 +99,6 @@ def test_a_context_just_within_the_bound_travels_in_the_order(plane: Plane) -> N
     plane.submit("and now", session=session)
     order = plane.until(drone.take)
     assert (order.context_blob, len(order.context)) == (None, 1)
-
-
-def test_making_up_an_order_in_a_long_session_is_quick(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    session = reported(plane, drone, *long_turn(50))
-    began = time.monotonic()
-    plane.submit("and now", session=session)
-    plane.until(drone.take)
-    assert time.monotonic() - began < 10
 
 
 # --- compaction that is asked for -----------------------------------------------------------

@@ -250,7 +250,7 @@ def test_a_drone_that_was_removed_ends_by_itself_with_its_run_and_says_why(
     assert "Traceback" not in drone.stderr()
     assert drone.processes() == []
     drone.start()
-    assert drone.wait(seconds=30) == 6
+    assert drone.wait(seconds=60) == 6
 
 
 @pytest.mark.chaos
@@ -282,10 +282,10 @@ def test_of_two_machines_with_one_id_the_later_works_and_the_first_ends_when_it_
     stand_in.broker.redis.delete(names.lease_key(drone.id))
     with drone.copied_to(tmp_path / "twin") as twin:
         twin.start_worker()
-        wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=30)
+        wait_until(lambda: len(stand_in.hellos(drone.id)) == 2)
         wait_until(lambda: boot_of(stand_in, drone) == twin.home.boot_file.read_text().strip())
         os.kill(drone.process.pid, signal.SIGCONT)
-        assert drone.wait(seconds=40) == 4
+        assert drone.wait(seconds=60) == 4
         assert "another drone is running with this drone's id" in drone.stderr()
         after = len(stand_in.beats(drone.id))
         wait_until(lambda: len(stand_in.beats(drone.id)) >= after + 2)

@@ -204,4 +204,4 @@ def test_ctrl_c_ends_it_with_130(tmp_path: Path) -> None:
 
         process.send_signal(signal.SIGINT)
 
-        assert process.wait(30) == 130
+        assert process.wait(60) == 130

@@ -10,7 +10,8 @@ import pytest
 
 from drone.mcp_servers.stdio import LARGEST_MESSAGE
 from shared.errors import Preempted
-from tests.support import free_port, wait_until
+from tests.support import HeldPort, wait_until
+from tests.support.mcp_limits import limited
 from tests.support.mcp_program import text
 from tests.support.mcp_servers import (
     ByHand,
@@ -111,7 +112,8 @@ def test_an_address_that_is_no_mcp_server_is_a_problem(mcp: McpBench, reply: Rep
 
 
 def test_nobody_at_the_address_is_a_problem(mcp: McpBench) -> None:
-    problems = mcp.connect(config("web", url=f"http://127.0.0.1:{free_port()}/mcp")).servers.problems
+    with HeldPort() as nobody:
+        problems = mcp.connect(config("web", url=f"http://127.0.0.1:{nobody}/mcp")).servers.problems
 
     assert problems == ["MCP server 'web' failed: ConnectError: All connection attempts failed"]
 
@@ -135,9 +137,10 @@ def test_a_call_that_is_not_answered_is_given_up_in_time_and_the_session_goes_on
         return Reply.json(request, {"content": [text("in time")]})
 
     with ByHand(at_calls(once_silent)) as server:
-        tools = mcp.connect(config("web", url=server.url, timeout=1))
+        tools = mcp.connect(config("web", url=server.url))
 
-        assert tools.text("mcp__web__session") == "Error: the MCP server 'web' did not answer within 1 s"
+        with limited(tools, 1):
+            assert tools.text("mcp__web__session") == "Error: the MCP server 'web' did not answer within 1 s"
         assert tools.text("mcp__web__session") == "in time"
         assert server.sessions == 1
         released.set()

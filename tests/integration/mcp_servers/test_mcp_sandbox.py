@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from drone.mcp_servers import ServerConfig
+from drone.mcp_servers import ServerConfig, servers, start, stdio
 from drone.processes.ending import end_all
 from drone.processes.receipt import Ended
 from drone.processes.tree import MARK
@@ -22,7 +21,7 @@ from drone.sandbox.opened import close_all
 from shared.errors import Preempted
 from shared.names import new_id
 from tests.support import wait_until
-from tests.support.mcp_servers import McpBench
+from tests.support.mcp_servers import McpBench, config
 from tests.support.sandboxes import processes_with, raise_when
 
 pytestmark = pytest.mark.hostile
@@ -110,14 +109,37 @@ def test_a_cancel_counts_the_processes_of_all_servers(mcp_in: McpBench) -> None:
     assert mcp_in.sandbox.tally.counts == Ended(3, 3, 0)
 
 
-def test_hostile_servers_are_ended_at_the_same_time(mcp_in: McpBench) -> None:
-    tools = mcp_in.connect(*(mcp_in.raw("--ignore-term", name=f"s{each}") for each in range(6)))
-    begun = time.monotonic()
+WAITING_FOR_EACH_OTHER = """
+import sys, time
+from pathlib import Path
+import server
+directory, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+sys.argv[1:] = ["raw"]
+server.main()  # until its input closes
+(directory / f"closed-{name}").touch()
+while len(list(directory.glob("closed-*"))) < number:
+    time.sleep(0.02)
+(directory / f"met-{name}").touch()
+"""
+
+
+def test_servers_are_ended_at_the_same_time(mcp_in: McpBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((stdio, "GRACE"), (start, "_CLOSE_SECONDS"), (servers, "_CLOSE_SECONDS")):
+        monkeypatch.setattr(module, name, 60.0)
+    program = mcp_in.workspace / "waiting.py"
+    program.write_text(WAITING_FOR_EACH_OTHER)
+    names = ("a", "b", "c", "d")
+    tools = mcp_in.connect(
+        *(
+            config(name, command=sys.executable, args=[str(program), str(mcp_in.workspace), name, str(len(names))])
+            for name in names
+        )
+    )
 
     tools.servers.close()
 
-    assert time.monotonic() - begun < 12
-    assert mcp_in.sandbox.tally.counts == Ended(6, 6, 0)
+    assert sorted(path.name for path in mcp_in.workspace.glob("met-*")) == [f"met-{name}" for name in names]
+    assert mcp_in.sandbox.tally.counts == Ended(4, 4, 0)
 
 
 def test_a_server_may_come_to_its_own_end_when_its_input_closes(mcp_in: McpBench) -> None:
@@ -142,7 +164,7 @@ def test_what_a_dead_server_leaves_behind_ends_with_it(mcp_in: McpBench) -> None
 
     tools.call("mcp__raw__die")
 
-    wait_until(lambda: not processes_with(name), seconds=10)
+    wait_until(lambda: not processes_with(name))
 
 
 def test_servers_die_with_the_process_of_the_run(mcp_in: McpBench) -> None:
@@ -157,12 +179,12 @@ def test_servers_die_with_the_process_of_the_run(mcp_in: McpBench) -> None:
     )
     flags = [str(mcp_in.program), "raw", "--stay", "--child", name, "--word", word]
     run = subprocess.Popen([sys.executable, "-c", script, mcp_in.sandbox.kind, str(mcp_in.workspace), *flags])
-    wait_until(lambda: processes_with(name), seconds=30)
+    wait_until(lambda: processes_with(name))
 
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
 
-    wait_until(lambda: not processes_with(name), seconds=10)
+    wait_until(lambda: not processes_with(name))
 
 
 def test_without_a_place_for_its_home_no_server_is_started_on_the_bare_machine(tmp_path: Path) -> None:

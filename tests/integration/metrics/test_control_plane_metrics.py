@@ -30,7 +30,7 @@ from shared import names
 from shared.errors import Invalid
 from shared.events import AssistantStep, Stats, ToolCallStep, ToolResultStep, Usage
 from shared.states import OrderStatus
-from tests.support import free_port, wait_until
+from tests.support import HeldPort, wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, PlayedDrone, api_on
@@ -151,13 +151,14 @@ def test_no_counter_shrinks_when_the_retention_removes_services(metered: Api) ->
 
 def test_each_api_process_has_the_same_figures(metered: Api) -> None:
     play(metered, metered.add_drone(concurrency=9))
-    second = Api(metered.core, free_port(), metered.token, metered.broker)
-    second.start()
-    try:
-        assert lasting(scrape(second)) == lasting(scrape(metered))
-    finally:
-        second.client.close()
-        second.stop()
+    with HeldPort() as port:
+        second = Api(metered.core, port, metered.token, metered.broker)
+        second.start()
+        try:
+            assert lasting(scrape(second)) == lasting(scrape(metered))
+        finally:
+            second.client.close()
+            second.stop()
 
 
 def counted(core: Core, column: object) -> dict[str, float]:

@@ -21,7 +21,7 @@ from drone.metrics.event_counts import EventCounts
 from drone.metrics.server import serving
 from drone.metrics.worker_state import StateCollector, WorkerState
 from shared.events import ToolResultStep, Usage
-from tests.support import free_port, needs, wait_until
+from tests.support import HeldPort, needs, wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.documents import ROOT
@@ -41,10 +41,10 @@ def test_prometheus_reads_the_fleet_and_accepts_every_query(
     sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory, tmp_path: Path
 ) -> None:
     needs("prometheus")
-    port = free_port()
     (tmp_path / "token").write_text(TOKEN)
     with (
         api_on(sqlite_url, valkey, core_factory, metrics_token=TOKEN) as api,
+        HeldPort() as port,
         serving(drone_figures(tmp_path), port),
         prometheus(tmp_path, jobs(api.port, port, tmp_path / "token")) as server,
     ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +98,6 @@ def test_calls_that_cannot_be_told_apart_are_both_run_and_both_answered(calls: l
 
 
 def test_arguments_of_ten_megabytes_are_cut_off_and_their_beginning_is_kept() -> None:
-    began = time.monotonic()
     piece = {"index": 0, "function": {"arguments": "x" * 100_000}}
     head = chunk(tool_calls=[call("echo", '{"text": "')])
     answered = Answered(streamed(head, *[chunk(tool_calls=[piece])] * 100, chunk("tool_calls")))
@@ -107,7 +105,6 @@ def test_arguments_of_ten_megabytes_are_cut_off_and_their_beginning_is_kept() ->
     kept = answered.agent.transcript[2].tool_calls[0].arguments
     assert (len(kept), kept[:12]) == (KEPT, '{"text": "xx')
     assert len(json.dumps(answered.bodies[1])) < 20_000
-    assert time.monotonic() - began < 60
 
 
 def test_arguments_of_ten_megabytes_in_one_piece_are_no_different() -> None:

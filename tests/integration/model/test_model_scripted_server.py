@@ -21,7 +21,7 @@ ASK = {"model": "scripted", "messages": [{"role": "user", "content": "Hello."}]}
 
 
 def _post(server: ScriptedServer, **more: Any) -> httpx.Response:
-    return httpx.post(f"{server.url}/chat/completions", json={**ASK, **more}, timeout=10)
+    return httpx.post(f"{server.url}/chat/completions", json={**ASK, **more}, timeout=60)
 
 
 def _events(response: httpx.Response) -> list[str]:
@@ -98,11 +98,11 @@ def test_with_a_key_only_requests_that_have_it_are_answered(scripted: ScriptedFa
 
 
 def test_ending_the_server_does_not_wait_for_a_reply_that_is_delayed() -> None:
-    with ScriptedServer([says("late", delay_s=60)]) as server, ThreadPoolExecutor(1) as pool:
+    with ScriptedServer([says("late", delay_s=600)]) as server, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(_post, server)
         wait_until(lambda: server.received)
         server.stop()
-        waiting.exception(timeout=10)  # raises where the request still waits
+        waiting.exception(timeout=60)  # raises where the request still waits
     assert waiting.done()
 
 
@@ -115,7 +115,7 @@ def test_the_command_prints_its_address_first_and_ends_on_sigterm(tmp_path: Path
         url = process.stdout.readline().strip()
         answer = httpx.post(f"{url}/chat/completions", json=ASK)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
     assert answer.json()["choices"][0]["message"]["content"] == "Hello."
 
 

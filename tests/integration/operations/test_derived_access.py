@@ -125,5 +125,5 @@ def test_a_token_that_is_created_while_its_maker_is_revoked_ends_too(core: Core,
         row = db.get_one(ApiToken, maker.token_id)
         values = {each.name: getattr(row, each.name) for each in ApiToken.__table__.columns}
         db.add(ApiToken(**{**values, "id": "b" * 12, "name": "late", "secret_hash": "late", "made_by": maker.token_id}))
-    thread.join(timeout=30)
+    thread.join(timeout=60)
     assert (done.is_set(), valid(core, admin)) == (True, set())

@@ -365,7 +365,7 @@ def test_of_two_people_at_once_each_act_happens_only_from_where_it_may(
     barrier = Barrier(2)
 
     def go(act: str) -> str:
-        barrier.wait(10)
+        barrier.wait(60)
         return tried(lambda: ACTS[act](workshop.core, workshop.caller, task_id))
 
     with ThreadPoolExecutor(2) as pool:
@@ -402,11 +402,11 @@ def test_a_comment_that_comes_with_a_claim_is_stored_before_it_or_refused(worksh
     barrier = Barrier(2)
 
     def comment() -> str:
-        barrier.wait(10)
+        barrier.wait(60)
         return tried(lambda: ACTS["comment @user"](workshop.core, workshop.caller, task_id))
 
     def claim() -> str:
-        barrier.wait(10)
+        barrier.wait(60)
         return tried(workshop.begin)
 
     with ThreadPoolExecutor(2) as pool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from itertools import count
 
 import pytest
 
+from drone.model.call import ModelCall
 from drone.model.errors import RETRIED, ErrorClass
 from drone.model.stream_reader import Waits
 from shared.errors import Preempted
@@ -17,11 +18,11 @@ from tests.support.protocols.anthropic import ANTHROPIC
 from tests.support.protocols.played import ONCE, Played, refusal_of
 from tests.support.protocols.spoken import Answer, Refusal, Spoken, SpokenCall, cut, ended, left_open
 from tests.support.scripted import Called
+from tests.support.silence import silent_for_long
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 everywhere = pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
 
-SHORT = Waits(connect=2.0, first=1.5, between=1.0, alive=2.5)
 FULL = Answer("Let me look.", "Where is it?", "c2lnbmVk", (SpokenCall("a1b2c3d4e"),))
 EVERY_REFUSAL = [(each, refusal) for each in PROTOCOLS for refusal in (*each.refusals, *each.breaks)]
 
@@ -66,9 +67,10 @@ def test_a_stream_that_breaks_anywhere_is_repeated_and_nothing_of_it_is_kept(pro
 def test_a_stream_that_falls_silent_is_repeated_and_its_connection_is_closed(protocol: Spoken) -> None:
     whole = protocol.answer(FULL)
     with Endpoint(left_open(whole, len(whole.pieces) // 2), protocol.answer(Answer("Here I am."))) as endpoint:
-        called = Called("", protocol.provider(endpoint.url), waits=SHORT)
+        called = Called("", protocol.provider(endpoint.url), clock=HandClock())
+        silent_for_long(called, endpoint.staying.is_set)
         assert called.ask().message.content == "Here I am."
-        assert endpoint.left.wait(5)
+        assert endpoint.left.wait(60)
         called.model.close()
     assert [step.error_class for step in called.recorder.bodies] == ["timeout"]  # type: ignore[union-attr]
 
@@ -77,25 +79,34 @@ def test_a_stream_that_falls_silent_is_repeated_and_its_connection_is_closed(pro
 def test_a_call_that_is_given_up_closes_its_connection_though_nothing_arrives(protocol: Spoken) -> None:
     whole = protocol.answer(FULL)
     with Endpoint(left_open(whole, 1)) as endpoint:
-        called = Called("", protocol.provider(endpoint.url))
+        called, idle = Called("", protocol.provider(endpoint.url)), count(1)
 
         def check() -> None:
-            if endpoint.staying.wait(0.01):
-                time.sleep(0.2)  # what was sent arrives
+            # It is called when nothing arrived for a while: the second time, all that was sent has arrived.
+            if endpoint.staying.is_set() and next(idle) == 2:
                 raise Preempted
 
         called.controls.check = check  # type: ignore[method-assign]
         with pytest.raises(Preempted):
             called.ask()
-        assert endpoint.left.wait(5)
+        assert endpoint.left.wait(60)
         called.model.close()
 
 
-def test_pings_keep_a_silent_answer_alive_but_not_for_ever() -> None:
-    whole = ANTHROPIC.answer(FULL)
-    with Endpoint(left_open(whole, 4, anthropic.PING)) as endpoint:
-        called = Called("", ANTHROPIC.provider(endpoint.url), limits=ONCE, waits=SHORT)
-        began = called.clock.monotonic()
+def test_pings_keep_a_silent_answer_alive_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, clock, seen = Waits(connect=60, first=60, between=60, alive=300), HandClock(), {0}
+    signs_of = ModelCall.signs
+
+    def signs(call: ModelCall) -> int:
+        """Between two pings that were noticed, 20 seconds pass."""
+        if (found := signs_of(call)) not in seen:
+            seen.add(found)
+            clock.sleep(20)
+        return found
+
+    monkeypatch.setattr(ModelCall, "signs", signs)
+    with Endpoint(left_open(ANTHROPIC.answer(FULL), 4, anthropic.PING)) as endpoint:
+        called = Called("", ANTHROPIC.provider(endpoint.url), limits=ONCE, waits=waits, clock=clock)
         assert refusal_of(called).error_class == "timeout"
-        assert 2.4 < called.clock.monotonic() - began < 10
         called.model.close()
+    assert clock.passed > waits.alive > waits.between

@@ -15,7 +15,7 @@ import pytest
 from shared.budgets import ModelPrice, Money
 from shared.errors import FleetFault
 from shared.events import ChargeStep, Delivered, Prepared
-from tests.support import free_port
+from tests.support import HeldPort
 from tests.support.certificates import Authority, Pair
 from tests.support.checks import CALLS_PING, hello, project_report, reported, tried, trying_provider, works
 from tests.support.endpoints import Endpoint, Said, call_answer, refused, text_answer
@@ -223,8 +223,8 @@ def test_a_drone_without_the_key_leaves_the_check_to_another(bench: Bench, monke
 
 
 def test_a_closed_port_is_named_as_what_it_is(bench: Bench) -> None:
-    port = free_port()
-    report = tried(bench, f"http://127.0.0.1:{port}/v1")
+    with HeldPort() as port:
+        report = tried(bench, f"http://127.0.0.1:{port}/v1")
 
     assert report.code == "E-CHECK-PORT"
     assert report.summary == f"Nothing listens at 127.0.0.1:{port}, as seen from the drone's machine."
@@ -278,9 +278,9 @@ def test_tls_where_there_is_none_is_corrected(bench: Bench, scripted: ScriptedFa
 
 
 def test_fallbacks_are_not_tried_in_its_place(bench: Bench) -> None:
-    with Endpoint(*works()) as other:
+    with Endpoint(*works()) as other, HeldPort() as nobody:
         backup = trying_provider(bench, other.url)
-        report = tried(bench, f"http://127.0.0.1:{free_port()}/v1", fallbacks=(backup,))
+        report = tried(bench, f"http://127.0.0.1:{nobody}/v1", fallbacks=(backup,))
 
     assert (report.ok, other.asked) == (False, [])
 

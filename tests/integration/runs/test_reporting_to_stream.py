@@ -23,32 +23,34 @@ def test_events_of_several_runs_arrive_each_in_its_order(reports: Reports) -> No
         for text in "abc":
             record(runs[0], text)
             record(runs[1], text)
-            reporter.wake()
-        wait_until(lambda: reports.texts(runs[0]) == ["a", "b", "c"] == reports.texts(runs[1]))
+        assert reporter.round()
+        assert reports.texts(runs[0]) == ["a", "b", "c"] == reports.texts(runs[1])
 
 
 def test_what_is_recorded_while_the_broker_is_away_follows_in_order(reports: Reports) -> None:
     with reports.reporter() as reporter:
         run = reports.run(reporter)
         record(run, "before")
-        wait_until(lambda: reports.texts(run) == ["before"])
+        assert reporter.round()
         reports.fleet.server.stop()
         record(run, "during")
-        reporter.wake()
+        assert not reporter.round()
         record(run, "still during")
         reports.fleet.server.start()
-        wait_until(lambda: reports.texts(run) == ["before", "during", "still during"])
+        assert reporter.round()
+        assert reports.texts(run) == ["before", "during", "still during"]
 
 
 def test_a_new_boot_sends_only_what_was_not_sent(reports: Reports) -> None:
     with reports.reporter() as reporter:
         run = reports.run(reporter)
         record(run, "sent")
-        wait_until(lambda: reports.texts(run) == ["sent"])
+        assert reporter.round()
     record(run, "not sent")
     with reports.reporter() as reporter:
         reporter.follow(run)
-        wait_until(lambda: reports.raw_texts(run) == ["sent", "not sent"])
+        assert reporter.round()
+        assert reports.raw_texts(run) == ["sent", "not sent"]
 
 
 def test_events_are_sent_again_from_the_number_that_was_asked_for(reports: Reports) -> None:
@@ -56,18 +58,19 @@ def test_events_are_sent_again_from_the_number_that_was_asked_for(reports: Repor
         run = reports.run(reporter)
         for text in "abc":
             record(run, text)
-        reporter.wake()
-        wait_until(lambda: reports.raw_texts(run) == ["a", "b", "c"])
+        assert reporter.round()
         assert reporter.resend(run.run_id, 2)
-        wait_until(lambda: reports.raw_texts(run) == ["a", "b", "c", "b", "c"])
+        assert reporter.round()
+        assert reports.raw_texts(run) == ["a", "b", "c", "b", "c"]
 
 
 def test_a_resend_that_is_asked_for_in_the_middle_of_a_batch_is_not_forgotten(reports: Reports) -> None:
     asked: list[bool] = []
     with reports.reporter(lambda reporter: asked.append(reporter.resend(run_id_of(reports), 1))) as reporter:
         run = reports.run(reporter, texts="ab")
-        wait_until(lambda: reports.raw_texts(run)[-2:] == ["a", "b"] and asked == [True])
-        wait_until(lambda: reports.raw_texts(run) == ["a", "b", "a", "b"])
+        assert reporter.round()
+        assert asked == [True]
+        assert reports.raw_texts(run) == ["a", "b", "a", "b"]
 
 
 def test_nothing_can_be_sent_again_of_a_run_that_is_not_here(reports: Reports) -> None:
@@ -80,14 +83,24 @@ def test_text_in_flight_comes_before_the_event_that_completes_it(reports: Report
         run = reports.run(reporter)
         reporter.delta(Delta(run_id=run.run_id, order_id="o" * 12, kind="text", text="hel"))
         record(run, "hello")
-        reporter.wake()
+        assert reporter.round()
         wait_until(lambda: reports.live_kinds() == ["delta", "event"])
+
+
+def test_what_is_recorded_is_sent_by_the_thread_once_it_is_woken(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        run = reports.run(reporter)
+        reporter.start()
+        record(run, "heard")
+        reporter.wake()
+        wait_until(lambda: reports.texts(run) == ["heard"])
 
 
 def test_flush_returns_when_everything_is_in_the_stream(reports: Reports) -> None:
     with reports.reporter() as reporter:
         run = reports.run(reporter)
         record(run, "last words")
+        reporter.start()
         assert reporter.flush(10)
         assert reports.texts(run) == ["last words"]
 
@@ -97,6 +110,7 @@ def test_flush_gives_up_when_the_broker_stays_away(reports: Reports) -> None:
         run = reports.run(reporter)
         reports.fleet.server.stop()
         record(run, "unheard")
+        reporter.start()
         assert not reporter.flush(1)
 
 

@@ -75,7 +75,7 @@ def test_it_is_taken_while_the_model_is_asked_again_and_recorded_before_its_answ
 
     class WaitingForTheModel(KeptCheckpoints):
         def add_checkpoint(self, bundle: bytes) -> str:
-            assert asked.wait(30), "the model is asked only when the checkpoint is complete"
+            assert asked.wait(60), "the model is asked only when the checkpoint is complete"
             return super().add_checkpoint(bundle)
 
     def does(text: str) -> None:

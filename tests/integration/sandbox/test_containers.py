@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from drone.tools.arguments import ShellArguments
 from drone.tools.shell import Shell
 from shared.errors import FleetFault, Precondition
 from tests.support import wait_until
+from tests.support.command_time import LONG
 from tests.support.containers import podman
 from tests.support.sandboxes import processes_with, raise_when, sandbox_of, shell
 
@@ -92,7 +92,7 @@ def test_a_process_without_the_mark_gets_its_time_to_clean_up_too(session: Sandb
         session.run(
             line,
             workspace=workspace,
-            timeout=30,
+            timeout=LONG,
             check=raise_when((workspace / "ready").exists, KeyboardInterrupt()),
         )
 
@@ -109,7 +109,7 @@ def test_a_command_that_outlives_its_call_is_ended_with_its_container_and_counte
         ended = close_all()
 
         assert (ended.found, ended.ended, ended.survivors) == (1, 1, 0)
-        assert client.wait(10) == 137
+        assert client.wait(60) == 137
 
 
 def test_a_command_that_outlives_its_call_can_be_ended_alone(session: Sandbox, workspace: Path) -> None:
@@ -251,13 +251,13 @@ def test_what_a_killed_drone_left_is_removed_and_nothing_of_others(tmp_path: Pat
 def test_a_container_ends_with_its_drone(tmp_path: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path; from drone.sandbox import choose; "
-        "choose('docker', os.environ, trial=False).run('touch begun; sleep 60', workspace=Path(sys.argv[1]), timeout=0)"
+        "sandbox = choose('docker', os.environ, trial=False); "
+        "sandbox.run('touch begun; sleep 1000', workspace=Path(sys.argv[1]), timeout=0)"
     )
     with subprocess.Popen([sys.executable, "-c", script, tmp_path]) as drone:
         wait_until((tmp_path / "begun").exists)
         running = names()
         drone.kill()
 
-    began = time.monotonic()
     wait_until(lambda: not names())
-    assert (len(running), time.monotonic() - began < 20) == (1, True)
+    assert len(running) == 1

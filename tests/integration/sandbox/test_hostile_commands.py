@@ -140,7 +140,7 @@ def test_hundreds_that_fork_themselves_away_end_with_their_command(
     measured = run(sandbox, workspace, f"for i in $(seq 300); do (setsid sleep {name} &) ; done; sleep {name}", 5)
 
     assert measured.is_error
-    wait_until(lambda: not processes_with(name), seconds=30)
+    wait_until(lambda: not processes_with(name))
 
 
 def test_bytes_that_are_no_text_arrive_as_text_that_can_be_stored(sandbox: Sandbox, workspace: Path) -> None:

@@ -72,7 +72,7 @@ def run(walled: Sandbox) -> Run:
     def run(command: str, workspace: Path, kind: AccessKind = "public", *hosts: str, **environ: str) -> CommandResult:
         access = NetworkAccess(kind, hosts, chosen=True)
         sandbox = choose(walled.kind, {**os.environ, **environ}, access, trial=False)
-        return sandbox.run(command, workspace=workspace, timeout=30)
+        return sandbox.run(command, workspace=workspace, timeout=60)
 
     return run
 
@@ -83,7 +83,7 @@ def test_the_way_out_stays_open_when_the_thread_of_the_first_command_has_ended(w
     results: list[CommandResult] = []
     for _ in range(2):
         thread = threading.Thread(
-            target=lambda: results.append(sandbox.run("echo hello", workspace=tmp_path, timeout=30))
+            target=lambda: results.append(sandbox.run("echo hello", workspace=tmp_path, timeout=60))
         )
         thread.start()
         thread.join()

@@ -30,7 +30,7 @@ def test_bytes_that_are_no_text_become_visible_signs(sandbox: Sandbox, tmp_path:
 def test_a_long_output_is_shown_as_head_and_tail_with_the_whole_in_the_log(sandbox: Sandbox, tmp_path: Path) -> None:
     log = tmp_path / "logs" / "1.log"
 
-    result = sandbox.run("seq 1 5000", workspace=tmp_path, timeout=20, log=log)
+    result = sandbox.run("seq 1 5000", workspace=tmp_path, timeout=60, log=log)
 
     assert result.output.startswith("1\n2\n")
     assert result.output.endswith("\n4999\n5000\n")
@@ -40,7 +40,7 @@ def test_a_long_output_is_shown_as_head_and_tail_with_the_whole_in_the_log(sandb
 
 
 def test_a_short_output_leaves_no_log(sandbox: Sandbox, tmp_path: Path) -> None:
-    result = sandbox.run("echo short", workspace=tmp_path, timeout=20, log=tmp_path / "1.log")
+    result = sandbox.run("echo short", workspace=tmp_path, timeout=60, log=tmp_path / "1.log")
 
     assert result.log is None
     assert not (tmp_path / "1.log").exists()
@@ -65,7 +65,7 @@ def test_100_mb_of_output_take_little_memory_and_50_mb_of_disk(sandbox: Sandbox,
 def test_live_output_comes_in_pieces_as_it_is_printed_and_stops_at_a_bound(sandbox: Sandbox, tmp_path: Path) -> None:
     pieces: list[str] = []
 
-    sandbox.run("echo one; sleep 0.3; echo two; seq 1 100000", workspace=tmp_path, timeout=20, on_output=pieces.append)
+    sandbox.run("echo one; sleep 0.3; echo two; seq 1 100000", workspace=tmp_path, timeout=60, on_output=pieces.append)
 
     assert pieces[0] == "one\n"
     assert LIVE_CHARACTERS < len("".join(pieces)) < LIVE_CHARACTERS + 200
@@ -77,14 +77,14 @@ def test_a_command_that_printed_more_than_is_shown_live_is_still_seen_to_print(
 ) -> None:
     pieces: list[str] = []
     line = "seq 1 100000; for i in 1 2 3; do sleep 0.4; echo on; done"
-    sandbox.run(line, workspace=tmp_path, timeout=30, on_output=pieces.append)
+    sandbox.run(line, workspace=tmp_path, timeout=60, on_output=pieces.append)
     assert pieces.count("") >= 3
     assert "".join(pieces).count("on\n") == 0
 
 
 def test_a_command_that_prints_nothing_is_not_said_to(sandbox: Sandbox, tmp_path: Path) -> None:
     pieces: list[str] = []
-    sandbox.run("sleep 1", workspace=tmp_path, timeout=20, on_output=pieces.append)
+    sandbox.run("sleep 1", workspace=tmp_path, timeout=60, on_output=pieces.append)
     assert pieces == []
 
 

@@ -31,13 +31,13 @@ def test_a_workspace_with_spaces_and_quotes_in_its_path_works(sandbox: Sandbox, 
 
 
 def test_an_argument_list_is_run_without_a_shell(sandbox: Sandbox, tmp_path: Path) -> None:
-    result = sandbox.run(["echo", "$HOME", "; ls"], workspace=tmp_path, timeout=10)
+    result = sandbox.run(["echo", "$HOME", "; ls"], workspace=tmp_path, timeout=60)
 
     assert result.output == "$HOME ; ls\n"
 
 
 def test_a_program_that_is_not_there_is_a_result_and_not_an_error(sandbox: Sandbox, tmp_path: Path) -> None:
-    result = sandbox.run(["no-such-program"], workspace=tmp_path, timeout=10)
+    result = sandbox.run(["no-such-program"], workspace=tmp_path, timeout=60)
 
     assert result.return_code not in (0, None)
     assert "no-such-program" in result.output
@@ -119,7 +119,7 @@ def test_more_paths_can_be_read_but_not_written(walled: Sandbox, tmp_path: Path)
     (tmp_path / "lib" / "a").write_text("readable")
     line = f"cat {tmp_path}/lib/a; touch {tmp_path}/lib/b"
 
-    result = walled.run(line, workspace=tmp_path / "work", timeout=10, read_only=[tmp_path / "lib"])
+    result = walled.run(line, workspace=tmp_path / "work", timeout=60, read_only=[tmp_path / "lib"])
 
     assert result.output.startswith("readable")
     assert not (tmp_path / "lib" / "b").exists()

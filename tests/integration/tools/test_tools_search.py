@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from drone.sandbox import Sandbox
 from drone.tools.arguments import GrepArguments
 from drone.tools.search import Search
 from shared.errors import Preempted
-from shared.terminal.output import say
 from tests.support.repositories import git, work_tree
 from tests.support.toolboxes import Call, called, toolbox
 
@@ -244,11 +241,16 @@ def test_odd_names_are_only_names(call: Call, tree: Path, name: str) -> None:
 def test_an_expression_that_takes_for_ever_ends_with_what_was_found(tree: Path, sandbox: Sandbox) -> None:
     (tree / "a.txt").write_text("word\n")
     (tree / "slow.txt").write_text(("a" * 401 + "\n") * 20_000)
-    search = Search(tree, sandbox, lambda: None, seconds=1.5)
+    wanted = GrepArguments(pattern=r"word|^(.*)(.*)(.*)(.*)\1\2\3\4$", glob="*.txt")
 
-    found = search.grep(GrepArguments(pattern=r"word|^(.*)(.*)(.*)(.*)\1\2\3\4$", glob="*.txt"))
+    # On a busy machine the first limits may end before the first file was searched.
+    for seconds in (1.5, 6, 24, 96):
+        found = Search(tree, sandbox, lambda: None, seconds=seconds).grep(wanted)
+        assert f"(ended after {seconds:g} s" in found.output
+        if "word" in found.output:
+            break
 
-    assert found.output.startswith("a.txt\n1:word\n(ended after 1.5 s")
+    assert found.output.startswith("a.txt\n1:word\n(ended after ")
 
 
 def test_a_search_ends_when_the_run_is_asked_to_stop(tree: Path, sandbox: Sandbox) -> None:
@@ -257,51 +259,3 @@ def test_a_search_ends_when_the_run_is_asked_to_stop(tree: Path, sandbox: Sandbo
 
     with pytest.raises(Preempted):
         called(toolbox(tree, sandbox=sandbox, check=stop), "grep", pattern="def")
-
-
-def seconds(act: Callable[[], object]) -> tuple[float, float]:
-    """Time on the wall and on the processor, children's too: the shortest of three."""
-    took = []
-    for _ in range(3):
-        before = os.times()
-        act()
-        after = os.times()
-        took.append((after.elapsed - before.elapsed, sum(after[:4]) - sum(before[:4])))
-    return min(took)
-
-
-NAMES = ("grep -r", "grep", "glob")
-
-
-def make_files(directory: Path, count: int, functions: int) -> None:
-    """Source files in many directories; 100 functions are 4 kB."""
-    text = "".join(f"def function_{number}(x):\n    return x + {number}\n" for number in range(functions))
-    for number in range(count):
-        place = directory / f"d{number // 100}"
-        place.mkdir(parents=True, exist_ok=number % 100 != 0)
-        (place / f"f{number}.py").write_text(text)
-
-
-@pytest.mark.bench
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("count", [10_000, pytest.param(20_000, marks=pytest.mark.long)])
-def test_many_files_beside_as_many_that_git_ignores_cost_no_more_than_a_plain_grep(tmp_path: Path, count: int) -> None:
-    tree = work_tree(tmp_path / "work", {".gitignore": "node_modules/\n"})
-    make_files(tree / "src", count, 60)
-    make_files(tree / "node_modules", count, 240)
-    git(tree, "add", "-A")
-    (tree / "src" / "d50" / "new.py").write_text("needle = 1\n")
-    tools = toolbox(tree)
-
-    plain = seconds(lambda: subprocess.run(["grep", "-rnI", "needle", "."], cwd=tree, check=True, capture_output=True))
-    ours = seconds(lambda: called(tools, "grep", pattern="needle"))
-    listed = seconds(lambda: called(tools, "glob", pattern="**/f99*.py"))
-
-    shown = [
-        f"{what} {wall:.2f} s, {cpu:.2f} s" for what, (wall, cpu) in zip(NAMES, (plain, ours, listed), strict=True)
-    ]
-    say(f"\nwall, processor: {'; '.join(shown)}")
-    assert called(tools, "grep", pattern="needle").output == "src/d50/new.py\n1:needle = 1"
-    # By processor time, which says the same on a busy machine.
-    assert ours[1] < plain[1] * 1.5
-    assert max(ours[0], listed[0]) < 20

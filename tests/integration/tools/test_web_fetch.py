@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -176,11 +175,8 @@ def test_a_run_that_ends_does_not_wait_for_the_server() -> None:
         if asked.is_set():
             raise Preempted
 
-    with page_server({"/": silent}) as server:
-        began = time.monotonic()
-        with pytest.raises(Preempted):
-            fetcher(server.place, seconds=30, check=check)(WebFetchArguments(url=server.url()))
-        assert time.monotonic() - began < 25
+    with page_server({"/": silent}) as server, pytest.raises(Preempted):
+        fetcher(server.place, seconds=600, check=check)(WebFetchArguments(url=server.url()))
 
 
 @pytest.mark.parametrize("mode", ["plan", "build"])

@@ -190,7 +190,7 @@ def test_content_that_is_not_what_its_name_says_is_refused_and_not_kept(work: Ap
 
 
 def test_a_blob_that_is_too_large_is_refused_before_it_is_sent(work: Api, run: PlayedRun) -> None:
-    connection = HTTPConnection("127.0.0.1", work.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", work.port, timeout=60)
     connection.putrequest("PUT", f"/api/v1/runs/{run.id}/blobs/{'a' * 64}")
     connection.putheader("Authorization", f"Bearer {run.drone.token}")
     connection.putheader("Content-Length", str(600 * 1024 * 1024))

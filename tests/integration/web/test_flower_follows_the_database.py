@@ -79,13 +79,13 @@ def test_runs_whose_events_flower_missed_are_shown_as_they_are_and_again_after_a
     flower: RunningFlower,
 ) -> None:
     expected = played(flower)
-    wait_until(lambda: agrees(flower, expected), seconds=30)
+    wait_until(lambda: agrees(flower, expected))
     first = counted(flower)
 
     flower.kill()
     flower.start()
 
-    wait_until(lambda: agrees(flower, expected), seconds=30)
+    wait_until(lambda: agrees(flower, expected))
     assert counted(flower) == first
     ends = {"task-succeeded": 1, "task-failed": 1, "task-retried": 2, "task-revoked": 1}
     assert first == {"task-received": 6, "task-started": 6, **ends}
@@ -103,14 +103,14 @@ def test_an_order_that_failed_in_its_last_attempt_has_failed_and_the_ones_before
 
     expected = dict(zip((run.id for run in runs), ("RETRY", "RETRY", "FAILURE"), strict=True))
     assert flower.api.client.call(orders.SHOW, order_id=order["id"])["status"] == "failed"
-    wait_until(lambda: agrees(flower, expected), seconds=30)
+    wait_until(lambda: agrees(flower, expected))
 
 
 def test_an_event_that_comes_after_all_is_not_counted_twice(flower: RunningFlower) -> None:
     drone = flower.api.add_drone()
     run = drone.take(flower.api.submit())
     run.ends()
-    wait_until(lambda: agrees(flower, {run.id: "SUCCESS"}), seconds=30)
+    wait_until(lambda: agrees(flower, {run.id: "SUCCESS"}))
     before = counted(flower)
     probe = names.new_id()
 
@@ -118,7 +118,7 @@ def test_an_event_that_comes_after_all_is_not_counted_twice(flower: RunningFlowe
         tell(flower, worker_of(flower), kind, uuid=run.id, exception="", result="''", runtime=1.0)
     tell(flower, worker_of(flower), "task-received", uuid=probe, name=names.RUN_TASK, args="", kwargs="")
 
-    wait_until(lambda: probe in flower.states(), seconds=20)
+    wait_until(lambda: probe in flower.states())
     assert flower.states()[run.id] == "SUCCESS"
     assert flower.counts() - before == {"task-received": 1}
 
@@ -128,7 +128,7 @@ def test_flowers_json_api_and_pages_tell_ids_and_nothing_of_the_prompt(flower: R
     order = flower.api.submit(SECRET_PROMPT)
     run = drone.take(order)
     run.ends(reason="ghp_0123456789 was refused")
-    wait_until(lambda: agrees(flower, {run.id: "SUCCESS"}), seconds=30)
+    wait_until(lambda: agrees(flower, {run.id: "SUCCESS"}))
 
     with flower.api.http() as admin:
         page = admin.get(f"/flower/task/{run.id}").text
@@ -152,7 +152,7 @@ def test_a_drone_that_is_offline_does_not_seem_to_live_because_its_runs_are_adde
 
     announce_ended_runs(flower.api.core, [EndedRun(announced.id, worker, "failed", "the drone fell silent")])
 
-    wait_until(lambda: agrees(flower, {missed.id: "SUCCESS", announced.id: "FAILURE"}), seconds=30)
+    wait_until(lambda: agrees(flower, {missed.id: "SUCCESS", announced.id: "FAILURE"}))
     assert [each["status"] for each in flower.workers()] == [False]
 
 

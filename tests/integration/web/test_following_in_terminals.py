@@ -5,36 +5,41 @@ from __future__ import annotations
 import difflib
 import random
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
+from math import ceil
 
 import pytest
 
 from control_plane.cli.order_follow import follow_as_text
 from shared.events import AssistantStep, ReasoningStep, ToolCallStep, ToolResultStep
+from tests.support import wait_until
 from tests.support.fleet import Api, PlayedRun
 from tests.support.terminals import terminal
 
 MESSAGES = 6
 PIECE = 7
-PAUSE_S = 0.02
 
 
 def words(what: str, number: int) -> str:
     return "\n".join(f"{what} {number}, line {line}: the sum is wrong, so I look again." for line in range(3))
 
 
-def play(run: PlayedRun) -> None:
-    """A run that thinks, speaks and calls, with every text in small pieces before its step, as a drone sends them."""
+def play(run: PlayedRun, before: Callable[[int], None]) -> None:
+    """A run that thinks, speaks and calls, with every text in small pieces before its step, as a drone sends them.
+
+    `before` is called with the number of each piece before it is sent.
+    """
+    pieces = count()
     for number in range(MESSAGES):
         thinking, text = words("Thought", number), words("Message", number)
         offset = 0
         for kind, whole in (("thinking", thinking), ("text", text)):
             for start in range(0, len(whole), PIECE):
+                before(next(pieces))
                 piece = whole[start : start + PIECE]
                 run.streams(piece, kind, offset=offset)
                 offset += len(piece)
-                time.sleep(PAUSE_S)
         run.step(ReasoningStep(text=thinking))
         run.step(AssistantStep(text=text))
         run.step(ToolCallStep(call_id=f"c{number}", tool="shell", arguments={"command": f"make test{number}"}))
@@ -53,13 +58,25 @@ def expected() -> Iterator[str]:
             yield f"✓ shell: make test{number} (10 ms)"
 
 
-def followed(api: Api, order_id: str, after_s: float) -> list[str]:
-    """What is on the screen in the end, without the lines about the order's state, for someone who joins then."""
-    time.sleep(after_s)
-    with terminal() as (screen, stream):
-        follow_as_text(api.client, order_id, stream=stream)
-    said = [line for line in screen.lines if line and not line.startswith("●")]
-    return said[: next(n for n, line in enumerate(said) if line.startswith("✓ succeeded"))]
+class Viewer:
+    """Somebody who follows the order in a terminal from now on."""
+
+    def __init__(self, api: Api, order_id: str, joined: int) -> None:
+        self.joined = joined
+        """The number of the first piece that was sent after this."""
+        self.text: Callable[[], str] = str
+        """What the screen shows now."""
+        self.lines: list[str] = []
+        """What was on the screen in the end, without the lines about the order's state."""
+        self.thread = threading.Thread(target=self._follow, args=(api, order_id))
+        self.thread.start()
+
+    def _follow(self, api: Api, order_id: str) -> None:
+        with terminal() as (screen, stream):
+            self.text = lambda: screen.text
+            follow_as_text(api.client, order_id, stream=stream)
+        said = [line for line in screen.lines if line and not line.startswith("●")]
+        self.lines = said[: next(n for n, line in enumerate(said) if line.startswith("✓ succeeded"))]
 
 
 @pytest.mark.parametrize("moments", [8, pytest.param(50, marks=pytest.mark.long)])
@@ -67,21 +84,24 @@ def test_who_joins_at_any_moment_reads_the_same_as_who_was_there_from_the_beginn
     api: Api, run: PlayedRun, moments: int
 ) -> None:
     seed = random.randrange(10_000)
-    lasts = MESSAGES * 2 * len(words("Thought", 0)) / PIECE * PAUSE_S
     chance = random.Random(seed)
-    delays = [0.0, *(chance.uniform(0, lasts) for _ in range(moments))]
-    screens: dict[float, list[str]] = {}
+    lasts = MESSAGES * sum(ceil(len(words(what, 0)) / PIECE) for what in ("Thought", "Message"))
+    joins = [0, *sorted(chance.sample(range(1, lasts), moments))]
+    viewers: list[Viewer] = []
 
-    def join(after_s: float) -> None:
-        screens[after_s] = followed(api, run.order_id, after_s)
+    def join(number: int) -> None:
+        if number in joins:
+            viewer = Viewer(api, run.order_id, number)
+            viewers.append(viewer)
+            # Half of them are there before the next piece, and half come while pieces are on their way.
+            if len(viewers) % 2:
+                wait_until(lambda: "●" in viewer.text())
 
-    threads = [threading.Thread(target=join, args=(each,)) for each in delays]
-    for thread in threads:
-        thread.start()
-    play(run)
-    for thread in threads:
-        thread.join(timeout=60)
+    play(run, join)
+    for viewer in viewers:
+        viewer.thread.join(60)
     whole = list(expected())
-    for delay in delays:
-        lost_and_found = [line for line in difflib.ndiff(whole, screens.get(delay, [])) if line[0] in "+-"]
-        assert lost_and_found == [], f"joined after {delay:.3f} s, seed {seed}"
+    assert [viewer.joined for viewer in viewers] == joins
+    for viewer in viewers:
+        lost_and_found = [line for line in difflib.ndiff(whole, viewer.lines) if line[0] in "+-"]
+        assert lost_and_found == [], f"joined before piece {viewer.joined}, seed {seed}"

@@ -42,7 +42,7 @@ def test_a_graph_is_followed_through_a_restart_of_the_server(api: Api, capfd: py
     wait_until(lambda: heard("reconnected"))
     (graph,) = api.client.call(graphs.LIST)
     api.client.call(graphs.CANCEL, graph_id=graph["id"])
-    watcher.join(30)
+    watcher.join(60)
     assert ended == [graph["id"]]
     told.append("".join(capfd.readouterr()))
     lines = [json.loads(line) for line in "".join(told).splitlines() if line.startswith("{")]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import statistics
 
 from control_plane.lookups.organizations import system_caller
 from control_plane.web.assets import FOREVER, STATIC, asset
-from tests.support.clocks import processor_time
 from tests.support.filled import fill
 from tests.support.fleet import Api
 
@@ -19,15 +17,12 @@ MOST_SCRIPT_LINES, MOST_STYLE_BYTES = 1200, 44 * KILOBYTE
 COMMENT = re.compile(r"\s*(//|/\*\*|\*|$)")
 
 
-def test_a_page_is_small_over_the_wire_and_quick_on_the_server(api: Api) -> None:
+def test_a_page_is_small_over_the_wire(api: Api) -> None:
     fill(api, system_caller(api.core), "mark")
     with api.browser() as browser:
         page = browser.get("/orders")
-        took = [processor_time(lambda: browser.get("/orders")) for _ in range(5)]
     assert page.headers["content-encoding"] == "gzip"
     assert int(page.headers["content-length"]) < 100 * KILOBYTE
-    # 100 ms is the aim on a machine of its own; the server and the client are this process.
-    assert statistics.median(took) < 0.2
 
 
 def test_static_files_are_kept_by_browsers_and_have_other_addresses_once_they_change(api: Api) -> None:

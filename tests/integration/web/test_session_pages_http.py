@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 
 import httpx
@@ -25,7 +24,6 @@ from shared.events import (
     VerifyStep,
 )
 from shared.reasons import DroneChoice, Placed
-from tests.support.clocks import processor_time
 from tests.support.fleet import Api, PlayedRun
 
 PAGES = ("", "/news", "/checks", "/log", "/details", "/steps", "/earlier?before=x.1", "/children?call=1")
@@ -101,18 +99,14 @@ def test_a_session_without_turns_takes_its_first_message(api: Api, browser: http
     assert len(api.client.call(orders.LIST)) == 1
 
 
-def test_a_turn_with_two_thousand_calls_opens_in_time_with_few_elements(
+def test_a_turn_with_two_thousand_calls_opens_with_few_elements(
     api: Api, run: PlayedRun, browser: httpx.Client
 ) -> None:
     with api.core.database.write() as db:
         add_steps(db, run, 2000)
-    browser.get(f"/orders/{run.order_id}")
     page = browser.get(f"/orders/{run.order_id}").text
-    took = processor_time(lambda: browser.get(f"/orders/{run.order_id}"))
     assert elements(page) < 1200
     assert 'data-earlier="' in page
-    # Measured: 0.1 s. The aim is half a second, on a machine of its own; the server is this process, too.
-    assert took < 0.5
 
 
 def add_steps(db: object, run: PlayedRun, count: int) -> None:
@@ -176,21 +170,14 @@ def test_the_log_is_searched_and_paged_on_the_server(run: PlayedRun, browser: ht
 
 
 @pytest.mark.long
-def test_a_log_of_a_hundred_megabytes_opens_and_is_searched_in_time(
-    api: Api, run: PlayedRun, browser: httpx.Client
-) -> None:
+def test_a_log_of_a_hundred_megabytes_opens_and_is_searched(api: Api, run: PlayedRun, browser: httpx.Client) -> None:
     for number in range(2):
         content = f"output {number} of a program that says much\n".encode() * (50 * MEGABYTE // 40) + b"the needle\n"
         name = api.store_blob(run, content)
         calls(run, f"big{number}", "a part", output_bytes=len(content), log_sha256=name)
     run.ends()
-    began = time.monotonic()
     assert "output 0 of" in browser.get(f"/orders/{run.order_id}/log").text
-    opened = time.monotonic()
-    found = browser.get(f"/orders/{run.order_id}/log", params={"text": "needle"}).text
-    searched = time.monotonic()
-    assert "2 lines contain" in found
-    assert (opened - began < 2, searched - opened < 4) == (True, True), (opened - began, searched - opened)
+    assert "2 lines contain" in browser.get(f"/orders/{run.order_id}/log", params={"text": "needle"}).text
 
 
 # --- the details --------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import socket
 import threading
-import time
 from collections.abc import Callable
+from contextlib import closing
 
 import httpx
 import pytest
@@ -18,11 +18,14 @@ from control_plane.declarations.users import UserEdit, UserRequest
 from control_plane.web.stream import Pace
 from shared.errors import NotFound, Unauthenticated, Unreachable
 from shared.events import AssistantStep, Phase, Usage
-from tests.support import free_port, wait_until
+from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, Follower, PlayedRun, api_on
 from tests.support.postgres import PostgresServer
+
+NEVER_S = 3600.0
+"""An interval that does not pass during a test: what happens nevertheless has another cause."""
 
 
 @pytest.mark.parametrize("steps", [80, pytest.param(200, marks=pytest.mark.long)])
@@ -49,24 +52,25 @@ def test_a_client_that_connects_again_and_again_misses_nothing(api: Api, run: Pl
 
 
 def test_a_new_step_arrives_within_a_moment(api: Api, run: PlayedRun) -> None:
-    follower = Follower(api, run.order_id)
+    # The stream would not look by itself, and its client does not open another one.
+    at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=NEVER_S))
+    api.wait_for_hub()
+    follower = Follower(api, run.order_id, raw=True)
     wait_until(lambda: follower.seqs == [1])
     run.says("there")
-    # Far sooner than the stream would look by itself.
-    wait_until(lambda: follower.seqs == [1, 2], seconds=0.6)
+    wait_until(lambda: follower.seqs == [1, 2])
     run.ends()
     assert follower.ended()["status"] == "succeeded"
 
 
 def test_figures_that_were_held_back_follow_soon_without_another_step(api: Api, run: PlayedRun) -> None:
-    api.pace = Pace(heartbeat_s=90.0, poll_s=90.0, figures_s=1.0)
-    api.restart()
+    at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=NEVER_S, figures_s=1.0))
     api.wait_for_hub()
-    follower = Follower(api, run.order_id)
+    follower = Follower(api, run.order_id, raw=True)
     wait_until(lambda: follower.seqs == [1])
     for text in ("one", "two"):
         run.step(AssistantStep(text=text, usage=Usage(input_tokens=10)))
-    wait_until(lambda: follower.of("order")[-1]["stats"]["input_tokens"] == 20, seconds=20)
+    wait_until(lambda: follower.of("order")[-1]["stats"]["input_tokens"] == 20)
 
 
 def test_text_in_flight_comes_as_deltas_and_is_never_stored(api: Api, run: PlayedRun) -> None:
@@ -140,16 +144,19 @@ def test_an_order_that_ended_gives_its_steps_its_state_and_the_end(api: Api, run
 
 def test_a_quiet_stream_beats(api: Api, run: PlayedRun) -> None:
     follower = Follower(api, run.order_id)
-    wait_until(lambda: len(follower.of("heartbeat")) >= 2, seconds=4)
+    wait_until(lambda: len(follower.of("heartbeat")) >= 2)
     assert set(follower.of("heartbeat")[0]) == {"at"}
 
 
 def test_without_the_broker_the_steps_come_from_the_database(api: Api, run: PlayedRun) -> None:
-    follower = Follower(api, run.order_id)
+    at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=0.3, figures_s=NEVER_S))
+    api.wait_for_hub()
+    follower = Follower(api, run.order_id, raw=True)
     wait_until(lambda: follower.seqs == [1])
     api.broker.stop()
+    wait_until(lambda: not api.hub.connected)
     run.says("nobody publishes this")
-    wait_until(lambda: follower.seqs == [1, 2], seconds=5)
+    wait_until(lambda: follower.seqs == [1, 2])
 
 
 def test_after_a_restart_of_the_broker_changes_are_heard_again(api: Api, run: PlayedRun) -> None:
@@ -173,10 +180,10 @@ def test_a_client_goes_on_through_a_restart_of_the_server(api: Api, run: PlayedR
     assert [each["state"] for each in follower.of("connection")][-1] == "back"
 
 
-def test_a_stream_that_opens_while_the_server_stops_ends_at_once(api: Api, run: PlayedRun) -> None:
+def test_a_stream_that_opens_while_the_server_stops_ends(api: Api, run: PlayedRun) -> None:
     api.hub.close_streams()
     follower = Follower(api, run.order_id)
-    wait_until(lambda: follower.of("connection"), seconds=2)
+    wait_until(lambda: follower.of("connection"))
 
 
 def test_a_client_that_is_told_to_gives_up_on_a_server_that_is_gone(api: Api, run: PlayedRun) -> None:
@@ -188,9 +195,12 @@ def test_a_client_that_is_told_to_gives_up_on_a_server_that_is_gone(api: Api, ru
 
 
 def test_a_server_that_never_answered_is_not_waited_for(api: Api) -> None:
-    api.client.url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(Unreachable, match="no control plane answers"):
-        next(api.client.follow("0" * 12))
+    with closing(socket.socket()) as silent:
+        # The port is taken, but nothing listens there.
+        silent.bind(("127.0.0.1", 0))
+        api.client.url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(Unreachable, match="no control plane answers"):
+            next(api.client.follow("0" * 12))
 
 
 def test_an_order_that_does_not_exist_cannot_be_followed(api: Api) -> None:
@@ -212,30 +222,31 @@ def test_a_token_that_is_revoked_is_not_followed_any_further(api: Api, run: Play
     follower = Follower(api, run.order_id, token=token["token"])
     wait_until(lambda: follower.seqs == [1])
     api.client.call(tokens.REVOKE_API, token_id=token["id"])
-    wait_until(lambda: follower.error, seconds=6)
+    wait_until(lambda: follower.error)
     assert isinstance(follower.error, Unauthenticated)
 
 
-def test_a_stream_ends_within_5_s_after_its_login_session_is_removed(api: Api, run: PlayedRun) -> None:
-    at_usual_pace(api)
+def test_a_stream_checks_its_client_often_enough_to_end_within_5_s() -> None:
+    assert Pace().allowed_s < 5
+
+
+def test_a_stream_ends_after_its_login_session_is_removed(api: Api, run: PlayedRun) -> None:
     with api.browser() as browser:
         reader = reading(browser, run)
         (session,) = api.client.call(tokens.LIST_LOGIN_SESSIONS)
         api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session["id"])
-        reader.join(5)
+        reader.join(60)
         assert (reader.is_alive(), browser.get("/api/v1/whoami").status_code) == (False, 401)
 
 
-def test_streams_of_a_user_end_within_5_s_after_the_user_is_disabled(api: Api, run: PlayedRun) -> None:
-    at_usual_pace(api)
+def test_streams_of_a_user_end_after_the_user_is_disabled(api: Api, run: PlayedRun) -> None:
     api.client.call(users.ADD, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
     token = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", user="kim@example.org"))["token"]
     with api.browser(token=token) as browser, api.http(token) as script:
         readers = [reading(browser, run), reading(script, run)]
         api.client.call(users.EDIT, UserEdit(disabled=True), user="kim@example.org")
-        deadline = time.monotonic() + 5
         for reader in readers:
-            reader.join(deadline - time.monotonic())
+            reader.join(60)
         assert [reader.is_alive() for reader in readers] == [False, False]
         assert [each.get("/api/v1/whoami").status_code for each in (browser, script)] == [401, 401]
 
@@ -283,9 +294,9 @@ def test_line_ends_of_every_kind_in_a_step_do_not_break_the_stream(api: Api, run
     assert follower.of("step")[1]["detail"] == text
 
 
-def at_usual_pace(api: Api) -> None:
-    """Streams check their client as often as in production."""
-    api.pace = Pace()
+def at_pace(api: Api, pace: Pace) -> None:
+    """Restart the server with this pace of its streams."""
+    api.pace = pace
     api.restart()
 
 
@@ -299,7 +310,7 @@ def reading(client: httpx.Client, run: PlayedRun) -> threading.Thread:
                 began.set()
 
     thread = background(read)
-    assert began.wait(10)
+    assert began.wait(60)
     return thread
 
 
@@ -336,7 +347,7 @@ def slow_reader(api: Api, run: PlayedRun) -> socket.socket:
     """A connection that asked for the stream and takes nothing of it, with as little room as can be."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    reader.settimeout(20)
+    reader.settimeout(60)
     reader.connect(("127.0.0.1", api.port))
     path = f"/api/v1/orders/{run.order_id}/events"
     request = f"GET {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {api.token}\r\n\r\n"

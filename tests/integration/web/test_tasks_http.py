@@ -220,7 +220,7 @@ class Watcher:
             self.code = follow_task(self._client, task_id, as_json=True)
 
     def ended(self) -> int | None:
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self.code
 

@@ -130,7 +130,7 @@ def test_a_replaced_certificate_is_served_without_a_restart(serve: Callable[...,
 
     authority.issue("fleet", "127.0.0.1")
 
-    wait_until(lambda: ssl.get_server_certificate(("127.0.0.1", api.port)) != served, seconds=20)
+    wait_until(lambda: ssl.get_server_certificate(("127.0.0.1", api.port)) != served)
     assert answers(api, authority)
 
 
@@ -142,7 +142,7 @@ def test_a_replacement_that_cannot_be_used_leaves_the_previous_certificate_in_us
 
     pair.certificate.write_bytes(authority.issue("other", "127.0.0.1").certificate.read_bytes())
 
-    wait_until(lambda: "the changed certificate cannot be used" in api.log.read_text(), seconds=20)
+    wait_until(lambda: "the changed certificate cannot be used" in api.log.read_text())
     assert answers(api, authority)
 
 

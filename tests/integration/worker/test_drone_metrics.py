@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.support import free_port, wait_until
+from tests.support import HeldPort, wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest, worker_below
 from tests.support.metrics import documented, figure, labels_in, printed, read_port, series_in
@@ -21,11 +21,11 @@ MakeDrone = Callable[..., DroneUnderTest]
 
 
 @pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> int:
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The port of the drones that this test starts."""
-    chosen = free_port()
-    monkeypatch.setenv("DRONE_METRICS_PORT", str(chosen))
-    return chosen
+    with HeldPort() as held:
+        monkeypatch.setenv("DRONE_METRICS_PORT", str(held))
+        yield held
 
 
 def test_a_drone_counts_what_its_runs_report_and_restarts_of_its_worker(

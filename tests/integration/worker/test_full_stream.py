@@ -16,7 +16,6 @@ from drone.runs.directory import Meta, RunDirectory
 from shared import names
 from shared.clock import SystemClock
 from shared.events import UserStep
-from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn
 
 EVENTS = 40
@@ -43,22 +42,18 @@ def test_a_full_stream_pauses_the_sender_and_nothing_is_lost(
 
     with pytest.raises(StreamFull):
         reporter.send_unsent()
-    reporter.start()
-    wait_until(lambda: "sending events is paused" in caplog.text)
+    assert not reporter.round()
+    assert "sending events is paused" in caplog.text
     assert reporter.stream_full
     assert control.xlen(key) < EVENTS
     assert control.memory_usage(key, samples=0) < 2 * MAX_BYTES
     seen: list[int] = []
-
-    def collect() -> bool:
+    for _ in range(EVENTS):
         for entry_id, event in list(stand_in.stream_after(config.drone_id, "0")):
             seen.append(event.seq)
             control.xdel(key, entry_id)
-        return len(seen) >= EVENTS
-
-    wait_until(collect, seconds=60)
-    wait_until(lambda: not reporter.stream_full)
-    reporter.stop()
+        reporter.round()
     redis.close()
     assert seen == list(range(1, EVENTS + 1))
+    assert not reporter.stream_full
     assert "sending the recorded events again" in caplog.text

@@ -117,11 +117,11 @@ def test_what_models_may_cost_in_a_day_bounds_each_call_and_refuses_unknown_pric
     assert end.reason.endswith(f"as much as its policy allows: spend.usd_per_day in {policy}, line 2")
     errors = [e.body for e in stand_in.events(drone.id, sent.run_id) if isinstance(e.body, ErrorStep)]
     assert [error.code for error in errors] == ["E-POLICY-SPEND"]
-    withheld = wait_until(lambda: stand_in.beats(drone.id)[-1].withheld, seconds=30)
+    withheld = wait_until(lambda: stand_in.beats(drone.id)[-1].withheld)
     assert withheld.endswith(f"of 0.00 USD spent today (spend.usd_per_day in {policy}, line 2)")
 
     policy.write_text('[spend]\nusd_per_day = 5\n[when]\nhours = ["0:00-24:00"]\n')
-    wait_until(lambda: (stand_in.beats(drone.id)[-1].hours_left_s or 0) >= 7 * 24 * 3600, seconds=30)
+    wait_until(lambda: (stand_in.beats(drone.id)[-1].hours_left_s or 0) >= 7 * 24 * 3600)
     again = priced.model_copy(update={"order_id": new_id(), "run_id": new_id()})
     assert stand_in.ended(stand_in.dispatch(again), seconds=60).status == "success"
 

@@ -17,7 +17,7 @@ from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.stop_requests import Wish
-from drone.worker.heartbeat import Heartbeat, Standing
+from drone.worker.heartbeat import LOOK_AROUND_SECONDS, Heartbeat, Standing
 from drone.worker.identity import begin_boot
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
@@ -26,8 +26,9 @@ from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared import names
 from shared.clock import Clock
 from shared.control import Cancel, ControlMessage
+from shared.states import BEAT_EVERY
 from tests.support import wait_until
-from tests.support.clocks import HandClock, SleepyClock
+from tests.support.clocks import HandClock
 from tests.support.control_stand_in import ControlPlaneStandIn
 
 
@@ -105,58 +106,83 @@ def make_bench(stand_in: ControlPlaneStandIn, tmp_path: Path) -> Iterator[Callab
 
 
 @pytest.fixture
-def sleepy() -> SleepyClock:
-    return SleepyClock()
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture
-def bench(make_bench: Callable[[Clock], Bench], sleepy: SleepyClock) -> Bench:
-    return make_bench(sleepy)
+def bench(make_bench: Callable[[Clock], Bench], clock: HandClock) -> Bench:
+    return make_bench(clock)
 
 
-@pytest.fixture
-def beating(bench: Bench) -> Iterator[Bench]:
-    """A heartbeat at work; the first has arrived."""
+def beats_of(bench: Bench) -> int:
+    """The number of beats that arrived."""
+    return len(bench.fleet.beats(bench.id))
+
+
+def after_one(bench: Bench) -> Heartbeat:
+    """The heartbeat once its first beat has arrived."""
     beats = bench.beats()
-    beats.start()
-    wait_until(lambda: bench.fleet.beats(bench.id))
-    yield bench
-    beats.stop()
+    beats.round()
+    wait_until(lambda: beats_of(bench) == 1)
+    return beats
 
 
-def test_a_machine_that_wakes_says_so_at_once(
-    beating: Bench, sleepy: SleepyClock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_beat_is_due_every_five_seconds_and_when_it_is_requested(bench: Bench, clock: HandClock) -> None:
+    beats = after_one(bench)
+    clock.sleep(4.5)
+    assert beats.round() == pytest.approx(0.5)
+    clock.sleep(0.5)
+    beats.round()
+    wait_until(lambda: beats_of(bench) == 2)
+    beats.soon()
+    beats.round()
+    wait_until(lambda: beats_of(bench) == 3)
+    assert beats.round() == LOOK_AROUND_SECONDS
+    assert beats_of(bench) == 3
+
+
+def test_a_machine_that_wakes_says_so_at_once(bench: Bench, clock: HandClock, caplog: pytest.LogCaptureFixture) -> None:
+    beats = after_one(bench)
     with caplog.at_level(logging.WARNING):
-        sleepy.asleep += 3600
-        wait_until(lambda: "the machine was asleep for 3600 s" in caplog.text)
-    wait_until(lambda: len(beating.fleet.beats(beating.id)) > 1)
-    assert beating.run.wish is None
-    assert beating.run.beat().quiet_seconds < 60
+        clock.suspend(3600)
+        beats.round()
+    assert "the machine was asleep for 3600 s" in caplog.text
+    wait_until(lambda: beats_of(bench) == 2)
+    assert bench.run.wish is None
+    assert bench.run.beat().quiet_seconds < 60
 
 
-def test_a_machine_that_wakes_stops_what_was_taken_over_within_one_beat(beating: Bench, sleepy: SleepyClock) -> None:
-    before = len(beating.fleet.beats(beating.id))
-    beating.revoke()
-    sleepy.asleep += 3600
-    wait_until(lambda: beating.run.was_asked_to("stale"))
-    assert len(beating.fleet.beats(beating.id)) - before <= 1
+def test_a_machine_that_wakes_stops_what_was_taken_over_within_one_beat(bench: Bench, clock: HandClock) -> None:
+    beats = after_one(bench)
+    bench.revoke()
+    clock.suspend(3600)
+    assert beats.round() == LOOK_AGAIN_SECONDS
+    clock.sleep(LOOK_AGAIN_SECONDS)
+    beats.round()
+    assert bench.run.was_asked_to("stale")
+    wait_until(lambda: beats_of(bench) == 2)
 
 
-def test_a_run_whose_key_was_revoked_is_told_within_one_beat(beating: Bench) -> None:
-    before = len(beating.fleet.beats(beating.id))
-    beating.revoke()
-    wait_until(lambda: beating.run.was_asked_to("stale"))
-    assert len(beating.fleet.beats(beating.id)) - before <= 1
+def test_a_run_whose_key_was_revoked_is_told_within_one_beat(bench: Bench, clock: HandClock) -> None:
+    beats = after_one(bench)
+    bench.revoke()
+    clock.sleep(BEAT_EVERY.total_seconds())
+    clock.sleep(beats.round() + 0.01)
+    beats.round()
+    assert bench.run.was_asked_to("stale")
+    wait_until(lambda: beats_of(bench) == 2)
 
 
-def test_a_run_that_may_have_been_taken_over_gets_no_lease_before_it_is_told(bench: Bench) -> None:
+def test_a_run_that_may_have_been_taken_over_gets_no_lease_before_it_is_told(bench: Bench, clock: HandClock) -> None:
     bench.revoke()
     beats = bench.beats()
-    beats.start()
-    wait_until(lambda: any(isinstance(message, LeaseExtended) for message in bench.heard))
-    beats.stop()
+    beats.round()
+    assert bench.heard == []
+    clock.sleep(LOOK_AGAIN_SECONDS)
+    beats.round()
     assert bench.heard[0] == EndRun(wish="stale", reason="another run holds the order")
+    assert isinstance(bench.heard[1], LeaseExtended)
 
 
 def test_a_cancel_that_comes_after_its_mark_is_a_cancel(make_bench: Callable[[Clock], Bench]) -> None:

@@ -43,9 +43,9 @@ def test_the_broker_refuses_nothing_while_orders_are_carried_out_and_the_drone_i
     with window(fleet) as state:
         done = workshop.submit(scripted([shell("echo new > file.txt"), {"text": "Done."}]).url)
         assert fleet.ended(done, seconds=90).status == "success"
-        wait_until(lambda: shown(state, done.run_id) == "SUCCESS", seconds=30)
+        wait_until(lambda: shown(state, done.run_id) == "SUCCESS")
         stopped, canceled = workshop.submit(scripted(SLOW).url), workshop.submit(scripted(SLOW).url)
-        wait_until(lambda: shown(state, stopped.run_id) == shown(state, canceled.run_id) == "STARTED", seconds=30)
+        wait_until(lambda: shown(state, stopped.run_id) == shown(state, canceled.run_id) == "STARTED")
         fleet.broker.celery.control.terminate(stopped.run_id)
         tell(workshop, Cancel(run_id=canceled.run_id, generation=1))
         assert [fleet.ended(each).exit_status for each in (stopped, canceled)] == ["canceled"] * 2
@@ -82,9 +82,9 @@ def test_a_drone_leaves_nothing_among_the_keys_that_all_share(
 def assert_answers(workshop: Workshop) -> None:
     """The drone's worker answers the questions that Flower asks."""
     worker = workshop.drone.worker
-    inspect = workshop.fleet.broker.celery.control.inspect(timeout=2.0, destination=[worker])
+    inspect = workshop.fleet.broker.celery.control.inspect(timeout=10.0, destination=[worker])
     for question in (inspect.ping, inspect.active_queues, inspect.stats, inspect.conf, inspect.registered):
-        assert wait_until(lambda ask=question: answers(ask), seconds=30)[worker]
+        assert wait_until(lambda ask=question: answers(ask), seconds=90)[worker]
 
 
 def answers(ask: Callable[[], Any]) -> Any:

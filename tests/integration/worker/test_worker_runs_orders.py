@@ -194,7 +194,7 @@ def test_a_failing_verify_command_fails_the_order_with_its_work_kept(
 
 def test_a_cancel_ends_the_running_command_and_sends_a_receipt(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
     sent = busy_fleet.submit(scripted(SLOW).url)
-    wait_until(lambda: busy_fleet.printed(sent, "begun"), seconds=30)
+    wait_until(lambda: busy_fleet.printed(sent, "begun"))
     cancel = Cancel(run_id=sent.run_id, generation=1, reason="not needed any more")
     busy_fleet.fleet.tell(busy_fleet.drone.id, ControlMessage(id=names.new_id(), body=cancel))
     end = busy_fleet.fleet.ended(sent)
@@ -210,9 +210,9 @@ def test_a_cancel_leaves_the_inbox_once_a_beat_says_that_it_was_acted_on(
 ) -> None:
     message = ControlMessage(id=names.new_id(), body=Cancel(run_id=names.new_id(), generation=1))
     busy_fleet.fleet.tell(busy_fleet.drone.id, message)
-    wait_until(lambda: message.id in busy_fleet.fleet.beats(busy_fleet.drone.id)[-1].done, seconds=15)
+    wait_until(lambda: message.id in busy_fleet.fleet.beats(busy_fleet.drone.id)[-1].done)
     busy_fleet.fleet.broker.redis.hdel(names.inbox_key(busy_fleet.drone.id), message.id)
-    wait_until(lambda: message.id not in busy_fleet.fleet.beats(busy_fleet.drone.id)[-1].done, seconds=15)
+    wait_until(lambda: message.id not in busy_fleet.fleet.beats(busy_fleet.drone.id)[-1].done)
 
 
 def test_events_that_were_lost_are_sent_again_from_the_journal(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
@@ -229,11 +229,11 @@ def test_events_that_were_lost_are_sent_again_from_the_journal(busy_fleet: Works
 def test_an_ended_run_stays_in_the_beats_until_it_is_confirmed(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
     sent = busy_fleet.submit(scripted([{"text": "Done."}]).url)
     busy_fleet.fleet.ended(sent)
-    wait_until(lambda: busy_fleet.run_in_beat(sent, ended=True), seconds=15)
+    wait_until(lambda: busy_fleet.run_in_beat(sent, ended=True))
     last = len(busy_fleet.fleet.kinds(sent))
     confirm = Confirm(run_id=sent.run_id, last_seq=last)
     busy_fleet.fleet.tell(busy_fleet.drone.id, ControlMessage(id=names.new_id(), body=confirm))
-    wait_until(lambda: not busy_fleet.run_in_beat(sent, ended=True), seconds=15)
+    wait_until(lambda: not busy_fleet.run_in_beat(sent, ended=True))
     run_dir = busy_fleet.drone.home.run_dir(sent.run_id)
     assert run_dir.exists()
     assert not (run_dir / "journal.jsonl").exists()
@@ -243,9 +243,9 @@ def test_a_run_whose_order_another_generation_holds_falls_silent(
     busy_fleet: Workshop, scripted: ScriptedFactory
 ) -> None:
     sent = busy_fleet.submit(scripted(SLOW).url)
-    wait_until(lambda: busy_fleet.printed(sent, "begun"), seconds=30)
+    wait_until(lambda: busy_fleet.printed(sent, "begun"))
     busy_fleet.fleet.broker.revoke_run(busy_fleet.drone.id, sent.run_id, 1)
-    wait_until(lambda: not busy_fleet.run_in_beat(sent), seconds=40)
+    wait_until(lambda: not busy_fleet.run_in_beat(sent), seconds=60)
     assert busy_fleet.fleet.kinds(sent)[-1] == "tool_call"
 
 
@@ -253,7 +253,7 @@ def test_a_run_process_that_is_killed_gets_a_last_event_all_the_same(
     busy_fleet: Workshop, scripted: ScriptedFactory
 ) -> None:
     sent = busy_fleet.submit(scripted(SLOW).url)
-    wait_until(lambda: busy_fleet.printed(sent, "begun"), seconds=30)
+    wait_until(lambda: busy_fleet.printed(sent, "begun"))
     busy_fleet.drone.run_process(sent.run_id).kill()
     end = busy_fleet.fleet.ended(sent)
     bodies = [event.body for event in busy_fleet.fleet.events(busy_fleet.drone.id, sent.run_id)]
@@ -276,7 +276,8 @@ def test_remote_control_can_look_but_not_shut_down(busy_fleet: Workshop) -> None
     control = busy_fleet.fleet.broker.celery.control
     control.broadcast("shutdown")
     control.broadcast("pool_shrink", arguments={"n": 1})
-    answers = control.inspect(timeout=3).ping()
+    # Broadcasts are read in order; the limit of answers ends the wait for more.
+    answers = control.inspect(timeout=60, limit=1).ping()
     assert answers == {busy_fleet.drone.worker: {"ok": "pong"}}
     assert busy_fleet.drone.process is not None
     assert busy_fleet.drone.process.poll() is None
@@ -296,12 +297,15 @@ def test_a_drained_drone_takes_nothing_until_it_is_told_to_go_on(
 
 
 def test_what_a_person_says_reaches_the_model_after_the_running_tool(
-    busy_fleet: Workshop, scripted: ScriptedFactory
+    busy_fleet: Workshop, scripted: ScriptedFactory, tmp_path: Path
 ) -> None:
-    model = scripted([shell("echo begun; sleep 3"), {"text": "Done."}])
+    go = tmp_path / "go"
+    model = scripted([shell(f"echo begun; while [ ! -e '{go}' ]; do sleep 0.1; done"), {"text": "Done."}])
     sent = busy_fleet.submit(model.url)
-    wait_until(lambda: busy_fleet.printed(sent, "begun"), seconds=30)
-    say = Say(run_id=sent.run_id, text="Mind the tests.")
-    busy_fleet.fleet.tell(busy_fleet.drone.id, ControlMessage(id=names.new_id(), body=say))
+    wait_until(lambda: busy_fleet.printed(sent, "begun"))
+    message = ControlMessage(id=names.new_id(), body=Say(run_id=sent.run_id, text="Mind the tests."))
+    busy_fleet.fleet.tell(busy_fleet.drone.id, message)
+    wait_until(lambda: message.id in busy_fleet.fleet.beats(busy_fleet.drone.id)[-1].done)
+    go.touch()
     busy_fleet.fleet.ended(sent)
     assert [message["content"] for message in model.requests[1]["messages"]][-1] == "Mind the tests."

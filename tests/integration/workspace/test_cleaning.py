@@ -99,14 +99,14 @@ def test_a_mirror_from_which_a_workspace_borrows_stays_until_the_workspace_is_go
 
 def test_a_mirror_that_a_run_fetches_stays(disk: Disk) -> None:
     mirror = disk.mirror("busy", 100)
-    with held(mirror.with_suffix(".lock"), seconds=1, check=lambda: None):
+    with held(mirror.with_suffix(".lock"), seconds=60, check=lambda: None):
         assert (disk.clean(dry=True)["mirrors"], disk.clean()["mirrors"], mirror.exists()) == (0, 0, True)
     assert disk.clean()["mirrors"] == 1
 
 
 def test_a_workspace_in_which_a_run_works_stays(disk: Disk) -> None:
     workspace = disk.workspace("busy", 100)
-    with held(workspace / "lock", seconds=1, check=lambda: None):
+    with held(workspace / "lock", seconds=60, check=lambda: None):
         assert (disk.clean(dry=True)["workspaces"], disk.clean()["workspaces"], workspace.exists()) == (0, 0, True)
     assert disk.clean()["workspaces"] == 1
 
@@ -171,7 +171,7 @@ def test_who_waited_for_the_lock_of_a_removed_workspace_gets_a_new_one(disk: Dis
     workspace = disk.workspace("w", 100)
     waiting = FileLock(workspace / "lock")
     assert disk.clean()["workspaces"] == 1
-    waiting.take(seconds=5, check=lambda: None)
+    waiting.take(seconds=60, check=lambda: None)
     assert (workspace / "lock").exists()
     waiting.release()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -92,17 +92,22 @@ def test_every_login_shares_one_mirror_of_an_address(url: str) -> None:
 
 
 def test_of_two_commands_at_once_the_error_of_either_is_raised_after_both_have_ended() -> None:
-    ended: list[str] = []
+    failing, raised = threading.Event(), threading.Event()
+    raised_before_the_end: list[bool] = []
 
     def ends() -> None:
-        time.sleep(0.1)
-        ended.append("ended")
+        assert failing.wait(60)
+        raised_before_the_end.append(raised.wait(0.1))
 
     def fails() -> None:
+        failing.set()
         raise GitFailed("bundle", 128, "fatal: no space left")
 
     for first, second in ((ends, fails), (fails, ends)):
+        failing.clear()
+        raised.clear()
         with pytest.raises(GitFailed):
             at_once(first, second)
+        raised.set()
 
-    assert ended == ["ended", "ended"]
+    assert raised_before_the_end == [False, False]

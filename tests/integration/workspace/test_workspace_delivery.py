@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -142,7 +141,7 @@ def test_work_in_an_empty_repository_becomes_its_first_commit(workspaces: Worksp
 
     clone = applied(remote, delivery, None, tmp_path)
     assert (clone / "first.txt").read_text() == "first\n"
-    assert workspace.push("fleet/x", None, 20).pushed
+    assert workspace.push("fleet/x", None, 60).pushed
     assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit
 
 
@@ -221,7 +220,7 @@ def test_hostile_configuration_hooks_and_filters_are_not_executed_at_delivery(
     [path.unlink() for path in tmp_path.glob("sprung-*")]
 
     delivery = workspace.deliver("fleet/0rder0rder00", "Fix it", AUTHOR)
-    pushed = workspace.push("fleet/0rder0rder00", None, 20)
+    pushed = workspace.push("fleet/0rder0rder00", None, 60)
 
     assert list(tmp_path.glob("sprung-*")) == []
     assert pushed.pushed
@@ -242,11 +241,8 @@ def test_what_cannot_be_delivered_is_left_out_by_name(workspace: Workspace) -> N
 
 
 def test_a_fifo_in_place_of_an_ignore_file_does_not_hang_the_delivery(workspace: Workspace) -> None:
-    begun = time.monotonic()
-
     delivery = work(workspace, "rm .gitignore; mkfifo .gitignore; mkdir d; mkfifo d/.gitignore; echo 1 > d/file")
 
-    assert time.monotonic() - begun < 20
     assert delivery.files_changed == 1
 
 
@@ -288,12 +284,12 @@ def test_delivering_twice_gives_the_same_content(workspace: Workspace) -> None:
 
 def test_a_push_goes_over_what_is_known_and_over_nothing_else(workspace: Workspace, remote: Path) -> None:
     first = work(workspace, "echo 1 > new.txt")
-    assert workspace.push("fleet/a", None, 20).pushed
+    assert workspace.push("fleet/a", None, 60).pushed
     theirs = push_commit(remote, {"theirs.txt": "1"}, branch="fleet/a")
     second = work(workspace, "echo 2 > new.txt")
 
-    blind = workspace.push("fleet/a", first.head_commit, 20)
-    known = workspace.push("fleet/a", theirs, 20)
+    blind = workspace.push("fleet/a", first.head_commit, 60)
+    known = workspace.push("fleet/a", theirs, 60)
 
     assert (blind.pushed, known.pushed) == (False, True)
     assert "was changed on the remote meanwhile" in (blind.error or "")
@@ -307,7 +303,7 @@ def test_a_push_that_the_remote_refuses_gives_its_reason(workspace: Workspace, r
     hook.chmod(0o755)
     work(workspace, "echo 1 > new.txt")
 
-    result = workspace.push("fleet/a", None, 20)
+    result = workspace.push("fleet/a", None, 60)
 
     assert not result.pushed
     assert "no drones on Fridays" in (result.error or "")
@@ -316,16 +312,14 @@ def test_a_push_that_the_remote_refuses_gives_its_reason(workspace: Workspace, r
 def test_a_push_ends_when_its_time_is_up(workspace: Workspace, remote: Path) -> None:
     hook = remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nsleep 30\n")
+    hook.write_text("#!/bin/sh\nexec sleep 600\n")
     hook.chmod(0o755)
     work(workspace, "echo 1 > new.txt")
-    begun = time.monotonic()
 
     result = workspace.push("fleet/a", None, 1)
 
     assert not result.pushed
     assert "exceeded its time limit of 1 s" in (result.error or "")
-    assert time.monotonic() - begun < 25
 
 
 def test_git_that_fails_or_hangs_is_an_error_with_its_words(tmp_path: Path) -> None:
@@ -334,7 +328,7 @@ def test_git_that_fails_or_hangs_is_an_error_with_its_words(tmp_path: Path) -> N
     with pytest.raises(GitFailed, match="not a git repository"):
         plain.text("rev-parse", "HEAD")
     with pytest.raises(GitFailed, match="took too long"):
-        Git({**os.environ, "GIT_SSH_COMMAND": "sleep 30; :"}).text("ls-remote", "ssh://x/y", seconds=0.5)
+        Git({**os.environ, "GIT_SSH_COMMAND": "sleep 600; :"}).text("ls-remote", "ssh://x/y", seconds=0.5)
 
 
 def test_the_sandbox_sees_neither_the_drones_git_dir_nor_other_sessions(

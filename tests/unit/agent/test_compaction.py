@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 
 import pytest
 
@@ -316,13 +315,29 @@ def test_a_turn_goes_on_when_a_summary_that_was_not_urgent_fails() -> None:
 
 
 def test_a_turn_waits_for_a_compaction_that_another_thread_has_begun() -> None:
-    around, begun = Compacting(script=[says("Done."), says("Again.")]), threading.Event()
+    around = Compacting(script=[says("Done."), says("Again.")])
+    begun, awaited = threading.Event(), threading.Event()
+
+    class TellsWhenAwaited:
+        """The agent's lock, which tells when a turn begins to wait for it."""
+
+        def __init__(self, lock: threading.Lock) -> None:
+            self.acquire, self.release = lock.acquire, lock.release
+
+        def __enter__(self) -> None:
+            awaited.set()
+            self.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.release()
+
     around.agent.run("You are tested.", long_conversation(steps=4)[1:], "Do it.")
-    around.hooks.before_compaction = lambda event: (begun.set(), time.sleep(0.3))[1]  # type: ignore[method-assign]
+    around.agent._at_work = TellsWhenAwaited(around.agent._at_work)  # type: ignore[assignment]
+    around.hooks.before_compaction = lambda _: (begun.set(), awaited.wait(60), None)[2]  # type: ignore[method-assign]
     made: list[bool] = []
     thread = threading.Thread(target=lambda: made.append(around.agent.compact()))
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     with pytest.raises(Conflict, match="compaction"):
         around.agent.compact()
     assert around.agent.go_on("And now?").response == "Again."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
+from drone.agent.compaction import estimate as estimate_module
 from drone.agent.compaction.estimate import Estimate, WindowBudget
 from drone.agent.values import ToolSpec
 from shared.events import Usage
@@ -110,23 +110,16 @@ def test_what_is_no_longer_asked_is_forgotten() -> None:
     assert len(estimate._sizes) < 100
 
 
-def test_a_further_look_at_a_long_conversation_costs_the_same_whatever_the_texts_are_like() -> None:
-    short, long = _history("short"), _history("é" * 10_000)
-    around, other = Compacting(window=10**9), Compacting(window=10**9)
-    around.compaction.due(short)
-    other.compaction.due(long)
-    quick = _best_of(9, lambda: around.compaction.due(short))
-    assert _best_of(9, lambda: other.compaction.due(long)) < 5 * quick + 0.001
-
-
-def _history(text: str) -> list[Message]:
-    return [SYSTEM, *(message for number in range(400) for message in called(number, text))]
-
-
-def _best_of(times: int, work: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+def test_a_further_look_at_a_long_conversation_measures_only_what_was_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Message] = []
+    size_of = estimate_module._message_size
+    monkeypatch.setattr(
+        estimate_module, "_message_size", lambda message: (measured.append(message), size_of(message))[1]
+    )
+    history = [SYSTEM, *(message for number in range(400) for message in called(number, "é" * 100))]
+    around = Compacting(window=10**9)
+    around.compaction.due(history)
+    assert len(measured) == len(history)
+    measured.clear()
+    around.compaction.due([*history, (added := said("user", "More."))])
+    assert measured == [added]

@@ -334,7 +334,7 @@ def test_on_a_terminal_a_secret_is_asked_for_and_not_shown() -> None:
         shown = _read_until(ours, b"API key: ")
         os.write(ours, b"sk-secret\n")
         shown += _read_until(ours, b"got sk-secret")
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     os.close(ours)
     assert shown.count(b"sk-secret") == 1, "only what the program itself prints"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-import time
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shared.terminal.run_screen import RunScreen
 from tests.support import wait_until
-from tests.support.terminals import terminal
+from tests.support.terminals import Terminal, terminal
 
 MESSAGE = "I look at the tests first.\n\nThen I change calc.py,\nand run them again."
 THINKING = "The sum is wrong.\nWhy?"
@@ -51,12 +51,24 @@ def test_pieces_that_are_lost_on_the_way_are_shown_with_the_step(lost: set[int])
     assert shown(0, 3, lost=frozenset(lost)) == STAYS
 
 
+def draw(run: RunScreen, screen: Terminal, text: str) -> None:
+    """Redraw what is in progress, and wait until this text of it is on the screen."""
+    run.redraw()
+    wait_until(lambda: text in screen.text)
+
+
 def test_text_appears_while_the_model_writes_it() -> None:
     with terminal() as (screen, stream), RunScreen(stream) as run:
         run.piece("text", "I look at", 0)
-        wait_until(lambda: "I look at" in screen.text, seconds=5)
+        draw(run, screen, "I look at")
         run.piece("text", " the tests.", 9)
-        wait_until(lambda: "I look at the tests." in screen.text, seconds=5)
+        draw(run, screen, "I look at the tests.")
+
+
+def test_what_is_in_progress_is_redrawn_again_and_again() -> None:
+    drawn = count()
+    with terminal() as (screen, stream), RunScreen(stream, lambda: f"running {next(drawn)}"):
+        wait_until(lambda: "running 3" in screen.text)
 
 
 def test_text_of_a_drone_that_does_not_count_is_corrected_by_the_step() -> None:
@@ -80,11 +92,12 @@ def test_the_end_of_the_output_of_a_call_moves_and_leaves_nothing_behind() -> No
     with terminal() as (screen, stream), RunScreen(stream, lambda: "running · 0:07") as run:
         run.running("shell: make test")
         run.output("".join(f"line {number}\n" for number in range(100)))
-        wait_until(lambda: "line 99" in screen.text and "running · 0:07" in screen.text, seconds=5)
+        draw(run, screen, "running · 0:07")
         seen = screen.text
         run.running("")
         run.lines([("✓ shell: make test (7.0 s)", "green")])
     assert ("● shell: make test" in seen, "line 94" in seen, "95 earlier lines" in seen) == (True, False, True)
+    assert "line 99" in seen
     assert screen.lines == ["✓ shell: make test (7.0 s)"]
 
 
@@ -93,18 +106,22 @@ def test_a_long_line_is_whole_in_any_width(columns: int) -> None:
     words = " ".join(f"word{number}" for number in range(60))
     with terminal(columns) as (screen, stream), RunScreen(stream, lambda: "status " * 40) as run:
         run.piece("text", words[:200], 0)
-        wait_until(lambda: "word25" in screen.text, seconds=5)
+        draw(run, screen, "word25")
         run.message("text", words)
     assert "".join(screen.lines).replace(" ", "") == words.replace(" ", "")
 
 
 def test_a_window_that_is_resized_loses_no_line() -> None:
-    with terminal(100) as (screen, stream), RunScreen(stream, lambda: "running") as run:
+    status = "running"
+    with terminal(100) as (screen, stream), RunScreen(stream, lambda: status) as run:
         for number in range(30):
             run.lines([(f"line {number}", None)])
             if number in {10, 20}:
+                status = f"before {number}"
+                draw(run, screen, status)
                 screen.resize(60 if number == 10 else 120, 24)
-                time.sleep(0.3)
+                status = f"after {number}"
+                draw(run, screen, status)
     assert [line for line in screen.lines if line.startswith("line")] == [f"line {number}" for number in range(30)]
 
 
@@ -114,14 +131,14 @@ def test_drawing_and_printing_at_the_same_time_never_wait_for_each_other() -> No
         redrawing.start()
         for number in range(300):
             run.piece("text", f"line {number}\n", None)
-        redrawing.join(timeout=30)
+        redrawing.join(timeout=60)
         assert not redrawing.is_alive()
     assert screen.lines == [f"line {number}" for number in range(300)]
 
 
 def test_the_cursor_stays_visible() -> None:
-    with terminal() as (screen, stream), RunScreen(stream, lambda: "running"):
-        wait_until(lambda: "running" in screen.text, seconds=5)
+    with terminal() as (screen, stream), RunScreen(stream, lambda: "running") as run:
+        draw(run, screen, "running")
         assert not screen.screen.cursor.hidden
 
 
@@ -152,7 +169,7 @@ def test_control_characters_of_a_model_never_reach_the_terminal() -> None:
         run.message("text", "\x1b[2J\x1b]0;title\x07clean")
         run.running("shell: \x1b[2Jls")
         run.output("\x1b[2J\x1b[1;1Hmoved")
-        wait_until(lambda: "moved" in screen.text, seconds=5)
+        draw(run, screen, "moved")
     assert screen.lines[0] == "before"
     assert b"\x1b[2J" not in screen.raw
     assert b"title\x07" not in screen.raw

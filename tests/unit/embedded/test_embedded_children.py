@@ -15,7 +15,7 @@ from control_plane.embedded.parts import wait_ready
 from shared.errors import Unreachable
 from tests.support import wait_until
 
-STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
+STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
 
 
 def child(tmp_path: Path, code: str, **settings: float) -> Child:
@@ -47,7 +47,7 @@ def test_a_dead_child_is_started_again_after_a_pause(tmp_path: Path) -> None:
     wait_until(part.died)
 
     assert not part.restart_when_due()
-    assert wait_until(part.restart_when_due, seconds=3)
+    assert wait_until(part.restart_when_due)
     wait_until(part.died)
 
 
@@ -64,8 +64,8 @@ def test_a_child_that_ends_at_once_is_told_with_the_end_of_its_log(tmp_path: Pat
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from control_plane.embedded.children import Child\n"
-        f"c = Child('x', (sys.executable, '-c', 'import time; time.sleep(60)'), Path({str(tmp_path / 'log')!r}))\n"
-        "c.start(); print(c.process.pid, flush=True); time.sleep(60)"
+        f"c = Child('x', (sys.executable, '-c', 'import time; time.sleep(600)'), Path({str(tmp_path / 'log')!r}))\n"
+        "c.start(); print(c.process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

@@ -71,7 +71,7 @@ def test_endless_python_code_does_not_go_on_running_beside_the_run() -> None:
 
     with pytest.raises(CallFailed, match="took longer"):
         calls(endless)
-    assert wait_until(lambda: ident[0] not in sys._current_frames(), seconds=30)
+    assert wait_until(lambda: ident[0] not in sys._current_frames())
 
 
 def test_a_call_is_given_up_when_the_run_is_to_end(never: threading.Event) -> None:

@@ -49,7 +49,7 @@ def test_stopping_the_service_lets_runs_end_and_the_signal_after_that_gives_them
         threading.Thread(target=drone.wait, daemon=True).start()
         # As systemd does it: quotes taken off, `$$` made `$`, and the main process named in the environment.
         command = [word.replace("$$", "$") for word in shlex.split(stop)]
-        done = subprocess.run(command, env={**os.environ, "MAINPID": str(drone.pid)}, timeout=20, check=False)
+        done = subprocess.run(command, env={**os.environ, "MAINPID": str(drone.pid)}, timeout=60, check=False)
 
     assert done.returncode == 0
     assert "KillMode=mixed" in lines

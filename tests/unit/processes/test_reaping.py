@@ -26,6 +26,6 @@ print(json.dumps([zombies(), [each.wait() for each in own], parent.returncode]))
 
 
 def test_orphans_are_reaped_and_the_exit_codes_of_own_children_are_not_lost() -> None:
-    told = subprocess.check_output([sys.executable, "-c", REAPING], timeout=30)
+    told = subprocess.check_output([sys.executable, "-c", REAPING], timeout=60)
 
     assert json.loads(told) == [2, [3, 3], 4]

@@ -240,7 +240,7 @@ def test_a_slow_template_is_broken_off_and_ours_is_used() -> None:
 
     assert "a terminal" in text
     assert problems == ["The template channel.jinja took longer than 0.2 s; the default is used."]
-    wait_until(lambda: "bounded" not in [thread.name for thread in threading.enumerate()], seconds=30)
+    wait_until(lambda: "bounded" not in [thread.name for thread in threading.enumerate()])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def test_an_event_of_the_loop_is_recorded_after_those_of_the_work() -> None:
     kept, work, may_end = KeptEvents(), Beside(), threading.Event()
 
     def slow() -> None:
-        assert may_end.wait(30)
+        assert may_end.wait(60)
         kept.record(CommentStep(text="work"))
 
     work.start(slow)
@@ -23,7 +23,7 @@ def test_an_event_of_the_loop_is_recorded_after_those_of_the_work() -> None:
     loop.start()
     assert kept.bodies == []
     may_end.set()
-    loop.join(30)
+    loop.join(60)
     assert [body.text for body in kept.bodies if isinstance(body, CommentStep)] == ["work", "loop"]
 
 
@@ -36,7 +36,7 @@ def test_the_work_itself_may_record_in_order() -> None:
 
 def test_live_text_does_not_wait_for_the_work() -> None:
     kept, work, may_end = KeptEvents(), Beside(), threading.Event()
-    work.start(lambda: may_end.wait(30))
+    work.start(lambda: may_end.wait(60))
     InOrder(kept, work).delta("text", "Hello")
     assert not may_end.is_set()
     may_end.set()

@@ -13,7 +13,7 @@ from shared.blobs import digest
 from shared.errors import Conflict, FleetFault, NotFound, Precondition, Unreachable
 from shared.outcome import Verification
 from shared.redaction import Redactor
-from tests.support import free_port
+from tests.support import HeldPort
 from tests.support.clocks import HandClock
 from tests.support.control_stand_in import API_TOKEN, BlobServer
 
@@ -55,8 +55,8 @@ def test_a_wrong_token_is_refused_without_trying_again(server: BlobServer) -> No
 
 def test_a_server_that_does_not_answer_is_waited_for_as_long_as_patience_lasts() -> None:
     clock = HandClock()
-    with pytest.raises(Unreachable):
-        api(f"http://127.0.0.1:{free_port()}", patience=60, clock=clock).put(b"patch")
+    with HeldPort() as nobody, pytest.raises(Unreachable):
+        api(f"http://127.0.0.1:{nobody}", patience=60, clock=clock).put(b"patch")
     assert 60 <= clock.passed < 90
 
 

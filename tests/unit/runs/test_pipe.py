@@ -27,7 +27,7 @@ def ends() -> Iterator[tuple[Connection, Connection]]:
     # A thread that is about to read would otherwise read from whatever gets the same descriptor next.
     for thread in set(threading.enumerate()) - before:
         if thread.name == "receive":
-            thread.join(30)
+            thread.join(60)
     run.close()
 
 

@@ -122,7 +122,7 @@ def test_without_a_budget_no_call_waits_for_the_control_plane() -> None:
 
     class Slow(Source):
         def allow(self, request: AllowanceRequest) -> Allowance:
-            held.wait(10)
+            assert held.wait(60)
             return super().allow(request)
 
     purse = Purse(0, 0, Slow(bounded=False), Money(bounded=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +31,7 @@ from shared.events import (
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.trajectories import FORMAT, NOT_EXECUTED, RunFacts, trajectory
+from tests.support.clocks import processor_time
 from tests.support.scripted import Loop, submits
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -255,9 +255,8 @@ def test_thinking_steering_and_compactions_are_in_their_places() -> None:
 
 def test_a_long_run_takes_time_in_proportion_to_its_length() -> None:
     def seconds(steps: int) -> float:
-        began = time.perf_counter()
-        trajectory(FACTS, ((AT, body) for _ in range(steps) for body in (answer(LIST), result(LIST, "x" * 1000, 0))))
-        return time.perf_counter() - began
+        bodies = ((AT, body) for _ in range(steps) for body in (answer(LIST), result(LIST, "x" * 1000, 0)))
+        return processor_time(lambda: trajectory(FACTS, bodies))
 
     seconds(100)
     assert min(seconds(2400) for _ in range(3)) < 40 * min(seconds(300) for _ in range(3))

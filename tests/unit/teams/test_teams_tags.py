@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,7 +67,6 @@ def test_any_text_at_all_has_tags_or_has_none(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["`" * 3000 + "``` " * 30_000, " ".join("`" * n for n in range(1, 440)), "> " * 50_000]
 )
-def test_a_long_comment_full_of_marks_takes_no_time(text: str) -> None:
-    began = time.process_time()
-    tags_in(text)
-    assert time.process_time() - began < 5
+@pytest.mark.timeout(60)
+def test_a_long_comment_full_of_marks_is_read_to_its_end(text: str) -> None:
+    assert tags_in(f"{text}\n\n@lead") == ("lead",)

@@ -30,7 +30,7 @@ def tools(workspace: Path, tmp_path: Path) -> Tools:
         workspace,
         choose("none", os.environ),
         mode="build",
-        command_timeout=20,
+        command_timeout=60,
         log_dir=tmp_path / "logs",
         on_output=None,
         check=lambda: None,

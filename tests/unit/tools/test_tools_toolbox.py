@@ -10,6 +10,7 @@ from drone.tools.shell import SUBMIT_LINE
 from shared.errors import Preempted, Submitted
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus
+from tests.support.command_time import time_is_up_when
 from tests.support.toolboxes import Call, call, called, toolbox, workspace
 
 __all__ = ["call", "workspace"]
@@ -94,10 +95,14 @@ def test_shell_shows_the_output_and_then_the_return_code(call: Call) -> None:
     assert (result.return_code, result.is_error) == (3, False)
 
 
-def test_shell_ends_a_command_after_its_own_timeout(call: Call) -> None:
-    result = call("shell", command="echo begun; sleep 60", timeout=2.5)
+def test_shell_ends_a_command_after_its_own_timeout(
+    call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time_is_up_when(monkeypatch, (workspace / "begun").exists)
 
-    assert result.output.startswith("begun\n(ended after 2.5 s")
+    result = call("shell", command="echo begun; touch begun; sleep 1000", timeout=99.5)
+
+    assert result.output.startswith("begun\n(ended after 99.5 s")
     assert (result.return_code, result.is_error) == (None, True)
 
 

@@ -1,0 +1,26 @@
+"""The time of commands: it passes all at once, when a test says so, and not while a busy machine starts them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from drone.sandbox import command
+
+LONG = 600.0
+"""A time limit that a command reaches only in a test that hangs, or when `time_is_up_when` says so."""
+
+
+def time_is_up_when(monkeypatch: pytest.MonkeyPatch, condition: Callable[[], bool]) -> None:
+    """Every command of this process has reached its time limit (up to LONG) as soon as the condition was true once."""
+    passed = [0.0]
+
+    def monotonic() -> float:
+        if not passed[0] and condition():
+            passed[0] = 2 * LONG
+        return time.monotonic() + passed[0]
+
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=monotonic))

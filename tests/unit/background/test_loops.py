@@ -1,0 +1,62 @@
+"""Rounds of the background loops, by a clock that the test sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from control_plane.background.loops import Loops
+
+
+@pytest.fixture
+def loops() -> Loops:
+    return Loops()
+
+
+def test_a_round_runs_what_is_due_and_what_that_wakes_and_nothing_else(loops: Loops) -> None:
+    ran: list[str] = []
+    sending = loops.add("sending", lambda: ran.append("sending"), every=None)
+
+    def look() -> None:
+        ran.append("looking")
+        sending.wake.set()
+
+    loops.add("looking", look, every=10.0)
+    loops.round(0.0)
+    assert ran == ["sending", "looking", "sending"]
+    loops.round(9.9)
+    assert ran[3:] == []
+    loops.round(10.0)
+    assert ran[3:] == ["looking", "sending"]
+
+
+def test_a_loop_that_failed_pauses_however_often_it_is_woken_and_keeps_its_error(loops: Loops) -> None:
+    broken = [True]
+
+    def body() -> None:
+        if broken:
+            raise ValueError(len(ran))
+        ran.append("")
+
+    ran: list[str] = []
+    loop = loops.add("broken", body, every=0.0)
+    loops.round(0.0)
+    loop.wake.set()
+    loops.round(0.0)
+    assert (loop.failures, list(loops.errors)) == (1, ["broken"])
+    broken.clear()
+    loops.round(20.0)
+    assert (ran, loop.failures, loops.errors) == ([""], 0, {})
+
+
+def test_a_body_that_waits_has_another_in_a_round(loops: Loops) -> None:
+    ran: list[str] = []
+    loops.add("listening", lambda: ran.append("waits"), every=0.0, at_once=lambda: ran.append("looks"))
+    loops.round(0.0)
+    assert ran == ["looks"]
+
+
+def test_loops_that_wake_each_other_without_end_are_an_error(loops: Loops) -> None:
+    one, other = (loops.add(name, lambda: None, every=None) for name in ("one", "other"))
+    one.body, other.body = other.wake.set, one.wake.set
+    with pytest.raises(RuntimeError):
+        loops.round(0.0)
