@@ -19,7 +19,7 @@ from shared.events import ABILITIES, Delivered
 from shared.reasons import CancelAsked, CannotBeSent, OrderFacts
 from shared.states import OrderStatus
 from tests.support.broker import BrokerServer
-from tests.support.planes import Plane
+from tests.support.planes import QUICK, Plane
 
 
 def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
@@ -29,6 +29,18 @@ def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
     # The submission itself wakes the loops: no clock advances.
     plane.submit()
     plane.round(0.0)
+    assert drone.take()
+
+
+def test_an_order_that_had_to_wait_is_sent_in_the_round_that_places_it(plane: Plane) -> None:
+    plane.supervisor()
+    order_id = plane.submit()
+    assert plane.status(order_id) == "queued"
+    drone = plane.drone(online=False)
+    plane.round(0.0)
+    plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now(), beat={"abilities": list(ABILITIES)})
+    # Nothing announces this: the search for open orders finds the order.
+    plane.round(4 * QUICK.poll)
     assert drone.take()
 
 

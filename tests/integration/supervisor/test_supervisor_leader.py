@@ -10,7 +10,7 @@ from control_plane.db.orders import Order
 from control_plane.supervisor.cleaning import clean
 from shared.names import new_id
 from tests.support.broker import BrokerServer
-from tests.support.planes import Plane
+from tests.support.planes import QUICK, Plane
 
 
 def leader(plane: Plane) -> str | None:
@@ -33,6 +33,16 @@ def test_the_lease_of_a_dead_leader_runs_out(plane: Plane) -> None:
     plane.supervisor()
     plane.until(lambda: leader(plane) != "dead")
     assert plane.core.clock.now() >= dead
+
+
+def test_a_supervisor_that_takes_over_does_at_once_what_is_seldom_done(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone()
+    first = plane.supervisor()
+    plane.supervisor(users_every=600.0)
+    plane.stop(first)
+    valkey.redis.acl_deluser(oka.id)
+    plane.round(QUICK.owner_ttl / 4)
+    assert oka.id in valkey.redis.acl_users()
 
 
 def test_two_supervisors_publish_each_order_once(plane: Plane) -> None:

@@ -9,13 +9,15 @@ import pytest
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.operations.drones import managing
+from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from shared import names
 from shared.events import Prepared
+from shared.names import new_id
 from shared.reason_text import loss_text
 from shared.reasons import RunEnd, RunLoss
 from shared.work_order import WorkOrder
 from tests.support.broker import BrokerServer
-from tests.support.planes import Plane
+from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
 LONG_AGO = timedelta(minutes=5)
@@ -110,6 +112,16 @@ def pass_time(plane: Plane, seconds: float) -> None:
     """Let the supervisor look several times."""
     until = plane.core.clock.now() + timedelta(seconds=seconds)
     plane.until(lambda: plane.core.clock.now() > until)
+
+
+def test_a_supervisor_that_does_not_hear_itself_measures_no_silence(plane: Plane) -> None:
+    clock = plane.core.clock
+    monitor = HeartbeatMonitor(plane.core, new_id(), QUICK, lambda *, everything: None)
+    monitor.catch_up()
+    clock.sleep(QUICK.own_beat)
+    assert monitor.silent_for("any drone") == pytest.approx(QUICK.own_beat)
+    clock.sleep(60)
+    assert monitor.silent_for("any drone") == 0
 
 
 def test_an_open_push_grant_is_not_taken_back(plane: Plane) -> None:
