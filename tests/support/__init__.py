@@ -26,7 +26,7 @@ def needs(program: str) -> None:
     pytest.skip(f"{program} is not installed here")
 
 
-def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: float = 0.2) -> T:
+def wait_until(condition: Callable[[], T], *, seconds: float = 60.0, every: float = 0.2) -> T:
     """Return the condition's first true value; fail with its last value on timeout.
 
     It polls often at first and then every `every` seconds, because polling takes processor time from the work it waits

@@ -242,7 +242,7 @@ class ControlPlaneStandIn:
     def hellos(self, drone_id: str) -> list[Hello]:
         return [each for each in self.stream(drone_id) if isinstance(each, Hello)]
 
-    def ended(self, sent: Dispatch, *, seconds: float = 40) -> RunEnded:
+    def ended(self, sent: Dispatch, *, seconds: float = 60) -> RunEnded:
         """Wait for a run's last event."""
 
         def last() -> RunEnded | None:

@@ -57,11 +57,11 @@ class DroneUnderTest:
         """Start the drone as `drone start` does."""
         self._start([sys.executable, "-m", "drone.cli.main", "start"])
 
-    def wait_consuming(self, *, seconds: float = 20) -> None:
+    def wait_consuming(self, *, seconds: float = 60) -> None:
         """Wait until the drone takes messages."""
         wait_until(self.consumes, seconds=seconds)
 
-    def wait_subscribed(self, *, seconds: float = 20) -> None:
+    def wait_subscribed(self, *, seconds: float = 60) -> None:
         """Wait until the drone's worker listens for remote control, where it checks whether to take more orders."""
         wait_until(lambda: any(int(client["psub"]) for client in self._clients()), seconds=seconds)
 
@@ -74,7 +74,7 @@ class DroneUnderTest:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
 
-    def wait(self, *, seconds: float = 20) -> int:
+    def wait(self, *, seconds: float = 60) -> int:
         """Wait until it ends by itself; return its exit code."""
         assert self.process is not None
         return self.process.wait(seconds)
@@ -101,7 +101,7 @@ class DroneUnderTest:
         yield second
         second._let_go()
 
-    def stop(self, *, seconds: float = 40) -> int:
+    def stop(self, *, seconds: float = 60) -> int:
         """Stop it gracefully, with its running orders given back; return its exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGQUIT)

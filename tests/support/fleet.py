@@ -159,7 +159,7 @@ class Api:
         bearer = self.token if token == "" else token
         if bearer:
             headers["Authorization"] = f"Bearer {bearer}"
-        return httpx.Client(base_url=self.url, headers=headers, trust_env=False, verify=False, timeout=15)
+        return httpx.Client(base_url=self.url, headers=headers, trust_env=False, verify=False, timeout=60)
 
     @contextmanager
     def browser(self, headers: Mapping[str, str] | None = None, **log_in: str) -> Iterator[httpx.Client]:
@@ -253,7 +253,7 @@ class Follower:
         """Whether it still waits for events."""
         return self._thread.is_alive()
 
-    def ended(self, *, seconds: float = 20.0) -> Doc:
+    def ended(self, *, seconds: float = 60.0) -> Doc:
         """Wait for the end, and return its document."""
         self._thread.join(seconds)
         assert not self._thread.is_alive(), f"no end came; last: {self.events[-1:]}"

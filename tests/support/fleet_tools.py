@@ -102,7 +102,7 @@ def over_http(url: str, token: str, *, mode: str = "auto", org: str | None = Non
         headers = {"Authorization": f"Bearer {token}"}
         params = {"org": org} if org else {}
         async with (
-            httpx2.AsyncClient(headers=headers, params=params, trust_env=False, timeout=30) as http,
+            httpx2.AsyncClient(headers=headers, params=params, trust_env=False, timeout=60) as http,
             streamable_http_client(f"{url}/mcp", http_client=http) as streams,
         ):
             yield streams

@@ -31,7 +31,7 @@ def sandbox_of(kind: str) -> Sandbox:
     return choose(kind, os.environ, trial=kind != "docker")
 
 
-def shell(sandbox: Sandbox, workspace: Path, line: str, timeout: float = 20) -> CommandResult:
+def shell(sandbox: Sandbox, workspace: Path, line: str, timeout: float = 60) -> CommandResult:
     """Run a shell line."""
     return sandbox.run(line, workspace=workspace, timeout=timeout)
 

@@ -222,7 +222,7 @@ class WholeFleet:
         self.workstations.append(drone)
         return drone
 
-    def online(self, *names: str, seconds: float = 20.0) -> None:
+    def online(self, *names: str, seconds: float = 60.0) -> None:
         """Wait until these drones are online."""
         wait_until(lambda: set(names) <= self._ready(), seconds=seconds, every=0.3)
 

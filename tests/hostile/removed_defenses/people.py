@@ -20,8 +20,7 @@ REMOVALS = (
         "        autoescape=False,\n",
     ),
     removal(
-        "acceptance/test_old_credentials.py::"
-        "test_no_old_credential_is_accepted_after_5_s_and_a_running_order_continues",
+        "acceptance/test_old_credentials.py::test_no_old_credential_is_accepted_and_a_running_order_continues",
         "control_plane/embedded/data_dir.py",
         "flower_password=secrets.token_urlsafe(12)",
         "flower_password=self.flower_password or secrets.token_urlsafe(12)",

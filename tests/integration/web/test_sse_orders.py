@@ -51,7 +51,7 @@ def test_a_client_that_connects_again_and_again_misses_nothing(api: Api, run: Pl
     assert resumed.seqs == list(range(101, 153))
 
 
-def test_a_new_step_arrives_within_a_moment(api: Api, run: PlayedRun) -> None:
+def test_a_new_step_arrives_without_a_poll(api: Api, run: PlayedRun) -> None:
     # The stream would not look by itself, and its client does not open another one.
     at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=NEVER_S))
     api.wait_for_hub()

@@ -221,7 +221,7 @@ class HostStandIn(GitHttpServer, ABC):
         """Deliver it to the fleet, the same bytes each time; returns the last answer."""
         headers = {"Content-Type": "application/json", **delivery.headers, **self.sign(secret, delivery.body)}
         for _ in range(times):
-            answer = httpx.post(url, content=delivery.body, headers=headers, timeout=30)
+            answer = httpx.post(url, content=delivery.body, headers=headers, timeout=60)
         return answer
 
 
