@@ -61,7 +61,7 @@ def _reads_clock(node: ast.AST) -> bool:
 
 
 def _compares(test: ast.AST, measured: set[str]) -> bool:
-    """Whether a comparison of size, or an approximation, has a measured time in it."""
+    """Whether a comparison of size has a measured time in it."""
     for node in ast.walk(test):
         by_size = isinstance(node, ast.Compare) and any(
             isinstance(each, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for each in node.ops
@@ -110,9 +110,7 @@ def main(root: Path) -> int:
         at = ", ".join(map(str, lines.get((file, kind), ()))) or "none"
         sys.stdout.write(f"{root}/{file}: {kind} at line {at}; .ci/test_clocks.txt has {expected[file, kind]}\n")
     if wrong:
-        sys.stdout.write(
-            "Tests wait for a state, a round or a signal, and set a clock by hand: see CONTRIBUTING.md, Tests.\n"
-        )
+        sys.stdout.write("Tests wait for a state, a round or a signal, and set a clock by hand: see CONTRIBUTING.md.\n")
     return 1 if wrong else 0
 
 

@@ -33,14 +33,11 @@ class CheckedSubscription(PubSub):
 
         The server answers a ping after everything that it sent before, so its answer is the end.
         """
-        self.check_health(at_once=True)
+        if self.connection is not None:
+            # The library sends a ping that is due, and counts the answers.
+            self.connection.next_health_check = float("-inf")
+        self.check_health()
         while self.health_check_response_counter:
             message = self.get_message(timeout=1.0)
             if message is not None:
                 yield message
-
-    def check_health(self, *, at_once: bool = False) -> None:
-        """Send a ping if one is due, or at once; the library counts its answers."""
-        if at_once and self.connection is not None:
-            self.connection.next_health_check = float("-inf")
-        super().check_health()

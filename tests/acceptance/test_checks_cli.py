@@ -110,17 +110,17 @@ def test_a_wrong_key_is_named_and_its_correction_is_checked(fleet: WholeFleet, s
 
 
 @pytest.fixture
-def nobody() -> Iterator[int]:
+def closed_port() -> Iterator[int]:
     """A port at which nothing listens."""
     with HeldPort() as held:
         yield held
 
 
 def test_each_provider_that_does_not_work_is_told_apart(
-    fleet: WholeFleet, endpoint: Callable[..., str], scripted: ScriptedServer, nobody: int
+    fleet: WholeFleet, endpoint: Callable[..., str], scripted: ScriptedServer, closed_port: int
 ) -> None:
     urls = {
-        "dead": (f"http://127.0.0.1:{nobody}/v1", "E-CHECK-PORT", f"Nothing listens at 127.0.0.1:{nobody}"),
+        "dead": (f"http://127.0.0.1:{closed_port}/v1", "E-CHECK-PORT", f"Nothing listens at 127.0.0.1:{closed_port}"),
         "nohost": ("http://nohost.invalid/v1", "E-CHECK-HOST", "knows no host nohost.invalid"),
         "nomodel": (endpoint(refused(404, UNKNOWN_MODEL)), "E-CHECK-MODEL", "has no model scripted"),
         "notls": (scripted.url.replace("http", "https"), "E-CHECK-TLS", "does not speak TLS"),

@@ -1,4 +1,4 @@
-"""Real brokers for tests: Valkey from its wheel and Debian's Redis, restartable in place, and drone stand-ins."""
+"""Real brokers for tests: Valkey from its wheel and Debian's Redis, restartable in place."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import pytest
 import redis
 
 from control_plane.broker.broker import Broker
 from control_plane.broker.valkey_config import CONTROL_USER, program, write_config
-from control_plane.collector import Collector
-from control_plane.supervisor import Supervisor
 from shared.names import new_id
 from tests.support import free_port, needs, wait_until
 from tests.support.left_behind import lasts
-
-if TYPE_CHECKING:
-    pass
-
-P = TypeVar("P", Collector, Supervisor)
 
 PASSWORD = "control-password"
 

@@ -116,9 +116,9 @@ def test_a_server_that_is_away_or_silent_costs_only_a_limited_time(
     settings_of: Callable[..., FleetSettings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(s3_store, "READ_SECONDS", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent, HeldPort() as nobody:
+    with socket.create_server(("127.0.0.1", 0)) as silent, HeldPort() as closed_port:
         slow = settings_of(s3_endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
-        away = settings_of(s3_endpoint=f"http://127.0.0.1:{nobody}")
+        away = settings_of(s3_endpoint=f"http://127.0.0.1:{closed_port}")
         for settings in (slow, away):
             assert isinstance(_found(settings), Unreachable)
 

@@ -112,8 +112,8 @@ def test_an_address_that_is_no_mcp_server_is_a_problem(mcp: McpBench, reply: Rep
 
 
 def test_nobody_at_the_address_is_a_problem(mcp: McpBench) -> None:
-    with HeldPort() as nobody:
-        problems = mcp.connect(config("web", url=f"http://127.0.0.1:{nobody}/mcp")).servers.problems
+    with HeldPort() as closed_port:
+        problems = mcp.connect(config("web", url=f"http://127.0.0.1:{closed_port}/mcp")).servers.problems
 
     assert problems == ["MCP server 'web' failed: ConnectError: All connection attempts failed"]
 

@@ -278,9 +278,9 @@ def test_tls_where_there_is_none_is_corrected(bench: Bench, scripted: ScriptedFa
 
 
 def test_fallbacks_are_not_tried_in_its_place(bench: Bench) -> None:
-    with Endpoint(*works()) as other, HeldPort() as nobody:
+    with Endpoint(*works()) as other, HeldPort() as closed_port:
         backup = trying_provider(bench, other.url)
-        report = tried(bench, f"http://127.0.0.1:{nobody}/v1", fallbacks=(backup,))
+        report = tried(bench, f"http://127.0.0.1:{closed_port}/v1", fallbacks=(backup,))
 
     assert (report.ok, other.asked) == (False, [])
 

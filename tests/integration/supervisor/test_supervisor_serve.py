@@ -107,8 +107,10 @@ def test_it_brings_an_empty_database_up_to_date(
 
 def test_without_a_broker_it_says_so_and_ends_with_5(tmp_path: Path, sqlite_url: str) -> None:
     with (
-        HeldPort() as nobody,
-        serving(tmp_path, database_url=sqlite_url, broker_url=f"redis://control:secret@127.0.0.1:{nobody}/0") as served,
+        HeldPort() as closed_port,
+        serving(
+            tmp_path, database_url=sqlite_url, broker_url=f"redis://control:secret@127.0.0.1:{closed_port}/0"
+        ) as served,
     ):
         assert served.process.wait(60) == 5
     assert served.says("does not answer")
@@ -118,9 +120,9 @@ def test_without_a_broker_it_says_so_and_ends_with_5(tmp_path: Path, sqlite_url:
 
 def test_without_a_database_it_says_so_and_ends_with_5(tmp_path: Path, valkey: BrokerServer) -> None:
     with (
-        HeldPort() as nobody,
+        HeldPort() as closed_port,
         serving(
-            tmp_path, database_url=f"postgresql://fleet:secret@127.0.0.1:{nobody}/fleet", broker_url=valkey.url
+            tmp_path, database_url=f"postgresql://fleet:secret@127.0.0.1:{closed_port}/fleet", broker_url=valkey.url
         ) as served,
     ):
         assert served.process.wait(60) == 5

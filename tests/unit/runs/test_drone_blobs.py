@@ -55,8 +55,8 @@ def test_a_wrong_token_is_refused_without_trying_again(server: BlobServer) -> No
 
 def test_a_server_that_does_not_answer_is_waited_for_as_long_as_patience_lasts() -> None:
     clock = HandClock()
-    with HeldPort() as nobody, pytest.raises(Unreachable):
-        api(f"http://127.0.0.1:{nobody}", patience=60, clock=clock).put(b"patch")
+    with HeldPort() as closed_port, pytest.raises(Unreachable):
+        api(f"http://127.0.0.1:{closed_port}", patience=60, clock=clock).put(b"patch")
     assert 60 <= clock.passed < 90
 
 
