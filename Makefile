@@ -21,7 +21,7 @@ PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input install
 # These reach `make demo` through the environment: a key on a command line could be read by every user of the machine.
 export MODEL API_BASE API_KEY
 
-.PHONY: help venv demo test unit dist test-wheel release check format chaos hostile browser pictures bench eval long scripts audit sbom licenses man assets lock clean
+.PHONY: help venv demo test unit all dist test-wheel release check format chaos hostile browser pictures bench eval long scripts audit sbom licenses man texts assets lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,8 @@ test: $(STAMP) ## every test but the long ones and measurements: real Valkey, SQ
 
 unit: $(STAMP) ## the unit and contract tests alone, in less than a minute
 	@$(PYTEST) tests/unit tests/contract -m "not long" -n 3 --dist load $(ARGS)
+
+all: test browser chaos hostile long bench ## every tier, one after the other: more than three hours
 
 dist: $(STAMP) ## build wheel and sdist into dist/, the same bytes wherever and whenever they are built
 	@rm -rf dist
@@ -167,6 +169,9 @@ licenses: $(STAMP) ## write docs/licenses.md anew: the licenses of what is insta
 
 man: $(STAMP) ## write docs/man anew: the manual pages of fleet and drone
 	@$(PY) -m tests.support.man_pages
+
+texts: $(STAMP) ## write docs/reference/texts.md anew: all help, errors and reasons on one page
+	@$(PY) -m tests.support.texts_page
 
 assets: $(STAMP) ## fetch the browser parts that static/vendor/parts.json names, and write their hashes (needs npm)
 	@$(PY) .ci/assets.py

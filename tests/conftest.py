@@ -25,6 +25,7 @@ settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("dronefleet")
 
 pytest_plugins = [
+    "tests.support.skips",
     "tests.support.left_behind",
     "tests.support.compiled_statements",
     "tests.support.database",

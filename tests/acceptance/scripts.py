@@ -56,10 +56,6 @@ SCRIPTS: dict[str, list[Reply]] = {
         calls(("ask", {"question": "Which database?", "choices": ["PostgreSQL", "SQLite"]})),
         {"text": "Thank you."},
     ],
-    "ask_shortly": [
-        calls(("ask", {"question": "Which name?", "default": "shop", "deadline": 10})),
-        {"text": "Thank you."},
-    ],
     # The fourth reply waits, so that a test can end its drone after the first report.
     "plan": [
         calls(("file_write", {"path": "early.txt", "content": "too early"})),
@@ -87,18 +83,6 @@ SCRIPTS: dict[str, list[Reply]] = {
         calls(("report_point", {"point": 2, "result": "changed", "commit": "abcdef1", "text": "In another file"})),
         {"text": "Reported."},
     ],
-    "plan_rounds": [
-        calls(("present_plan", {"title": "First", "points": [{"text": "Write one.txt"}]})),
-        calls(("present_plan", {"title": "Second", "points": [{"text": "Write two.txt"}, {"text": "Write more"}]})),
-        calls(
-            ("file_write", {"path": "two.txt", "content": "two\n"}),
-            ("report_point", {"point": 1, "result": "done"}),
-        ),
-        {"text": "Done."},
-        {"text": "Really done."},
-    ],
-    "titled": [{"text": "**Choice of a database**\n\nas asked"}],
-    "closing_question": [{"text": "I looked at both. **Which one should it be?**"}],
     "three": [*[shell(f"echo {n} >> steps.txt; sleep 0.3") for n in range(1, 4)], {"text": "Three steps done."}],
     "steps": [*[shell(f"echo step {n} >> steps.txt; sleep 0.8") for n in range(1, 11)], {"text": "Ten steps done."}],
     "nap": [
@@ -107,12 +91,6 @@ SCRIPTS: dict[str, list[Reply]] = {
         shell("echo step 3 >> steps.txt; sleep 20"),
         {"text": "Three steps done."},
     ],
-    "odd": [
-        calls(("shell", "{not json"), ("no_such_tool", {}), ("file_read", {"mode": "view", "path": "/etc/passwd"})),
-        calls(("file_read", {"mode": "view", "path": "../../outside"})),
-        {"text": "I could not do any of that."},
-    ],
     "refused": [{"status": 401, "error": "Incorrect API key provided"}],
-    "garbage": [{"garbage": True, "repeat": True}],
     "flaky": [{"text": "Said at last.", "fail": [{"status": 500, "error": "scripted"}, {"cut_after": 1}]}],
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,66 +63,3 @@ def test_agents_are_added_described_drawn_and_removed(fleet: WholeFleet, tmp_pat
     assert removed["warnings"] == ["backend no longer has a boss (was lead)"]
     assert [each["name"] for each in agent(fleet, "list")] == ["backend"]
     assert [each["name"] for each in agent(fleet, "ls", "--all")] == ["backend", "lead"]
-
-
-def test_instructions_in_the_repository_are_read_by_the_drone(fleet: WholeFleet, tmp_path: Path) -> None:
-    """S-010, S-012."""
-    remote = fleet.json("project", "show", "calc", *CREW)["git_url"].removeprefix("file://")
-    work = tmp_path / "work"
-    subprocess.run(["git", "clone", "-q", remote, str(work)], check=True)
-    (work / "tester.md").write_text("Test it.\n")
-    git = ["git", "-C", str(work), "-c", "user.name=t", "-c", "user.email=t@localhost"]
-    for arguments in (["add", "."], ["commit", "-q", "-m", "tester"], ["push", "-q", "origin", "HEAD"]):
-        subprocess.run([*git, *arguments], check=True)
-
-    agent(fleet, "add", "tester", "--instructions-path", "tester.md", "--project", "calc")
-    assert described(fleet, "tester")["description"] == TEXT
-
-
-def test_a_missing_file_of_the_repository_is_told_by_the_order_and_leaves_the_agent(fleet: WholeFleet) -> None:
-    """S-012."""
-    agent(fleet, "add", "auditor", "--instructions-path", "agents/gone.md", "--project", "calc")
-    failed = wait_until(lambda: fleet.json("orders", "--all", "--status", "failed", *CREW), seconds=90, every=0.5)
-
-    assert "agents/gone.md" in failed[0]["reason"]
-    assert "agent auditor" in failed[0]["reason"]
-    assert agent(fleet, "show", "auditor")["description"] == ""
-
-
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [(None, "No such file"), (b"x" * 5_000_000, "5,000,000 bytes")],
-    ids=["gone", "5 MB"],
-)
-def test_a_file_that_cannot_be_instructions_is_one_clear_refusal(
-    fleet: WholeFleet, tmp_path: Path, content: bytes | None, word: str
-) -> None:
-    file = tmp_path / "lead.md"
-    if content is not None:
-        file.write_bytes(content)
-    done = fleet.fleet("agent", "add", "broken", "--instructions", str(file), *CREW, "--json")
-
-    error = json.loads(done.stderr)
-    assert (done.returncode, done.stdout, error["code"]) == (2, "", "E-AGENT-INSTRUCTIONS")
-    assert word in error["why"]
-    assert "broken" in error["what"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "word"),
-    [
-        (("add", "user", "--instructions", "-"), 2, "reserved"),
-        (("add", "writer", "--instructions", "-", "--boss", "nobody"), 3, "nobody"),
-        (("rm", "nobody", "--yes"), 3, "nobody"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_wrong_use_of_agents_is_one_clear_refusal(
-    fleet: WholeFleet, arguments: tuple[str, ...], code: int, word: str
-) -> None:
-    done = fleet.fleet("agent", *arguments, *CREW, text="Write.")
-
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    assert done.stderr.startswith("error: ")
-    assert word in done.stderr
-    assert len(done.stderr) < 2000

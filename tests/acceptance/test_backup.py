@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from control_plane.declarations import drones, orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
-from tests.support.ending import wait_for_end
+from tests.support.ending import kill_all
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
 
@@ -40,6 +38,8 @@ def test_a_restored_fleet_has_its_history_and_its_running_order_continues_in_the
     _running(fleet, running)
 
     saved = fleet.json("backup", str(tmp_path / "backup"), "--with-keys")
+    occupied = fleet.fleet("restore", str(tmp_path / "backup"))
+    assert (occupied.returncode, "E-UP-RUNNING" in occupied.stderr) == (4, True)
     _destroy(fleet)
     checked = fleet.json("backup", "check", str(tmp_path / "backup"))
     restored = fleet.json("restore", str(tmp_path / "backup"))
@@ -57,6 +57,7 @@ def test_a_restored_fleet_has_its_history_and_its_running_order_continues_in_the
     assert (second["status"], second["runs"][0]["drone"]) == ("succeeded", "oka")
 
 
+@pytest.mark.long
 def test_runs_that_the_backup_does_not_know_end_and_what_they_did_is_done_again(
     fleet: WholeFleet, tmp_path: Path
 ) -> None:
@@ -106,30 +107,9 @@ def test_a_fleet_with_a_drone_of_its_own_is_restored_to_an_empty_machine(
         assert [drone["status"] for drone in client.call(drones.LIST)] == ["online"]
 
 
-def test_a_fleet_that_exists_is_never_restored_over(fleet: WholeFleet, tmp_path: Path) -> None:
-    fleet.json("backup", str(tmp_path / "backup"), "--with-keys")
-
-    while_running = fleet.fleet("restore", str(tmp_path / "backup"))
-    fleet.stop()
-    database = (fleet.data / "fleet.db").read_bytes()
-    stopped = fleet.fleet("restore", str(tmp_path / "backup"))
-
-    assert [done.returncode for done in (while_running, stopped)] == [4, 4]
-    assert "E-UP-RUNNING" in while_running.stderr
-    assert "E-RESTORE-TARGET" in stopped.stderr
-    assert (fleet.data / "fleet.db").read_bytes() == database
-
-
 def _destroy(fleet: WholeFleet) -> None:
     """Kill the control plane with its broker, and delete all of its files."""
-    assert fleet.process is not None
-    parts = psutil.Process(fleet.process.pid).children(recursive=True)
-    fleet.process.kill()
-    fleet.process.wait(60)
-    for part in parts:
-        with suppress(psutil.NoSuchProcess):
-            part.kill()
-    wait_for_end(part.pid for part in parts)
+    kill_all(fleet.process)
     shutil.rmtree(fleet.root / "fleet home")
 
 

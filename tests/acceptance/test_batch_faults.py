@@ -14,13 +14,13 @@ from control_plane.declarations import orders
 from control_plane.declarations.orders import OrderFilter
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import shell
-from tests.acceptance.test_questions_cli import killed
 from tests.support import wait_until
+from tests.support.ending import kill_all
 from tests.support.repositories import calc_project, git
 from tests.support.whole_fleet import WholeFleet
 
 SCRIPTS = {"default": [shell("sleep 2; sed -i 's/a - b/a + b/' calc.py"), {"text": "Solved."}]}
-SECONDS_PER_ROW = 6
+SECONDS_PER_ROW = 10
 SILENCE = 240
 """Seconds within which a silent drone is noticed (75), and its order has run on another."""
 
@@ -49,7 +49,7 @@ def lost_runs(fleet: WholeFleet, order_ids: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize(
     "number",
     [
-        pytest.param(24, marks=pytest.mark.timeout(1500)),
+        pytest.param(16, marks=pytest.mark.timeout(1500)),
         pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(9000)]),
     ],
 )
@@ -72,9 +72,9 @@ def test_each_row_is_done_once_although_the_control_plane_is_killed_twice_and_a_
             if part == 1:
                 with fleet.client() as client:
                     wait_until(partial(is_working, client, "lost"), seconds=60, every=0.02)
-                killed(stations[-1].process)
+                kill_all(stations[-1].process)
             assert fleet.process is not None
-            killed(fleet.process)
+            kill_all(fleet.process)
             fleet.start()
         wait_until(
             lambda: fleet.json("batch", "show", "many")["status"] == "finished",

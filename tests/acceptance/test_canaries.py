@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from tests.support.repositories import calc_project
 from tests.support.spellings import BYTES_AS_TEXT, SPELLINGS
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.hostile, pytest.mark.timeout(300), pytest.mark.apart]
+pytestmark = [pytest.mark.hostile, pytest.mark.timeout(300)]
 
 KEY = "Qk7-Zx9Wv2Tp4Ls6Rm1Jd8Hf3Gb5Ny0Cu_Ea"
 TOKEN = "Vt4Mq8Xz2Kc6Ws0Np5Jb9Rg3Yd7Hf1Lu"
@@ -79,7 +79,11 @@ WORK: list[Reply] = [
     calls(("submit", {"summary": ANSWER})),
 ]
 BRANCH = [shell(f"git checkout -qb {TOKEN}; echo x > x; git add x; git commit -qm x"), {"text": "Done."}]
-SCRIPTS = {**IN_THE_WORK, "talk": TALK, "branch": BRANCH, "error": [{"status": 400, "error": SPELLED}]}
+SCRIPTS = {
+    **IN_THE_WORK,
+    **{"talk": TALK, "branch": BRANCH, "error": [{"status": 400, "error": SPELLED}]},
+    PROMPT: WORK,
+}
 
 
 @dataclass
@@ -130,14 +134,15 @@ def shown_by_flower(fleet: WholeFleet, order: dict[str, Any]) -> Iterator[tuple[
 
 
 @contextmanager
-def working_fleet(
-    start_fleet: Callable[..., WholeFleet], directory: Path, scripts: dict[str, list[Reply]]
-) -> Iterator[tuple[WholeFleet, Path]]:
+def working_fleet(directory: Path, scripts: dict[str, list[Reply]]) -> Iterator[tuple[WholeFleet, Path]]:
     """A fleet with Flower, a drone, a model that plays the scripts, and a project; and the project's remote."""
     remote = calc_project(directory / "served" / "calc.git")
-    server = GitHttpServer(directory / "served", f"{TOKEN}:")
-    with ScriptedServer(scripts, api_key=KEY, chunk_delay_s=0.002) as model, serving(server):
-        fleet = start_fleet(drones=0, options=("--flower-port", "0"))
+    server, fleet = (
+        GitHttpServer(directory / "served", f"{TOKEN}:"),
+        WholeFleet(directory / "fleet", drones=0, options=("--flower-port", "0")),
+    )
+    with ScriptedServer(scripts, api_key=KEY, chunk_delay_s=0.002) as model, serving(server), closing(fleet):
+        fleet.start()
         fleet.workstation("mila").start()
         fleet.online("mila")
         provider = ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url, api_key=KEY)
@@ -146,11 +151,12 @@ def working_fleet(
             client.call(providers.ADD, provider)
             client.call(projects.ADD, project)
         yield fleet, remote
+        assert fleet.transcript_problems() == []
 
 
-@pytest.fixture
-def told(start_fleet: Callable[..., WholeFleet], tmp_path: Path) -> Iterator[Told]:
-    with working_fleet(start_fleet, tmp_path, SCRIPTS) as (fleet, remote):
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    with working_fleet(tmp_path_factory.mktemp("canaries"), SCRIPTS) as (fleet, remote):
         first = fleet.submit("Do it, script:talk")["id"]
         followed = follow(fleet, first)
         others = {name: fleet.submit(f"Do it, script:{name}")["id"] for name in SCRIPTS if name != "talk"}
@@ -201,17 +207,14 @@ def test_secrets_in_every_spelling_and_channel_are_found_nowhere(told: Told) -> 
     assert {*SPELLINGS} - BYTES_AS_TEXT <= set().union(*CANARIES.found_in_any(kept).values())
 
 
-def test_prompt_code_and_answer_of_an_order_are_neither_in_the_brokers_files_nor_in_flower(
-    start_fleet: Callable[..., WholeFleet], tmp_path: Path
-) -> None:
-    with working_fleet(start_fleet, tmp_path, {"work": WORK}) as (fleet, _):
-        order = fleet.ended(fleet.submit(f"Add {PROMPT}, script:work")["id"])
-        assert (order["status"], PROMPT in order["prompt"], ANSWER in order["response"]) == ("succeeded", True, True)
-        assert CODE in fleet.fleet("patch", order["id"]).stdout
-        words, files = Canaries(PROMPT, CODE, ANSWER), list(files_below(fleet.data / "valkey", without="nothing"))
-        assert words.found_in_any(files) == {}
-        assert words.found_in_any(shown_by_flower(fleet, order)) == {}
-        # The same files and pages name the run.
-        run = Canaries(order["runs"][0]["id"])
-        assert run.found_in_any(files)
-        assert run.found_in_any(shown_by_flower(fleet, order))
+def test_prompt_code_and_answer_of_an_order_are_neither_in_the_brokers_files_nor_in_flower(told: Told) -> None:
+    fleet, order = told.fleet, told.orders[PROMPT]
+    assert (order["status"], PROMPT in order["prompt"], ANSWER in order["response"]) == ("succeeded", True, True)
+    assert CODE in fleet.fleet("patch", order["id"]).stdout
+    words, files = Canaries(PROMPT, CODE, ANSWER), list(files_below(fleet.data / "valkey", without="nothing"))
+    assert words.found_in_any(files) == {}
+    assert words.found_in_any(shown_by_flower(fleet, order)) == {}
+    # The same files and pages name the run.
+    run = Canaries(order["runs"][0]["id"])
+    assert run.found_in_any(files)
+    assert run.found_in_any(shown_by_flower(fleet, order))

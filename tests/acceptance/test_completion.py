@@ -20,14 +20,16 @@ __all__ = ["base_installation", "distributions"]
 pytestmark = pytest.mark.timeout(280)
 PROMPT = "ready>"
 SHELLS = {
-    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(fleet completion bash)"),
+    "bash": (["bash", "--norc", "--noprofile", "-i"], ".bashrc", "source <(fleet completion bash)"),
     "zsh": (
         ["zsh", "-f", "-i"],
+        ".zshrc",
         "mkdir functions && fleet completion zsh > functions/_fleet && fpath+=$PWD/functions && "
         "autoload -Uz compinit && compinit -u -d dump",
     ),
     "fish": (
         ["fish", "--private"],
+        ".config/fish",
         "mkdir -p ~/.config/fish/completions && fleet completion fish > ~/.config/fish/completions/fleet.fish",
     ),
 }
@@ -86,11 +88,11 @@ def started(words: Sequence[str], environment: dict[str, str], home: Path) -> It
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_shell_completes_commands_options_and_names_from_the_server_at_the_first_tab(
+def test_the_shell_completes_names_from_the_server_at_the_first_tab_and_the_option_installs_it_for_good(
     shell: str, base_installation: Installation, fleet: WholeFleet, home: Path
 ) -> None:
     needs(shell)
-    words, switched_on = SHELLS[shell]
+    words, file, switched_on = SHELLS[shell]
     path = f"{base_installation.path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {
         **base_installation.environment(home),
@@ -107,17 +109,7 @@ def test_the_shell_completes_commands_options_and_names_from_the_server_at_the_f
             # A new line, and nothing is run.
             shown.types("\x01echo nothing \x05 > /dev/null\r")
             wait_until(lambda typed=typed: typed not in shown.lines[-1])
-
-
-@pytest.mark.parametrize(("shell", "file"), [("bash", ".bashrc"), ("zsh", ".zshrc"), ("fish", ".config/fish")])
-def test_the_option_installs_completion_for_the_shell_that_it_is_called_from(
-    shell: str, file: str, base_installation: Installation, home: Path
-) -> None:
-    needs(shell)
-    script = f"{base_installation.command('fleet')} --install-completion; exit 0"
-    done = subprocess.run(
-        [shell, "-c", script], env=base_installation.environment(home), capture_output=True, text=True, check=True
-    )
-
+    install = f"{base_installation.command('fleet')} --install-completion; exit 0"
+    done = subprocess.run([shell, "-c", install], env=environment, capture_output=True, text=True, check=True)
     assert f"{shell} completion installed in {home}" in done.stdout
     assert (home / file).exists()

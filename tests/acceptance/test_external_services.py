@@ -77,13 +77,6 @@ def test_a_run_outlives_a_restart_of_the_database_and_one_of_the_broker(
         assert order["patch"].count("\n+step ") == 10
 
 
-def test_a_second_bootstrap_takes_the_place_of_the_first(fleet: ExternalFleet) -> None:
-    again = fleet.fleet("api-token", "create", "--bootstrap").stdout.strip()
-
-    assert again.startswith("fa_")
-    assert again != fleet.variables["FLEET_API_TOKEN"]
-
-
 def _serve(parts: ExitStack, fleet: ExternalFleet) -> tuple[subprocess.Popen[bytes], ...]:
     return tuple(_serve_role(parts, fleet, role) for role in ("supervisor", "collector"))
 

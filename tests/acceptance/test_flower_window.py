@@ -1,20 +1,20 @@
-"""Flower's view of a fleet: drones as workers, waiting orders in their queues, ended orders as ended."""
+"""Flower of a whole fleet: whom it lets in, and what it shows after it was killed."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
-from shared import names
 from tests.support import wait_until
+from tests.support.ending import wait_for_end
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
 
@@ -29,49 +29,15 @@ FLOWER_ADDRESSES = [
     ("POST", "/api/task/revoke/0?terminate=true"),
     ("POST", "/api/task/async-apply/fleet.run"),
 ]
+FINAL = {"SUCCESS", "FAILURE", "RETRY", "REVOKED"}
 pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
-
-
-def test_flower_shows_drones_queues_and_the_true_state_of_every_order(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
-) -> None:
-    fleet = start_fleet(options=("--flower-port", "0"))
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
-    off = fleet.workstation("off")
-    flower = _Flower(fleet)
-    wait_until(flower.workers, seconds=60)
-
-    good = fleet.ended(fleet.submit("Note it, script:note")["id"])
-    bad = fleet.ended(fleet.submit("Ask in vain, script:refused")["id"])
-    held = fleet.submit("Wait, script:hold")["id"]
-    wait_until(lambda: fleet.order(held)["status"] == "running")
-    held_run = fleet.order(held)["runs"][0]["id"]
-    fleet.json("cancel", held, "--wait")
-    fleet.submit("Note it, script:note", "--drone", "off")
-
-    drones = {drone["name"]: drone["id"] for drone in fleet.json("drones")}
-    assert any(worker.startswith(f"local-1.{drones['local-1']}@") for worker in flower.workers())
-    assert wait_until(lambda: flower.waiting(names.queue(drones["off"])) == 1)
-    assert off.process is None
-    states = wait_until(lambda: flower.settled(good["runs"][0]["id"], bad["runs"][0]["id"], held_run))
-    assert states == ["SUCCESS", "FAILURE", "REVOKED"]
-    assert model.url not in json.dumps(flower.tasks())
-
-
-def test_flower_asks_who_is_there(start_fleet: Callable[..., WholeFleet]) -> None:
-    fleet = start_fleet(drones=0, options=("--flower-port", "0"))
-    flower = _Flower(fleet)
-
-    answer = wait_until(flower.without_password)
-
-    assert answer == 401
 
 
 def test_flower_refuses_the_credentials_of_a_drone(start_fleet: Callable[..., WholeFleet]) -> None:
     fleet = start_fleet(drones=0, options=("--flower-port", "0"))
     home = DroneHome(Path(fleet.workstation("mila").environment["DRONE_HOME"]))
     credentials, flower = home.credentials(), _Flower(fleet)
-    wait_until(flower.without_password)
+    assert wait_until(flower.without_password) == 401
     password = str(httpx.URL(credentials.broker_url).password)
     tried = [(home.config().drone_id, password), ("fleet", password), ("fleet", credentials.api_token), ("fleet", "")]
 
@@ -84,31 +50,51 @@ def test_flower_refuses_the_credentials_of_a_drone(start_fleet: Callable[..., Wh
     assert [flower.status("GET", path, auth=flower.auth) for path in ("/api/workers", "/metrics")] == [200, 200]
 
 
+def test_flower_is_started_again_after_it_was_killed_and_shows_how_all_runs_ended(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
+) -> None:
+    fleet = start_fleet(options=("--flower-port", "0"))
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    flower = _Flower(fleet)
+    wait_until(flower.without_password)
+    before = fleet.ended(fleet.submit("Note it, script:note")["id"])
+    flower.kill(fleet)
+    after = fleet.ended(fleet.submit("Ask in vain, script:refused")["id"])
+    held = fleet.submit("Wait, script:hold")["id"]
+    wait_until(lambda: fleet.order(held)["status"] == "running")
+    fleet.json("cancel", held, "--wait")
+
+    runs = [order["runs"][0]["id"] for order in (before, after, fleet.order(held))]
+    states = wait_until(lambda: (known := flower.states(*runs)) and FINAL.issuperset(known) and known, seconds=120)
+    assert states == ["SUCCESS", "FAILURE", "REVOKED"]
+
+
 class _Flower:
-    """Flower over HTTP, as an admin's browser reads it."""
+    """Flower over HTTP."""
 
     def __init__(self, fleet: WholeFleet) -> None:
         known = json.loads((fleet.data / "up.json").read_text())
         self._url = f"http://127.0.0.1:{known['flower_port']}/flower"
         self.auth = ("fleet", known["flower_password"])
+        self._port = int(known["flower_port"])
+
+    def kill(self, fleet: WholeFleet) -> None:
+        assert fleet.process is not None
+        below = psutil.Process(fleet.process.pid).children(recursive=True)
+        [own] = [each for each in below if self._port in _listening(each)]
+        own.kill()
+        wait_for_end(own.pid)
+
+    def states(self, *run_ids: str) -> list[str] | None:
+        """The states of these runs; None while Flower does not answer."""
+        try:
+            tasks = httpx.get(f"{self._url}/api/tasks", auth=self.auth, timeout=60, verify=False).json()
+        except (httpx.TransportError, ValueError):
+            return None
+        return [tasks.get(each, {}).get("state", "") for each in run_ids]
 
     def status(self, method: str, path: str, **options: Any) -> int:
         return httpx.request(method, f"{self._url}{path}", timeout=60, verify=False, **options).status_code
-
-    def workers(self) -> dict[str, Any]:
-        return dict(self._get("/api/workers?refresh=1") or {})
-
-    def tasks(self) -> dict[str, Any]:
-        return dict(self._get("/api/tasks") or {})
-
-    def waiting(self, queue: str) -> int:
-        page = httpx.get(f"{self._url}/broker", auth=self.auth, verify=False).text
-        found = re.search(rf"<td>{re.escape(queue)}</td>\s*<td[^>]*>\s*(\d+)", page)
-        return int(found[1]) if found else -1
-
-    def settled(self, *task_ids: str) -> list[str] | None:
-        states = [self.tasks().get(task_id, {}).get("state", "") for task_id in task_ids]
-        return states if not {"", "STARTED", "RECEIVED", "PENDING"} & set(states) else None
 
     def without_password(self) -> int | None:
         try:
@@ -116,9 +102,7 @@ class _Flower:
         except httpx.TransportError:
             return None
 
-    def _get(self, path: str) -> Any:
-        try:
-            answer = httpx.get(f"{self._url}{path}", auth=self.auth, timeout=60, verify=False)
-        except httpx.TransportError:
-            return None
-        return answer.json() if answer.is_success else None
+
+def _listening(process: psutil.Process) -> set[int]:
+    """The ports at which a process listens."""
+    return {each.laddr.port for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN}

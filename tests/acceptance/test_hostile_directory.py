@@ -95,7 +95,7 @@ def test_no_part_of_a_fleet_and_no_drone_runs_code_of_the_directory_it_was_start
     assert [order["status"] for order in ended] == ["succeeded"] * 2, ended[0]["reason"]
 
 
-def test_a_run_without_a_control_plane_executes_nothing_of_its_directory(
+def test_a_run_without_a_control_plane_executes_nothing_of_its_directory_and_reads_no_variables_there(
     hostile: HostileDirectory, tmp_path: Path
 ) -> None:
     repo = make_repository(tmp_path / "project")
@@ -105,20 +105,20 @@ def test_a_run_without_a_control_plane_executes_nothing_of_its_directory(
         done = subprocess.run(
             command, cwd=hostile.path, env=environment, capture_output=True, text=True, timeout=170, check=False
         )
-
-    assert (done.returncode, hostile.executed()) == (0, ""), done.stderr
-
-
-def test_a_file_of_variables_in_the_current_directory_is_not_read(hostile: HostileDirectory) -> None:
     # As in the fork server, whose main module has no file.
     code = (
         "import os, sys; from drone.model.litellm_import import litellm; litellm();"
         "sys.exit(os.environ.get('GIT_EXEC_PATH'))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-P", "-c", code]
-    done = subprocess.run(
-        command, cwd=hostile.path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    loaded = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=hostile.path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, hostile.executed()) == (0, ""), done.stderr
+    assert loaded.returncode == 0, loaded.stderr

@@ -1,211 +1,119 @@
-"""Questions of agents on a real fleet: answered at the terminal, by the clock, and after what asked was killed."""
+"""Questions and plans of agents on a real fleet: answered at a terminal, and after what asked was killed."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
+from tests.support.ending import kill_all
 from tests.support.repositories import calc_project
 from tests.support.terminals import running
 from tests.support.warm_processes import FLEET
 from tests.support.whole_fleet import Doc, WholeFleet
 
 pytestmark = pytest.mark.timeout(300)
+EDITED = """# Add notes, edited
+
+1. [x] Write one.txt with a heading
+   Verify: cat one.txt
+2. [x] Write two.txt
+3. [x] Write a changelog
+4. [ ] Write three.txt
+"""
 
 
-@pytest.fixture(scope="module")
-def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> WholeFleet:
-    remote: Path = calc_project(tmp_path_factory.mktemp("remote") / "asked.git")
-    provider = ("--model", "openai/scripted", "--api-base", model.url, "--no-key")
-    shared_fleet.json("provider", "add", "asked", "--no-check", *provider)
-    added = ("--no-check", "--git-url", f"file://{remote}", "--provider", "asked")
-    shared_fleet.json("project", "add", "asked", *added)
-    return shared_fleet
+def waits(client: FleetClient, order_id: str, after: int = 0) -> Doc | None:
+    """The order's document, if it waits for a user in a generation after this one."""
+    order = client.call(orders.SHOW, order_id=order_id)
+    return order if order["waiting_for"] and order["generation"] > after else None
 
 
-@pytest.fixture(scope="module")
-def client(fleet: WholeFleet) -> Iterator[FleetClient]:
-    """A client for frequent polling, for which the command line would be too slow."""
-    with fleet.client() as made:
-        yield made
-
-
-def until_it_asks(client: FleetClient, order_id: str) -> Doc:
-    """The order's document once its agent asks."""
-
-    def waits() -> Any:
-        order = client.call(orders.SHOW, order_id=order_id)
-        return order["waiting_for"] and order
-
-    return dict(wait_until(waits, seconds=120, every=0.3))
-
-
-def asking(fleet: WholeFleet, client: FleetClient, *options: str) -> str:
-    """An order whose agent asks which database to use."""
-    order_id = str(fleet.submit("Choose, script:ask", *options, project="asked")["id"])
-    until_it_asks(client, order_id)
-    return order_id
-
-
-def results(order: Doc) -> list[str]:
+def answers(order: Doc) -> list[str]:
     """What the questions of the order's current path came to."""
     asked = {step["call_id"] for step in order["steps"] if step["kind"] == "tool_call" and step["tool"] == "ask"}
     ended = [step for step in order["steps"] if step["kind"] == "tool_result" and not step["undone"]]
     return [step["output"] for step in ended if step["call_id"] in asked]
 
 
-def test_a_question_is_shown_and_answered_with_the_number_of_a_choice(fleet: WholeFleet, client: FleetClient) -> None:
-    order_id = asking(fleet, client)
-    shown = fleet.fleet("show", order_id).stdout
-    assert "Which database?" in shown
-    assert "  2  SQLite" in shown
-    assert f"fleet answer {order_id}" in shown
-
-    assert fleet.json("answer", order_id, "2")["id"] == order_id
-
-    order = fleet.ended(order_id)
-    assert results(order) == ["bootstrap chose: SQLite"]
-    assert (order["status"], order["response"], order["waiting_for"]) == ("succeeded", "Thank you.", None)
-    again = fleet.fleet("answer", order_id, "1")
-    assert again.returncode == 4
-    assert "already answered by bootstrap: 'SQLite'" in again.stderr
-
-
-def test_at_a_terminal_the_question_is_shown_and_the_answer_typed(fleet: WholeFleet, client: FleetClient) -> None:
-    order_id = asking(fleet, client)
+def test_a_question_is_in_the_inbox_until_its_answer_is_typed_at_a_terminal(
+    shared_fleet: WholeFleet, model: ScriptedServer, tmp_path: Path
+) -> None:
+    fleet = shared_fleet
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'asked.git')}", slug="asked", provider="asked")
+    order_id = str(fleet.submit("Choose, script:ask", project="asked")["id"])
+    with fleet.client() as client:
+        wait_until(partial(waits, client, order_id), seconds=120, every=0.3)
+    listed = fleet.json("inbox", "--kind", "question")
+    missing = fleet.fleet("answer", order_id, text="")
 
     with running([*FLEET, "answer", order_id], fleet.environment) as (shown, process):
         wait_until(lambda: "Answer:" in shown.text)
         assert "1  PostgreSQL" in shown.text
-        shown.types("Neither, use files.\n")
+        shown.types("2\n")
         assert process.wait(60) == 0
+    order = fleet.ended(order_id)
+    again = fleet.fleet("answer", order_id, "1")
 
-    assert results(fleet.ended(order_id)) == ["bootstrap answered: Neither, use files."]
-
-
-def test_an_answer_is_read_from_stdin_and_missing_without_a_terminal(fleet: WholeFleet, client: FleetClient) -> None:
-    order_id = asking(fleet, client)
-    missing = fleet.fleet("answer", order_id, text="")
-    assert (missing.returncode, "no answer was given" in missing.stderr) == (2, True)
-
-    fleet.json("answer", order_id, "-", text="postgresql\n")
-
-    assert results(fleet.ended(order_id)) == ["bootstrap chose: PostgreSQL"]
+    assert [(item["order"], item["choices"]) for item in listed] == [(order_id, ["PostgreSQL", "SQLite"])]
+    assert fleet.json("inbox", "--kind", "question") == []
+    assert (order["response"], answers(order)) == ("Thank you.", ["bootstrap chose: SQLite"])
+    # Without a terminal and without a text there is no answer, and a second one comes too late.
+    assert (missing.returncode, again.returncode) == (2, 4)
 
 
-def test_whoever_follows_sees_the_question_and_after_the_deadline_the_default_counts(fleet: WholeFleet) -> None:
-    done = fleet.fleet("submit", "Choose, script:ask_shortly", "--project", "asked", "--follow")
-
-    assert done.returncode == 0
-    assert "? the agent asks" in done.stdout
-    assert "next  fleet answer " in done.stdout
-    assert "no answer before the deadline; the default counts: shop" in done.stdout
-
-
-def test_an_approval_is_not_answered_and_a_question_not_approved(fleet: WholeFleet, client: FleetClient) -> None:
-    order_id = asking(fleet, client)
-    refused = fleet.fleet("approve", order_id)
-    assert (refused.returncode, f"fleet answer {order_id}" in refused.stderr) == (4, True)
-    fleet.json("answer", order_id, "1")
-    fleet.ended(order_id)
-
-    risky = str(fleet.submit("Remove it, script:risky", "--approve", "risky", project="asked")["id"])
-    until_it_asks(client, risky)
-    refused = fleet.fleet("answer", risky, "yes")
-    assert (refused.returncode, f"fleet approve {risky}" in refused.stderr) == (4, True)
-    fleet.json("deny", risky)
-    fleet.ended(risky)
-
-
-@pytest.mark.parametrize("moves", [False, True], ids=["same drone", "another drone"])
-def test_a_question_outlives_its_drone_and_its_control_plane(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, moves: bool
+def test_a_question_and_an_edited_plan_outlive_their_drone_and_their_control_plane(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
 ) -> None:
     fleet = start_fleet(drones=0)
     fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
-    oka = fleet.workstation("oka")
+    oka = fleet.workstation("oka", "--concurrency", "2")
     oka.start()
     fleet.online("oka")
-    order_id = str(fleet.submit("Choose, script:ask")["id"])
+    question = str(fleet.submit("Choose, script:ask")["id"])
+    plan = str(fleet.submit("Notes, script:plan", "--plan-first")["id"])
     with fleet.client() as client:
-        first = until_it_asks(client, order_id)
+        before = [wait_until(partial(waits, client, each), seconds=120, every=0.3) for each in (question, plan)]
+    fleet.json("plan", "edit", plan, "-", text=EDITED)
     fleet.stop(signal.SIGTERM)
     fleet.start()
-    assert fleet.order(order_id)["waiting_for"]["text"] == "Which database?"
+    assert fleet.order(question)["waiting_for"]["text"] == "Which database?"
 
-    killed(oka.process)
-    other = fleet.workstation("ada") if moves else oka
-    other.start()
+    kill_all(oka.process)
+    oka.start()
     with fleet.client() as client:
-        wait_until(lambda: fleet.order(order_id)["generation"] > first["generation"], seconds=120, every=0.5)
-        until_it_asks(client, order_id)
-    fleet.json("answer", order_id, "SQLite")
+        again = [
+            wait_until(partial(waits, client, each["id"], each["generation"]), seconds=120, every=0.5)
+            for each in before
+        ]
+    assert again[1]["waiting_for"]["plan"]["text"] == EDITED
+    fleet.json("answer", question, "SQLite")
+    fleet.json("plan", "approve", plan)
+    work = wait_until(lambda: waiting_workspace(fleet.order(plan)), seconds=120, every=0.5)
+    (work / "go").touch()
 
-    order = fleet.ended(order_id)
-    assert (order["status"], results(order)) == ("succeeded", ["bootstrap chose: SQLite"])
-    assert order["drone"] == other.name
-
-
-def killed(process: Any) -> None:
-    """Kill all processes of a drone."""
-    found = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for act in (psutil.Process.suspend, psutil.Process.kill):
-        for each in found:
-            # A command of the agent may have ended since.
-            with suppress(psutil.NoSuchProcess):
-                act(each)
-    process.wait(60)
-
-
-def test_what_waits_is_in_the_inbox_until_it_is_answered(fleet: WholeFleet, client: FleetClient) -> None:
-    order_id = asking(fleet, client)
-    listed = fleet.json("inbox", "--kind", "question")
-    assert [(item["order"], item["choices"]) for item in listed] == [(order_id, ["PostgreSQL", "SQLite"])]
-    assert f"next  fleet answer {order_id}" in fleet.fleet("inbox").stdout
-
-    fleet.json("answer", order_id, "1")
-    fleet.ended(order_id)
-
-    assert fleet.json("inbox", "--kind", "question") == []
+    answered, planned = fleet.ended(question), fleet.ended(plan)
+    assert (answered["status"], answers(answered)) == ("succeeded", ["bootstrap chose: SQLite"])
+    assert (planned["status"], len(planned["runs"])) == ("succeeded", 2)
+    assert {point["number"]: point["report"] for point in planned["plan"]["points"]} == {
+        1: "done",
+        2: "changed in abcdef1: In another file",
+        3: "skipped: No longer needed",
+        4: "",
+    }
 
 
-def test_an_order_that_closes_with_a_question_is_in_the_inbox_until_someone_replies(fleet: WholeFleet) -> None:
-    done = fleet.fleet("submit", "Look, script:closing_question", "--project", "asked", "--follow")
-    assert done.returncode == 0
-    (item,) = fleet.json("inbox", "--kind", "reply")
-    assert item["next"] == f"fleet submit 'TEXT' --session {item['session']}"
-    assert f"reply    {item['next']}" in done.stdout
-    assert fleet.order(item["order"])["asks"]
-
-    fleet.ended(str(fleet.submit("Note it, script:note", "--session", item["session"], project="asked")["id"]))
-
-    assert fleet.json("inbox", "--kind", "reply") == []
-
-
-def test_a_session_is_called_by_the_title_that_a_model_wrote(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
-) -> None:
-    fleet = start_fleet(titles=True)
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
-    order = fleet.ended(str(fleet.submit("Which database is the best one?\n\nscript:titled")["id"]))
-    assert order["title"] == "Which database is the best one?"
-
-    def title() -> str:
-        return str(fleet.json("session", "show", order["session"])["title"])
-
-    wait_until(lambda: title() == "Choice of a database", seconds=60, every=0.5)
-    assert [each["id"] for each in fleet.json("orders")] == [order["id"]]
-    assert "Choice of a database" in fleet.fleet("session", "ls").stdout
-
-    fleet.json("session", "rename", order["session"], "Mine")
-    assert title() == "Mine"
+def waiting_workspace(order: Doc) -> Path | None:
+    """The workspace of the order's latest run, once it waits in a command."""
+    assert not order["ended_at"], (order["status"], order["exit_status"], order["runs"])
+    run = max(order["runs"], key=lambda each: int(each["attempt"]))
+    steps = [step for step in order["steps"] if step["run"] == run["id"]]
+    in_command = any(step["kind"] == "tool_call" and step["tool"] == "shell" for step in steps)
+    return Path(next(step["workspace"] for step in steps if step["kind"] == "prepared")) if in_command else None

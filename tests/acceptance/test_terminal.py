@@ -23,11 +23,7 @@ DRONE = [sys.executable, "-m", "drone.cli.main"]
 def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> WholeFleet:
     """The shared fleet with a project of these tests."""
     remote = calc_project(tmp_path_factory.mktemp("remote") / "terminal.git")
-    provider = ("--model", "openai/scripted", "--api-base", model.url, "--no-key")
-    shared_fleet.json("provider", "add", "terminal", "--no-check", *provider)
-    shared_fleet.json(
-        "project", "add", "terminal", "--no-check", "--git-url", f"file://{remote}", "--provider", "terminal"
-    )
+    shared_fleet.add_work(model.url, f"file://{remote}", slug="terminal", provider="terminal")
     return shared_fleet
 
 
@@ -39,37 +35,17 @@ def environ(fleet: WholeFleet, **more: str) -> dict[str, str]:
     return {**fleet.environment, "TERM": "xterm-256color", "LANG": "C.UTF-8", **more}
 
 
-def test_a_watched_list_changes_in_place_and_ends_with_ctrl_c(fleet: WholeFleet) -> None:
+def test_ctrl_c_ends_a_watched_list_and_a_follower_and_leaves_order_and_terminal_as_they_were(
+    fleet: WholeFleet,
+) -> None:
     with running([*FLEET, "orders", "--watch"], environ(fleet), columns=100, rows=30) as (screen, program):
         wait_until(lambda: "Ctrl-C ends" in screen.text)
-        order = submit(fleet, "Watched work, script:fix")
-        wait_until(lambda: order in screen.text and "Watched work" in screen.text)
+        order = submit(fleet, "Held work, script:hold")
+        wait_until(lambda: order in screen.text and "Held work" in screen.text)
         screen.types("\x03")
         assert program.wait(timeout=60) == 0
         assert "Traceback" not in screen.text
-    fleet.ended(order)
-
-
-def test_a_list_is_not_watched_without_a_terminal(fleet: WholeFleet) -> None:
-    for words in (("orders", "--watch"), ("agent", "ls", "--watch"), ("drones", "--watch", "--json")):
-        done = fleet.fleet(*words)
-        assert (done.returncode, "E-WATCH" in done.stderr) == (2, True), done.stderr
-
-
-@pytest.mark.parametrize("columns", [40, 120])
-def test_an_order_is_followed_with_a_status_line_of_which_nothing_is_left(fleet: WholeFleet, columns: int) -> None:
-    order = submit(fleet, "Followed work, script:fix")
-    with running([*FLEET, "follow", order], environ(fleet), columns=columns, rows=30) as (screen, program):
-        assert program.wait(timeout=60) == 0
-        wait_until(lambda: "✓ succeeded" in screen.text)
-    assert "I look at the files first." in " ".join(screen.text.split())
-    assert "tokens ·" not in screen.text
-    assert b"\x1b[?25h" in screen.raw
-
-
-def test_ctrl_c_leaves_the_order_alone_and_the_terminal_as_it_was(fleet: WholeFleet) -> None:
-    order = submit(fleet, "Held work, script:hold")
-    with running([*FLEET, "follow", order], environ(fleet), rows=30) as (screen, program):
+    with running([*FLEET, "follow", order], environ(fleet), columns=40, rows=30) as (screen, program):
         wait_until(lambda: "calls ·" in screen.text)
         screen.types("\x03")
         assert program.wait(timeout=60) == 130
@@ -80,7 +56,9 @@ def test_ctrl_c_leaves_the_order_alone_and_the_terminal_as_it_was(fleet: WholeFl
     fleet.ended(order)
 
 
-def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing(fleet: WholeFleet) -> None:
+def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing_and_what_is_long_is_paged(
+    fleet: WholeFleet, tmp_path: Path
+) -> None:
     order = submit(fleet, "Stopped work, script:steps")
     shell = ("bash", "--norc", "--noprofile", "-i")
     with running(shell, environ(fleet, PS1="ready> "), columns=100, rows=40) as (screen, program):
@@ -100,20 +78,15 @@ def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing(fleet: Who
     assert steps == [f"✓ shell: echo step {number}" for number in range(1, 11)]
     assert "Traceback" not in screen.text
 
-
-def test_a_long_order_is_shown_through_the_pager(fleet: WholeFleet, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\ncat\necho paged\n")
     pager.chmod(0o755)
-    order = fleet.ended(submit(fleet, "Paged work, script:fix"))["id"]
-    shown = [*FLEET, "show", order]
-    with running(shown, environ(fleet, PAGER=str(pager)), columns=80, rows=10) as (screen, program):
-        assert program.wait(timeout=60) == 0
-        wait_until(lambda: screen.text.endswith("paged"))
-    with running(shown, environ(fleet, PAGER=str(pager)), columns=80, rows=200) as (screen, program):
-        assert program.wait(timeout=60) == 0
-        wait_until(lambda: "✓ succeeded" in screen.text)
-        assert "paged" not in screen.text
+    for rows, paged in ((10, True), (200, False)):
+        there = environ(fleet, PAGER=str(pager))
+        with running([*FLEET, "show", order], there, columns=80, rows=rows) as (screen, program):
+            assert program.wait(timeout=60) == 0
+            wait_until(lambda shown=screen: "✓ succeeded" in shown.text)
+        assert screen.text.endswith("paged") is paged
 
 
 def test_a_drone_shows_what_it_does_in_one_line(fleet: WholeFleet) -> None:

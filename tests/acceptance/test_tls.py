@@ -25,6 +25,8 @@ from tests.support.warm_processes import DRONE
 from tests.support.whole_fleet import WholeFleet, WorkstationDrone
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
+OPEN = "127.0.0.2"
+"""On this machine, but as open to others as any address but 127.0.0.1 is."""
 
 
 @pytest.fixture
@@ -34,35 +36,19 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def tls(authority: Authority) -> tuple[str, ...]:
-    """The options of `fleet up`."""
-    pair = authority.issue("fleet", "127.0.0.1")
-    return ("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key), "--tls-ca", str(authority.file))
-
-
-def test_drones_work_and_pages_open_over_tls(
-    start_fleet: Callable[..., WholeFleet],
-    model: ScriptedServer,
-    tmp_path: Path,
-    authority: Authority,
-    tls: tuple[str, ...],
-) -> None:
-    fleet = start_fleet(options=("--flower-port", "0", *tls))
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
-    fleet.workstation("mila", "--ca", str(authority.file)).start()
-    fleet.online("local-1", "mila")
-
-    orders = [fleet.submit("Fix the test, script:fix", "--drone", name)["id"] for name in ("local-1", "mila")]
-
-    assert fleet.url.startswith("https://")
-    assert [fleet.ended(order)["status"] for order in orders] == ["succeeded", "succeeded"]
-    flower = f"{fleet.url}/flower/api/workers"
-    context = client_context(str(authority.file))
-    assert wait_until(lambda: _status(flower, context), seconds=60) == 401
+    """The options of a `fleet up` that is open to others."""
+    pair = authority.issue("open", OPEN)
+    files = ("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key), "--tls-ca", str(authority.file))
+    return ("--host", OPEN, *files)
 
 
 def test_a_drone_that_does_not_know_the_authority_does_not_join(
-    start_fleet: Callable[..., WholeFleet], tmp_path: Path, tls: tuple[str, ...]
+    start_fleet: Callable[..., WholeFleet], tmp_path: Path, tls: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """On a machine without a broker that encrypts, which the fleet says."""
+    for name in ("redis-server", "valkey-server"):
+        (tmp_path / name).symlink_to(valkey_without_tls())
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     fleet = start_fleet(drones=0, options=("--no-flower", *tls))
     token = fleet.fleet("token", "add").stdout.strip()
     environment = {**fleet.environment, "DRONE_HOME": str(tmp_path / "mila")}
@@ -73,96 +59,49 @@ def test_a_drone_that_does_not_know_the_authority_does_not_join(
     assert "is from an unknown authority" in refused.stderr
     assert "drone register --ca FILE" in refused.stderr
     assert fleet.json("drones") == []
+    warning = next(line for line in fleet.log.read_text().splitlines() if line.startswith("WARNING"))
+    assert "the broker's messages travel without TLS" in warning
 
 
-def test_a_fleet_begins_to_use_tls_and_keeps_its_embedded_drone(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, tls: tuple[str, ...]
+def test_a_fleet_begins_to_use_tls_with_its_drones_pages_and_broker_and_a_certificate_that_expires_loses_no_order(
+    start_fleet: Callable[..., WholeFleet],
+    model: ScriptedServer,
+    tmp_path: Path,
+    authority: Authority,
+    tls: tuple[str, ...],
 ) -> None:
+    needs("redis-server")
     fleet = start_fleet()
     fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
     before = fleet.json("drones")
     assert fleet.stop() == 0
-
-    fleet.options = ("--no-flower", *tls)
+    fleet.options = ("--flower-port", "0", *tls)
     fleet.start()
-
-    assert [drone["id"] for drone in fleet.json("drones")] == [drone["id"] for drone in before]
-    assert fleet.ended(fleet.submit("Fix the test, script:fix")["id"])["status"] == "succeeded"
-
-
-# --- the broker ----------------------------------------------------------------------------
-
-OPEN = "127.0.0.2"
-"""On this machine, but as open to others as any address but 127.0.0.1 is."""
-
-
-def open_to_others(authority: Authority) -> tuple[str, ...]:
-    pair = authority.issue("open", OPEN)
-    files = ("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key), "--tls-ca", str(authority.file))
-    return ("--host", OPEN, *files)
-
-
-def test_the_broker_of_a_fleet_that_is_open_to_others_speaks_tls(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, authority: Authority
-) -> None:
-    needs("redis-server")
-    fleet = start_fleet(options=("--flower-port", "0", *open_to_others(authority)))
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
     mila = fleet.workstation("mila", "--ca", str(authority.file))
     mila.start()
     fleet.online("local-1", "mila", seconds=60)
 
-    orders = [fleet.submit("Fix the test, script:fix", "--drone", name)["id"] for name in ("local-1", "mila")]
-
-    assert [fleet.ended(order)["status"] for order in orders] == ["succeeded", "succeeded"]
+    assert fleet.url.startswith("https://")
+    assert before[0]["id"] in {drone["id"] for drone in fleet.json("drones")}
+    assert fleet.ended(fleet.submit("Fix the test, script:fix", "--drone", "local-1")["id"])["status"] == "succeeded"
+    context = client_context(str(authority.file))
+    assert wait_until(lambda: _status(f"{fleet.url}/flower/api/workers", context), seconds=60) == 401
     examined = {each["code"]: each["state"] for each in json.loads(mila.run("doctor", "--json").stdout)["checks"]}
     assert (examined["D-SERVER-CERT"], examined["D-BROKER-CERT"]) == ("WARN", "WARN")
-    assert "append-only, TLS" in fleet.log.read_text()
-    assert "WARNING" not in fleet.log.read_text()
     port = json.loads((fleet.data / "up.json").read_text())["broker_port"]
     with redis.Redis(host=OPEN, port=port) as plain, pytest.raises(redis.ConnectionError):
         plain.ping()
 
-
-def test_without_a_server_that_encrypts_the_fleet_says_what_can_be_read(
-    start_fleet: Callable[..., WholeFleet], authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("redis-server", "valkey-server"):
-        (tmp_path / name).symlink_to(valkey_without_tls())
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    fleet = start_fleet(drones=0, options=("--no-flower", *open_to_others(authority)))
-
-    assert "Valkey on port" in fleet.log.read_text()
-    warning = next(line for line in fleet.log.read_text().splitlines() if line.startswith("WARNING"))
-    assert "the broker's messages travel without TLS" in warning
-    assert "broker passwords" in warning
-
-
-# --- expiry --------------------------------------------------------------------------------
-
-
-def test_a_certificate_that_expires_while_drones_work_loses_no_order(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, authority: Authority
-) -> None:
-    needs("redis-server")
-    fleet = start_fleet(drones=0, options=("--no-flower", *open_to_others(authority)))
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
-    mila = fleet.workstation("mila", "--ca", str(authority.file))
-    mila.start()
     log = Path(mila.environment["DRONE_HOME"], "logs", "drone.log")
-    fleet.online("mila", seconds=60)
     running = fleet.submit("Wait, script:gate", "--drone", "mila")["id"]
     waiting = fleet.submit("Fix the test, script:fix", "--drone", "mila")["id"]
     work = wait_until(lambda: _workspace(mila), seconds=60)
     wait_until(lambda: "tool_call" in [step["kind"] for step in fleet.order(running)["steps"]], seconds=60)
-
     with _expired(fleet, authority):
         wait_until(lambda: f"the certificate of {OPEN}" in log.read_text())
         told = mila.run("doctor").stdout
         (work / "go").touch()
         wait_until(lambda: not (work / "go").exists())
-
     orders = [fleet.ended(order) for order in (running, waiting)]
     assert [(order["status"], order["attempt"], len(order["runs"])) for order in orders] == [("succeeded", 1, 1)] * 2
     assert "has expired" in log.read_text()
@@ -213,6 +152,6 @@ def _cut_connections(fleet: WholeFleet, authority: Authority) -> None:
 
 def _status(url: str, context: ssl.SSLContext) -> int | None:
     try:
-        return httpx.get(f"{url}/api/workers", verify=context, trust_env=False).status_code
+        return httpx.get(url, verify=context, trust_env=False).status_code
     except httpx.TransportError:
         return None

@@ -30,18 +30,9 @@ def fleet(
 ) -> WholeFleet:
     """A fleet with one drone, whose owner trusts the certificate and has an ssh key."""
     fleet = start_fleet(drones=0)
-    provider = (
-        "provider",
-        "add",
-        "scripted",
-        "--no-check",
-        "--model",
-        "openai/scripted",
-        "--api-base",
-        model.url,
-        "--no-key",
+    fleet.json(
+        "provider", "add", "scripted", "--no-check", "--model", "openai/scripted", "--api-base", model.url, "--no-key"
     )
-    fleet.json(*provider)
     ssh_server.know()
     home = tmp_path / "owner"
     home.mkdir()

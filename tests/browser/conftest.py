@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect, sync_playwright
 
 from control_plane.declarations import tokens
 from tests.support import PATIENCE, needs
@@ -45,15 +45,22 @@ class Person:
     context: BrowserContext
     page: Page = field(init=False)
     errors: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    """Requests that got no answer."""
 
     def __post_init__(self) -> None:
         self.page = self.context.new_page()
         self.page.set_default_timeout(60_000 * PATIENCE)
         watch(self.page, self.errors, self.api.url)
+        self.page.on("requestfailed", lambda request: self.failed.append(f"{request.url}: {request.failure}"))
 
     def log_in(self) -> None:
         self.page.goto(self.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
-        self.page.wait_for_url(f"{self.api.url}/")
+        try:
+            self.page.wait_for_url(f"{self.api.url}/")
+        except TimeoutError as error:
+            shown, log = self.page.inner_text("body"), self.api.log.read_text()[-3000:]
+            pytest.fail(f"{error}\nat {self.page.url}: {shown}\nno answer: {self.failed}\nthe server: {log}")
 
     def open(self, path: str) -> Page:
         self.page.goto(self.api.url + path)

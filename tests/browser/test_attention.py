@@ -15,11 +15,11 @@ from playwright.sync_api import Browser, expect
 
 from control_plane.attention.presence import is_present
 from control_plane.operations.attention import choices
-from tests.browser.conftest import Person, first_of
+from tests.browser.conftest import Person
 from tests.support import wait_until
 from tests.support.attention import COMMAND, Notifying, asks
-from tests.support.axe import need_axe, scrolls_sideways, violations
 
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 SUBSCRIBE = """
 Notification.requestPermission = async () => "granted";
 PushManager.prototype.subscribe = async (options) => {
@@ -109,24 +109,6 @@ def test_the_page_says_why_notifications_are_unavailable(notifying: Notifying, a
     ada.open("/settings/attention")
     ada.sees("Unavailable: browsers allow notifications only over https, or on localhost.")
     expect(ada.page.get_by_role("button", name="Notify in this browser")).to_be_disabled()
-
-
-@pytest.mark.parametrize("scheme", first_of("light", "dark"))
-def test_both_pages_are_accessible_and_fit_every_window(notifying: Notifying, ada: Person, scheme: str) -> None:
-    need_axe()
-    notifying.choose(notifying.caller("ada"), email=True)
-    asks(notifying.run("Fix the log-in " + "x" * 200), command=f"{COMMAND} {'y' * 400}")
-    notifying.clock.sleep(60)
-    notifying.round()
-    page, found = ada.page, []
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    for path in ("/settings/attention", notifying.link()):
-        for width in (320, 375, 1280, 1920):
-            page.set_viewport_size({"width": width, "height": 800})
-            ada.open(path)
-            found += [f"{path[:10]} at {width}: {each}" for each in violations(page)]
-            found += [f"{path[:10]} at {width}: wider than the window"] if scrolls_sideways(page) else []
-    assert found == [], "\n".join(found)
 
 
 def test_a_link_is_answered_without_a_log_in(notifying: Notifying, ada: Person, chromium: Browser) -> None:

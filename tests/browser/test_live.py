@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from control_plane.declarations import tokens
 from shared.errors import Unreachable
-from tests.browser.conftest import Person, first_of, watch
+from tests.browser.conftest import Person, watch
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
@@ -34,18 +32,27 @@ def row(page: Page, order_id: str) -> None:
     page.locator(f"#order-{order_id}").wait_for()
 
 
-@pytest.mark.parametrize("tabs", first_of(6, 20))
-def test_all_tabs_of_a_browser_live_on_one_connection(person: Person, tabs: int) -> None:
+def test_all_tabs_of_a_browser_live_on_one_connection_and_miss_nothing_of_a_restart(person: Person) -> None:
     person.api.add_work()
-    pages = [person.context.new_page() for _ in range(tabs)]
+    pages = [person.page, *(person.context.new_page() for _ in range(5))]
     for page in pages:
         page.goto(person.api.url + "/orders")
+        mark(page, "Live")
     order = person.api.submit()["id"]
     for page in pages:
         row(page, order)
     assert open_streams(person.api) == 1
+    person.api.stop()
+    mark(pages[0], "Reconnecting (last event")
+    person.api.start()
+    order = person.api.submit()["id"]
+    mark(pages[0], "Live")
+    for page in pages:
+        row(page, order)
 
 
+@pytest.mark.browser
+@pytest.mark.long
 def test_without_shared_workers_one_tab_holds_the_connection_and_another_takes_over(person: Person) -> None:
     person.api.add_work()
     person.context.add_init_script(NO_SHARED_WORKER)
@@ -61,18 +68,8 @@ def test_without_shared_workers_one_tab_holds_the_connection_and_another_takes_o
         row(page, order)
 
 
-def test_a_restart_of_the_server_is_said_and_nothing_is_missed(person: Person) -> None:
-    person.api.add_work()
-    page = person.open("/orders")
-    mark(page, "Live")
-    person.api.stop()
-    mark(page, "Reconnecting (last event")
-    person.api.start()
-    order = person.api.submit()["id"]
-    mark(page, "Live")
-    row(page, order)
-
-
+@pytest.mark.browser
+@pytest.mark.long
 def test_a_restart_of_the_database_is_said_and_nothing_is_missed(
     chromium: Browser,
     postgres_server: PostgresServer,
@@ -118,6 +115,8 @@ def behind(chromium: Browser, api: Api, proxy: StreamProxy) -> Person:
     return person
 
 
+@pytest.mark.browser
+@pytest.mark.long
 def test_behind_a_proxy_that_holds_streams_back_pages_poll(chromium: Browser, api: Api) -> None:
     api.add_work()
     with stream_proxy(api.url, holds_back=True) as proxy:
@@ -129,6 +128,8 @@ def test_behind_a_proxy_that_holds_streams_back_pages_poll(chromium: Browser, ap
     assert person.errors == []
 
 
+@pytest.mark.browser
+@pytest.mark.long
 def test_behind_a_proxy_that_cuts_streams_pages_stay_up_to_date(chromium: Browser, api: Api) -> None:
     api.add_work()
     with stream_proxy(api.url, cuts_after_s=2.0) as proxy:
@@ -139,22 +140,3 @@ def test_behind_a_proxy_that_cuts_streams_pages_stay_up_to_date(chromium: Browse
         mark(person.page, "Live")
         person.context.close()
     assert person.errors == []
-
-
-def test_a_clock_that_is_an_hour_wrong_changes_no_time(person: Person) -> None:
-    person.api.add_work()
-    person.page.clock.install(time=datetime.now(UTC) + timedelta(hours=1))
-    order = person.api.submit()["id"]
-    page = person.open("/orders")
-    assert page.locator(f"#order-{order} time").first.inner_text() in {"now", *(f"{n}s ago" for n in range(60))}
-
-
-def test_a_log_in_that_ends_is_said_and_the_page_stays(person: Person) -> None:
-    person.api.add_work()
-    page = person.open("/orders/new")
-    mark(page, "Live")
-    page.get_by_label("What should be done?").fill("Half a prompt")
-    session = person.api.client.call(tokens.LIST_LOGIN_SESSIONS)[0]["id"]
-    person.api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session)
-    page.get_by_text("You are logged out").wait_for()
-    expect(page.get_by_label("What should be done?")).to_have_value("Half a prompt")

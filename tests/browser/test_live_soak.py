@@ -10,9 +10,10 @@ import pytest
 from playwright.sync_api import CDPSession
 
 from shared.events import ToolCallStep, ToolResultStep
-from tests.browser.conftest import Person, first_of
+from tests.browser.conftest import Person
 from tests.support.fleet import Api, PlayedRun
 
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 PER_SECOND = 20
 MOST_NODES = 4000
 SOAK_MINUTES = float(os.environ.get("SOAK_MINUTES", "30"))
@@ -46,18 +47,14 @@ def emit(run: PlayedRun, seconds: float) -> int:
     return count
 
 
-@pytest.mark.parametrize(
-    "minutes",
-    first_of(0.5, float(os.environ.get("SOAK_MINUTES", "30"))),
-)
 @pytest.mark.timeout(2400)
-def test_memory_and_size_of_a_page_stay_flat(person: Person, minutes: float) -> None:
+def test_memory_and_size_of_a_page_stay_flat(person: Person) -> None:
     run = run_on(person.api)
     page = person.open(f"/orders/{run.order_id}")
     session = person.context.new_cdp_session(page)
-    emit(run, minutes * 60 / 3)
+    emit(run, SOAK_MINUTES * 60 / 3)
     early = heap_mb(session)
-    events = emit(run, minutes * 60 * 2 / 3)
+    events = emit(run, SOAK_MINUTES * 60 * 2 / 3)
     page.wait_for_timeout(1000)
     late, nodes = heap_mb(session), page.evaluate("document.getElementsByTagName('*').length")
     sys.stdout.write(f"{events} events; heap {early:.1f} MB, then {late:.1f} MB; {nodes} nodes\n")

@@ -8,16 +8,16 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from control_plane.client.fleet import FleetClient
-from control_plane.db.drones import InboxMessage
 from control_plane.declarations import tokens, users
 from control_plane.declarations.reviews import LIST as LIST_COMMENTS
 from control_plane.declarations.tokens import ApiTokenRequest
 from control_plane.declarations.users import UserRequest
-from shared.events import ApprovalStep, ToolCallStep, UserStep
+from shared.events import UserStep
 from tests.browser.conftest import Person, watch
-from tests.support import wait_until
 from tests.support.fleet import Api, PlayedRun
 from tests.support.patches import deliver
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
 @pytest.fixture
@@ -33,12 +33,6 @@ def other(chromium: Browser, api: Api) -> Iterator[Person]:
     yield visitor
     context.close()
     assert visitor.errors == []
-
-
-def decisions(api: Api) -> int:
-    """How many decisions are on their way to a drone."""
-    with api.core.database.read() as db:
-        return sum(row.body["kind"] == "decide" for row in db.query(InboxMessage))
 
 
 def test_messages_reach_both_and_drafts_stay_their_own(person: Person, other: Person, run: PlayedRun) -> None:
@@ -58,29 +52,6 @@ def test_messages_reach_both_and_drafts_stay_their_own(person: Person, other: Pe
     expect(mine).to_have_value("")
     pages[1].reload()
     expect(theirs).to_have_value("what Bea has not sent")
-
-
-def test_of_two_who_decide_at_once_one_decides_and_the_other_is_told(
-    person: Person, other: Person, run: PlayedRun
-) -> None:
-    pages = [each.open(f"/orders/{run.order_id}") for each in (person, other)]
-    run.step(ToolCallStep(call_id="c1", tool="shell", arguments={"command": "git push"}))
-    run.step(ApprovalStep(call_id="c1", tool="shell", why="Publishes commits", command="git push"))
-    for page in pages:
-        page.get_by_role("button", name="Approve").wait_for()
-        # Neither page hears of the other's decision before its own.
-        page.route("**/news*", lambda _: None)
-    pages[0].get_by_role("button", name="Approve").click()
-    wait_until(lambda: decisions(person.api))
-    deny = pages[1].get_by_role("button", name="Deny")
-    with pages[1].expect_response("**/deny*"):
-        deny.click()
-    other.sees("was already approved by ")
-    # The news, which are let through now, take the form away, and not what it said.
-    for page in pages:
-        page.unroute("**/news*")
-    expect(deny).to_have_count(0)
-    other.sees("was already approved by ")
 
 
 def test_a_log_in_that_ends_during_a_review_loses_no_word(person: Person, run: PlayedRun) -> None:

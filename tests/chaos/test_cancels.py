@@ -88,6 +88,7 @@ class Canceled:
     left: tuple[int, ...]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_no_process_outlives_the_receipt_of_eight_cancels(
     stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory

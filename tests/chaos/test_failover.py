@@ -16,7 +16,7 @@ from tests.support import needs, wait_until
 from tests.support.postgres import ReplicatedPostgres
 from tests.support.replicated_broker import ReplicatedBroker
 
-pytestmark = [pytest.mark.chaos, pytest.mark.apart]
+pytestmark = [pytest.mark.chaos, pytest.mark.long]
 SIZE = Size(drones=2, slots=2, step_seconds=0.4)
 
 

@@ -24,7 +24,7 @@ from tests.support.captures import Capture, capturing
 from tests.support.certificates import Authority
 from tests.support.machines import Island, host_address, new_island
 
-pytestmark = [pytest.mark.chaos, pytest.mark.apart]
+pytestmark = [pytest.mark.chaos, pytest.mark.long]
 POLICY = "[repositories]\nfile_urls = true\n"
 """Of the drones' owner: the git remote is on a disk that all share, and its traffic not on the links."""
 log = logging.getLogger(__name__)
@@ -119,7 +119,6 @@ def test_twenty_orders_end_once_although_both_links_are_cut(machines: Machines) 
     only_tls_was_seen(machines)
 
 
-@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_two_hundred_orders_end_once_although_links_are_cut_again_and_again(machines: Machines) -> None:
     stage, numbers = machines.stage, random.Random(15)

@@ -90,6 +90,8 @@ def on_stage(tmp_path: Path) -> Iterator[Callable[[Size], Stage]]:
         fleet.close()
 
 
+@pytest.mark.long
+@pytest.mark.chaos
 @pytest.mark.timeout(600)
 def test_outages_of_seconds_and_kills_of_the_control_plane_cost_no_run(on_stage: Callable[[Size], Stage]) -> None:
     stage = on_stage(Size(drones=2, slots=2, step_seconds=0.4))

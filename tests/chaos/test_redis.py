@@ -32,9 +32,9 @@ from tests.support.outages import (
     seconds_until,
 )
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.apart]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 CONSUMES_WITHIN = 15.0
-LONGER_CUTS = [(20.0, False), (45.0, True), (45.0, False)]
+CUTS = [(20.0, True), (20.0, False), (45.0, True), (45.0, False)]
 log = logging.getLogger(__name__)
 
 
@@ -97,7 +97,7 @@ BRIEF = Outage(12.0, 10.0, "thirty")
 AS_DESIGNED = Outage(90.0, 60.0, "long")
 
 
-@pytest.fixture(params=[BRIEF, pytest.param(AS_DESIGNED, marks=pytest.mark.long)], ids=["short", "long"])
+@pytest.fixture(params=[BRIEF, AS_DESIGNED], ids=["short", "long"])
 def outage(request: pytest.FixtureRequest) -> Outage:
     return request.param
 
@@ -111,7 +111,8 @@ def patient_fleet(
         yield fleet
 
 
-@pytest.mark.parametrize("emptied", [pytest.param(False, marks=pytest.mark.long), True], ids=["kept", "emptied"])
+@pytest.mark.long
+@pytest.mark.parametrize("emptied", [False, True], ids=["kept", "emptied"])
 def test_a_broker_that_is_gone_for_longer_than_a_drone_may_be_silent_loses_no_run_and_no_order(
     patient_fleet: OutageFleet, outage: Outage, emptied: bool
 ) -> None:
@@ -198,10 +199,8 @@ def deafness(subscription: redis.client.PubSub) -> bool:
 # --- cut off ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("seconds", "silently"),
-    [(20.0, True), *(pytest.param(seconds, how, marks=pytest.mark.long) for seconds, how in LONGER_CUTS)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("seconds", "silently"), CUTS)
 def test_a_drone_that_is_cut_off_works_on_and_reports_later(
     outages: OutageFleet, island: Island, tmp_path: Path, seconds: float, silently: bool
 ) -> None:

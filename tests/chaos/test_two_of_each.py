@@ -129,6 +129,7 @@ def begun(stage: Stage) -> None:
 
 
 @pytest.mark.chaos
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_any_one_of_two_may_be_killed_or_cut_off(stage: Stage, island: Island) -> None:
     requests = Requests(stage)

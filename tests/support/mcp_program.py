@@ -33,7 +33,6 @@ def main() -> None:
     parser.add_argument("--noise", type=int, default=0, help="raw: bytes of nonsense to print on stdout first")
     parser.add_argument("--tools", default="", help="raw: JSON, instead of the tools it has")
     parser.add_argument("--endless", action="store_true", help="raw: the list of tools has no last page")
-    parser.add_argument("--brief", action="store_true", help="raw: end after the tools were listed")
     parser.add_argument("--slow-close", default="", help="raw: a file to write when stdin ends")
     options = parser.parse_args()
     {"sdk": run_sdk, "http": run_http, "raw": run_raw}[options.kind](options)
@@ -132,8 +131,6 @@ def run_raw(options: argparse.Namespace) -> None:
         message = json.loads(line)
         if not options.silent and "id" in message:
             answer(message, options)
-        if options.brief and message["method"] == "tools/list":
-            return
     if options.slow_close:
         open(options.slow_close, "w").close()  # noqa: PTH123
     while options.stay or options.ignore_term:
@@ -190,14 +187,6 @@ def half_a_pair(message: dict[str, Any], _: Any) -> None:
     says(message, text("a\ud800b"))
 
 
-def media(message: dict[str, Any], _: Any) -> None:
-    image = {"type": "image", "mimeType": "image/png", "data": "QUJDRA=="}
-    inside = {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "all of a"}}
-    blob = {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "application/zip", "blob": "QUJD"}}
-    link = {"type": "resource_link", "name": "c", "uri": "file:///c"}
-    says(message, text("look:"), image, inside, blob, link)
-
-
 def deep(message: dict[str, Any], _: Any) -> None:
     nested = "[" * 100_000 + "]" * 100_000
     head = json.dumps({"jsonrpc": "2.0", "id": message["id"]})[:-1]
@@ -218,8 +207,6 @@ BEHAVIOUR: dict[str, Any] = {
     "long": lambda message, _: says(message, text("\n".join(map(str, range(5000))))),
     "bytes": bytes_that_are_no_text,
     "half_a_pair": half_a_pair,
-    "media": media,
-    "structured": lambda message, _: says(message, structuredContent={"sum": 3}),
     "nothing": lambda message, _: says(message),
     "wrong": lambda message, _: says(message, text("no such file"), isError=True),
     "other_form": lambda message, _: reply(message, {"content": [{"type": "dance"}]}),

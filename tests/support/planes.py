@@ -35,6 +35,7 @@ from shared.errors import FleetError
 from shared.events import ABILITIES
 from shared.names import new_id
 from shared.reasons import OrderFacts
+from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.clocks import HandClock
 from tests.support.quiet_logs import quiet_logs
@@ -130,6 +131,22 @@ class Plane:
         """Submit an order; returns its id."""
         request = SubmitRequest.model_validate({"prompt": prompt, "project": "app", **fields})
         return reading.submit(self.core, self.admin, request).id
+
+    def claimed(self, drone: DroneStandIn) -> WorkOrder:
+        """An order for this drone, which it has claimed; nothing of it is reported."""
+        drone.renew_lease()
+        self.submit(drone=drone.name)
+        order: WorkOrder | None = self.until(drone.take)
+        assert order is not None
+        assert drone.claim(order)
+        return order
+
+    def begun(self, drone: DroneStandIn) -> WorkOrder:
+        """An order that runs on this drone, with one event stored."""
+        order = self.claimed(drone)
+        drone.report(order, drone.started())
+        self.until(lambda: self.status(order.order_id) == "running")
+        return order
 
     def order(self, order_id: str) -> OrderDocument:
         return reading.show_order(self.core, self.admin, order_id)

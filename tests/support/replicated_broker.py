@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from control_plane.broker.valkey_config import USERS
 from tests.support import free_port, wait_until
@@ -94,8 +96,9 @@ class ReplicatedBroker(BrokerServer):
 
     def _known(self, port: int) -> tuple[int, int]:
         """How many replicas and how many other Sentinels a Sentinel knows."""
-        trust: dict[str, Any] = {"ssl": True, "ssl_ca_certs": str(self.tls.ca_file)} if self.tls else {}
-        client = redis.Redis(host="127.0.0.1", port=port, username="control", password=PASSWORD, **trust)
+        more: dict[str, Any] = {"ssl": True, "ssl_ca_certs": str(self.tls.ca_file)} if self.tls else {}
+        more["retry"] = Retry(NoBackoff(), 0)
+        client = redis.Redis(host="127.0.0.1", port=port, username="control", password=PASSWORD, **more)
         with client:
             try:
                 state = client.sentinel_master(NAME)

@@ -114,11 +114,8 @@ class TeamFleet:
 
 def thread(task: Doc) -> list[tuple[str, str]]:
     """Author and text of each comment."""
-    return [(each["comment"]["author"], each["comment"]["text"]) for each in comments_on(task)]
-
-
-def comments_on(task: Doc) -> list[Doc]:
-    return [each for each in task["timeline"] if each["kind"] == "comment"]
+    written = [each["comment"] for each in task["timeline"] if each["kind"] == "comment"]
+    return [(each["author"], each["text"]) for each in written]
 
 
 def runs_of(task: Doc) -> list[Doc]:

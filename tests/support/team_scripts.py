@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from threading import Barrier
 from typing import Any
 
 from drone.model.scripted.script import Book, Reply, Script
@@ -23,20 +22,15 @@ _AGENT = re.compile(r"^# You are (\w+)$", re.MULTILINE)
 class TeamBook(Book):
     """Gives the replies of the script named last in the briefing; answers requests for descriptions of agents."""
 
-    def __init__(self, scripts: Mapping[str, Sequence[Doc]], meeting: Mapping[str, Barrier] | None = None) -> None:
-        """`meeting`: scripts whose first reply waits for the first reply of others."""
+    def __init__(self, scripts: Mapping[str, Sequence[Doc]]) -> None:
         super().__init__({name: Script.validate_python(list(replies)) for name, replies in scripts.items()})
-        self._meeting = meeting or {}
 
     def reply(self, messages: Sequence[Mapping[str, Any]], *, with_tools: bool = True) -> tuple[int, Reply]:
         if agent_of(messages) is None:
             text = {"text": f"{DESCRIBED}. It does what its instructions say."}
             return 0, Reply.model_validate({"tool_calls": [{"name": "set_description", "arguments": text}]})
         name = script_of(messages)
-        index, reply = super().reply([_only(name, message) for message in messages], with_tools=with_tools)
-        if index == 0 and name in self._meeting:
-            self._meeting[name].wait(60)
-        return index, reply
+        return super().reply([_only(name, message) for message in messages], with_tools=with_tools)
 
 
 def agent_of(messages: Sequence[Mapping[str, Any]]) -> str | None:

@@ -174,11 +174,11 @@ class WholeFleet:
         """A client with the admin's token, for uses where a command line would be too slow."""
         return FleetClient(self.url, self.token, organization, ca_file=self.ca_file)
 
-    def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
-        """Add a provider `scripted` at `model_url`, and a project for `git_url`."""
+    def add_work(self, model_url: str, git_url: str, *, slug: str = "demo", provider: str = "scripted") -> None:
+        """Add a provider at `model_url`, and a project for `git_url`."""
         with self.client() as client:
-            client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model_url))
-            client.call(projects.ADD, ProjectRequest(slug=slug, git_url=git_url, provider="scripted"))
+            client.call(providers.ADD, ProviderRequest(name=provider, model="openai/scripted", api_base=model_url))
+            client.call(projects.ADD, ProjectRequest(slug=slug, git_url=git_url, provider=provider))
 
     def submit(self, prompt: str, *options: str, project: str = "demo") -> Doc:
         return dict(self.json("submit", prompt, "--project", project, *options))

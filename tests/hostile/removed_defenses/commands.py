@@ -118,7 +118,6 @@ REMOVALS = (
         "drone/tools/web/page_body.py",
         "        if len(self._content) > MOST_BYTES:\n",
         "        if False:\n",
-        case="an endless body",
     ),
     removal(
         "integration/sandbox/test_sandbox_network.py::test_abstract_sockets_and_other_protocols_do_not_lead_out",

@@ -50,7 +50,6 @@ REMOVALS = (
         _REPORTS,
         "        if sender.drone_of_run(report.run_id) != sender.drone_id:\n",
         "        if sender.drone_of_run(report.run_id) is None:\n",
-        case="delta",
     ),
     removal(
         "integration/collector/test_foreign_work.py::test_work_on_a_branch_of_another_order_is_refused",
@@ -87,7 +86,6 @@ REMOVALS = (
         "control_plane/collector/listener.py",
         "    except (ValueError, RecursionError):\n",
         "    except ValueError:\n",
-        case="100000",
     ),
     removal(
         "integration/collector/test_garbage.py::test_three_entries_of_60_mb_are_never_read_and_leave_a_note_each",

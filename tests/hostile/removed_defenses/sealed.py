@@ -38,7 +38,7 @@ REMOVALS = (
         '"ssl_cert_reqs": ssl.CERT_NONE',
     ),
     removal(
-        "acceptance/test_drone_cli.py::test_a_server_with_another_key_than_the_tokens_is_not_trusted",
+        "integration/cli/test_drone_commands.py::test_a_server_with_another_key_than_the_tokens_is_not_trusted",
         "drone/installation/registration.py",
         "    if key_id(sender) != token.fingerprint:\n",
         "    if False:\n",
@@ -56,7 +56,8 @@ REMOVALS = (
         "base64.b64encode(text.encode()).decode()",
     ),
     removal(
-        "acceptance/test_key_rotation.py::test_orders_continue_while_the_master_key_is_replaced",
+        "integration/db/test_master_key_rotation.py::"
+        "test_afterwards_the_new_key_alone_opens_everything_and_the_old_one_nothing",
         "control_plane/services/master_key_rotation.py",
         "            file.replace(keys[:1])\n",
         "",

@@ -20,7 +20,6 @@ REMOVALS = (
         "control_plane/code_hosts/mentions.py",
         "    if not word.search(_without_quotes(text)):\n",
         "    if not word.search(text):\n",
-        case="sqlite-fields1",
     ),
     removal(
         f"{_ACTING}::test_markup_and_hidden_characters_of_an_issue_reach_the_agent_as_visible_quotations",

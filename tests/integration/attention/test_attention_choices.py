@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import ssl
-import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
+from pydantic import ValidationError
 
 from control_plane.attention.contents import Item, MessageContent
 from control_plane.attention.mail import send_mail
@@ -19,11 +17,9 @@ from control_plane.db.attention import AttentionMessage, PushKey, PushSubscripti
 from control_plane.declarations.attention import AttentionEdit, PushRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.attention import browsers, choices
-from shared.errors import Conflict, Forbidden, Invalid, NotFound
+from shared.errors import Forbidden, Invalid, NotFound
 from tests.support.attention import Notifying
-from tests.support.command_tree import invoke
 from tests.support.database import CoreFactory
-from tests.support.fleet import Api
 from tests.support.git_servers import self_signed
 from tests.support.mail_servers import MailServerStandIn
 from tests.support.organizations import add_organization
@@ -35,20 +31,6 @@ CONTENT = MessageContent(
 )
 
 
-def test_the_defaults_are_what_waits_for_the_user_and_no_channel(notifying: Notifying) -> None:
-    notifying.user(email=False, about="own")
-    with notifying.api.http(notifying.token("ada")) as ada:
-        shown = ada.get(PATH).json()
-    assert (shown["kinds"], shown["about"], shown["email"]) == (["approvals", "questions", "tasks"], "own", False)
-    assert (shown["email_address"], shown["email_available"], shown["browsers"]) == ("ada@example.org", True, [])
-
-
-def test_a_token_that_belongs_to_no_user_has_no_choices(api: Api) -> None:
-    with api.http() as script:
-        answers = [script.get(PATH), script.patch(PATH, json={"about": "all"}), script.post(f"{PATH}/test")]
-    assert {(each.status_code, each.json()["code"]) for each in answers} == {(422, "E-ATTENTION-USER")}
-
-
 def test_a_user_is_notified_only_in_organizations_that_they_belong_to(notifying: Notifying) -> None:
     admin = system_caller(notifying.core)
     elsewhere = add_organization(notifying.core, admin)
@@ -58,25 +40,34 @@ def test_a_user_is_notified_only_in_organizations_that_they_belong_to(notifying:
     assert refused.value.code == "E-ATTENTION-MEMBER"
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_each_bad_value_is_refused(notifying: Notifying) -> None:
+    notifying.user()
+    values: list[dict[str, object]] = [
         {"kinds": ["everything"]},
-        {"kinds": "approvals"},
         {"about": "mine"},
-        {"email": "yes please"},
         {"webhook_url": "ftp://example.org"},
         {"webhook_url": "https://user:password@example.org"},
         {"webhook_url": "https://example.org", "webhook_secret": "short"},
         {"address": "evil@example.org"},
-    ],
-    ids=str,
-)
-def test_each_bad_value_is_refused(notifying: Notifying, sent: dict[str, object]) -> None:
-    notifying.user()
+    ]
+    subscriptions: list[dict[str, str]] = [
+        {"p256dh": "AAAA"},
+        {"p256dh": encoded(b"\4" + b"\1" * 64)},
+        {"p256dh": "not base64 é"},
+        {"auth": ""},
+        {"auth": "A"},
+        {"endpoint": "not a url"},
+        {"endpoint": "https://user@example.org/"},
+        {"name": ""},
+        {"name": "x" * 65},
+    ]
+    browser = {"name": "laptop", **notifying.push.subscribe().request}
     with notifying.api.http(notifying.token("ada")) as ada:
-        assert ada.patch(PATH, json=sent).status_code == 422
-        assert ada.get(PATH).json()["webhook_url"] is None
+        statuses = [ada.patch(PATH, json=each).status_code for each in values]
+        statuses += [ada.post(f"{PATH}/browsers", json={**browser, **each}).status_code for each in subscriptions]
+        assert statuses == [422] * (len(values) + len(subscriptions))
+        shown = ada.get(PATH).json()
+    assert (shown["webhook_url"], shown["browsers"]) == (None, [])
 
 
 def test_addresses_inside_the_network_are_refused_for_webhooks_and_push(
@@ -90,29 +81,6 @@ def test_addresses_inside_the_network_are_refused_for_webhooks_and_push(
         assert refused.value.code == "E-WEBHOOK-INSIDE"
         with pytest.raises(Invalid):
             browsers.subscribe(core, admin, PushRequest(name="x", **SubscribedBrowser(url).request))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"p256dh": "AAAA"},
-        {"p256dh": encoded(b"\4" + b"\1" * 64)},
-        {"p256dh": "not base64 é"},
-        {"auth": ""},
-        {"auth": "A"},
-        {"endpoint": "not a url"},
-        {"endpoint": "https://user@example.org/"},
-        {"name": ""},
-        {"name": "x" * 65},
-    ],
-    ids=str,
-)
-def test_a_subscription_that_cannot_be_used_is_refused(notifying: Notifying, wrong: dict[str, str]) -> None:
-    notifying.user()
-    with notifying.api.http(notifying.token("ada")) as ada:
-        sent = {"name": "laptop", **notifying.push.subscribe().request, **wrong}
-        assert ada.post(f"{PATH}/browsers", json=sent).status_code == 422
-        assert ada.get(PATH).json()["browsers"] == []
 
 
 def test_a_browser_belongs_to_one_user_and_only_that_user_removes_it(notifying: Notifying) -> None:
@@ -134,46 +102,6 @@ def test_what_lets_others_send_or_sign_is_sealed(notifying: Notifying) -> None:
     assert "PRIVATE KEY" in notifying.core.vault.open_at_rest(key.sealed_private_key)
 
 
-def test_a_new_url_gets_a_new_secret(notifying: Notifying) -> None:
-    caller = notifying.user()
-    first = notifying.choose(caller, webhook_url="https://one.example/").secret
-    assert notifying.choose(caller, about="own").secret is None
-    second = notifying.choose(caller, webhook_url="https://two.example/").secret
-    assert (first is None, second is None, first == second) == (False, False, False)
-    assert notifying.choose(caller, webhook_url=None).webhook_url is None
-
-
-def test_a_server_without_a_mail_server_offers_no_e_mail(api: Api) -> None:
-    admin = system_caller(api.core)
-    from control_plane.declarations.users import UserRequest
-    from control_plane.operations.access import users
-
-    added = users.add(api.core, admin, UserRequest(email="ada@example.org", name="Ada", role="operator"))
-    caller = Caller(**{**vars(admin), "user_id": added.id})
-    assert choices.show(api.core, caller).email_available is False
-    with pytest.raises(Conflict) as refused:
-        choices.edit(api.core, caller, AttentionEdit(email=True))
-    assert refused.value.code == "E-ATTENTION-MAIL"
-    with pytest.raises(Conflict):
-        choices.test(api.core, caller)
-
-
-def test_the_terminal_shows_and_changes_the_choices(notifying: Notifying) -> None:
-    caller = notifying.user(email=False)
-    environment = {"FLEET_URL": notifying.api.url, "FLEET_API_TOKEN": notifying.token("ada")}
-
-    def fleet(*words: str) -> subprocess.CompletedProcess[str]:
-        return invoke("fleet", "attention", *words, env=environment)
-
-    edited = fleet("edit", "--email", "--kind", "orders", "--kind", "drones", "--about", "own")
-    assert (edited.returncode, "ada@example.org" in edited.stdout) == (0, True), edited.stderr
-    assert json.loads(fleet("show", "--json").stdout)["kinds"] == ["orders", "drones"]
-    assert fleet("test").returncode == 0
-    assert fleet("remove", "000000000000").returncode == 3
-    assert fleet("edit", "--no-email", "--no-kinds", "--webhook", "none").returncode == 0
-    assert (choices.show(notifying.core, caller).kinds, fleet("test").returncode) == ([], 4)
-
-
 def test_pages_say_that_they_are_in_front_and_only_with_the_browsers_key(notifying: Notifying) -> None:
     caller = notifying.user()
     with notifying.api.browser(token=notifying.token("ada")) as browser, notifying.api.http(None) as thief:
@@ -182,26 +110,6 @@ def test_pages_say_that_they_are_in_front_and_only_with_the_browsers_key(notifyi
         assert not is_present(notifying.core, caller.organization_id, str(caller.user_id))
         assert browser.post("/presence/tab", data={"here": "1"}).status_code == 204
     assert is_present(notifying.core, caller.organization_id, str(caller.user_id))
-
-
-def test_the_settings_page_has_the_forms_and_saves_them(notifying: Notifying) -> None:
-    caller = notifying.user(email=False)
-    with notifying.api.browser({"Accept": "text/html"}, token=notifying.token("ada")) as browser:
-        page = browser.get("/settings/attention").text
-        assert ("E-mail to ada@example.org" in page, "Notify in this browser" in page) == (True, True)
-        was = {"was.kinds": "approvals\nquestions\ntasks", "was.about": "all", "was.email": "", "was.webhook_url": ""}
-        form = {**was, "kinds": ["", "orders", "budgets"], "about": "own", "email": "true", "webhook_url": ""}
-        assert browser.post("/actions/edit_attention", data=form).status_code == 303
-        none = {**was, "was.kinds": "orders\nbudgets", "was.about": "own", "kinds": "", "about": "own"}
-        stored = choices.show(notifying.core, caller)
-        assert browser.post("/actions/edit_attention", data=none).status_code == 303
-    assert (stored.kinds, stored.about, stored.email) == (["orders", "budgets"], "own", True)
-    assert choices.show(notifying.core, caller).kinds == []
-
-
-def test_the_settings_page_of_a_token_without_a_user_says_why_there_is_nothing(api: Api) -> None:
-    with api.browser({"Accept": "text/html"}) as browser:
-        assert "E-ATTENTION-USER" in browser.get("/settings/attention").text
 
 
 # --- the mail server -------------------------------------------------------------------------------
@@ -238,28 +146,12 @@ def test_a_server_without_the_required_encryption_is_sent_nothing(
     assert (mail_server.attempts, "STARTTLS" in errors[0], "could not be used" in errors[1]) == (0, True, True)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    ["http://host", "smtp://", "smtp://host?tls=maybe", "smtp://host/path", "smtp://u:secret@host:x", "smtp://h?a=b"],
-)
-def test_a_wrong_address_of_the_mail_server_is_refused_without_its_password(tmp_path: Path, wrong: str) -> None:
+def test_a_wrong_address_of_the_mail_server_or_sender_is_refused_without_a_password(tmp_path: Path) -> None:
     values = {"database_url": "sqlite://", "broker_url": "redis://x", "blob_dir": tmp_path}
-    with pytest.raises(ValueError, match=r"expected|supported") as refused:
-        FleetSettings(**values, smtp_url=wrong)
-    assert "secret" not in str([each["msg"] for each in refused.value.errors()])  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("wrong", ["", "fleet", "a@b\r\nBcc: x@y.z", "a@example.org, b@example.org", "x@nodot"])
-def test_a_wrong_sender_is_refused(tmp_path: Path, wrong: str) -> None:
-    values = {"database_url": "sqlite://", "broker_url": "redis://x", "blob_dir": tmp_path}
-    with pytest.raises(ValueError, match="expected one address"):
-        FleetSettings(**values, mail_from=wrong)
-
-
-def test_a_browser_of_another_organization_is_404(notifying: Notifying) -> None:
-    notifying.subscribe(ada := notifying.user())
-    [shown] = choices.show(notifying.core, ada).browsers
-    notifying.user("bob")
-    with notifying.api.http(notifying.token("bob")) as bob:
-        answer: httpx.Response = bob.delete(f"{PATH}/browsers/{shown.id}")
-    assert (answer.status_code, answer.json()["code"]) == (404, "E-BROWSER-404")
+    hosts = ("http://host", "smtp://", "smtp://host?tls=maybe", "smtp://host/path", "smtp://u:secret@host:x")
+    senders = ("", "fleet", "a@b\r\nBcc: x@y.z", "a@example.org, b@example.org", "x@nodot")
+    wrong = [*({"smtp_url": each} for each in (*hosts, "smtp://h?a=b")), *({"mail_from": each} for each in senders)]
+    for fields in wrong:
+        with pytest.raises(ValidationError) as refused:
+            FleetSettings(**values, **fields)
+        assert "secret" not in str([each["msg"] for each in refused.value.errors()])

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from datetime import timedelta
-
-import pytest
-from standardwebhooks import Webhook as Verifier
-
-from control_plane.attention.collecting import COLLECT_FOR, collect, notice_drones
+from control_plane.attention.collecting import COLLECT_FOR, collect
 from control_plane.attention.outbox import RETRIES, lease
 from control_plane.attention.presence import page_in_front, page_left
 from control_plane.db.attention import AttentionChoices, PushSubscription
@@ -20,9 +14,8 @@ from control_plane.operations.attention import choices
 from control_plane.operations.orders.steering import approve, deny
 from control_plane.supervisor import Supervisor
 from shared.names import new_id
-from shared.states import OrderStatus
 from tests.support import wait_until
-from tests.support.attention import COMMAND, Notifying, asks, posted, questions
+from tests.support.attention import COMMAND, Notifying, asks, questions
 from tests.support.planes import QUICK
 from tests.support.receivers import Receiver
 
@@ -66,22 +59,6 @@ def test_a_push_message_is_signed_and_only_its_browser_can_read_it(notifying: No
     assert b"database" not in sent.body
 
 
-def test_a_webhook_of_ones_own_is_signed_with_the_secret_that_was_shown_once(
-    notifying: Notifying, receiver: Receiver
-) -> None:
-    caller = notifying.user(email=False)
-    shown = notifying.choose(caller, webhook_url=receiver.url)
-    assert shown.secret is not None
-    assert choices.show(notifying.core, caller).secret is None
-    asks(notifying.run())
-    notifying.round()
-    [sent] = receiver.sent
-    body = Verifier(shown.secret).verify(sent.body, {**sent.headers})
-    [item] = body["data"]["items"]
-    assert (body["type"], item["command"], item["kind"]) == ("attention", COMMAND, "approvals")
-    assert "/answer/fq_" in item["answer_url"]
-
-
 def test_nothing_is_sent_while_a_page_is_in_front_and_what_still_waits_is_sent_afterwards(
     notifying: Notifying,
 ) -> None:
@@ -100,25 +77,18 @@ def test_nothing_is_sent_while_a_page_is_in_front_and_what_still_waits_is_sent_a
     assert [each["Subject"] for each in notifying.mail.received] == ["Approval needed: second"]
 
 
-def test_a_page_that_says_nothing_for_half_a_minute_is_not_in_front(notifying: Notifying) -> None:
-    caller = notifying.user()
+def test_a_page_that_says_nothing_for_half_a_minute_is_not_in_front_and_one_silences_its_user_alone(
+    notifying: Notifying,
+) -> None:
+    caller, other = notifying.user(), notifying.user("bob")
     page_in_front(notifying.core, caller.organization_id, str(caller.user_id), "tab")
     asks(notifying.run())
     notifying.clock.sleep(29)
     notifying.round()
-    assert notifying.mail.received == []
+    assert (notifying.mail.recipients, other.user_id == caller.user_id) == (["bob@example.org"], False)
     notifying.clock.sleep(2)
     notifying.round()
-    assert len(notifying.mail.received) == 1
-
-
-def test_a_page_of_another_user_silences_nothing(notifying: Notifying) -> None:
-    notifying.user()
-    other = notifying.user("bob", email=False)
-    page_in_front(notifying.core, other.organization_id, str(other.user_id), "tab")
-    asks(notifying.run())
-    notifying.round()
-    assert len(notifying.mail.received) == 1
+    assert sorted(notifying.mail.recipients) == ["ada@example.org", "bob@example.org"]
 
 
 def test_a_flood_is_one_message_after_the_first(notifying: Notifying) -> None:
@@ -153,41 +123,11 @@ def test_only_what_a_user_chose_is_told(notifying: Notifying) -> None:
     questions(notifying.run("two"))
     notifying.round()
     assert notifying.mail.recipients == ["ada@example.org"]
-
-
-def test_a_user_is_told_of_their_own_order(notifying: Notifying) -> None:
-    notifying.user("eve", about="own")
     with notifying.api.http(notifying.token("eve")) as eve:
         order = eve.post("/api/v1/orders", json={"prompt": "mine", "project": "demo"}).json()
     asks(notifying.api.add_drone().take(order))
     notifying.round()
-    assert [each["Subject"] for each in notifying.mail.received] == ["Approval needed: mine"]
-
-
-def test_a_second_question_of_the_same_run_is_told_too(notifying: Notifying) -> None:
-    notifying.user()
-    run = notifying.run()
-    asks(run, "c1")
-    notifying.round()
-    asks(run, "c2", command="rm -r build")
-    notifying.clock.sleep(COLLECT_FOR.total_seconds())
-    notifying.round()
-    assert "rm -r build" in notifying.mailed()
-
-
-def test_ended_orders_and_silent_drones_are_told_to_those_who_chose_them(notifying: Notifying) -> None:
-    notifying.user(kinds=["orders", "drones"])
-    notifying.run().ends(OrderStatus.FAILED)
-    notifying.clock.sleep(180)
-    notice_drones(notifying.core)
-    notice_drones(notifying.core)
-    notifying.round()
-    text = notifying.mailed()
-    assert ("2 things for you", "Order ended: Fix the log-in" in text, text.count("needs care: ")) == (
-        notifying.mail.received[0]["Subject"],
-        True,
-        1,
-    )
+    assert notifying.mail.recipients[1:] == ["eve@example.org"]
 
 
 def test_a_failed_attempt_is_repeated_and_its_error_is_shown_until_one_succeeds(notifying: Notifying) -> None:
@@ -221,11 +161,10 @@ def test_a_message_is_given_up_after_its_last_attempt_and_at_once_if_it_is_refus
     ]
 
 
-@pytest.mark.parametrize("status", [404, 410])
-def test_a_browser_that_ended_its_subscription_is_removed(notifying: Notifying, status: int) -> None:
+def test_a_browser_that_ended_its_subscription_is_removed(notifying: Notifying) -> None:
     caller = notifying.user(email=False)
-    notifying.subscribe(caller)
-    notifying.push.receiver.answers = [status]
+    notifying.subscribe(caller), notifying.subscribe(caller)
+    notifying.push.receiver.answers = [404, 410]
     asks(notifying.run())
     notifying.round()
     assert choices.show(notifying.core, caller).browsers == []
@@ -278,17 +217,6 @@ def test_a_disabled_or_removed_user_is_sent_nothing(notifying: Notifying) -> Non
         assert (db.query(AttentionChoices).count(), db.query(PushSubscription).count()) == (1, 0)
 
 
-def test_a_test_message_goes_through_every_channel_at_once(notifying: Notifying, receiver: Receiver) -> None:
-    caller = notifying.user(webhook_url=receiver.url)
-    browser = notifying.subscribe(caller)
-    page_in_front(notifying.core, caller.organization_id, str(caller.user_id), "tab")
-    choices.test(notifying.core, caller)
-    notifying.round()
-    assert notifying.mail.received[0]["Subject"] == "Test message: it works"
-    assert posted(receiver.sent[0].body)["items"][0]["answer_url"] is None
-    assert browser.opened(notifying.push.receiver.sent[0].body)["title"] == "Test message: it works"
-
-
 HOSTILE = "Fix\r\nBcc: evil@example.org\r\n\r\n<script>alert(1)</script> \u202egnp.exe\u200b"
 
 
@@ -304,22 +232,3 @@ def test_hostile_texts_add_no_header_no_markup_and_hide_nothing(notifying: Notif
     for text in (html, notifying.mailed(), str(mail["Subject"])):
         assert ("\u202e" in text, "\u200b" in text) == (False, False)
     assert "⟨U+202E⟩; rm␍-rf" in notifying.mailed()
-
-
-def test_hostile_titles_of_tasks_are_one_line_in_a_push_message(notifying: Notifying) -> None:
-    browser = notifying.subscribe(notifying.user(email=False))
-    asks(notifying.run("\u202e" + "x" * 5000), command="y" * 100_000)
-    notifying.round()
-    told = browser.opened(notifying.push.receiver.sent[0].body)
-    assert ("⟨U+202E⟩" in told["title"], len(json.dumps(told)) < 2000) == (True, True)
-
-
-def test_old_notices_and_messages_are_deleted(notifying: Notifying) -> None:
-    from control_plane.supervisor.cleaning import clean
-
-    notifying.user()
-    asks(notifying.run())
-    notifying.round()
-    notifying.clock.sleep(timedelta(days=31).total_seconds())
-    clean(notifying.core)
-    assert (notifying.messages(), notifying.notices()) == ([], [])

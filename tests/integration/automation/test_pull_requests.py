@@ -5,23 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
-from control_plane.db.projects import Project
-from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.declarations.pull_requests import PullRequestRequest
-from control_plane.operations import projects
 from control_plane.operations.orders import pull_requests, reading
 from control_plane.services import pull_requests as services
 from control_plane.services.pull_request_text import quiet, title_of
-from shared.errors import Conflict, NotFound, Precondition, TooLarge
+from shared.errors import Conflict, Precondition
 from shared.events import PullRequestStep
 from shared.work_order import OpenPullRequest
+from tests.support.clocks import HandClock
+from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project, start_run, submit
-from tests.support.organizations import add_organization
 from tests.support.team_rows import add_agent, add_task, end, order_of, play, say
+
+
+@pytest.fixture
+def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Core:
+    return core_factory(sqlite_url, clock=clock)
 
 
 def done(core: Core, order_id: str, **values: Any) -> Order:
@@ -87,25 +89,20 @@ def test_an_order_that_was_pushed_asks_for_a_pull_request_on_the_drone_that_push
 @pytest.mark.parametrize(
     ("wish", "values", "state"),
     [
-        ("never", {}, None),
         ("ready", {}, "ready"),
         ("open", {"pushed": False, "push_error": "The remote refused it."}, "failed"),
         ("open", {"head_commit": None, "branch": None, "pushed": False}, None),
     ],
 )
-def test_what_becomes_of_it_without_a_drone(
+def test_what_becomes_of_it_without_a_branch_on_the_remote_or_a_wish(
     core: Core, admin: Caller, wish: str, values: dict[str, Any], state: str | None
 ) -> None:
     order = worked(core, admin, wish, **values)
     assert (order.pull_request or {}).get("state") == state
     assert [each.purpose for each in reading.list_orders(core, admin)] == ["work"]
-
-
-def test_what_the_drone_tells_is_on_the_order_and_in_its_document(core: Core, admin: Caller) -> None:
-    order = worked(core, admin, "open")
-    note(core, service_of(core, order))
-    shown = reading.order_summary(core, admin, order.id).pull_request or {}
-    assert (shown["state"], shown["url"], shown["number"]) == ("opened", "https://host/o/r/pull/7", 7)
+    if values:
+        with pytest.raises(Precondition):
+            pull_requests.for_order(core, admin, order.id)
 
 
 def test_a_service_that_ends_without_a_word_leaves_a_failure_that_says_why(core: Core, admin: Caller) -> None:
@@ -122,19 +119,13 @@ def test_a_service_that_ends_without_a_word_leaves_a_failure_that_says_why(core:
 def test_the_next_order_of_a_session_takes_the_place_of_the_one_before(core: Core, admin: Caller) -> None:
     first = worked(core, admin, "open")
     note(core, service_of(core, first))
+    shown = reading.order_summary(core, admin, first.id).pull_request or {}
+    assert (shown["state"], shown["url"], shown["number"]) == ("opened", "https://host/o/r/pull/7", 7)
     second = done(core, submit(core, admin, "And the test", session=first.session_id).id)
     assert (service_of(core, second).asked or {})["replaces"] == 7
 
 
 # --- by hand -----------------------------------------------------------------------------------
-
-
-def test_one_is_asked_for_by_hand_with_another_title(core: Core, admin: Caller) -> None:
-    order = worked(core, admin)
-    answer = pull_requests.for_order(core, admin, order.id, PullRequestRequest(title="Fix\n sums", draft=True))
-    assert answer.id == order.id
-    asked = OpenPullRequest.model_validate(service_of(core, row(core, order.id)).asked)
-    assert (asked.title, asked.draft) == ("Fix sums", True)
 
 
 def test_asked_again_it_is_brought_up_to_date_and_keeps_its_address_meanwhile(core: Core, admin: Caller) -> None:
@@ -155,37 +146,6 @@ def test_asked_again_it_is_brought_up_to_date_and_keeps_its_address_meanwhile(co
     assert told(row(core, order.id))["state"] == "updated"
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"head_commit": None, "branch": None, "pushed": False}, "changed no files"),
-        ({"pushed": False, "push_error": "No way in."}, "is not on the remote"),
-    ],
-)
-def test_without_a_branch_on_the_remote_there_is_nothing_to_open(
-    core: Core, admin: Caller, values: dict[str, Any], said: str
-) -> None:
-    order = worked(core, admin, **values)
-    with pytest.raises(Precondition, match=said) as refusal:
-        pull_requests.for_order(core, admin, order.id)
-    assert refusal.value.next
-
-
-def test_what_has_not_ended_or_is_not_there_or_is_anothers_is_refused(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    order = submit(core, admin)
-    other = add_organization(core, admin)
-    with pytest.raises(Conflict, match="has ended"):
-        pull_requests.for_order(core, admin, order.id)
-    with pytest.raises(NotFound) as theirs:
-        pull_requests.for_order(core, other, order.id)
-    with pytest.raises(NotFound) as nobodys:
-        pull_requests.for_order(core, other, "0" * 12)
-    assert theirs.value.what.replace(order.id, "") == nobodys.value.what.replace("0" * 12, "")
-    with pytest.raises(TooLarge):
-        pull_requests.for_order(core, admin, order.id, PullRequestRequest(title="x" * 10_000))
-
-
 def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Caller) -> None:
     make_project(core, admin, trailers=["Fleet-Order", "Assisted-by"])
     make_drone(core, admin, concurrency=9)
@@ -200,9 +160,9 @@ def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Ca
     say(core, task, "Done, see `calc.py`. @tester please test, me@example.org knows")
     end(core, first)
     play(core, task, "It works. @user")
-    pull_requests.for_task(core, admin, task)
+    pull_requests.for_task(core, admin, task, PullRequestRequest(title="Fix\n sums", draft=True))
     asked = OpenPullRequest.model_validate(service_of(core, row(core, first)).asked)
-    assert (asked.head, asked.title) == (f"fleet/{first}", "Mend the sum, please")
+    assert (asked.head, asked.title, asked.draft) == (f"fleet/{first}", "Fix sums", True)
     assert asked.body.startswith("It works. `@user`\n\n## Verification")
     assert "- lead (succeeded): `c0ffeec0ffee`\n- tester (succeeded): no changes" in asked.body
     assert asked.body.endswith(
@@ -210,40 +170,19 @@ def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Ca
     )
 
 
-def test_a_task_that_changed_nothing_says_so(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    task = add_task(core, admin, None, claim=False)
-    with pytest.raises(Precondition, match="has no branch yet"):
-        pull_requests.for_task(core, admin, task)
-    with pytest.raises(NotFound, match="task 'NONE-0001' not found"):
-        pull_requests.for_task(core, admin, "NONE-0001")
-
-
 # --- what a project says of them ------------------------------------------------------------------
 
 
-def test_a_projects_wishes_are_kept_and_changed(core: Core, admin: Caller) -> None:
-    made = projects.add(core, admin, ProjectRequest(slug="web", git_url="https://h/r.git"))
-    assert (made.pull_requests, made.trailers) == ("never", [])
-    wishes = ProjectEdit(pull_requests="open", trailers=["Fleet-Order", "Assisted-by", "Fleet-Order"])
-    assert projects.edit(core, admin, "web", wishes).trailers == ["Assisted-by", "Fleet-Order"]
-    with core.database.read() as db:
-        assert db.scalars(select(Project.pull_requests)).one() == "open"
-
-
-@pytest.mark.parametrize(
-    ("about", "title"),
-    [
-        ("\n\n  Fix it\nmore", "Fix it"),
-        ("## Fix   it", "Fix it"),
-        ("- --force is ignored", "--force is ignored"),
-        ("--force is ignored", "--force is ignored"),
-        ("x" * 10_000, "x" * 71 + "…"),
-        ("\n \n", ""),
-    ],
-)
-def test_a_title_is_the_first_line_in_one_line(about: str, title: str) -> None:
-    assert title_of(about) == title
+def test_a_title_is_the_first_line_in_one_line() -> None:
+    expected = {
+        "\n\n  Fix it\nmore": "Fix it",
+        "## Fix   it": "Fix it",
+        "- --force is ignored": "--force is ignored",
+        "--force is ignored": "--force is ignored",
+        "x" * 10_000: "x" * 71 + "…",
+        "\n \n": "",
+    }
+    assert {about: title_of(about) for about in expected} == expected
 
 
 def test_tags_call_nobody_on_a_code_host() -> None:

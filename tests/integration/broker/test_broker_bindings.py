@@ -22,46 +22,29 @@ PIDBOX, PERMANENT = "_kombu.binding.celery.pidbox", "_kombu.binding_permanent.ce
 MEMBER = f"\x06\x16\x06\x16{WORKER}.celery.pidbox"
 
 
-def test_each_drones_mailbox_is_bound_and_no_other(broker: Broker) -> None:
+def test_each_drones_mailbox_is_bound_and_no_other_and_flowers_stay(broker: Broker) -> None:
     broker.redis.sadd(PIDBOX, "stale")
+    broker.redis.sadd("_kombu.binding.reply.celery.pidbox", "flower")
+    broker.redis.zadd("_kombu.binding_deadlines", {"celeryev": 1})
     assert ensure_bindings(broker, {OKA: WORKER}) == [PIDBOX, PERMANENT]
     assert broker.redis.smembers(PIDBOX) == broker.redis.smembers(PERMANENT) == {MEMBER}
     assert ensure_bindings(broker, {OKA: WORKER}) == []
-
-
-def test_a_fleet_without_drones_has_no_mailboxes(broker: Broker) -> None:
-    ensure_bindings(broker, {OKA: WORKER})
     ensure_bindings(broker, {})
     assert broker.redis.exists(PIDBOX, PERMANENT) == 0
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        PIDBOX,
-        PERMANENT,
-        "_kombu.binding.reply.celery.pidbox",
-        "_kombu.binding_permanent.reply.celery.pidbox",
-        "_kombu.binding.celeryev",
-        "_kombu.binding_permanent.celeryev",
-        "_kombu.binding_deadlines",
-        f"_kombu.binding.drone.{OKA}",
-    ],
-)
-def test_a_binding_of_a_wrong_type_is_repaired(broker: Broker, key: str) -> None:
-    ensure_bindings(broker, {OKA: WORKER})
-    broker.redis.set(key, "x")
-    assert key in ensure_bindings(broker, {OKA: WORKER})
-    assert broker.redis.type(key) in {"none", "set"}
-    assert broker.redis.smembers(PIDBOX) == {MEMBER}
-
-
-def test_answers_and_events_of_flower_stay_bound(broker: Broker) -> None:
-    broker.redis.sadd("_kombu.binding.reply.celery.pidbox", "flower")
-    broker.redis.zadd("_kombu.binding_deadlines", {"celeryev": 1})
-    ensure_bindings(broker, {OKA: WORKER})
     assert broker.redis.smembers("_kombu.binding.reply.celery.pidbox") == {"flower"}
     assert broker.redis.zcard("_kombu.binding_deadlines") == 1
+
+
+def test_a_binding_of_a_wrong_type_is_repaired(broker: Broker) -> None:
+    others = ("reply.celery.pidbox", "_permanent.reply.celery.pidbox", "celeryev", "_permanent.celeryev")
+    keys = {PIDBOX, PERMANENT, "_kombu.binding_deadlines", f"_kombu.binding.drone.{OKA}"}
+    keys |= {f"_kombu.binding{name}" if name[0] == "_" else f"_kombu.binding.{name}" for name in others}
+    ensure_bindings(broker, {OKA: WORKER})
+    for key in keys:
+        broker.redis.set(key, "x")
+    assert keys <= set(ensure_bindings(broker, {OKA: WORKER}))
+    assert {broker.redis.type(key) for key in keys} <= {"none", "set"}
+    assert broker.redis.smembers(PIDBOX) == {MEMBER}
 
 
 def test_the_supervisor_repairs_what_a_drone_of_the_previous_version_overwrote(
@@ -113,12 +96,19 @@ def test_a_heartbeat_does_not_give_the_rights_of_the_previous_version_back(plane
 
 def test_registering_again_does_not_give_the_rights_of_the_previous_version_back(plane: Plane) -> None:
     oka = plane.drone()
-    for abilities in ((), ("resume", "teams")):
+    used = [token.used for token in plane.rows(JoinToken)]
+    for name, key, abilities in (
+        ("oka", oka.private_key, ()),
+        ("oka", oka.private_key, ("resume", "teams")),
+        ("new", None, ()),
+    ):
         with pytest.raises(Precondition) as refused:
-            plane.drone(private_key=oka.private_key, abilities=abilities)
+            plane.drone(name, **({"private_key": key} if key else {}), abilities=abilities)
         assert refused.value.code == "E-DRONE-VERSION"
     assert not may_run_scripts(plane, oka.id)
     assert oka.redis.ping()
+    assert sum(token.used for token in plane.rows(JoinToken)) == sum(used)
+    assert [drone.id for drone in plane.rows(Drone)] == [oka.id]
 
 
 def test_a_drone_that_reported_a_newer_version_does_not_register_with_the_previous_one(plane: Plane) -> None:
@@ -128,11 +118,3 @@ def test_a_drone_that_reported_a_newer_version_does_not_register_with_the_previo
         plane.drone("old", private_key=old.private_key, abilities=())
     plane.drone("old", private_key=old.private_key)
     assert not may_run_scripts(plane, old.id)
-
-
-def test_a_new_drone_of_the_previous_version_is_refused_and_costs_no_token(plane: Plane) -> None:
-    with pytest.raises(Precondition) as refused:
-        plane.drone("new", abilities=())
-    assert refused.value.code == "E-DRONE-VERSION"
-    assert [token.used for token in plane.rows(JoinToken)] == [0]
-    assert plane.rows(Drone) == []

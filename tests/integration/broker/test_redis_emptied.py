@@ -20,14 +20,6 @@ from tests.support.planes import Plane
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.apart]
 
 
-def test_a_run_goes_on_and_is_stored_whole(oka_at_work: OutageFleet) -> None:
-    fleet = oka_at_work
-    order_id = fleet.submit("three")
-    fleet.results(order_id, 1)
-    fleet.server.redis.flushall()
-    fleet.whole(order_id, 3)
-
-
 def test_a_last_event_that_nobody_had_collected_is_fetched_from_the_journal(oka_at_work: OutageFleet) -> None:
     fleet = oka_at_work
     order_id = fleet.submit("gated")
@@ -56,7 +48,9 @@ def test_a_cancel_ends_with_its_receipt(oka_at_work: OutageFleet) -> None:
 
 
 @pytest.mark.parametrize("what_is_lost", ["everything", pytest.param("the keys", marks=pytest.mark.long)])
-def test_orders_that_wait_in_a_drones_queue_run_once(oka_at_work: OutageFleet, what_is_lost: str) -> None:
+def test_a_run_goes_on_and_orders_that_wait_in_its_drones_queue_run_once(
+    oka_at_work: OutageFleet, what_is_lost: str
+) -> None:
     fleet = oka_at_work
     submitted = [fleet.submit("three") for _ in range(3)]
     fleet.results(submitted[0], 1)
@@ -139,29 +133,23 @@ def test_a_run_that_redis_forgot_is_lost_when_its_drone_comes_back_without_it(
 ) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor(unclaimed_after=60.0)
-    order_id = plane.submit(drone="oka")
-    order = plane.until(oka.take)
-    oka.claim(order)
+    order = plane.claimed(oka)
     valkey.redis.flushall()
     oka.restart(oka.run_beat(order))
-    plane.until(lambda: plane.order(order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
 
 
 def test_a_hello_gives_a_run_up_once_what_its_drone_recorded_is_stored(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
-    order_id = plane.submit(drone="oka")
-    order = plane.until(oka.take)
-    oka.claim(order)
-    oka.report(order, oka.started())
-    plane.until(lambda: plane.status(order_id) == "running")
+    order = plane.begun(oka)
     events = [oka.journal(order, body) for body in (Prepared(base_commit=None), CommentStep(text="half done"))]
     oka.restart(oka.run_beat(order))
     asked = plane.until(lambda: oka.told("resend"))[0].body
     assert (asked.run_id, asked.from_seq) == (order.run_id, 2)
-    assert plane.order(order_id).generation == 1
+    assert plane.order(order.order_id).generation == 1
     [oka.send(event) for event in events]
-    found = plane.until(lambda: (o := plane.order(order_id)).generation == 2 and o)
+    found = plane.until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
     assert [(step.kind, step.late) for step in found.steps] == [
         *(("run_started", False), ("prepared", False), ("comment", False))
     ]
@@ -170,28 +158,20 @@ def test_a_hello_gives_a_run_up_once_what_its_drone_recorded_is_stored(plane: Pl
 def test_a_hello_waits_for_steps_only_so_long(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone()
     plane.collector(hello_wait=0.5), plane.supervisor()
-    order_id = plane.submit(drone="oka")
-    order = plane.until(oka.take)
-    oka.claim(order)
-    oka.report(order, oka.started())
-    plane.until(lambda: plane.status(order_id) == "running")
+    order = plane.begun(oka)
     oka.journal(order, CommentStep(text="never sent"))
     oka.restart(oka.run_beat(order))
-    plane.until(lambda: plane.order(order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
     plane.until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)
 
 
 def test_a_hello_that_waits_is_overtaken_by_the_next(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
-    order_id = plane.submit(drone="oka")
-    order = plane.until(oka.take)
-    oka.claim(order)
-    oka.report(order, oka.started())
-    plane.until(lambda: plane.status(order_id) == "running")
+    order = plane.begun(oka)
     oka.journal(order, CommentStep(text="lost with the disk"))
     oka.restart(oka.run_beat(order))
     plane.until(lambda: oka.told("resend"))
     oka.restart()
-    plane.until(lambda: plane.order(order_id).generation == 2)
+    plane.until(lambda: plane.order(order.order_id).generation == 2)
     plane.until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)

@@ -66,23 +66,20 @@ def printed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.usefixtures("as_user")
-@pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
-def test_no_text_of_a_server_acts_on_the_terminal(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = printed(words, monkeypatch)
-
-    assert acting(shown) == []
-    assert re.findall("E-UNEXPECTED|E-SERVER", shown) == []
+def test_no_text_of_a_server_acts_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {" ".join(words): printed(words, monkeypatch) for words in EXAMPLES}
+    assert len(shown) > 200
+    assert {command: found for command, text in shown.items() if (found := acting(text))} == {}
+    assert [command for command, text in shown.items() if re.search("E-UNEXPECTED|E-SERVER", text)] == []
 
 
 @pytest.mark.usefixtures("as_user")
-@pytest.mark.parametrize("words", [["show", "ORDER"], ["orders", "--json"], ["follow", "ORDER"], ["patch", "ORDER"]])
-def test_no_refusal_acts_on_the_terminal(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_refusal_acts_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     with hostile_server(refuses=True) as address:
         monkeypatch.setenv("FLEET_URL", address)
-        shown = printed(words, monkeypatch)
-
-    assert acting(shown) == []
-    assert "concealed" in shown
+        for words in ("show ORDER", "orders --json", "follow ORDER", "patch ORDER"):
+            shown = printed(words.split(), monkeypatch)
+            assert (acting(shown), "concealed" in shown) == ([], True), words
 
 
 @pytest.mark.usefixtures("as_user")

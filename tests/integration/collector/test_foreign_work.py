@@ -24,23 +24,12 @@ SECRET = b"of another organization"
 def begun(plane: Plane) -> tuple[DroneStandIn, WorkOrder]:
     drone = plane.drone()
     plane.collector(), plane.supervisor()
-    plane.submit()
-    order = plane.until(drone.take)
-    drone.claim(order)
-    drone.report(order, drone.started())
-    return drone, order
+    return drone, plane.begun(drone)
 
 
 @pytest.mark.parametrize(
     "fields",
-    [
-        {"branch": "main"},
-        {"branch": "fleet/000000000000"},
-        {"branch": "-f"},
-        {"branch": ""},
-        {"late_ref": "fleet-late/000000000000/1"},
-        {"late_ref": "refs/heads/main"},
-    ],
+    [{"branch": "fleet/000000000000"}, {"branch": ""}, {"late_ref": "fleet-late/000000000000/1"}],
     ids=str,
 )
 def test_work_on_a_branch_of_another_order_is_refused(plane: Plane, fields: dict[str, Any]) -> None:
@@ -52,13 +41,15 @@ def test_work_on_a_branch_of_another_order_is_refused(plane: Plane, fields: dict
     assert (row.branch, row.late_refs) == (None, [])
 
 
-@pytest.mark.parametrize("name", ["../../master.key", "a" * 63, "A" * 64], ids=len)
-def test_what_is_no_name_of_a_file_is_refused(name: str) -> None:
-    for make in (lambda: Delivered(patch_sha256=name), lambda: Delivered(bundle_sha256=name)):
-        with pytest.raises(ValueError, match="string_pattern_mismatch"):
-            make()
-    with pytest.raises(ValueError, match="string_pattern_mismatch"):
-        ToolResultStep(call_id="x", output="", log_sha256=name)
+def test_what_is_no_name_of_a_file_is_refused() -> None:
+    for name in ("../../master.key", "a" * 63, "A" * 64):
+        for make in (
+            lambda file: Delivered(patch_sha256=file),
+            lambda file: Delivered(bundle_sha256=file),
+            lambda file: ToolResultStep(call_id="x", output="", log_sha256=file),
+        ):
+            with pytest.raises(ValueError, match="string_pattern_mismatch"):
+                make(name)
 
 
 def test_a_file_that_another_run_stored_is_not_shown_as_its_own(plane: Plane) -> None:

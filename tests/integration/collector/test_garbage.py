@@ -6,7 +6,6 @@ import json
 from datetime import timedelta
 
 import pytest
-import redis
 
 from control_plane.background.leases import Owners
 from control_plane.collector import intake
@@ -41,9 +40,7 @@ def test_three_entries_of_60_mb_are_never_read_and_leave_a_note_each(plane: Plan
     raw = plane.until(lambda: len(rows := plane.rows(RawEvent)) == 3 and rows)
     # Not before: while these entries are in the broker, a supervisor lets the drone write nothing.
     plane.supervisor()
-    plane.submit(drone=drone.name)
-    order = plane.until(drone.take)
-    drone.claim(order)
+    order = plane.claimed(drone)
     drone.report(order, drone.started())
 
     plane.until(lambda: plane.status(order.order_id) == "running")
@@ -62,15 +59,6 @@ def test_a_read_of_a_large_stream_is_bounded_and_loses_nothing(plane: Plane) -> 
         stream.acknowledge([entry.id for entry in entries])
         read += [entry.fields["t"] for entry in entries]
     assert read == [str(number) for number in range(40)]
-
-
-def test_a_single_text_above_16_mb_is_refused_by_the_broker(plane: Plane) -> None:
-    drone = plane.drone()
-    key = names.lease_key(drone.id)
-    assert drone.redis.set(key, "x" * (15 * 1024 * 1024))
-    with pytest.raises(redis.RedisError) as raised:
-        drone.redis.set(key, "x" * (17 * 1024 * 1024))
-    assert not isinstance(raised.value, redis.exceptions.NoPermissionError)
 
 
 def test_raw_entries_are_cut_and_limited_in_number_and_age(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +83,7 @@ def test_a_stream_full_of_garbage_is_read_in_turns_with_the_streams_of_others(pl
     # Streams that are due at the same time are read in the order of the drones' ids.
     hostile, other = sorted((plane.drone("oka"), plane.drone("mila")), key=lambda drone: drone.id)
     plane.supervisor()
-    plane.submit(drone=other.name)
-    order = plane.until(other.take)
-    other.claim(order)
+    order = plane.claimed(other)
     other.report(order, other.started())
     with hostile.redis.pipeline(transaction=False) as pipe:
         for _ in range(5000):

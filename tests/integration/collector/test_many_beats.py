@@ -11,10 +11,12 @@ from sqlalchemy import event
 from control_plane.background.leases import Owners
 from control_plane.collector.heartbeats import Beats
 from control_plane.collector.listener import Listener
+from control_plane.collector.reader import Reader
 from control_plane.collector.stream_leases import Streams
-from control_plane.db.drones import Drone
+from control_plane.db.runs import Run
 from shared import names
 from shared.events import RunBeat
+from tests.bench.event_flow import bodies
 from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -37,10 +39,10 @@ class BeatsAlone:
         self._beats.take()
 
 
-def test_beats_of_many_drones_take_as_many_statements_as_those_of_few(any_plane: Plane) -> None:
-    drones = [any_plane.drone(f"drone-{number}") for number in range(12)]
-    alone, statements = BeatsAlone(any_plane), list[Any]()
-    event.listen(any_plane.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+def test_beats_of_many_drones_take_as_many_statements_as_those_of_few(plane: Plane) -> None:
+    drones = [plane.drone(f"drone-{number}") for number in range(12)]
+    alone, statements = BeatsAlone(plane), list[Any]()
+    event.listen(plane.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
     counts = []
     for part in (drones[:2], drones):
         alone.take(part)
@@ -65,13 +67,31 @@ def test_events_that_wait_in_the_stream_are_not_requested_again_but_lost_ones_ar
     plane.until(lambda: alone.take([oka], oka.run_beat(order)) or oka.told("resend"))
 
 
-def test_beats_that_arrive_one_after_the_other_are_written_together(plane: Plane) -> None:
-    drones = [plane.drone(f"drone-{number}", online=False) for number in range(12)]
-    plane.collector()
-    writes = list[str]()
-    event.listen(plane.core.database.engine, "before_cursor_execute", lambda *given: writes.append(given[2]))
-    for drone in drones:
-        drone.beat()
-    plane.round()
-    assert all(drone.last_seen_at for drone in plane.rows(Drone))
-    assert len([each for each in writes if each.startswith("UPDATE drones")]) == 1
+# --- what a batch of events costs; `make bench` measures more of it
+
+
+def test_many_events_of_a_run_take_as_many_statements_as_few(plane: Plane) -> None:
+    oka = plane.drone()
+    placing = plane.supervisor()
+    plane.submit()
+    order = plane.until(oka.take)
+    plane.stop(placing)
+    assert oka.claim(order)
+    owners = Owners("reader-alone", plane.core.clock, 60.0)
+    Streams(plane.core, owners).share()
+    reader = Reader(plane.core, owners, oka.id, QUICK)
+    oka.report(order, oka.started())
+    assert reader.take()
+
+    statements, counts = list[Any](), []
+    event.listen(plane.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    # SQLAlchemy inserts rows that get numbers of the database together on PostgreSQL only.
+    inserts = "INSERT INTO steps"
+    for number in (6, 60):
+        oka.report(order, *bodies(number))
+        statements.clear()
+        assert reader.take()
+        counts.append(sum(not each.startswith(inserts) for each in statements))
+    assert counts[0] == counts[1] > 0
+    (run,) = plane.rows(Run)
+    assert (run.last_seq, run.tool_calls, run.output_tokens) == (67, 22, 22 * 40)

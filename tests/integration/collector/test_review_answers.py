@@ -18,9 +18,9 @@ PROMPT = UserStep(text="the review", source="prompt")
 
 
 @pytest.fixture
-def oka(any_plane: Plane) -> DroneStandIn:
-    drone = any_plane.drone("oka")
-    any_plane.collector(), any_plane.supervisor()
+def oka(plane: Plane) -> DroneStandIn:
+    drone = plane.drone("oka")
+    plane.collector(), plane.supervisor()
     return drone
 
 
@@ -55,9 +55,9 @@ def statuses(plane: Plane, order_id: str) -> list[str]:
 
 
 def test_answers_are_shown_at_once_and_the_commit_of_what_is_done_with_the_delivery(
-    any_plane: Plane, oka: DroneStandIn
+    plane: Plane, oka: DroneStandIn
 ) -> None:
-    first, turn = reviewed(any_plane, oka, 4)
+    first, turn = reviewed(plane, oka, 4)
     ids = [each.id for each in turn.review]
     oka.report(
         turn,
@@ -66,80 +66,67 @@ def test_answers_are_shown_at_once_and_the_commit_of_what_is_done_with_the_deliv
         ReviewAnswerStep(comment=ids[1], verdict="declined", text="It is used"),
         ReviewAnswerStep(comment=ids[2], verdict="asks", text="Which sum?"),
     )
-    any_plane.until(lambda: statuses(any_plane, first) == ["done", "declined", "asks", "sent"])
-    before = listed(any_plane, first)[0]
+    plane.until(lambda: statuses(plane, first) == ["done", "declined", "asks", "sent"])
+    before = listed(plane, first)[0]
     oka.report(turn, Delivered(branch=branch(turn.order_id), base_commit="c" * 40, head_commit=DONE), oka.ended())
-    any_plane.until(lambda: any_plane.status(turn.order_id) == "succeeded")
-    after = listed(any_plane, first)
+    plane.until(lambda: plane.status(turn.order_id) == "succeeded")
+    after = listed(plane, first)
     assert (before.done_commit, after[0].done_commit, after[1].done_commit) == (None, DONE, None)
     assert [each.answer for each in after] == ["", "It is used", "Which sum?", None]
     assert {each.answered_in for each in after[:3]} == {turn.order_id}
-    assert [any_plane.order(each).unsettled for each in (first, turn.order_id)] == [1, 1]
+    assert [plane.order(each).unsettled for each in (first, turn.order_id)] == [1, 1]
 
 
-def test_a_comment_without_an_answer_stays_sent_and_a_later_turn_may_answer_it(
-    any_plane: Plane, oka: DroneStandIn
-) -> None:
-    first, turn = reviewed(any_plane, oka)
-    oka.report(turn, PROMPT, oka.ended())
-    any_plane.until(lambda: any_plane.status(turn.order_id) == "succeeded")
-    any_plane.submit("and the comment?", session=any_plane.order(first).session)
-    third = begun(any_plane, oka)
-    assert (statuses(any_plane, first), [each.answered for each in third.review]) == (["sent"], [False])
-    oka.report(third, PROMPT, ReviewAnswerStep(comment=third.review[0].id, verdict="done"))
-    any_plane.until(lambda: statuses(any_plane, first) == ["done"])
-
-
-def test_second_answers_and_comments_of_other_orders_are_ignored(any_plane: Plane, oka: DroneStandIn) -> None:
-    first, turn = reviewed(any_plane, oka)
+def test_second_answers_and_comments_of_other_orders_are_ignored(plane: Plane, oka: DroneStandIn) -> None:
+    first, turn = reviewed(plane, oka)
     own = turn.review[0].id
     oka.report(turn, PROMPT, ReviewAnswerStep(comment=own, verdict="declined", text="no"))
     oka.report(turn, ReviewAnswerStep(comment=own, verdict="done"), ReviewAnswerStep(comment="f" * 12, verdict="done"))
     oka.report(turn, oka.ended())
-    any_plane.until(lambda: any_plane.status(turn.order_id) == "succeeded")
-    assert statuses(any_plane, first) == ["declined"]
-    any_plane.submit("something else")
-    other = begun(any_plane, oka)
+    plane.until(lambda: plane.status(turn.order_id) == "succeeded")
+    assert statuses(plane, first) == ["declined"]
+    plane.submit("something else")
+    other = begun(plane, oka)
     oka.report(other, PROMPT, ReviewAnswerStep(comment=own, verdict="done"), oka.ended())
-    any_plane.until(lambda: any_plane.status(other.order_id) == "succeeded")
-    assert (other.review, statuses(any_plane, first)) == ((), ["declined"])
+    plane.until(lambda: plane.status(other.order_id) == "succeeded")
+    assert (other.review, statuses(plane, first)) == ((), ["declined"])
 
 
 def test_an_answer_of_a_run_that_was_given_up_is_undone_by_one_that_begins_anew(
-    any_plane: Plane, oka: DroneStandIn
+    plane: Plane, oka: DroneStandIn
 ) -> None:
-    first, turn = reviewed(any_plane, oka)
+    first, turn = reviewed(plane, oka)
     oka.report(turn, PROMPT, ReviewAnswerStep(comment=turn.review[0].id, verdict="done"))
     oka.report(turn, oka.ended(status="preempted", exit_status="canceled", give_back=True))
-    again = begun(any_plane, oka)
-    kept = statuses(any_plane, first)
+    again = begun(plane, oka)
+    kept = statuses(plane, first)
     oka.report(again, PROMPT)
-    any_plane.until(lambda: statuses(any_plane, first) == ["sent"])
+    plane.until(lambda: statuses(plane, first) == ["sent"])
     assert (kept, [each.answered for each in again.review]) == (["done"], [False])
 
 
-def test_an_answer_before_the_checkpoint_stays_and_one_after_it_is_undone(any_plane: Plane, oka: DroneStandIn) -> None:
-    first, turn = reviewed(any_plane, oka, 2)
+def test_an_answer_before_the_checkpoint_stays_and_one_after_it_is_undone(plane: Plane, oka: DroneStandIn) -> None:
+    first, turn = reviewed(plane, oka, 2)
     one, two = (each.id for each in turn.review)
     # The run's own numbers: run_started, prompt, answer, checkpoint.
     oka.report(turn, PROMPT, ReviewAnswerStep(comment=one, verdict="done"), CheckpointStep(changed=False))
     oka.report(turn, ReviewAnswerStep(comment=two, verdict="done"))
     oka.report(turn, oka.ended(status="preempted", exit_status="canceled", give_back=True))
-    again = begun(any_plane, oka)
+    again = begun(plane, oka)
     assert again.resumed is not None
     oka.report(again, ResumedStep(run_id=again.resumed.run_id, seq=again.resumed.seq))
-    any_plane.until(lambda: statuses(any_plane, first) == ["done", "sent"])
+    plane.until(lambda: statuses(plane, first) == ["done", "sent"])
     assert [(each.id, each.answered) for each in again.review] == [(one, True), (two, False)]
 
 
-def test_a_review_sent_to_a_run_names_its_comments_in_the_message(any_plane: Plane, oka: DroneStandIn) -> None:
-    order_id = any_plane.submit()
-    order = begun(any_plane, oka)
-    with_patch(any_plane.core, order_id)
-    made = comment(any_plane.core, any_plane.admin, order_id)
-    send(any_plane.core, any_plane.admin, order_id)
-    [said] = any_plane.until(lambda: oka.told("say"))
+def test_a_review_sent_to_a_run_names_its_comments_in_the_message(plane: Plane, oka: DroneStandIn) -> None:
+    order_id = plane.submit()
+    order = begun(plane, oka)
+    with_patch(plane.core, order_id)
+    made = comment(plane.core, plane.admin, order_id)
+    send(plane.core, plane.admin, order_id)
+    [said] = plane.until(lambda: oka.told("say"))
     assert (said.body.run_id, said.body.review) == (order.run_id, (made.id,))
     oka.report(order, UserStep(text=said.body.text, source="steer"))
     oka.report(order, ReviewAnswerStep(comment=made.id, verdict="asks", text="Why?"))
-    any_plane.until(lambda: statuses(any_plane, order_id) == ["asks"])
+    plane.until(lambda: statuses(plane, order_id) == ["asks"])

@@ -48,20 +48,6 @@ def remote(tmp_path: Path) -> str:
     return f"file://{calc_project(tmp_path / 'calc.git')}"
 
 
-def test_a_drone_of_the_previous_version_carries_an_order_out(
-    start_fleet: Callable[..., WholeFleet], previous: dict[str, str], model: ScriptedServer, remote: str
-) -> None:
-    fleet = start_fleet({})
-    fleet.add_work(model.url, remote)
-    drone = fleet.workstation("mila", code=previous)
-    drone.start()
-    fleet.online("mila")
-    order = fleet.ended(fleet.submit("Fix it, script:fix")["id"])
-    assert (order["status"], order["exit_status"], order["pushed"]) == ("succeeded", "submitted", True)
-    assert "return a + b" in order["patch"]
-    assert transcript_problems(order) == []
-
-
 def test_this_drone_carries_an_order_out_for_the_control_plane_of_the_previous_version(
     start_fleet: Callable[..., WholeFleet], previous: dict[str, str], model: ScriptedServer, remote: str
 ) -> None:

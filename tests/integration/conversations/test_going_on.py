@@ -21,7 +21,6 @@ from shared.events import (
     TodoStep,
     UserStep,
 )
-from shared.messages import Message
 from shared.reasons import Resumption
 from shared.transcripts import problems
 from shared.work_order import WorkOrder
@@ -37,7 +36,6 @@ from tests.support.going_on import (
     identity,
     seen,
     steps,
-    store,
     succeed,
     told,
     undone,
@@ -76,8 +74,12 @@ def test_a_run_goes_on_from_the_last_complete_step_with_all_that_was_said(plane:
     assert (second.resumed.run_id, second.resumed.commit) == (first.run_id, commit_of("two"))
     assert (second.resumed.base, second.resumed.cut_off, second.resumed.why) == (BASE, True, "drained")
     assert (second.resumed.bundle, second.resumed.bundle_run) == (digest(bundle_of("two")), first.run_id)
+    # Limits bind the whole path.
+    assert (second.resumed.spent.iterations, second.resumed.spent.cost_usd, second.resumed.by_hand) == (1, 0.5, False)
+    assert (second.context[1].role, [each.id for each in second.context[1].tool_calls]) == ("assistant", ["call one"])
 
 
+@pytest.mark.dialects
 def test_a_chain_of_three_runs_is_one_conversation(any_plane: Plane) -> None:
     plane, oka = any_plane, any_plane.drone("oka")
     plane.collector(), plane.supervisor()
@@ -96,6 +98,9 @@ def test_a_chain_of_three_runs_is_one_conversation(any_plane: Plane) -> None:
     after = go(oka)
     assert seen(after) == ["do it", *told("one"), NOTE, *told("two"), NOTE, *told("three"), "All done."]
     assert problems(after.context) == []
+    work(plane, oka, after, "four")
+    give_back(oka, after)
+    assert seen(go(oka)) == [*seen(after), "next", *told("four")]
 
 
 def test_what_was_compacted_stays_so_for_the_runs_that_go_on(plane: Plane, oka: DroneStandIn) -> None:
@@ -111,16 +116,6 @@ def test_what_was_compacted_stays_so_for_the_runs_that_go_on(plane: Plane, oka: 
     oka.report(second, *steps("three"), CompactionStep(summary="Two steps.", kept=3), checkpoint("three"))
     give_back(oka, second)
     assert seen(go(oka)) == ["<summary>\nTwo steps.\n</summary>", NOTE, *told("three")]
-
-
-def test_the_session_before_the_order_is_in_front_of_it(plane: Plane, oka: DroneStandIn) -> None:
-    before = begin(plane, oka)
-    succeed(plane, oka, before)
-    plane.submit("and this", session=before.session.id)
-    first = go(oka)
-    work(plane, oka, first, "one")
-    give_back(oka, first)
-    assert seen(go(oka)) == ["do it", "All done.", "and this", *told("one")]
 
 
 def resumes(plane: Plane, order: WorkOrder) -> Resumption | None:
@@ -141,25 +136,6 @@ def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_fro
     plane.until(lambda: undone(plane, first.order_id) == ["do it", "I do one."])
 
 
-def test_a_run_that_went_on_and_died_at_once_is_no_step_back(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "one", "two")
-    give_back(oka, first)
-    give_back(oka, go(oka))
-    third = go(oka)
-    assert third.resumed is not None
-    assert (third.resumed.run_id, seen(third)) == (first.run_id, ["do it", *told("one", "two")])
-
-
-def test_limits_bind_the_whole_path(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "one")
-    give_back(oka, first)
-    second = go(oka)
-    assert second.resumed is not None
-    assert (second.resumed.spent.iterations, second.resumed.spent.cost_usd, second.resumed.by_hand) == (1, 0.5, False)
-
-
 # --- which checkpoint -------------------------------------------------------------------------------
 
 
@@ -174,16 +150,6 @@ def test_late_checkpoints_are_never_gone_on_from(plane: Plane, oka: DroneStandIn
     third = go(oka)
     assert third.resumed is not None
     assert (third.resumed.commit, seen(third)) == (commit_of("one"), ["do it", *told("one")])
-
-
-def test_a_drone_without_the_commit_gets_only_what_is_stored(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "stored")
-    work(plane, oka, first, "kept on the drone", stored=False)
-    mila = plane.drone("mila")
-    draining(plane, oka)
-    give_back(oka, first)
-    assert seen(go(mila)) == ["do it", *told("stored")]
 
 
 def test_the_drone_that_ran_it_goes_on_from_its_own_disk(plane: Plane, oka: DroneStandIn) -> None:
@@ -251,40 +217,26 @@ def could_not(drone: DroneStandIn) -> None:
     drone.report(order, ended)
 
 
-def test_after_a_disk_turned_out_not_to_have_it_only_stored_ones_count(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
+def test_a_checkpoint_that_could_not_be_had_is_not_tried_again(plane: Plane, oka: DroneStandIn) -> None:
+    """Once a disk turned out not to have one, only those that are stored count."""
+    first = begin(plane, oka, max_attempts=9)
     work(plane, oka, first, "stored")
     work(plane, oka, first, "gone", stored=False)
     give_back(oka, first)
     could_not(oka)
-    assert seen(go(oka)) == ["do it", *told("stored")]
-
-
-def test_a_stored_bundle_that_cannot_be_used_is_not_tried_for_ever(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "good", "broken")
-    give_back(oka, first)
+    second = go(oka)
+    assert seen(second) == ["do it", *told("stored")]
+    # A stored bundle that cannot be used is not tried for ever, and after two in a row the order begins anew.
+    work(plane, oka, second, "good", "broken")
+    give_back(oka, second)
     could_not(oka)
-    assert seen(go(oka)) == ["do it", *told("good")]
-
-
-def test_after_two_checkpoints_in_a_row_could_not_be_had_the_order_begins_anew(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka, max_attempts=9)
-    work(plane, oka, first, "one", "two", "three")
-    give_back(oka, first)
+    third = go(oka)
+    assert seen(third)[-2:] == told("good")
+    work(plane, oka, third, "more", "most")
+    give_back(oka, third)
     could_not(oka)
     could_not(oka)
     assert go(oka).resume is False
-
-
-def test_where_none_can_be_had_the_order_begins_anew(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "one", stored=False)
-    give_back(oka, first)
-    could_not(oka)
-    again = go(oka)
-    assert (again.resume, seen(again), again.prompt) == (False, [], "do it")
-    plane.until(lambda: resumes(plane, first) == Resumption(why_not="lost"))
 
 
 def test_a_drone_that_cannot_go_on_begins_anew(plane: Plane) -> None:
@@ -327,44 +279,28 @@ def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: Drone
 
 def test_what_was_undone_is_kept_and_marked_and_part_of_no_conversation(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
+    oka.report(first, TodoStep.model_validate({"items": [{"text": "kept", "status": "pending"}]}))
     work(plane, oka, first, "one")
+    oka.report(first, TodoStep.model_validate({"items": [{"text": "undone", "status": "pending"}]}))
     oka.report(first, *steps("cut off"))
     give_back(oka, first)
     second = go(oka)
+    plane.until(lambda: [item["text"] for item in plane.order(first.order_id).todo] == ["kept"])
     work(plane, oka, second, "two")
+    oka.report(second, Delivered())
     succeed(plane, oka, second)
     assert undone(plane, first.order_id) == ["I do cut off."]
     shown = [step.model_dump() for step in plane.order(first.order_id).steps]
     (resumed,) = [step for step in shown if step["kind"] == "resumed"]
-    assert (resumed["from_step"], resumed["from_attempt"], resumed["from_drone"]) == (6, 1, "oka")
+    assert (resumed["from_step"], resumed["from_attempt"], resumed["from_drone"]) == (7, 1, "oka")
     document = plane.order(first.order_id)
     assert [run.resumed_from for run in document.runs] == [None, first.run_id]
     # All of it was paid for: four answers of half a dollar.
     assert (document.stats.cost_usd, document.stats.input_tokens) == (2.0, 30)
-
-
-def test_the_trajectory_is_that_of_the_path(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "one")
-    oka.report(first, *steps("cut off"))
-    give_back(oka, first)
-    second = go(oka)
-    oka.report(second, Delivered())
-    succeed(plane, oka, second)
-    document = trajectory_of(plane.core, plane.admin, first.order_id)
-    texts = [message["content"] for message in document["messages"]]
-    assert texts == ["do it", *told("one"), NOTE, "All done.", "done"]
-    assert document["info"]["dronefleet"]["run"] == second.run_id
-
-
-def test_the_last_list_that_was_not_undone_is_shown(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    oka.report(first, TodoStep.model_validate({"items": [{"text": "kept", "status": "pending"}]}))
-    work(plane, oka, first, "one")
-    oka.report(first, TodoStep.model_validate({"items": [{"text": "undone", "status": "pending"}]}))
-    give_back(oka, first)
-    go(oka)
-    plane.until(lambda: [item["text"] for item in plane.order(first.order_id).todo] == ["kept"])
+    trajectory = trajectory_of(plane.core, plane.admin, first.order_id)
+    texts = [message["content"] for message in trajectory["messages"]]
+    assert texts == ["do it", *told("one"), NOTE, *told("two"), "All done.", "done"]
+    assert trajectory["info"]["dronefleet"]["run"] == second.run_id
 
 
 def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane, oka: DroneStandIn) -> None:
@@ -393,22 +329,6 @@ def test_the_drone_that_goes_on_may_read_the_checkpoint_and_nobody_else(plane: P
     assert b"".join(blobs.get_blob(plane.core, identity(plane, mila), first.run_id, name).chunks) == bundle_of("one")
     with pytest.raises(NotFound):
         blobs.get_blob(plane.core, identity(plane, other), first.run_id, name)
-
-
-def test_no_file_holds_a_checkpoint_in_clear(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    store(plane, oka, first, "one")
+    # No file holds it in clear.
     files = [path.read_bytes() for path in plane.core.blobs.root.rglob("*") if path.is_file()]
-    assert len(files) == 1
-    assert b"git bundle" not in files[0]
-    own = blobs.get_blob(plane.core, identity(plane, oka), first.run_id, digest(bundle_of("one")))
-    assert b"".join(own.chunks) == bundle_of("one")
-
-
-def test_messages_of_a_path_are_as_the_loop_had_them(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "one")
-    give_back(oka, first)
-    call = go(oka).context[1]
-    assert isinstance(call, Message)
-    assert (call.role, [each.id for each in call.tool_calls]) == ("assistant", ["call one"])
+    assert [b"git bundle" in content for content in files] == [False]

@@ -16,7 +16,7 @@ from control_plane.conversations.run_paths import order_path
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
-from control_plane.db.orders import Dispatch, Order
+from control_plane.db.orders import Order
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.documents.orders import ResumeRequest
 from control_plane.lookups.organizations import system_caller
@@ -214,15 +214,3 @@ def test_any_steps_breaks_and_goings_on_give_the_conversation_of_an_undisturbed_
     conversation = played.end()
     assert problems(conversation) == []
     assert conversation == played.transcript
-
-
-def test_checkpoints_of_one_run_are_found_among_many_quickly(core: Core) -> None:
-    played = Played(core)
-    played.begin()
-    for _ in range(20):
-        played.step(1, stored=True)
-    played.broken_off(1, "berta")
-    assert len(played.transcript) == 42
-    assert played.undone() == 1
-    with core.database.read() as db:
-        assert db.query(Dispatch).filter(Dispatch.order_id == played.order_id).count() == 2

@@ -63,6 +63,9 @@ def test_the_summary_stands_where_the_paths_part_and_is_written_once(core: Core,
     (place,) = [each for each in shown.entries if each.kind == "turn" and each.turn and each.turn.order == first]
     assert (entry.parent, entry.data["text"], entry.data["from"]) == (place.id, "A cache was tried.", left)
     assert shown.left is None
+    end(core, order_id, steps=said("three"))
+    _, later = of_next(core, admin, session)
+    assert (later.left, later.left_summary) == ((), "")
 
 
 def test_a_run_after_a_lost_one_gets_the_summary_that_was_written(core: Core, admin: Caller) -> None:
@@ -75,17 +78,6 @@ def test_a_run_after_a_lost_one_gets_the_summary_that_was_written(core: Core, ad
     lose(core, order_id)
     again = order_as_sent(core, order_id).session
     assert (again.left_summary, again.left) == ("A cache.", ())
-
-
-def test_a_later_turn_has_nothing_to_summarize(core: Core, admin: Caller) -> None:
-    session, first, _ = two_turns(core, admin)
-    switch(core, admin, session, first)
-    order_id, told = of_next(core, admin, session)
-    with core.database.write() as db:
-        summarized(db, core, db.get_one(Order, order_id), CommentStep(text="A cache.", left_leaf=told.left_leaf))
-    end(core, order_id, steps=said("three"))
-    _, later = of_next(core, admin, session)
-    assert (later.left, later.left_summary) == ((), "")
 
 
 def test_what_is_summarized_is_bounded(core: Core, admin: Caller) -> None:

@@ -41,25 +41,19 @@ def no_bundle() -> bytes:
     raise AssertionError("no bundle is needed")
 
 
-def test_pushed_work_is_fetched_and_its_branch_checked_out(remote: Path, mine: Path) -> None:
-    told = Checkout(mine, head(remote), no_bundle).run()
-    assert "fetched from origin" in told
+def test_pushed_work_is_fetched_and_its_branch_checked_out_and_later_moved_forward(remote: Path, mine: Path) -> None:
+    known = head(remote)
+    assert "fetched from origin" in Checkout(mine, known, no_bundle).run()
     assert git(mine, "rev-parse", "--abbrev-ref", "HEAD") == BRANCH
     assert (mine / "notes.txt").read_text() == "noted\n"
-
-
-def test_doing_it_again_later_moves_the_branch_forward(remote: Path, mine: Path) -> None:
-    Checkout(mine, head(remote), no_bundle).run()
     git(mine, "checkout", "--quiet", "main")
     commit = push_commit(remote, {"more.txt": "more\n"}, branch=BRANCH)
-    told = Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).run()
-    assert BRANCH in told
+    assert BRANCH in Checkout(mine, {**known, "commit": commit}, no_bundle).run()
     assert (mine / "more.txt").exists()
-
-
-def head_again(remote: Path) -> dict[str, Any]:
-    known = {"session": "s", "order": "0123456789ab", "branch": BRANCH, "pushed": True, "bundle": False}
-    return {**known, "project": "demo", "git_url": f"file://{remote}"}
+    # Work that is here already needs no remote.
+    git(mine, "checkout", "--quiet", "main")
+    remote.rename(remote.with_name("gone.git"))
+    assert "already existed" in Checkout(mine, {**known, "commit": commit}, no_bundle).run()
 
 
 def test_a_file_of_ones_own_in_the_way_stops_it(remote: Path, mine: Path) -> None:
@@ -73,22 +67,15 @@ def test_a_file_of_ones_own_in_the_way_stops_it(remote: Path, mine: Path) -> Non
 
 
 def test_commits_of_ones_own_on_the_branch_are_kept(remote: Path, mine: Path) -> None:
-    Checkout(mine, head(remote), no_bundle).run()
+    known = head(remote)
+    Checkout(mine, known, no_bundle).run()
     (mine / "own.txt").write_text("own\n")
     git(mine, "add", "own.txt")
     git(mine, "commit", "--quiet", "-m", "mine")
     commit = push_commit(remote, {"more.txt": "more\n"}, branch=BRANCH)
     with pytest.raises(Conflict):
-        Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).run()
+        Checkout(mine, {**known, "commit": commit}, no_bundle).run()
     assert git(mine, "log", "-1", "--format=%s") == "mine"
-
-
-def test_work_that_is_here_already_needs_no_remote(remote: Path, mine: Path) -> None:
-    known = head(remote)
-    Checkout(mine, known, no_bundle).run()
-    git(mine, "checkout", "--quiet", "main")
-    remote.rename(remote.with_name("gone.git"))
-    assert "already existed" in Checkout(mine, known, no_bundle).run()
 
 
 def test_unpushed_work_comes_from_a_bundle_that_builds_on_newer_commits_of_the_remote(
@@ -108,32 +95,27 @@ def test_work_that_is_nowhere_is_told_with_the_way_to_its_patch(remote: Path, mi
     with pytest.raises(NotFound) as refusal:
         Checkout(mine, known, no_bundle).run()
     assert (refusal.value.code, refusal.value.next) == ("E-CHECKOUT-COMMIT", "fleet patch 0123456789ab | git apply")
-
-
-def test_a_bundle_that_is_none_is_told_as_missing_work(remote: Path, mine: Path) -> None:
-    known = head(remote, pushed=False, bundle=True)
     with pytest.raises(NotFound):
-        Checkout(mine, known, lambda: b"not a bundle").run()
+        Checkout(mine, {**known, "pushed": False, "bundle": True}, lambda: b"not a bundle").run()
 
 
-@pytest.mark.parametrize("name", ["", "missing"])
-def test_a_directory_without_git_is_wrong_use(remote: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        Checkout(tmp_path / name, head(remote), no_bundle).run()
-    assert refusal.value.code == "E-CHECKOUT-DIRECTORY"
+def test_a_directory_without_git_is_wrong_use(remote: Path, tmp_path: Path) -> None:
+    known = head(remote)
+    for place in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(Invalid) as refusal:
+            Checkout(place, known, no_bundle).run()
+        assert refusal.value.code == "E-CHECKOUT-DIRECTORY"
 
 
-@pytest.mark.parametrize(
-    ("listing", "remote_name"),
-    [
-        ("up\thttps://git.example/calc.git (fetch)\norigin\thttps://else (fetch)\n", "up"),
-        ("origin\tgit@git.example:calc.git (fetch)\n", "origin"),
-        ("other\tssh://x (fetch)\n", "https://git.example/calc.git"),
-        ("", "https://git.example/calc.git"),
-    ],
-)
-def test_the_remote_of_the_projects_url_goes_before_origin_and_the_url(listing: str, remote_name: str) -> None:
-    assert remote_of(listing, "https://git.example/calc.git") == remote_name
+def test_the_remote_of_the_projects_url_goes_before_origin_and_the_url() -> None:
+    url = "https://git.example/calc.git"
+    expected = {
+        f"up\t{url} (fetch)\norigin\thttps://else (fetch)\n": "up",
+        "origin\tgit@git.example:calc.git (fetch)\n": "origin",
+        "other\tssh://x (fetch)\n": url,
+        "": url,
+    }
+    assert {listing: remote_of(listing, url) for listing in expected} == expected
 
 
 def test_commands_for_people_name_branch_and_commit() -> None:

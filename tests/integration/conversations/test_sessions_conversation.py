@@ -1,4 +1,4 @@
-"""What a turn leaves in its session's tree, and what the next one is given; on each kind of database."""
+"""What a turn leaves in its session's tree, and what the next one is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from control_plane.orders.status_changes import move_order, move_turn
 from shared.events import AssistantStep, CompactionStep, ReasoningStep, ToolResultStep, UserStep
 from shared.messages import ToolCall
 from shared.states import OrderStatus, TurnStatus
-from shared.transcripts import problems
+from shared.work_order import Base
 from tests.support.made import make_drone, make_project, start_run, submit
 from tests.support.turns import (
     CANCELED,
@@ -102,35 +102,6 @@ def test_a_turn_whose_model_could_not_be_asked_stays_marked_and_unseen(core: Cor
     assert order_as_sent(core, submit(core, admin, "again", session=session).id).base.commit is None
 
 
-def test_one_may_go_on_from_a_turn_that_was_marked_all_the_same(core: Core, admin: Caller) -> None:
-    session = begun(core, admin)
-    failed = play(core, admin, "in vain", session, to=FAILED, exit_status="model_error")
-    sessions.switch(core, admin, session, SwitchRequest(entry=failed))
-    assert "in vain" in texts(context(core, session))
-
-
-@pytest.mark.parametrize(("to", "how"), [(FAILED, "time_limit"), (CANCELED, "canceled")])
-def test_a_turn_that_was_cut_off_is_seen_and_its_open_calls_are_answered(
-    core: Core, admin: Caller, to: Any, how: str
-) -> None:
-    session = begun(core, admin, steps=said("first")[:2], to=to, exit_status=how)
-    given = context(core, session)
-    assert texts(given)[:2] == ["first", "I look."]
-    assert "was not run" in given[2].content
-    assert problems(given) == []
-
-
-def test_of_an_order_that_was_lost_only_the_run_that_ended_it_speaks(core: Core, admin: Caller) -> None:
-    session = begun(core, admin, lost=[said("lost once"), said("lost twice")[:2]])
-    assert texts(context(core, session))[0] == "first"
-    assert len(context(core, session)) == 4
-
-
-def test_where_the_last_run_said_nothing_the_one_before_it_speaks(core: Core, admin: Caller) -> None:
-    session = begun(core, admin, lost=[said("worked")], steps=[], to=FAILED, exit_status="refused")
-    assert texts(context(core, session))[0] == "worked"
-
-
 def test_the_run_whose_work_was_delivered_speaks(core: Core, admin: Caller) -> None:
     order = submit(core, admin, "first").id
     delivered = start_run(core, order)
@@ -166,58 +137,23 @@ def test_compactions_count_over_the_whole_conversation_and_the_originals_stay(co
     assert (note.kind, note.data["tokens_before"], note.data["summary"]) == ("compaction", 900, "We looked.")
 
 
-def test_a_switch_leaves_turns_behind_and_the_work_with_them(core: Core, admin: Caller) -> None:
+def test_a_switch_and_a_fork_leave_turns_behind_and_the_work_with_them(core: Core, admin: Caller) -> None:
     first = play(core, admin, "first", head_commit="a" * 40, branch="fleet/1", pushed=True)
     session = session_of(core, first)
     play(core, admin, "second", session, head_commit="b" * 40)
+    new = sessions.fork(core, admin, session, ForkRequest(at=first)).id
     sessions.switch(core, admin, session, SwitchRequest(entry=first))
-    sent = order_as_sent(core, submit(core, admin, "other way", session=session).id)
-    assert "second" not in texts(sent.context)
-    assert (sent.base.commit, sent.base.branch) == ("a" * 40, "fleet/1")
+    for each in (session, new):
+        sent = order_as_sent(core, submit(core, admin, "other way", session=each).id)
+        assert (sent.session.id, texts(sent.context)[0], "second" in texts(sent.context)) == (each, "first", False)
+        assert (sent.base.commit, sent.base.branch) == ("a" * 40, "fleet/1")
 
 
-def test_a_switch_to_the_root_begins_with_nothing(core: Core, admin: Caller) -> None:
-    session = begun(core, admin, head_commit="a" * 40)
-    sessions.switch(core, admin, session, SwitchRequest(entry="root"))
-    sent = order_as_sent(core, submit(core, admin, "anew", session=session).id)
-    assert (sent.context, sent.base.commit, sent.session.leaf) == ((), None, None)
-
-
-def test_a_fork_goes_on_from_a_turn_of_the_old_session_and_leaves_it_alone(core: Core, admin: Caller) -> None:
-    first = play(core, admin, "first", head_commit="a" * 40)
-    old = session_of(core, first)
-    play(core, admin, "second", old, head_commit="b" * 40)
-    new = sessions.fork(core, admin, old, ForkRequest(at=first)).id
-    sent = order_as_sent(core, submit(core, admin, "third", session=new).id)
-    assert texts(sent.context)[0] == "first"
-    assert "second" not in texts(sent.context)
-    assert (sent.base.commit, sent.session.id) == ("a" * 40, new)
-    assert "second" in texts(context(core, old))
-
-
-def test_a_fork_of_a_fork_reaches_back_to_the_first_session(core: Core, admin: Caller) -> None:
-    old = begun(core, admin)
-    middle = sessions.fork(core, admin, old, ForkRequest()).id
-    play(core, admin, "second", middle)
-    new = sessions.fork(core, admin, middle, ForkRequest(name="third")).id
-    play(core, admin, "third", new)
-    assert [text for text in texts(context(core, new)) if text in {"first", "second", "third"}] == [
-        "first",
-        "second",
-        "third",
-    ]
-
-
-def test_an_order_that_is_run_again_does_not_see_its_own_first_try(core: Core, admin: Caller) -> None:
-    session = begun(core, admin)
-    order = play(core, admin, "second", session, to=FAILED, exit_status="time_limit", head_commit="b" * 40)
-    assert "second" in texts(context(core, session))
-    assert "second" not in texts(context_of(core, order))
-
-
-def test_the_second_try_of_an_order_hangs_where_the_first_one_did(core: Core, admin: Caller) -> None:
+def test_the_second_try_of_an_order_hangs_where_the_first_did_and_does_not_see_it(core: Core, admin: Caller) -> None:
     session = begun(core, admin)
     order = play(core, admin, "second", session, to=FAILED, exit_status="time_limit")
+    assert "second" in texts(context(core, session))
+    assert "second" not in texts(context_of(core, order))
     queue_again(core, order)
     end(core, order, steps=said("second try"))
     first, one, two = sessions.show(core, admin, session).entries
@@ -232,13 +168,6 @@ def queue_again(core: Core, order_id: str) -> None:
         move_order(db, order, OrderStatus.QUEUED, run_id=None)
         move_turn(db, db.query(Turn).filter(Turn.order_id == order_id).one(), TurnStatus.PROCESSING)
     place(core, order_id)
-
-
-def test_the_last_of_several_works_is_what_the_next_turn_starts_from(core: Core, admin: Caller) -> None:
-    session = begun(core, admin, head_commit="a" * 40)
-    play(core, admin, "second", session, head_commit="b" * 40)
-    play(core, admin, "third, which changed nothing", session)
-    assert order_as_sent(core, submit(core, admin, "fourth", session=session).id).base.commit == "b" * 40
 
 
 def test_the_model_that_answered_is_noted_where_it_changes(core: Core, admin: Caller) -> None:
@@ -262,19 +191,15 @@ def test_a_compaction_asked_of_an_idle_session_goes_with_the_next_order_until_it
     core: Core, admin: Caller
 ) -> None:
     session = begun(core, admin)
+    sessions.compact(core, admin, session, CompactRequest())
+    play(core, admin, "never began", session, steps=[], to=CANCELED, exit_status="canceled")
+    assert asked(core, session) == ""
     answer = sessions.compact(core, admin, session, CompactRequest(instructions="Keep the names."))
     assert (answer.order, "next turn" in answer.told) == (None, True)
     order = submit(core, admin, "second", session=session).id
     assert order_as_sent(core, order).session.compact == "Keep the names."
     end(core, order, steps=said("second"))
     assert asked(core, session) is None
-
-
-def test_a_turn_that_never_began_leaves_the_wish_for_a_compaction(core: Core, admin: Caller) -> None:
-    session = begun(core, admin)
-    sessions.compact(core, admin, session, CompactRequest())
-    play(core, admin, "never mind", session, steps=[], to=CANCELED, exit_status="canceled")
-    assert asked(core, session) == ""
 
 
 # --- providers -------------------------------------------------------------------------------
@@ -299,3 +224,28 @@ def test_entries_are_written_once_per_turn_and_never_changed(core: Core, admin: 
         after = [(e.id, e.parent_id, e.kind, e.data) for e in db.query(SessionEntry).order_by(SessionEntry.number)]
     assert after[: len(before)] == before
     assert [kind for _, _, kind, _ in after] == ["turn", "turn", "leaf"]
+
+
+# --- where it starts ---------------------------------------------------------------------------
+
+
+def next_base(core: Core, caller: Caller, session: str) -> Base:
+    return order_as_sent(core, submit(core, caller, "go on", session=session).id).base
+
+
+def test_the_branch_of_the_last_work_is_named_whether_or_not_it_was_pushed(core: Core, admin: Caller) -> None:
+    named = {}
+    for pushed in (True, False):
+        one = play(core, admin, "one", head_commit="c" * 40, branch="fleet/one", pushed=pushed)
+        base = next_base(core, admin, session_of(core, one))
+        assert (base.commit, base.seen) == ("c" * 40, None)
+        named[pushed] = (base.branch, base.unpushed_branch)
+    assert named == {True: ("fleet/one", None), False: (None, "fleet/one")}
+
+
+def test_what_a_turn_without_work_started_from_is_known_to_the_next_one(core: Core, admin: Caller) -> None:
+    one = play(core, admin, "one", head_commit="c" * 40, branch="fleet/one", pushed=True)
+    session = session_of(core, one)
+    play(core, admin, "two", session=session, base_commit="d" * 40)
+    base = next_base(core, admin, session)
+    assert (base.commit, base.branch, base.seen) == ("c" * 40, "fleet/one", "d" * 40)

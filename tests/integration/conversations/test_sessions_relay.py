@@ -57,6 +57,10 @@ def test_a_session_of_five_megabytes_travels_beside_redis_and_the_order_stays_sm
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     session = reported(plane, drone, *long_turn(50))
+    short = reported(plane, drone, UserStep(text="x" * (INLINE_CONTEXT - 1000), source="prompt"))
+    plane.submit("and now", session=short)
+    inline = plane.until(drone.take)
+    assert (inline.context_blob, len(inline.context)) == (None, 1)
     plane.submit("and now", session=session)
     plane.until(drone.queued)
     [message] = plane.core.broker.redis.lrange(names.queue(drone.id), 0, -1)
@@ -68,37 +72,18 @@ def test_a_session_of_five_megabytes_travels_beside_redis_and_the_order_stays_sm
     assert [given[0].content, given[2].content[:3], given[-1].tool_call_id] == ["look", "c0 ", "c49"]
 
 
-def test_a_context_is_its_own_runs_alone(plane: Plane) -> None:
+def test_a_long_context_is_its_own_runs_alone_and_publishing_it_again_changes_nothing(plane: Plane) -> None:
     drone, other = plane.drone(), plane.drone("mila")
     plane.collector(), plane.supervisor()
     session = reported(plane, drone, *long_turn(1))
     plane.submit("and now", session=session, drone="oka")
-    order = plane.until(drone.take)
-    with pytest.raises(NotFound):
-        fetched(plane, other, order)
-    [row] = plane.rows(Blob, Blob.run_id == order.run_id)
-    assert row.sha256 == order.context_blob
-
-
-def test_publishing_a_long_session_again_changes_nothing(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    session = reported(plane, drone, *long_turn(1))
-    plane.submit("and now", session=session)
     first = plane.until(drone.take)
+    with pytest.raises(NotFound):
+        fetched(plane, other, first)
     Relay(plane.core).publish([first.run_id])
     again = plane.until(drone.take)
     assert again.context_blob == first.context_blob
     assert len(plane.rows(Blob, Blob.run_id == first.run_id)) == 1
-
-
-def test_a_context_just_within_the_bound_travels_in_the_order(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    session = reported(plane, drone, UserStep(text="x" * (INLINE_CONTEXT - 1000), source="prompt"))
-    plane.submit("and now", session=session)
-    order = plane.until(drone.take)
-    assert (order.context_blob, len(order.context)) == (None, 1)
 
 
 # --- compaction that is asked for -----------------------------------------------------------
@@ -121,22 +106,12 @@ def test_a_running_order_is_told_to_compact_and_the_wish_ends_with_its_step(plan
     [message] = plane.until(lambda: drone.told("compact"))
     assert (message.body.run_id, message.body.instructions) == (order.run_id, "Be brief.")
     assert answer.order == order_id
+    # A compaction for another reason does not fulfil the wish.
+    drone.report(order, CompactionStep(summary="s", cause="window"))
+    plane.until(lambda: len(plane.rows(Step, Step.kind == "compaction")) == 1)
     assert not compacted(plane, session)
     drone.report(order, CompactionStep(summary="s", cause="asked"))
     plane.until(lambda: compacted(plane, session))
-
-
-def test_a_compaction_for_another_reason_does_not_fulfil_the_wish(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order_id = plane.submit()
-    session = plane.order(order_id).session
-    order = plane.until(drone.take)
-    drone.claim(order)
-    sessions.compact(plane.core, plane.admin, session, CompactRequest())
-    drone.report(order, drone.started(), CompactionStep(summary="s", cause="window"))
-    plane.until(lambda: len(plane.rows(Step, Step.kind == "compaction")) == 1)
-    assert not compacted(plane, session)
 
 
 def test_a_compaction_asked_while_the_order_lay_in_the_queue_is_told_when_its_run_begins(plane: Plane) -> None:

@@ -15,9 +15,16 @@ from control_plane.supervisor.waiting_reasons import refresh_reasons
 from shared.events import Receipt
 from shared.reasons import CanceledEnd, JustSubmitted, OrderFacts, Placed
 from shared.states import OrderStatus
+from tests.support.clocks import HandClock
+from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project, submit
 
 PLACED = OrderFacts(placed=Placed(code="named", drone="anna"))
+
+
+@pytest.fixture
+def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Core:
+    return core_factory(sqlite_url, clock=clock)
 
 
 @pytest.fixture
@@ -39,22 +46,14 @@ def order(core: Core, order_id: str) -> Order:
         return db.get_one(Order, order_id)
 
 
-def test_a_new_order_has_facts(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    assert order(core, submit(core, admin).id).facts.waits is not None
-
-
-def test_a_sentence_that_an_older_process_wrote_with_a_new_state_is_shown_as_it_is(core: Core, order_id: str) -> None:
-    older_process_writes(core, order_id, status="running", reason="an older sentence")
-    assert (order(core, order_id).facts, order(core, order_id).reason) == (OrderFacts(), "an older sentence")
-
-
-def test_the_facts_win_over_a_sentence_that_an_older_process_wrote_for_the_same_state(
+def test_what_an_older_process_wrote_is_shown_with_a_new_state_or_where_nothing_is_known_and_else_the_facts_win(
     core: Core, order_id: str
 ) -> None:
     before = order(core, order_id)
     older_process_writes(core, order_id, reason="an older sentence")
     assert (order(core, order_id).facts, order(core, order_id).reason) == (before.facts, before.reason)
+    older_process_writes(core, order_id, status="running", reason="an older sentence")
+    assert (order(core, order_id).facts, order(core, order_id).reason) == (OrderFacts(), "an older sentence")
 
 
 def test_an_order_that_an_older_process_placed_is_left_alone_while_it_waits(core: Core, order_id: str) -> None:

@@ -6,9 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sqlalchemy import text
-
-from control_plane.db.engine import Database
 from tests.support.documents import ROOT
 
 _UP = """
@@ -41,19 +38,6 @@ print(*sorted({name.split(".")[0] for name in sys.modules} & rarely_used))
 def test_the_process_of_fleet_up_prepares_the_database_without_loading_what_that_takes(tmp_path: Path) -> None:
     assert _lines(_UP, tmp_path / "data") == ["same", ""]
     assert _lines(_UP, tmp_path / "data") == ["same", ""]
-
-
-def test_a_database_that_cannot_be_prepared_is_refused_with_its_own_code(tmp_path: Path) -> None:
-    _lines(_UP, tmp_path / "data")
-    database = Database(f"sqlite:///{next((tmp_path / 'data').glob('*.db'))}")
-    with database.write() as db:
-        db.execute(text("UPDATE alembic_version SET version_num = 'r9999'"))
-    database.dispose()
-
-    assert _lines(_UP, tmp_path / "data") == [
-        "Precondition E-DB-NEWER run the version that created it, or a newer one",
-        "",
-    ]
 
 
 def test_a_server_loads_the_libraries_of_mcp_openid_and_buckets_only_when_they_are_used() -> None:

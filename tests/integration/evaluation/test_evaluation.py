@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
-from tests.eval import mini, ours, replayed
+from tests.eval import mini, ours
 from tests.eval.attempt import Attempt
 from tests.eval.judging import Verdict
 from tests.eval.report import Row, details, summary
@@ -49,17 +49,15 @@ def ours_alone(
 
 @pytest.mark.usefixtures("bwrap")
 def test_the_replayed_reference_is_resolved_by_the_loop_and_says_that_it_was_replayed(tmp_path: Path) -> None:
-    done, document = ours_alone(tmp_path, "--only", "py-median", "--only", "py-ambiguous-name")
+    done, document = ours_alone(tmp_path, "--only", "py-median")
 
     assert done.returncode == 0, done.stderr
-    assert "| dronefleet (*replayed*) | 2 of 2 |" in done.stdout
+    assert "| dronefleet (*replayed*) | 1 of 1 |" in done.stdout
     assert document["replayed"]
-    assert [(each["task"], each["verdict"], each["problem"]) for each in document["attempts"]] == [
-        ("py-ambiguous-name", "asked", ""),
-        ("py-median", "resolved", ""),
-    ]
-    assert document["attempts"][1]["steps"] == 4
-    assert document["attempts"][1]["input_tokens"] > 1000
+    (attempt,) = document["attempts"]
+    assert (attempt["task"], attempt["verdict"], attempt["problem"]) == ("py-median", "resolved", "")
+    assert attempt["steps"] == 4
+    assert attempt["input_tokens"] > 1000
 
 
 @pytest.mark.usefixtures("bwrap")
@@ -68,28 +66,16 @@ def test_a_model_at_an_endpoint_gets_seeds_and_parameters_and_no_hidden_file(tmp
     with ScriptedServer([look, {"text": "I give up."}]) as server:
         done, document = ours_alone(
             tmp_path,
-            *("--only", "py-median", "--repeat", "2", "--seed", "5", "--param", "temperature=0.5"),
+            *("--only", "py-median", "--seed", "5", "--param", "temperature=0.5"),
             MODEL="openai/scripted",
             API_BASE=server.url,
         )
 
     assert done.returncode == 0, done.stderr
-    assert [(each["seed"], each["verdict"]) for each in document["attempts"]] == [(5, "no change"), (6, "no change")]
-    assert {(body["seed"], body["temperature"]) for body in server.requests} == {(5, 0.5), (6, 0.5)}
+    assert [(each["seed"], each["verdict"]) for each in document["attempts"]] == [(5, "no change")]
+    assert {(body["seed"], body["temperature"]) for body in server.requests} == {(5, 0.5)}
     assert "hidden" not in json.dumps(server.requests)
     assert "replayed" not in done.stdout
-    assert "seeds: 5, 6" in done.stdout
-
-
-@pytest.mark.usefixtures("bwrap")
-def test_an_agent_that_is_over_its_steps_is_judged_by_what_it_left(tmp_path: Path) -> None:
-    task = load(["py-median"])[0]
-    with ScriptedServer(replayed.script(task, ours.NAME)) as server:
-        words = ("--only", task.name, "--model", "openai/scripted", "--api-base", server.url, "--steps", "3")
-        _, document = ours_alone(tmp_path, *words)
-
-    (attempt,) = document["attempts"]
-    assert (attempt["verdict"], attempt["ended"], attempt["steps"]) == ("resolved", "max_iterations", 3)
 
 
 @pytest.mark.usefixtures("bwrap")
@@ -110,18 +96,6 @@ def test_an_evaluation_that_is_ended_prints_its_report_and_leaves_no_agent_runni
         assert "seeds: none" in report
         assert agents
         wait_until(lambda: not any(agent.is_running() for agent in agents))
-
-
-def test_a_program_that_fails_is_reported_and_counted_as_not_resolved(tmp_path: Path) -> None:
-    done, document = ours_alone(
-        tmp_path,
-        *("--only", "py-median", "--model", "openai/x", "--api-base", "http://127.0.0.1:1/v1", "--sandbox", "none"),
-    )
-
-    (attempt,) = document["attempts"]
-    assert not attempt["resolved"]
-    assert attempt["problem"]
-    assert attempt["problem"][:40] in done.stderr
 
 
 @pytest.mark.long
@@ -145,27 +119,17 @@ def test_mini_swe_agent_resolves_the_replayed_reference(tmp_path: Path) -> None:
     assert "| mini-swe-agent (*replayed*) | 2 of 2 |" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--only", "nothing"], "unknown task nothing"),
-        (["--seed", "1"], "no effect without a model"),
-        (["--mini", "/nowhere"], "mini-swe-agent is not in /nowhere; next: make eval"),
-    ],
-)
-def test_wrong_use_is_refused_before_anything_runs(words: list[str], said: str) -> None:
-    done = evaluation(*words)
+def test_wrong_use_is_refused_before_anything_runs() -> None:
+    wrong = {
+        ("--only", "nothing"): "unknown task nothing",
+        ("--seed", "1"): "no effect without a model",
+        ("--mini", "/nowhere"): "/nowhere; next: make eval",
+    }
+    for words, said in wrong.items():
+        done = evaluation(*words)
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-
-
-def test_a_script_for_either_agent_carries_the_whole_reference() -> None:
-    for task in load():
-        for name in (ours.NAME, mini.NAME):
-            text = json.dumps(replayed.script(task, name))
-            added = [line[1:] for line in task.text("reference.patch").splitlines() if line.startswith("+ ")]
-            assert all(json.dumps(line)[1:-1] in text for line in added), (task.name, name)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
 
 
 def row(agent: str, verdict: Verdict, **numbers: Any) -> Row:

@@ -11,12 +11,13 @@ import pytest
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.opened import close_all
 from tests.eval.judging import judge
-from tests.eval.task import EvalTask, load
+from tests.eval.task import load
 from tests.support import needs
 
 TASKS = load()
-SOLVED = [task for task in TASKS if task.check]
-ANSWERED = [task for task in TASKS if not task.check]
+UNTOUCHED = "diff --git a/NOTES b/NOTES\nnew file mode 100644\n--- /dev/null\n+++ b/NOTES\n@@ -0,0 +1 @@\n+Nothing.\n"
+
+
 QUESTION = "Both are possible. Which one do you want?"
 GAVE_UP = "I stopped: this cannot be done."
 
@@ -29,49 +30,27 @@ def sandbox() -> Iterator[Sandbox]:
     close_all()
 
 
-def named(tasks: list[EvalTask]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("task", tasks, ids=[task.name for task in tasks])
+def test_only_the_reference_answer_is_right_where_nothing_may_be_changed(sandbox: Sandbox) -> None:
+    wrong = {}
+    for task in (task for task in TASKS if not task.check):
+        answer = task.text("reference.md")
+        given = [("", answer), (task.text("wrong.patch"), answer), ("", QUESTION), ("", GAVE_UP)]
+        resolved = [judge(task, patch, said, sandbox).resolved for patch, said in given]
+        if resolved != [True, False, False, False]:
+            wrong[task.name] = resolved
+    assert wrong == {}
 
 
-@named(SOLVED)
-def test_the_hidden_tests_fail_on_the_original(task: EvalTask, sandbox: Sandbox) -> None:
-    untouched = (
-        "diff --git a/NOTES b/NOTES\nnew file mode 100644\n--- /dev/null\n+++ b/NOTES\n@@ -0,0 +1 @@\n+Nothing.\n"
-    )
-
-    assert judge(task, untouched, "Done.", sandbox).why == "tests failed"
-
-
-@named(SOLVED)
-def test_the_hidden_tests_pass_with_the_reference(task: EvalTask, sandbox: Sandbox) -> None:
-    assert judge(task, task.text("reference.patch"), "Done.", sandbox).why == "resolved"
-
-
-@named(SOLVED)
-def test_the_hidden_tests_fail_with_the_wrong_patch(task: EvalTask, sandbox: Sandbox) -> None:
-    assert judge(task, task.text("wrong.patch"), "Done.", sandbox).why == "tests failed"
-
-
-@named(SOLVED)
-def test_asking_and_stopping_are_wrong_where_there_is_a_solution(task: EvalTask, sandbox: Sandbox) -> None:
-    assert judge(task, "", QUESTION, sandbox).why == "asked"
-    assert judge(task, "", GAVE_UP, sandbox).why == "no change"
-
-
-@named(ANSWERED)
-def test_the_reference_answer_is_right_where_nothing_may_be_changed(task: EvalTask, sandbox: Sandbox) -> None:
-    assert judge(task, "", task.text("reference.md"), sandbox).resolved
-
-
-@named(ANSWERED)
-def test_a_patch_is_wrong_where_nothing_may_be_changed(task: EvalTask, sandbox: Sandbox) -> None:
-    assert judge(task, task.text("wrong.patch"), task.text("reference.md"), sandbox).why == "changed files"
-
-
-@named(ANSWERED)
-def test_an_answer_that_does_not_name_the_reason_is_wrong(task: EvalTask, sandbox: Sandbox) -> None:
-    assert not judge(task, "", QUESTION, sandbox).resolved
-    assert not judge(task, "", GAVE_UP, sandbox).resolved
+@pytest.mark.timeout(300)
+def test_only_the_reference_solves_a_task(sandbox: Sandbox) -> None:
+    wrong = {}
+    for task in (task for task in TASKS if task.check):
+        patches = (UNTOUCHED, task.text("reference.patch"), task.text("wrong.patch"))
+        whys = [judge(task, patch, "Done.", sandbox).why for patch in patches]
+        whys += [judge(task, "", said, sandbox).why for said in (QUESTION, GAVE_UP)]
+        if whys != ["tests failed", "resolved", "tests failed", "asked", "no change"]:
+            wrong[task.name] = whys
+    assert wrong == {}
 
 
 def test_only_a_question_is_right_where_asking_is_right(sandbox: Sandbox) -> None:
@@ -94,8 +73,3 @@ def test_no_agent_is_given_a_hidden_file() -> None:
 
     assert hidden
     assert shown & hidden == set()
-
-
-def test_an_unknown_task_is_named() -> None:
-    with pytest.raises(ValueError, match="unknown task no-such-task; there are: c-hex"):
-        load(["no-such-task"])

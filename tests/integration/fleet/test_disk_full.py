@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import repeat
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 
 from control_plane.broker.broker import Broker
 from control_plane.broker.valkey_config import program
-from control_plane.db.drones import Drone, RawEvent
+from control_plane.db.drones import RawEvent
 from control_plane.db.engine import sqlite_url_of
 from control_plane.operations.orders import reading
 from drone.installation.disk import DiskSpace, free_bytes
@@ -29,7 +29,6 @@ from shared.clock import SystemClock
 from shared.errors import FleetError, FleetFault, Unreachable
 from shared.events import CommentStep, RunEnded
 from shared.names import new_id
-from shared.reasons import DroneState, NoDroneTakesWork
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.control_stand_in import ControlPlaneStandIn
@@ -67,39 +66,24 @@ def test_a_run_on_a_disk_that_filled_up_can_still_write_its_end(small_disk: Disk
     assert run.end() == END
 
 
-def test_a_run_for_which_there_is_no_room_leaves_nothing_behind(small_disk: Disk) -> None:
-    run = RunDirectory(small_disk.path / "runs" / IDENTITY.run_id)
-    run.path.parent.mkdir()
-    small_disk.fill()
-
-    with pytest.raises(OSError, match="No space left"):
-        run.create(META)
-
-    assert not run.path.exists()
-    small_disk.clear()
-    assert run.create(META)
-
-
-def test_a_marker_that_cannot_be_written_anew_stays_as_it_was(small_disk: Disk) -> None:
-    run = RunDirectory(small_disk.path / "runs" / IDENTITY.run_id)
-    run.create(META)
-    small_disk.fill()
-
-    with pytest.raises(OSError, match="No space left"):
-        run.save(Meta("o" * 12, 1, "b" * 12, "x" * 5000))
-
-    assert run.meta() == META
-
-
-def test_a_confirmed_run_is_forgotten_on_a_full_disk_too(small_disk: Disk) -> None:
-    run = RunDirectory(small_disk.path / "runs" / IDENTITY.run_id)
+def test_without_room_no_run_is_begun_by_half_no_marker_is_lost_and_a_confirmed_run_is_forgotten(
+    small_disk: Disk,
+) -> None:
+    run, other = (RunDirectory(small_disk.path / "runs" / name) for name in (IDENTITY.run_id, "s" * 12))
     run.create(META)
     (run.logs / "log").write_text("x" * 10_000)
     small_disk.fill()
 
-    run.forget()
+    with pytest.raises(OSError, match="No space left"):
+        other.create(META)
+    with pytest.raises(OSError, match="No space left"):
+        run.save(Meta("o" * 12, 1, "b" * 12, "x" * 5000))
 
+    assert (other.path.exists(), run.meta()) == (False, META)
+    run.forget()
     assert run.meta().confirmed  # type: ignore[union-attr]
+    small_disk.clear()
+    assert other.create(META)
 
 
 def test_there_is_room_again_only_with_some_to_spare(small_disk: Disk) -> None:
@@ -177,30 +161,6 @@ def test_a_full_drone_takes_no_orders_says_so_and_takes_them_when_there_is_room(
     assert stand_in.ended(sent, seconds=180).status == "success"
 
 
-def test_a_command_that_fills_the_disk_is_told_so_and_the_run_goes_on(
-    stand_in: ControlPlaneStandIn,
-    make_drone: Callable[..., DroneUnderTest],
-    small_disk: Disk,
-    scripted: ScriptedFactory,
-    tmp_path: Path,
-) -> None:
-    drone = make_drone(workspace=small_disk.path / "workspace")
-    drone.start_worker()
-    fills = "head -c 300000000 /dev/zero > big; echo code $?; rm big"
-    # Where it was ended before it removed the file, nothing could be delivered otherwise.
-    model = scripted([shell(fills), shell("rm -f big; echo small > small.txt"), {"text": "Done."}])
-    sent = stand_in.dispatch(order_for(drone.id, small_repository(tmp_path / "r.git"), model.url))
-
-    end = stand_in.ended(sent, seconds=180)
-
-    results = [
-        event.body.output for event in stand_in.events(drone.id, sent.run_id) if event.body.kind == "tool_result"
-    ]
-    # Its limit ends it first, unless it is faster than the drone looks.
-    assert "on the drone's disk" in results[0] or "No space left on device" in results[0]
-    assert end.status == "success"
-
-
 def test_an_order_that_cannot_be_fetched_for_lack_of_room_is_the_fleets_fault(
     small_disk: Disk, drone_git: dict[str, str], tmp_path: Path
 ) -> None:
@@ -218,20 +178,6 @@ def test_an_order_that_cannot_be_fetched_for_lack_of_room_is_the_fleets_fault(
 
 
 # --- the control plane --------------------------------------------------------------------
-
-
-def test_what_waits_for_a_full_drone_says_so_and_goes_when_there_is_room(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor()
-    oka.beat(full="80 MB free in /home/oka")
-    plane.until(lambda: oka.beat(full="80 MB free in /home/oka") or (plane.rows(Drone)[0].beat or {}).get("full"))
-    order_id = plane.submit()
-    waiting = plane.facts(order_id).waits
-
-    plane.until(lambda: oka.beat() or plane.status(order_id) == "assigned")
-
-    full = DroneState(drone="oka", code="disk_full", detail="80 MB free in /home/oka")
-    assert waiting == NoDroneTakesWork(states=(full,))
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from control_plane.cli.drone_text import print_drones
 from control_plane.db.orders import Dispatch
 from control_plane.operations.drones import managing
 from shared import names
@@ -39,16 +38,6 @@ def taken_from_and_placed(plane: Plane, order_id: str) -> tuple[str, str, str, s
     return facts.returned.state.drone, facts.returned.state.code, facts.placed.drone, facts.placed.code
 
 
-def at_work(plane: Plane, drone: DroneStandIn) -> str:
-    """Give the drone an order that names it, and have it begin; returns the order's id."""
-    order_id = plane.submit(drone=drone.name)
-    work = plane.until(drone.take)
-    assert drone.claim(work)
-    drone.report(work, drone.started())
-    plane.until(lambda: plane.status(order_id) == "running")
-    return order_id
-
-
 def waiting_on(plane: Plane, holder: DroneStandIn, /, **fields: object) -> str:
     """An order that lies in the drone's queue."""
     before = holder.queued()
@@ -61,22 +50,10 @@ def waiting_on(plane: Plane, holder: DroneStandIn, /, **fields: object) -> str:
 # --- draining ------------------------------------------------------------------------------
 
 
-def test_an_order_that_was_taken_back_says_so_after_it_waited_for_another_drone(plane: Plane) -> None:
-    oka = plane.drone("oka", concurrency=1)
-    plane.collector(), plane.supervisor()
-    order_id = waiting_on(plane, oka)
-    managing.drain(plane.core, plane.admin, "oka")
-    plane.until(lambda: plane.status(order_id) == "queued" and plane.facts(order_id).waits)
-    plane.drone("mila")
-
-    plane.until(lambda: plane.order(order_id).drone == "mila")
-    assert taken_from_and_placed(plane, order_id) == ("oka", "draining", "mila", "only_drone")
-
-
 def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_on(plane: Plane) -> None:
     oka = plane.drone("oka", concurrency=1)
     plane.collector(), plane.supervisor()
-    running = at_work(plane, oka)
+    running = plane.begun(oka).order_id
     free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
     managing.drain(plane.core, plane.admin, "oka")
     plane.drone("mila")
@@ -158,7 +135,7 @@ def keys_of(plane: Plane, drone: DroneStandIn) -> set[str]:
 def test_an_order_leaves_a_full_drone_for_one_that_has_a_free_slot_and_stays_there(plane: Plane) -> None:
     oka = plane.drone("oka", concurrency=1)
     plane.collector(), plane.supervisor()
-    at_work(plane, oka)
+    plane.begun(oka)
     first, second = waiting_on(plane, oka), waiting_on(plane, oka)
     mila = plane.drone("mila", concurrency=1)
     assert plane.until(mila.take).order_id == first
@@ -173,7 +150,7 @@ def test_the_most_urgent_order_is_moved_first_and_those_that_named_the_drone_or_
 ) -> None:
     oka = plane.drone("oka", concurrency=1, labels={"gpu": "yes"})
     plane.collector(), plane.supervisor()
-    at_work(plane, oka)
+    plane.begun(oka)
     staying = [waiting_on(plane, oka, drone="oka"), waiting_on(plane, oka, labels={"gpu": "yes"})]
     plain, urgent = waiting_on(plane, oka), waiting_on(plane, oka, priority=5)
     # Both must have waited long enough before there is a place for one.
@@ -187,7 +164,7 @@ def test_the_most_urgent_order_is_moved_first_and_those_that_named_the_drone_or_
 def test_an_order_whose_key_vanished_is_not_taken_from_a_drone_that_may_be_at_work_on_it(plane: Plane) -> None:
     oka = plane.drone("oka", concurrency=1)
     plane.collector(), plane.supervisor()
-    at_work(plane, oka)
+    plane.begun(oka)
     order_id = waiting_on(plane, oka)
     plane.core.broker.redis.delete(names.run_key(oka.id, plane.dispatch(order_id).id))
     mila = plane.drone("mila", concurrency=1)
@@ -199,7 +176,7 @@ def test_an_order_whose_key_vanished_is_not_taken_from_a_drone_that_may_be_at_wo
 def test_however_a_claim_and_a_move_race_the_order_runs_once(live_plane: Plane) -> None:
     oka = live_plane.drone("oka", concurrency=1)
     live_plane.collector(), live_plane.supervisor()
-    at_work(live_plane, oka)
+    live_plane.begun(oka)
     ids = [live_plane.submit() for _ in repeat(None, 24)]
     live_plane.until(lambda: oka.queued() == 24)
     # The supervisor goes through the queue from its front: from the other end most of them meet.
@@ -307,31 +284,6 @@ def test_a_broker_that_was_restored_from_an_older_copy_does_not_end_the_drone(
     stand_in.broker.redis.mset({names.boot_key(drone.id): "older", names.lease_key(drone.id): "older:then"})
     wait_until(lambda: boot_of(stand_in, drone) == boot, seconds=60)
     assert drone.stop() == 0
-
-
-def test_a_drone_that_runs_on_another_machine_than_it_was_registered_on_is_noted(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.collector()
-    oka.beat()
-    assert managing.show_drone(plane.core, plane.admin, "oka").note == ""
-    oka.beat(machine_id="another machine")
-    plane.until(
-        lambda: (
-            managing.show_drone(plane.core, plane.admin, "oka").note
-            == "runs on a different machine than the one it was registered on"
-        )
-    )
-
-
-def test_a_drone_whose_reports_are_paused_is_noted(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
-    oka = plane.drone("oka")
-    plane.collector()
-    oka.beat(stream_full=True)
-    plane.until(lambda: "reports are paused" in managing.show_drone(plane.core, plane.admin, "oka").note)
-
-    print_drones([drone.model_dump(mode="json") for drone in managing.list_drones(plane.core, plane.admin)])
-
-    assert "oka: its reports are paused until the control plane has read" in capsys.readouterr().out
 
 
 def boot_of(fleet: ControlPlaneStandIn, drone: DroneUnderTest) -> str:

@@ -38,14 +38,11 @@ def alone(home: Path, **more: str) -> dict[str, str]:
 # --- /mcp: who gets in ----------------------------------------------------------------------
 
 
-def test_without_a_token_nothing_is_read_and_a_problem_document_says_so(api: Api) -> None:
+def test_without_a_token_of_a_user_nothing_is_read_and_a_problem_document_says_so(api: Api) -> None:
     with api.http(None) as stranger:
         answer = stranger.post("/mcp", content=b"x" * 3_000_000)
     assert (answer.status_code, answer.json()["code"]) == (401, "E-TOKEN-MISSING")
     assert answer.headers["content-type"] == "application/problem+json"
-
-
-def test_a_drones_token_is_for_drones(api: Api) -> None:
     with api.http(api.add_drone().token) as drone:
         answer = drone.post("/mcp", json=INITIALIZE, headers=ACCEPT)
     assert (answer.status_code, answer.json()["code"]) == (403, "E-TOKEN-KIND")
@@ -67,17 +64,13 @@ STRANGE: list[tuple[Doc, str]] = [
 OURS = [{"Host": "localhost:1"}, {"Host": "10.1.2.3"}, {"Origin": "http://localhost:6274"}]
 
 
-def test_a_page_of_another_site_is_refused_though_it_has_a_token(api: Api) -> None:
+def test_a_page_of_another_site_is_refused_though_it_has_a_token_and_names_of_this_machine_are_ours(api: Api) -> None:
     with api.http() as client:
         answers = [client.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **headers}) for headers, _ in STRANGE]
+        own = [client.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **headers}) for headers in OURS]
+    assert [each.json()["result"]["serverInfo"]["name"] for each in own] == ["dronefleet"] * len(OURS)
+    assert not any("mcp-session-id" in each.headers for each in own)
     assert [(each.status_code, each.json()["code"]) for each in answers] == [(403, code) for _, code in STRANGE]
-
-
-def test_names_of_this_machine_and_addresses_in_figures_are_ours(api: Api) -> None:
-    with api.http() as client:
-        answers = [client.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **headers}) for headers in OURS]
-    assert [each.json()["result"]["serverInfo"]["name"] for each in answers] == ["dronefleet"] * len(OURS)
-    assert not any("mcp-session-id" in each.headers for each in answers)
 
 
 def test_there_are_no_streams_and_no_sessions_and_what_is_no_message_is_refused(api: Api) -> None:

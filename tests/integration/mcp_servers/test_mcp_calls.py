@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,48 +39,35 @@ def test_tools_of_a_server_made_with_the_sdk_are_told_and_called(mcp: McpBench) 
     assert tools.call("mcp__sample__add", {"a": 1, "b": 2}).output == "3"
 
 
-@pytest.mark.parametrize(
-    ("name", "output"),
-    [
-        ("noisy", "after the noise"),
-        ("bytes", "a\ufffdb␀c"),
-        ("half_a_pair", "a?b"),
-        ("structured", '{\n "sum": 3\n}'),
-        ("nothing", "(no output)"),
-        (
-            "media",
-            "look:\n[image/png, 4 bytes, not shown]\n[file:///a.txt]\nall of a\n"
-            "[file:///b, application/zip, 3 bytes, not shown]\n[link to c, file:///c, not shown]",
-        ),
-    ],
-)
-def test_an_answer_is_shown_as_text(mcp: McpBench, name: str, output: str) -> None:
-    result = mcp.connect(mcp.raw()).call(f"mcp__raw__{name}")
-
-    assert (result.output, result.is_error) == (output, False)
+SHOWN = [("noisy", "after the noise"), ("bytes", "a\ufffdb␀c"), ("half_a_pair", "a?b"), ("nothing", "(no output)")]
+"""A tool, and what its answer is shown as."""
+BROKEN = [
+    ("wrong", "no such file"),
+    ("die", "Error: the MCP server 'raw' ended with exit code 7; the next call starts it again, without"),
+    ("die_talking", "Error: the MCP server 'raw' ended with exit code 1: my disk is full; the next call"),
+    ("flood", f"Error: the MCP server 'raw' sent a message larger than {LARGEST_MESSAGE:,} bytes; the next call"),
+    ("huge", f"Error: the MCP server 'raw' sent a message larger than {LARGEST_MESSAGE:,} bytes; the next call"),
+    ("deep", "Error: the MCP server 'raw' sent an unreadable answer"),
+    ("other_form", "Error: the MCP server 'raw' sent an answer that is not valid MCP"),
+]
+"""A tool, and how its error begins."""
 
 
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [
-        ("wrong", "no such file"),
-        ("die", "Error: the MCP server 'raw' ended with exit code 7; the next call starts it again, without"),
-        ("die_talking", "Error: the MCP server 'raw' ended with exit code 1: my disk is full; the next call"),
-        ("flood", f"Error: the MCP server 'raw' sent a message larger than {LARGEST_MESSAGE:,} bytes; the next call"),
-        ("huge", f"Error: the MCP server 'raw' sent a message larger than {LARGEST_MESSAGE:,} bytes; the next call"),
-        ("deep", "Error: the MCP server 'raw' sent an unreadable answer"),
-        ("other_form", "Error: the MCP server 'raw' sent an answer that is not valid MCP"),
-    ],
-)
-def test_what_goes_wrong_is_one_error_and_the_next_call_works(mcp: McpBench, name: str, error: str) -> None:
+def test_an_answer_is_shown_as_text(mcp: McpBench) -> None:
     tools = mcp.connect(mcp.raw())
+    shown = [(name, tools.call(f"mcp__raw__{name}")) for name, _ in SHOWN]
+    assert [(name, result.output) for name, result in shown if not result.is_error] == SHOWN
 
-    result = tools.call(f"mcp__raw__{name}")
 
-    assert result.is_error
-    assert result.output.startswith(error)
-    assert len(result.output) < 600
-    assert tools.text("mcp__raw__echo", text="still here") == "still here"
+def test_what_goes_wrong_is_one_error_and_the_next_call_works(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw(), mcp.raw(name="other"))
+    other = tools.text("mcp__other__pid")
+    for name, error in BROKEN:
+        result = tools.call(f"mcp__raw__{name}")
+        assert (result.is_error, len(result.output) < 600) == (True, True), name
+        assert result.output.startswith(error)
+        assert tools.text("mcp__raw__echo", text="still here") == "still here", name
+    assert tools.text("mcp__other__pid") == other, "no other server went with it"
 
 
 def test_a_server_that_never_answers_is_ended_at_its_time_limit_and_started_again(mcp: McpBench) -> None:
@@ -109,24 +95,6 @@ def test_a_server_that_cannot_be_started_again_is_one_error_for_each_call(mcp: M
     assert "has ended, and restarting it failed: it ended with exit code 2" in result.output
 
 
-def test_a_server_that_ends_after_each_start_is_started_once_for_a_call(mcp: McpBench) -> None:
-    tools = mcp.connect(mcp.raw("--brief"))
-
-    result = tools.call("mcp__raw__echo")
-
-    assert result.is_error
-    assert "ended with exit code 0; the next call starts it again" in result.output
-
-
-def test_a_server_that_dies_takes_no_other_with_it(mcp: McpBench) -> None:
-    tools = mcp.connect(mcp.raw(name="a"), mcp.raw(name="b"))
-    before = tools.text("mcp__b__pid")
-
-    tools.call("mcp__a__die")
-
-    assert tools.text("mcp__b__pid") == before
-
-
 def test_a_long_answer_is_shown_as_head_and_tail_with_the_whole_in_the_log(mcp: McpBench) -> None:
     result = mcp.connect(mcp.raw()).call("mcp__raw__long")
 
@@ -137,37 +105,14 @@ def test_a_long_answer_is_shown_as_head_and_tail_with_the_whole_in_the_log(mcp: 
     assert result.log.read_text().splitlines() == [str(number) for number in range(5000)]
 
 
-def test_an_answer_of_100_mb_takes_little_memory(mcp: McpBench) -> None:
+def test_arguments_that_are_no_object_or_in_no_message_are_an_error_and_megabytes_arrive(mcp: McpBench) -> None:
     tools = mcp.connect(mcp.raw())
-
-    tracemalloc.start()
-    tools.call("mcp__raw__huge")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    assert peak < 4 * LARGEST_MESSAGE
-
-
-@pytest.mark.parametrize("arguments", ["{", "[1]", '"text"', "null", "[" * 100_000])
-def test_arguments_that_are_no_object_are_an_error_that_says_so(mcp: McpBench, arguments: str) -> None:
-    result = mcp.connect(mcp.raw()).call("mcp__raw__echo", arguments)
-
-    assert result.is_error
-    assert result.output.startswith("Error: mcp__raw__echo: the arguments are not")
-    assert len(result.output) < 300
-
-
-def test_arguments_that_no_message_can_hold_are_an_error(mcp: McpBench) -> None:
-    result = mcp.connect(mcp.raw()).call("mcp__raw__echo", '{"text": ' + "[" * 900 + "]" * 900 + "}")
-
-    assert result.is_error
-    assert "Maximum serialization depth" in result.output
-
-
-def test_arguments_of_megabytes_arrive(mcp: McpBench) -> None:
-    result = mcp.connect(mcp.raw()).call("mcp__raw__echo", json.dumps({"text": "é" * 1_000_000}))
-
-    assert result.output_bytes == 2_000_000
+    for arguments in ("{", "[1]", '"text"', "null", "[" * 100_000):
+        result = tools.call("mcp__raw__echo", arguments)
+        assert (result.is_error, len(result.output) < 300) == (True, True), arguments[:9]
+        assert result.output.startswith("Error: mcp__raw__echo: the arguments are not")
+    assert tools.call("mcp__raw__echo", '{"text": ' + "[" * 900 + "]" * 900 + "}").is_error
+    assert tools.call("mcp__raw__echo", json.dumps({"text": "é" * 1_000_000})).output_bytes == 2_000_000
 
 
 def test_a_cancel_comes_through_at_once_and_reaches_the_server(mcp: McpBench) -> None:

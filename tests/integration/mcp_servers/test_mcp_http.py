@@ -32,6 +32,11 @@ def at_calls(reply: Callable[[Request], Reply]) -> Callable[[Request], Reply]:
     return lambda request: reply(request) if request.method == "tools/call" else with_sessions(request)
 
 
+def always(reply: Reply) -> Callable[[Request], Reply]:
+    """A server that answers everything with this."""
+    return lambda _: reply
+
+
 @pytest.mark.parametrize("flags", [(), ("--stateless",), ("--json",), ("--stateless", "--json")])
 def test_tools_of_a_server_made_with_the_sdk_are_called_over_http(mcp: McpBench, flags: tuple[str, ...]) -> None:
     with http_server(*flags) as url:
@@ -58,12 +63,13 @@ def test_a_cancel_comes_through_and_reaches_a_server_over_http(mcp: McpBench) ->
 
 def test_the_older_form_with_a_session_works_and_the_session_is_closed(mcp: McpBench) -> None:
     with ByHand(with_sessions) as server:
-        tools = mcp.connect(config("old", url=server.url))
+        tools = mcp.connect(config("old", url=server.url, headers={"X-Key": "mine"}))
 
         assert tools.text("mcp__old__session") == "session-1"
         tools.servers.close()
 
         assert server.requests[-1].method == "DELETE"
+        assert {request.headers.get("X-Key") for request in server.requests} == {"mine"}
 
 
 def test_a_server_that_forgot_the_session_is_connected_again_by_the_next_call(mcp: McpBench) -> None:
@@ -75,47 +81,34 @@ def test_a_server_that_forgot_the_session_is_connected_again_by_the_next_call(mc
         assert tools.text("mcp__old__session") == "session-8"
 
 
-def test_headers_are_sent_with_every_request(mcp: McpBench) -> None:
-    with ByHand(with_sessions) as server:
-        mcp.connect(config("old", url=server.url, headers={"X-Key": "mine"})).text("mcp__old__session")
+def test_a_redirect_to_another_host_is_not_followed(mcp: McpBench) -> None:
+    for status in (301, 302, 307, 308):
+        with ByHand(with_sessions) as other:
+            with ByHand(always(Reply(status, headers={"Location": other.url}))) as server:
+                tools = mcp.connect(config("moved", url=server.url, headers={"X-Key": "mine"}))
 
-        assert {request.headers.get("X-Key") for request in server.requests} == {"mine"}
-
-
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_to_another_host_is_not_followed(mcp: McpBench, status: int) -> None:
-    with ByHand(with_sessions) as other:
-        with ByHand(lambda _: Reply(status, headers={"Location": other.url})) as server:
-            tools = mcp.connect(config("moved", url=server.url, headers={"X-Key": "mine"}))
-
-        assert other.requests == []
-        assert tools.servers.problems[0].startswith("MCP server 'moved' answered with an error: Redirect to ")
+            assert other.requests == []
+            assert tools.servers.problems[0].startswith("MCP server 'moved' answered with an error: Redirect to ")
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
+def test_an_address_that_is_no_mcp_server_is_a_problem(mcp: McpBench) -> None:
+    cases: list[tuple[Reply, str]] = [
         (Reply(401), "(HTTP 401)"),
         (Reply(500, b"boom"), "(HTTP 500)"),
         (Reply(200, b"<html>", {"Content-Type": "text/html"}), "Unexpected content type: text/html"),
         (Reply(200, b"{", {"Content-Type": "application/json"}), "sent an unreadable answer"),
         (Reply(200, b"\xff\xfe", {"Content-Type": "application/json"}), "sent an unreadable answer"),
         (Reply(200, b"{}", {"Content-Type": "application/json"}), "sent an unreadable answer"),
-    ],
-)
-def test_an_address_that_is_no_mcp_server_is_a_problem(mcp: McpBench, reply: Reply, why: str) -> None:
-    with ByHand(lambda _: reply) as server:
-        problems = mcp.connect(config("web", url=server.url)).servers.problems
+    ]
+    for reply, why in cases:
+        with ByHand(always(reply)) as server:
+            problems = mcp.connect(config("web", url=server.url)).servers.problems
 
-    assert why in problems[0]
-    assert len(problems[0]) < 400
-
-
-def test_nobody_at_the_address_is_a_problem(mcp: McpBench) -> None:
-    with HeldPort() as closed_port:
-        problems = mcp.connect(config("web", url=f"http://127.0.0.1:{closed_port}/mcp")).servers.problems
-
-    assert problems == ["MCP server 'web' failed: ConnectError: All connection attempts failed"]
+        assert why in problems[0], reply
+        assert len(problems[0]) < 400, reply
+        with HeldPort() as closed_port:
+            (problem,) = mcp.connect(config("web", url=f"http://127.0.0.1:{closed_port}/mcp")).servers.problems
+        assert problem.startswith("MCP server 'web' failed: ConnectError"), reply
 
 
 def test_a_server_that_is_silent_is_given_up_in_time(mcp: McpBench) -> None:
@@ -146,9 +139,10 @@ def test_a_call_that_is_not_answered_is_given_up_in_time_and_the_session_goes_on
         released.set()
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
+def test_a_call_that_goes_wrong_is_one_error_and_nothing_in_the_log(
+    mcp: McpBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    cases: list[tuple[Reply, str]] = [
         (Reply(200, b"[" * (LARGEST_MESSAGE + 1), {"Content-Type": "application/json"}), TOO_LARGE),
         (Reply(200, b"data: " + b"x" * LARGEST_MESSAGE, {"Content-Type": "text/event-stream"}), "SSE stream failed"),
         (
@@ -156,18 +150,15 @@ def test_a_call_that_is_not_answered_is_given_up_in_time_and_the_session_goes_on
             "compressed answer, which was not requested",
         ),
         (Reply(503), "(HTTP 503)"),
-    ],
-)
-def test_a_call_that_goes_wrong_is_one_error_and_nothing_in_the_log(
-    mcp: McpBench, caplog: pytest.LogCaptureFixture, reply: Reply, why: str
-) -> None:
-    with ByHand(at_calls(lambda _: reply)) as server:
-        result = mcp.connect(config("web", url=server.url)).call("mcp__web__session")
+    ]
+    for reply, why in cases:
+        with ByHand(at_calls(always(reply))) as server:
+            result = mcp.connect(config("web", url=server.url)).call("mcp__web__session")
 
-    assert result.is_error
-    assert why in result.output
-    assert len(result.output) < 600
-    assert caplog.records == []
+        assert result.is_error, reply
+        assert why in result.output, reply
+        assert len(result.output) < 600, reply
+        assert caplog.records == [], reply
 
 
 def test_a_server_that_went_away_is_an_error_and_connected_again_when_it_is_back(mcp: McpBench) -> None:

@@ -44,10 +44,6 @@ def canceled(bench: McpBench, server: ServerConfig, name: str) -> Ended:
     return bench.sandbox.tally.counts.then(close_all().then(end_all(spare=others)))
 
 
-def test_a_server_of_the_sdk_works_in_the_sandbox(mcp_in: McpBench) -> None:
-    assert mcp_in.connect(mcp_in.sdk()).text("mcp__sample__add", a=20, b=3) == "23"
-
-
 def test_a_server_gets_a_clean_environment_and_its_own_variables(
     mcp_in: McpBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,15 +76,6 @@ def test_a_server_in_bubblewrap_does_not_see_the_owners_files(mcp_in: McpBench) 
     problems = mcp_in.connect(server).servers.problems
 
     assert ("secret" in problems[0].split(": ")[-1].split()) == (mcp_in.sandbox.kind == "none")
-
-
-def test_a_cancel_counts_a_servers_processes_and_leaves_none(mcp_in: McpBench) -> None:
-    word = new_id()
-
-    receipt = canceled(mcp_in, mcp_in.raw("--word", word), "mcp__raw__hang")
-
-    assert (receipt.found, receipt.ended, receipt.survivors) == (1, 1, 0)
-    assert processes_with(word) == []
 
 
 def test_a_cancel_ends_a_server_that_ignores_term_and_its_child_in_another_session(mcp_in: McpBench) -> None:

@@ -26,7 +26,8 @@ def offering(mcp: McpBench, *tools: dict[str, Any], **entry: Any) -> Any:
 def test_a_server_that_is_missing_broken_or_silent_is_a_problem_and_the_others_work(mcp: McpBench) -> None:
     missing = config("missing", command="/no/such/program")
     broken = config("broken", command="false")
-    silent = mcp.raw("--silent", name="silent", start_timeout=1)
+    word = new_id()
+    silent = mcp.raw("--silent", "--word", word, name="silent", start_timeout=1)
     text = config("text", command="yes")
 
     tools = mcp.connect(missing, broken, mcp.raw(), silent, text)
@@ -38,6 +39,7 @@ def test_a_server_that_is_missing_broken_or_silent_is_a_problem_and_the_others_w
         "MCP server 'text' printed too much on stdout that is not an MCP message",
     ]
     assert tools.text("mcp__raw__echo", text="here") == "here"
+    wait_until(lambda: not processes_with(word))
 
 
 def test_slow_servers_are_waited_for_at_the_same_time(mcp: McpBench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,14 +51,6 @@ def test_slow_servers_are_waited_for_at_the_same_time(mcp: McpBench, monkeypatch
 
     with pytest.raises(Preempted):
         mcp.connect(*(each.model_copy(update={"start_timeout": 600.0}) for each in silent))
-
-
-def test_a_server_that_did_not_start_does_not_go_on(mcp: McpBench) -> None:
-    word = new_id()
-
-    mcp.connect(mcp.raw("--silent", "--word", word, start_timeout=1))
-
-    wait_until(lambda: not processes_with(word))
 
 
 def test_a_cancel_while_servers_start_ends_them(mcp: McpBench) -> None:
@@ -96,12 +90,13 @@ def test_a_tool_that_no_model_can_be_told_of_is_left_out(mcp: McpBench) -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [{"inputSchema": SCHEMA}, {"name": "list", "inputSchema": {"type": "array"}}])
-def test_a_list_of_tools_that_is_not_in_the_form_of_mcp_is_a_problem(mcp: McpBench, wrong: dict[str, Any]) -> None:
-    servers = offering(mcp, tool("good"), wrong)
+def test_a_list_of_tools_that_is_not_in_the_form_of_mcp_is_a_problem(mcp: McpBench) -> None:
+    cases: list[dict[str, Any]] = [{"inputSchema": SCHEMA}, {"name": "list", "inputSchema": {"type": "array"}}]
+    for wrong in cases:
+        servers = offering(mcp, tool("good"), wrong)
 
-    assert servers.tools == []
-    assert servers.problems[0].startswith("MCP server 'raw' sent an answer that is not valid MCP: ")
+        assert servers.tools == [], wrong
+        assert servers.problems[0].startswith("MCP server 'raw' sent an answer that is not valid MCP: "), wrong
 
 
 def test_a_long_description_is_cut_and_a_missing_one_made_up(mcp: McpBench) -> None:
@@ -135,12 +130,3 @@ def test_what_servers_say_besides_goes_to_a_bounded_log_and_not_to_the_terminal(
     assert LOG_BYTES < log.stat().st_size < LOG_BYTES + 100
     assert "[on stdout] nonsense" in log.read_text()
     assert capfd.readouterr() == ("", "")
-
-
-def test_without_servers_nothing_is_started_and_close_may_be_repeated(mcp: McpBench) -> None:
-    tools = mcp.connect()
-
-    tools.servers.close()
-    tools.servers.close()
-
-    assert (tools.servers.tools, tools.servers.problems, mcp.logs.exists()) == ([], [], False)

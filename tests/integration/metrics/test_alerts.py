@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.support.documents import ROOT, parse
@@ -88,36 +89,35 @@ CASES = {
 }
 
 
-def test_every_rule_has_a_case_and_its_line_in_the_documents() -> None:
+def test_every_rule_has_a_case_its_line_in_the_documents_and_a_next_command() -> None:
     names = [rule["alert"] for rule in RULES]
     assert sorted(names) == sorted(CASES)
+    assert {rule["labels"]["severity"] for rule in RULES} == {"critical", "warning"}
+    for rule in RULES:
+        parse(rule["annotations"]["next"].split())
     page = PAGE.read_text(encoding="utf-8")
     assert [name for name in names if f"| `{name}` |" not in page] == []
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_an_alert_is_raised_by_what_it_is_about(name: str, tmp_path: Path) -> None:
-    assert firing(CASES[name].bad, {name}, tmp_path) == ""
+def test_an_alert_is_raised_by_what_it_is_about_and_by_nothing_else(tmp_path: Path) -> None:
+    shutil.copy(DIRECTORY / "alerts.yaml", tmp_path)
+    tests = [firing(name, case.bad, {name}) for name, case in CASES.items()]
+    tests += [firing(name, case.good, set()) for name, case in CASES.items()]
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["alerts.yaml"], "tests": tests}))
+    done = promtool("test", "rules", "test.yaml", within=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_an_alert_is_not_raised_without_that(name: str, tmp_path: Path) -> None:
-    assert firing(CASES[name].good, set(), tmp_path) == ""
-
-
-def firing(series: dict[str, str], expected: set[str], directory: Path) -> str:
-    """What promtool says if, at the end of the hour, other alerts than these are firing."""
-    shutil.copy(DIRECTORY / "alerts.yaml", directory)
-    samples = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(expected)]
+def firing(name: str, series: dict[str, str], expected: set[str]) -> dict[str, Any]:
+    """A test of promtool: at the end of the hour, these alerts are firing and no others."""
+    samples = [{"labels": f'{{alertname="{each}"}}', "value": 1} for each in sorted(expected)]
     query = 'count by (alertname) (ALERTS{alertstate="firing"})'
-    test = {
+    return {
+        "name": f"{name}, raised by {len(expected)}",
         "interval": "1m",
         "input_series": [{"series": each, "values": values} for each, values in series.items()],
         "promql_expr_test": [{"expr": query, "eval_time": "1h", "exp_samples": samples}],
     }
-    (directory / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["alerts.yaml"], "tests": [test]}))
-    done = promtool("test", "rules", "test.yaml", within=directory)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def test_rules_and_configuration_are_valid(tmp_path: Path) -> None:
@@ -129,14 +129,31 @@ def test_rules_and_configuration_are_valid(tmp_path: Path) -> None:
     assert f"{len(RULES)} rules found" in done.stdout
 
 
-def test_every_rule_says_how_urgent_it_is_and_which_command_comes_next() -> None:
-    for rule in RULES:
-        assert rule["labels"]["severity"] in {"critical", "warning"}
-        parse(rule["annotations"]["next"].split())
-
-
 def test_rules_name_only_metrics_that_there_are() -> None:
     known = {*documented("dronefleet"), *documented("drone"), "up"}
     text = " ".join(rule["expr"] for rule in RULES)
     named = {word for word in text.replace("(", " ").replace("{", " ").split() if word.startswith(("drone", "up"))}
     assert {each.partition("[")[0].rstrip(")") for each in named} - known == set()
+
+
+# --- the Grafana dashboard in `deploy` shows every metric, by queries that Prometheus accepts
+
+
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "dronefleet.json").read_text(encoding="utf-8"))
+QUERIES = [
+    target["expr"].replace("$organization", ".*") for panel in DASHBOARD["panels"] for target in panel["targets"]
+]
+NAME = re.compile(r"\bdrone(?:fleet)?_\w+")
+
+
+def test_the_dashboard_shows_every_metric() -> None:
+    named = {re.sub(r"_bucket$", "", name) for query in QUERIES for name in NAME.findall(query)}
+    assert named == {*documented("dronefleet"), *documented("drone")}
+
+
+def test_prometheus_accepts_every_query(tmp_path: Path) -> None:
+    queries = [query.replace("$__rate_interval", "5m").replace("$__range", "1h") for query in QUERIES]
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
+    (tmp_path / "queries.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
+    done = promtool("check", "rules", "queries.yaml", within=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from datetime import timedelta
 import httpx
 import psycopg
 import pytest
-from sqlalchemy import event, func, select, update
+from sqlalchemy import func, select, update
 
 from control_plane.broker.broker import Broker
 from control_plane.core import Core
@@ -25,12 +25,11 @@ from control_plane.declarations.pools import PoolRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.metrics.scraping import Scrapes
 from control_plane.operations.drones import pools
-from control_plane.operations.retention.keeping import keep
 from shared import names
 from shared.errors import Invalid
 from shared.events import AssistantStep, Stats, ToolCallStep, ToolResultStep, Usage
 from shared.states import OrderStatus
-from tests.support import HeldPort, wait_until
+from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, PlayedDrone, api_on
@@ -59,40 +58,22 @@ def asked(api: Api, token: str | None, **headers: str) -> httpx.Response:
         return http.get("/metrics")
 
 
-def test_metrics_are_off_without_a_token_and_the_answer_says_how_to_turn_them_on(api: Api) -> None:
+def test_metrics_are_off_without_a_token_and_a_short_one_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = asked(api, TOKEN)
-    assert answer.status_code == 404
-    assert answer.json()["code"] == "E-METRICS-OFF"
-    assert "FLEET_METRICS_TOKEN" in answer.json()["next"]
-
-
-@pytest.mark.parametrize("token", [None, "n" * 32, TOKEN[:-1], TOKEN + "m", "ä" * 32])
-def test_another_token_is_refused_as_other_requests_are(small: Api, token: str | None) -> None:
-    headers = {"Authorization": f"Bearer {token}".encode("latin-1")} if token else {}
-    answer = httpx.get(f"{small.url}/metrics", headers=headers, trust_env=False)
-    assert answer.status_code == 401
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["code"] == "E-METRICS-TOKEN"
-
-
-def test_an_admins_token_reads_no_metrics_and_the_metrics_token_nothing_else(small: Api) -> None:
-    assert asked(small, small.token).status_code == 401
-    with small.http(TOKEN) as http:
-        assert http.get("/api/v1/orders").status_code == 401
-
-
-def test_metrics_are_read_under_any_name_with_their_token(small: Api) -> None:
-    assert asked(small, TOKEN, Host="api.internal:8420").status_code == 200
-
-
-def test_a_short_token_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"database_url": "sqlite:////x", "broker_url": "redis://x", "blob_dir": "/x"}
+    assert (answer.status_code, answer.json()["code"]) == (404, "E-METRICS-OFF")
     monkeypatch.setenv("FLEET_METRICS_TOKEN", "m" * 15)
     with pytest.raises(Invalid, match="FLEET_METRICS_TOKEN"):
-        read_settings(**given)
+        read_settings(database_url="sqlite:////x", broker_url="redis://x", blob_dir="/x")
 
 
-def test_no_setting_is_shown_with_the_token(small: Api) -> None:
+def test_another_token_is_refused_as_other_requests_are(small: Api) -> None:
+    for token in (None, "n" * 32, TOKEN[:-1], TOKEN + "m", "ä" * 32, small.token):
+        headers = {"Authorization": f"Bearer {token}".encode("latin-1")} if token else {}
+        answer = httpx.get(f"{small.url}/metrics", headers=headers, trust_env=False)
+        assert (answer.status_code, answer.json()["code"]) == (401, "E-METRICS-TOKEN")
+    with small.http(TOKEN) as http:
+        assert http.get("/api/v1/orders").status_code == 401
+    assert asked(small, TOKEN, Host="api.internal:8420").status_code == 200
     assert TOKEN not in repr(small.core.settings)
 
 
@@ -130,37 +111,6 @@ def test_the_figures_of_orders_and_runs_are_those_of_the_database_also_after_a_r
     assert lasting(scrape(metered)) == lasting(found)
 
 
-def test_no_counter_shrinks_when_the_retention_removes_services(metered: Api) -> None:
-    drone = metered.add_drone(concurrency=9)
-    drone.take(metered.submit("for a user")).ends()
-    service = metered.submit("a reading of a code host")
-    drone.take(service).ends()
-    long_ago = metered.core.clock.now() - timedelta(days=30)
-    with metered.core.database.write() as db:
-        changed = update(Order).where(Order.id == service["id"])
-        db.execute(changed.values(purpose="code_host", ended_at=long_ago))
-    before = scrape(metered)
-    keep(metered.core)
-
-    after = scrape(metered)
-    assert of(after, "dronefleet_orders") == {"succeeded": 1.0}
-    assert of(after, "dronefleet_runs_ended_total") == {"submitted": 1.0}
-    smaller = [key for key, value in before.items() if key[0].endswith("_total") and after[key] < value]
-    assert smaller == []
-
-
-def test_each_api_process_has_the_same_figures(metered: Api) -> None:
-    play(metered, metered.add_drone(concurrency=9))
-    with HeldPort() as port:
-        second = Api(metered.core, port, metered.token, metered.broker)
-        second.start()
-        try:
-            assert lasting(scrape(second)) == lasting(scrape(metered))
-        finally:
-            second.client.close()
-            second.stop()
-
-
 def counted(core: Core, column: object) -> dict[str, float]:
     with core.database.read() as db:
         return {key: float(number) for key, number in db.execute(select(column, func.count()).group_by(column))}  # type: ignore[call-overload]
@@ -176,87 +126,59 @@ def lasting(found: dict[tuple[str, tuple[tuple[str, str], ...]], float]) -> dict
     return {key: value for key, value in found.items() if not key[0].endswith(("_seconds", "_drones"))}
 
 
-def test_a_reason_of_an_earlier_state_does_not_count(metered: Api) -> None:
-    order = metered.submit()
-    with metered.core.database.write() as db:
-        db.execute(update(Order).where(Order.id == order["id"]).values(explained="queued/7"))
-    assert of(scrape(metered), "dronefleet_orders_waiting") == {"none": 1.0}
-
-
-def test_the_oldest_waiting_order_counts(metered: Api) -> None:
-    old, _ = metered.submit("old"), metered.submit("young")
-    ago = metered.core.clock.now() - timedelta(hours=2)
-    with metered.core.database.write() as db:
-        db.execute(update(Order).where(Order.id == old["id"]).values(created_at=ago))
-    age = figure(scrape(metered), "dronefleet_order_waiting_seconds", organization="default", code="no_drone")
-    assert 7200 <= age < 7200 + 600
-
-
-def test_drones_are_counted_by_status_with_their_slots_and_machines(metered: Api) -> None:
-    asleep, there = metered.add_drone("asleep"), metered.add_drone("there", concurrency=3)
+def test_times_of_waiting_orders_drones_leases_and_events_are_measured_on_each_database(metered: Api) -> None:
+    asleep, there, gone = (
+        metered.add_drone("asleep"),
+        metered.add_drone("there", concurrency=3),
+        metered.add_drone("gone"),
+    )
+    there.take(metered.submit(drone="there")).says("Working.")
+    old, stale = metered.submit("old", labels={"gpu": "yes"}), metered.submit("stale", labels={"gpu": "yes"})
+    metered.submit("young", labels={"gpu": "yes"})
     now = metered.core.clock.now()
     later = now + timedelta(hours=1)
     machine = {"cpu_percent": 1, "memory_percent": 2, "disk_free_mb": 30, "disk_mb": 400}
     with metered.core.database.write() as db:
         db.execute(update(Drone).where(Drone.id == asleep.id).values(last_seen_at=now - timedelta(minutes=5)))
         db.execute(update(Drone).where(Drone.id == there.id).values(beat={"machine": machine}, last_seen_at=later))
+        db.execute(update(Drone).where(Drone.id == gone.id).values(removed_at=now))
+        db.execute(update(Order).where(Order.id == old["id"]).values(created_at=now - timedelta(hours=2)))
+        # A reason of an earlier state does not count.
+        db.execute(update(Order).where(Order.id == stale["id"]).values(explained="queued/7"))
+        db.execute(update(Step).values(drone_at=later - timedelta(seconds=40), at=later))
+        db.add(Lease(name="leader", holder="one", expires_at=later))
+        db.add(Lease(name=f"stream:{there.id}", holder="one", expires_at=now - timedelta(hours=1)))
     found, labels = scrape(metered), {"organization": "default", "drone": "there"}
+    assert not any(("drone", "gone") in each for _, each in found)
     assert of(found, "dronefleet_drones") == {"online": 1.0, "offline": 1.0}
     assert figure(found, "dronefleet_drone_slots", **labels) == 3
     assert figure(found, "dronefleet_drone_disk_free_bytes", **labels) == 30e6
     assert figure(found, "dronefleet_drone_disk_bytes", **labels) == 400e6
     assert figure(found, "dronefleet_drone_last_seen_seconds", **{**labels, "drone": "asleep"}) >= 300
-
-
-def test_a_removed_drone_has_no_series(metered: Api) -> None:
-    drone = metered.add_drone("gone")
-    with metered.core.database.write() as db:
-        db.execute(update(Drone).where(Drone.id == drone.id).values(removed_at=metered.core.clock.now()))
-    assert not any(("drone", "gone") in labels for _, labels in scrape(metered))
+    assert figure(found, "dronefleet_event_lag_seconds", **labels) == pytest.approx(40)
+    age = figure(found, "dronefleet_order_waiting_seconds", organization="default", code="no_drone_fits")
+    assert 7200 <= age < 7200 + 600
+    assert of(found, "dronefleet_orders_waiting") == {"no_drone_fits": 2.0, "none": 1.0}
+    leases = [figure(found, "dronefleet_leases", lease=each) for each in ("leader", "collector")]
+    assert leases == [1, 0]
+    left = figure(found, "dronefleet_lease_seconds", lease="leader", organization="", drone="")
+    over = figure(found, "dronefleet_lease_seconds", lease="collector", **labels)
+    assert (3000 < left <= 3600, over < -3500) == (True, True)
 
 
 def test_queues_and_streams_are_measured_in_the_broker(small: Api) -> None:
-    drone = small.add_drone("anna")
+    drone, odd = small.add_drone("anna"), small.add_drone("odd")
     small.core.broker.redis.lpush(names.queue(drone.id), "one", "two")
     small.core.broker.redis.xadd(names.events_stream(drone.id), {"t": "event", "e": "x"}, id="1000-1")
+    small.core.broker.redis.set(names.queue(odd.id), "no list")
+    small.core.broker.redis.set(names.events_stream(odd.id), "no stream")
     found, labels = scrape(small), {"organization": "default", "drone": "anna"}
     assert figure(found, "dronefleet_queue_messages", **labels) == 2
     assert figure(found, "dronefleet_stream_entries", **labels) == 1
     assert figure(found, "dronefleet_stream_oldest_seconds", **labels) > 1e9
-
-
-def test_a_key_of_another_kind_does_not_break_the_answer(small: Api) -> None:
-    drone = small.add_drone("anna")
-    small.core.broker.redis.set(names.queue(drone.id), "no list")
-    small.core.broker.redis.set(names.events_stream(drone.id), "no stream")
-    found, labels = scrape(small), {"organization": "default", "drone": "anna"}
+    labels["drone"] = "odd"
     assert figure(found, "dronefleet_queue_messages", **labels) == 0
     assert figure(found, "dronefleet_stream_entries", **labels) == 0
-
-
-def test_leases_are_shown_with_the_time_that_is_left(metered: Api) -> None:
-    drone, now = metered.add_drone("anna"), metered.core.clock.now()
-    with metered.core.database.write() as db:
-        db.add(Lease(name="leader", holder="one", expires_at=now + timedelta(hours=1)))
-        db.add(Lease(name=f"stream:{drone.id}", holder="one", expires_at=now - timedelta(hours=1)))
-    found = scrape(metered)
-    assert figure(found, "dronefleet_leases", lease="leader") == 1
-    assert figure(found, "dronefleet_leases", lease="collector") == 0
-    left = figure(found, "dronefleet_lease_seconds", lease="leader", organization="", drone="")
-    assert 3000 < left <= 3600
-    over = figure(found, "dronefleet_lease_seconds", lease="collector", organization="default", drone="anna")
-    assert over < -3500
-
-
-def test_the_lag_of_events_is_the_median_of_what_was_stored_lately(metered: Api) -> None:
-    drone = metered.add_drone("anna")
-    run = drone.take(metered.submit())
-    run.says("Working.")
-    later = metered.core.clock.now() + timedelta(hours=1)
-    with metered.core.database.write() as db:
-        db.execute(update(Step).values(drone_at=later - timedelta(seconds=40), at=later))
-    labels = {"organization": "default", "drone": "anna"}
-    assert figure(scrape(metered), "dronefleet_event_lag_seconds", **labels) == pytest.approx(40)
 
 
 def test_budgets_and_costs_are_those_of_the_ledger(metered: Api) -> None:
@@ -275,32 +197,6 @@ def test_budgets_and_costs_are_those_of_the_ledger(metered: Api) -> None:
     assert figure(found, "dronefleet_budget_limit_usd", **target) == 2
     assert figure(found, "dronefleet_budget_spent_usd", **target) == 0
     assert figure(found, "dronefleet_budget_reserved_usd", **target) == 0
-
-
-def test_models_beyond_the_first_hundred_share_a_series_and_keep_it(small: Api) -> None:
-    run = small.add_drone().take(small.submit())
-    with small.core.database.write() as db:
-        order = db.get_one(Order, run.order_id)
-        for number in range(103):
-            db.add(block_of(order, run.id, f"model-{number}", 1_000_000_000 + number))
-            db.flush()
-    found = scrape(small)
-    costs = [labels for name, labels in found if name == "dronefleet_cost_usd_total"]
-    assert len(costs) == 101
-    assert figure(found, "dronefleet_cost_usd_total", organization="default", provider="other", model="other") > 3
-
-
-def test_more_orders_cause_no_more_statements(metered: Api) -> None:
-    statements: list[str] = []
-    event.listen(metered.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
-    counts = []
-    drone = metered.add_drone(concurrency=60)
-    for _ in range(2):
-        play(metered, drone)
-        statements.clear()
-        scrape(metered)
-        counts.append(len(statements))
-    assert counts[0] == counts[1] < 25
 
 
 def test_without_the_broker_the_figures_of_the_database_are_there(small: Api) -> None:
@@ -373,16 +269,3 @@ def test_the_documents_have_every_metric_with_its_type_and_labels(small: Api) ->
     known = documented("dronefleet") | documented("fleet_pool")
     assert printed(text) == {name: kind for name, (kind, _) in known.items()}
     assert labels_in(text) == {name: labels for name, (_, labels) in known.items()}
-
-
-def test_what_a_pool_has_and_needs_is_what_its_document_says(metered: Api) -> None:
-    admin = system_caller(metered.core)
-    pools.add(metered.core, admin, PoolRequest(name="burst", labels={"cloud": "yes"}, max_drones=2))
-    for _ in range(3):
-        metered.submit(labels={"cloud": "yes"})
-    found = scrape(metered)
-    shown = [
-        figure(found, f"dronefleet_pool_{name}", organization="default", pool="burst")
-        for name in ("wanted", "waiting", "drones")
-    ]
-    assert shown == [2, 3, 0]

@@ -13,7 +13,6 @@ from drone.model.scripted.server import ScriptedServer
 from shared.events import RetryStep
 from shared.messages import Message
 from shared.work_order import Limits, OrderProvider, RotationOrder
-from tests.support.endpoints import Endpoint, refused
 from tests.support.scripted import HELLO, Called, ScriptedFactory, says
 
 pytestmark = pytest.mark.usefixtures("warm_model")
@@ -84,17 +83,13 @@ def test_at_random_every_model_answers(taking: Taking) -> None:
     assert any(one == next_one for one, next_one in pairwise(answered))
 
 
-def test_without_rotation_only_the_first_answers(taking: Taking) -> None:
-    turns = taking(rotation="off")
-    assert {turns.ask() for _ in range(4)} == {"one"}
-
-
 def test_a_model_that_fails_is_left_out_and_the_others_go_on_taking_turns(taking: Taking) -> None:
     turns = taking("two", rotation="alternate")
     assert [turns.ask() for _ in range(5)] == ["one", "three", "one", "three", "one"]
     assert len(turns.servers[1].requests) == 1
     retries = [body for body in turns.called.recorder.bodies if isinstance(body, RetryStep)]
     assert [each.error.endswith("Continuing with openai/three.") for each in retries] == [True]
+    assert turns.called.model.window == 7_000, "the one that is left out no longer bounds it"
 
 
 def test_when_every_model_failed_the_last_one_says_why_and_is_asked_again(taking: Taking) -> None:
@@ -106,28 +101,10 @@ def test_when_every_model_failed_the_last_one_says_why_and_is_asked_again(taking
     assert [len(server.requests) for server in turns.servers] == [1, 1, 2]
 
 
-def test_a_conversation_that_is_too_long_for_one_is_put_to_no_other() -> None:
-    with (
-        Endpoint(refused(400, {"error": {"message": "maximum context length: 10"}})) as full,
-        ScriptedServer([says("Yes.")]) as other,
-    ):
-        second = OrderProvider(name="b", model="openai/b", api_base=other.url)
-        provider = OrderProvider(
-            name="a", model="openai/a", api_base=full.url, fallbacks=(second,), rotation="alternate"
-        )
-        with pytest.raises(ModelCallFailed) as caught:
-            Called("", provider).ask()
-    assert (caught.value.error_class, len(other.requests)) == ("context_overflow", 0)
-
-
-@pytest.mark.parametrize(("rotation", "window"), [("off", 9_000), ("alternate", 5_000), ("random", 5_000)])
-def test_a_question_must_fit_every_model_that_may_answer_next(
-    taking: Taking, rotation: RotationOrder, window: int
-) -> None:
-    assert taking(rotation=rotation).called.model.window == window
-
-
-def test_a_model_that_is_left_out_no_longer_bounds_the_window(taking: Taking) -> None:
-    turns = taking("two", rotation="alternate")
-    assert [turns.ask(), turns.ask()] == ["one", "three"]
-    assert turns.called.model.window == 7_000
+def test_a_question_must_fit_every_model_that_may_answer_next(taking: Taking) -> None:
+    cases: dict[RotationOrder, int] = {
+        "off": 9_000,
+        "alternate": 5_000,
+        "random": 5_000,
+    }
+    assert {rotation: taking(rotation=rotation).called.model.window for rotation in cases} == cases

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from sqlalchemy import func, select
 
@@ -48,6 +46,9 @@ def end(core: Core, order: Order, response: str | None = TEXT, status: OrderStat
     start_run(core, order.id)
     with core.database.write() as db:
         row = db.get_one(Order, order.id)
+        if status is OrderStatus.CANCELED:
+            row.status = "canceling"
+            db.flush()
         finish(db, core, row, status, Ending("submitted", RunEnd(), response))
 
 
@@ -55,7 +56,7 @@ def description(core: Core, caller: Caller, name: str = "lead") -> str:
     return agents.show(core, caller, name).description
 
 
-def test_a_new_agent_is_described_by_an_order_on_a_drone(work: Core, admin: Caller) -> None:
+def test_a_new_agent_is_described_by_an_order_on_a_drone_behind_peoples_work(work: Core, admin: Caller) -> None:
     add_agent(work, admin, instructions="Plan the work.")
     order = asked(work)[0]
 
@@ -67,147 +68,109 @@ def test_a_new_agent_is_described_by_an_order_on_a_drone(work: Core, admin: Call
     assert (sent.limits.max_iterations, sent.limits.cost_limit) == (5, 0.5)
     assert sent.project.slug == "web"
 
+    submit(work, admin)
+    with work.database.read() as db:
+        urgent = db.scalars(select(Order.purpose).order_by(Order.priority.desc())).all()
+    assert urgent == ["work", "describe"]
 
-def test_the_description_is_on_the_agent_when_the_order_has_ended(work: Core, admin: Caller) -> None:
+
+def test_the_description_is_on_the_agent_when_the_order_has_ended_which_is_no_news_for_webhooks(
+    work: Core, admin: Caller
+) -> None:
+    values = {"id": new_id(), "organization_id": admin.organization_id, "name": "all", "url": "https://h", "events": []}
+    with work.database.write() as db:
+        db.add(Webhook(**values, sealed_secret="s", enabled=True, created_at=work.clock.now()))
     add_agent(work, admin)
     assert description(work, admin) == ""
     end(work, asked(work)[0], "  Lead plans the work.\n\n\x1b[31mIt hands tasks\tto the others. ")
 
     assert description(work, admin) == "Lead plans the work. [31mIt hands tasks to the others."
     assert [node.description for node in agents.tree(work, admin)] == [description(work, admin)]
-
-
-@pytest.mark.parametrize("status", [OrderStatus.FAILED, OrderStatus.CANCELED])
-def test_where_it_fails_the_agent_has_none_and_the_order_tells_it(
-    work: Core, admin: Caller, status: OrderStatus
-) -> None:
-    add_agent(work, admin)
-    if status is OrderStatus.CANCELED:
-        with work.database.write() as db:
-            db.get_one(Order, asked(work)[0].id).status = "canceling"
-            finish(
-                db,
-                work,
-                db.get_one(Order, asked(work)[0].id),
-                status,
-                Ending("canceled", RunEnd(), "half of"),
-            )
-    else:
-        end(work, asked(work)[0], "half of a description", status)
-
-    assert description(work, admin) == ""
-    listed = reading.list_orders(work, admin, every=True)
-    assert [(order.status, order.purpose) for order in listed] == [(status, "describe")]
-
-
-def test_a_service_is_no_news_for_webhooks(work: Core, admin: Caller) -> None:
-    values = {"id": new_id(), "organization_id": admin.organization_id, "name": "all", "url": "https://h", "events": []}
-    with work.database.write() as db:
-        db.add(Webhook(**values, sealed_secret="s", enabled=True, created_at=work.clock.now()))
-    add_agent(work, admin)
-    end(work, asked(work)[0])
-
     with work.database.read() as db:
         assert db.scalar(select(func.count()).select_from(WebhookDelivery)) == 0
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"max_iterations": 3}, {"boss": None}, {"model": "openai/x"}, {"project": "web"}, {"labels": {}}],
-    ids=str,
-)
-def test_an_edit_of_something_else_asks_for_none(work: Core, admin: Caller, changes: dict[str, Any]) -> None:
+def test_where_it_fails_the_agent_has_none_and_the_order_tells_it(work: Core, admin: Caller) -> None:
+    add_agent(work, admin, "lead")
+    end(work, asked(work)[0], "half of a description", OrderStatus.FAILED)
+    add_agent(work, admin, "backend")
+    end(work, asked(work)[1], "half of", OrderStatus.CANCELED)
+
+    assert [description(work, admin, name) for name in ("lead", "backend")] == ["", ""]
+    listed = reading.list_orders(work, admin, every=True)
+    assert [(order.status, order.purpose) for order in listed] == [("canceled", "describe"), ("failed", "describe")]
+
+
+def test_an_edit_of_something_else_or_of_the_same_instructions_asks_for_none(work: Core, admin: Caller) -> None:
     """S-012: anew only when the instructions change."""
-    add_agent(work, admin)
-    end(work, asked(work)[0])
-    agents.edit(work, admin, "lead", AgentEdit(**changes))
-
-    assert (len(asked(work)), description(work, admin)) == (1, TEXT)
-
-
-def test_the_same_instructions_once_more_ask_for_none(work: Core, admin: Caller) -> None:
     add_agent(work, admin, instructions="Lead.")
     end(work, asked(work)[0])
-    agents.edit(work, admin, "lead", AgentEdit(instructions="Lead.\n"))
+    for changes in (
+        {"max_iterations": 3, "boss": None, "model": "openai/x", "labels": {}},
+        {"project": "web"},
+        {"instructions": "Lead.\n"},
+    ):
+        agents.edit(work, admin, "lead", AgentEdit.model_validate(changes))
 
     assert (len(asked(work)), description(work, admin)) == (1, TEXT)
 
 
-@pytest.mark.parametrize("changes", [{"instructions": "Lead anew."}, {"instructions_path": "lead.md"}], ids=str)
-def test_other_instructions_ask_for_another_description(work: Core, admin: Caller, changes: dict[str, Any]) -> None:
+def test_other_instructions_ask_for_another_description(work: Core, admin: Caller) -> None:
     """S-012."""
     add_agent(work, admin)
-    end(work, asked(work)[0])
-    agents.edit(work, admin, "lead", AgentEdit(**changes))
-
-    assert description(work, admin) == ""
-    assert Describe.model_validate(asked(work)[1].asked) == Describe(agent="lead", **changes)
+    for changes in ({"instructions": "Lead anew."}, {"instructions_path": "lead.md"}):
+        end(work, asked(work)[-1])
+        assert description(work, admin) == TEXT
+        agents.edit(work, admin, "lead", AgentEdit(**changes))
+        assert description(work, admin) == ""
+        assert Describe.model_validate(asked(work)[-1].asked) == Describe(agent="lead", **changes)
+    assert len(asked(work)) == 3
 
 
 def test_a_description_of_instructions_that_changed_meanwhile_is_not_taken(work: Core, admin: Caller) -> None:
+    """S-013: one that comes back is described anew, too."""
     add_agent(work, admin)
     first = asked(work)[0]
     agents.edit(work, admin, "lead", AgentEdit(instructions="Lead anew."))
     end(work, first, "It leads as of old.")
     assert description(work, admin) == ""
-
     end(work, asked(work)[1])
     assert description(work, admin) == TEXT
 
-
-def test_an_agent_that_comes_back_is_described_anew(work: Core, admin: Caller) -> None:
-    """S-013."""
-    add_agent(work, admin)
-    end(work, asked(work)[0])
     agents.remove(work, admin, "lead")
-
     assert add_agent(work, admin).description == ""
-    assert len(asked(work)) == 2
+    assert len(asked(work)) == 3
 
 
 def test_where_no_project_is_clear_the_answer_says_so_and_naming_one_asks(core: Core, admin: Caller) -> None:
+    """S-012: without a provider nobody can describe it either, which is no error."""
+    warnings = add_agent(core, admin, "lead").warnings
     for slug in ("web", "shop"):
         make_project(core, admin, slug)
-    made = add_agent(core, admin)
-    assert "the description of lead cannot be written yet" in made.warnings[0]
+    assert "fleet agent edit lead --project SLUG --provider NAME" in warnings[0]
+    assert len(add_agent(core, admin, "backend").warnings) == 1
     assert asked(core) == []
 
     assert agents.edit(core, admin, "lead", AgentEdit(project="shop")).warnings == []
     assert len(asked(core)) == 1
 
 
-def test_the_project_is_the_agents_else_the_organizations(core: Core, admin: Caller) -> None:
-    for slug in ("web", "shop", "docs"):
-        make_project(core, admin, slug)
-    with core.database.write() as db:
-        shop = find_project(db, admin.organization_id, "shop")
-        db.get_one(Organization, admin.organization_id).project_id = shop.id
-    add_agent(core, admin, "lead")
-    add_agent(core, admin, "backend", project="docs")
-
-    slugs = [reading.show_order(core, admin, order.id).project for order in asked(core)]
-    assert slugs == ["shop", "docs"]
-
-
-def test_the_provider_is_the_agents_else_the_projects(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
+def test_project_and_provider_are_the_agents_else_the_organizations_and_the_projects(core: Core, admin: Caller) -> None:
     for name in ("quick", "large"):
         providers.add(core, admin, ProviderRequest(name=name, model=f"openai/{name}"))
     make_project(core, admin, "shop", provider="quick")
-    add_agent(core, admin, "lead", project="shop", model="openai/own")
-    add_agent(core, admin, "backend", project="shop", provider="large")
+    make_project(core, admin, "docs", provider="large")
+    make_project(core, admin, "web")
+    with core.database.write() as db:
+        shop = find_project(db, admin.organization_id, "shop")
+        db.get_one(Organization, admin.organization_id).project_id = shop.id
+    add_agent(core, admin, "lead", model="openai/own")
+    add_agent(core, admin, "backend", project="docs")
+    add_agent(core, admin, "db", project="shop", provider="large")
     add_agent(core, admin, "tester", project="web")
 
-    assert [order.model for order in asked(core)] == ["openai/quick", "openai/large"]
-
-
-def test_it_waits_behind_work(work: Core, admin: Caller) -> None:
-    add_agent(work, admin)
-    submit(work, admin)
-
-    with work.database.read() as db:
-        urgent = db.scalars(select(Order.purpose).order_by(Order.priority.desc())).all()
-    assert urgent == ["work", "describe"]
+    asked_of = [(reading.show_order(core, admin, order.id).project, order.model) for order in asked(core)]
+    assert asked_of == [("shop", "openai/quick"), ("docs", "openai/large"), ("shop", "openai/large")]
 
 
 def test_a_long_description_ends_with_a_whole_sentence() -> None:

@@ -46,9 +46,9 @@ def work(core: Core, admin: Caller) -> Core:
     return core
 
 
-def team_sent(core: Core, caller: Caller, **fields: Any) -> Team:
+def team_sent(core: Core, caller: Caller, name: str = "backend", **fields: Any) -> Team:
     """What goes to the drone with a turn of an agent with these fields, on a task of project `web`."""
-    agent = team_rows.add_agent(core, caller, "backend", **fields)
+    agent = team_rows.add_agent(core, caller, name, **fields)
     task = team_rows.add_task(core, caller, agent, project="web")
     order = team_rows.order_of(core, task)
     with core.database.read() as db:
@@ -94,13 +94,15 @@ def test_the_order_names_the_other_repository_with_its_password(work: Core, admi
     assert "hunter2" not in repr(team)
 
 
-@pytest.mark.parametrize("own", ["web", None])
-def test_the_order_names_none_where_it_is_the_tasks_own(work: Core, admin: Caller, own: str | None) -> None:
-    where = project_id(work, admin, own) if own else None
-    team = team_sent(work, admin, instructions=None, instructions_path="backend.md", project_id=where)
+def test_the_order_names_none_where_it_is_the_tasks_own_or_the_instructions_were_uploaded(
+    work: Core, admin: Caller
+) -> None:
+    own = project_id(work, admin, "web")
+    in_file = {"instructions": None, "instructions_path": "backend.md"}
+    sent = [
+        team_sent(work, admin, name="own", **in_file, project_id=own),
+        team_sent(work, admin, name="none", **in_file),
+        team_sent(work, admin, name="uploaded", project_id=project_id(work, admin, "agents")),
+    ]
 
-    assert team.instructions_url is None
-
-
-def test_the_order_names_none_for_instructions_that_were_uploaded(work: Core, admin: Caller) -> None:
-    assert team_sent(work, admin, project_id=project_id(work, admin, "agents")).instructions_url is None
+    assert [team.instructions_url for team in sent] == [None, None, None]

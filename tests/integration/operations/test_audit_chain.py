@@ -22,8 +22,6 @@ from control_plane.operations.audit.verifying import show_head, verify
 from shared.errors import Forbidden, Invalid, NotFound
 from tests.support.made import later
 
-pytestmark = pytest.mark.dialects
-
 
 def act(core: Core, times: int = 1) -> None:
     """Append records."""
@@ -58,6 +56,7 @@ HASHED_BEFORE = "1a97e7a3eb38b2060b563e5b914f6307ce165f9617de3cf8a8f88a9f29bec53
 """The hash that the version before user ids stored for this record."""
 
 
+@pytest.mark.dialects
 def test_an_untouched_chain_is_intact_and_says_how_far_it_is_signed(core: Core, admin: Caller) -> None:
     assert verify(core, admin).model_dump() == dict.fromkeys(("problem_seq", "first", "last")) | {
         "problem": "", "records": 0, "anchor": 0, "sealed_to": 0
@@ -141,25 +140,21 @@ def test_a_kept_head_shows_that_the_log_was_rolled_back_or_replaced(core: Core, 
     assert verify(core, admin, seq=6, hash=kept.hash).problem == "kept head"
 
 
-def test_whoever_has_the_printed_public_key_can_check_the_signature_alone(core: Core, admin: Caller) -> None:
-    act(core)
-    seal_head(core)
-    head = show_head(core, admin)
-    at = head.at.isoformat()
-    text = f'{{"at":"{at}","hash":"{head.hash}","kind":"head","seq":1}}'.encode()
-    VerifyKey(base64.b64decode(head.public_key)).verify(text, base64.b64decode(head.signature))
-
-
-def test_a_head_is_signed_once_however_many_ask_for_it(core: Core, admin: Caller) -> None:
-    with pytest.raises(NotFound, match="no head of the audit log was signed yet"):
+def test_a_head_is_signed_once_and_checked_with_the_printed_public_key_alone(core: Core, admin: Caller) -> None:
+    with pytest.raises(NotFound):
         show_head(core, admin)
     act(core)
     for _ in range(3):
         seal_head(core)
     with core.database.read() as db:
         assert db.scalar(select(func.count()).select_from(AuditSeal)) == 1
+    head = show_head(core, admin)
+    at = head.at.isoformat()
+    text = f'{{"at":"{at}","hash":"{head.hash}","kind":"head","seq":1}}'.encode()
+    VerifyKey(base64.b64decode(head.public_key)).verify(text, base64.b64decode(head.signature))
 
 
+@pytest.mark.dialects
 def test_pruning_leaves_a_signed_anchor_from_which_the_chain_verifies(core: Core, admin: Caller) -> None:
     act(core, 4)
     seal_head(core)
@@ -176,56 +171,46 @@ def test_pruning_leaves_a_signed_anchor_from_which_the_chain_verifies(core: Core
     assert (record.actor, record.action, record.target) == ("retention", "prune_audit_log", "1-4")
     assert verify(core, admin, seq=4, hash=kept.hash).problem == ""
     assert verify(core, admin, seq=4, hash="0" * 64).problem == "kept head"
-    with pytest.raises(NotFound, match="record 3 of the audit log was pruned"):
+    with pytest.raises(NotFound):
         verify(core, admin, seq=3, hash="0" * 64)
     change(core, update(AuditSeal).where(AuditSeal.kind == "anchor").values(seq=5))
     assert verify(core, admin).problem == "seal"
 
 
-def test_a_log_of_which_everything_is_pruned_goes_on(core: Core, admin: Caller) -> None:
+def test_the_log_is_pruned_by_whole_days_and_goes_on_when_everything_is_pruned(core: Core, admin: Caller) -> None:
     act(core, 3)
-    later(core, days=400)
+    later(core, days=364, hours=23)
+    prune_expired(core)
+    assert verify(core, admin).records == 3
+    later(core, days=2)
     prune_expired(core)
     prune_expired(core)
     result = verify(core, admin)
     assert (result.problem, result.anchor, result.records) == ("", 3, 1)
 
 
-def test_the_log_is_pruned_by_whole_days_and_only_as_old_as_the_setting_says(core: Core, admin: Caller) -> None:
-    act(core, 2)
-    later(core, days=364, hours=23)
-    prune_expired(core)
-    assert verify(core, admin).records == 2
-
-
 def test_only_admins_of_all_organizations_verify(core: Core, admin: Caller) -> None:
     for call in (verify, show_head):
         with pytest.raises(Forbidden):
             call(core, replace(admin, everywhere=False))
-    with pytest.raises(Invalid, match="its number and its hash"):
+    with pytest.raises(Invalid):
         verify(core, admin, seq=1)
 
 
-def test_an_admin_prunes_what_is_older_than_a_day_and_is_named_in_the_record(core: Core, admin: Caller) -> None:
-    act(core, 5)
-    later(core, days=2)
-    act(core)
-    with pytest.raises(Invalid, match="last 24 hours"):
-        prune(core, admin, PruneRequest(before=core.clock.now()))
-    pruned = prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1)))
-    assert (pruned.records, pruned.anchor) == (5, 5)
-    record = list_records(core, admin, everywhere=True)[0]
-    assert (record.actor, record.action, record.target) == ("system", "prune_audit_log", "1-5")
-    assert found(core, admin) == ("", None)
-    assert prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1))).records == 0
-
-
-def test_a_log_larger_than_a_batch_is_pruned_to_the_end(
+@pytest.mark.dialects
+def test_an_admin_prunes_what_is_older_than_a_day_in_batches_and_is_named_in_the_record(
     core: Core, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping, "_AT_ONCE", 3)
     act(core, 8)
     later(core, days=2)
-    prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1)))
-    assert [each.seq for each in list_records(core, admin, everywhere=True)] == [9]
+    act(core)
+    with pytest.raises(Invalid):
+        prune(core, admin, PruneRequest(before=core.clock.now()))
+    pruned = prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1)))
+    assert (pruned.records, pruned.anchor) == (8, 8)
+    records = list_records(core, admin, everywhere=True)
+    assert [(each.seq, each.outcome) for each in records] == [(11, "changed"), (10, "refused"), (9, "changed")]
+    assert (records[0].actor, records[0].action, records[0].target) == ("system", "prune_audit_log", "1-8")
     assert found(core, admin) == ("", None)
+    assert prune(core, admin, PruneRequest(before=core.clock.now() - timedelta(days=1))).records == 0

@@ -1,4 +1,4 @@
-"""What was spent, summed over the ledger, on each kind of database."""
+"""What was spent, summed over the ledger."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from control_plane.declarations.costs import CostDocument
 from control_plane.declarations.users import UserRequest
 from control_plane.operations import costs, organizations
 from control_plane.operations.access import users
-from shared.errors import Invalid
 from tests.support.made import later, make_drone, make_project, start_run, submit
 from tests.support.organizations import add_organization
+from tests.support.refusals import code_of
 from tests.support.spending import reserve, spend
 from tests.support.team_rows import add_agent
 
@@ -46,6 +46,7 @@ def listed(core: Core, caller: Caller, **filters: Any) -> list[tuple[str | None,
     return [(each.name, each.spent_usd, each.reserved_usd, each.runs) for each in found]
 
 
+@pytest.mark.dialects
 def test_money_counts_on_the_local_day_on_which_it_was_reserved(core: Core, fleet: Caller) -> None:
     first = start_run(core, submit(core, fleet).id)
     reserve(core, first, 0.5)
@@ -65,13 +66,13 @@ def test_money_counts_on_the_local_day_on_which_it_was_reserved(core: Core, flee
     ]
 
 
+@pytest.mark.dialects
 def test_what_is_summed_by_is_named_and_the_most_expensive_comes_first(core: Core, fleet: Caller) -> None:
     kim = users.add(core, fleet, UserRequest(email="kim@example.org", name="Kim", role="operator"))
     run(core, fleet, 0.25)
     run(core, replace(fleet, user_id=kim.id, user="Kim"), 0.5, project="shop")
     assert listed(core, fleet, by="project") == [("shop", 0.5, 0, 1), ("web", 0.25, 0, 1)]
     assert listed(core, fleet, by="user") == [("kim@example.org", 0.5, 0, 1), (None, 0.25, 0, 1)]
-    assert listed(core, fleet, by="agent") == [(None, 0.75, 0, 2)]
     for by, name in (("model", "openai/scripted"), ("drone", "anna"), ("organization", "default")):
         assert listed(core, fleet, by=by) == [(name, 0.75, 0, 2)]
     users.remove(core, fleet, "kim@example.org")
@@ -79,12 +80,14 @@ def test_what_is_summed_by_is_named_and_the_most_expensive_comes_first(core: Cor
 
 
 def test_runs_of_an_agent_are_summed_under_its_name(core: Core, fleet: Caller) -> None:
+    run(core, fleet, 0.25)
     order = submit(core, fleet)
     agent = add_agent(core, fleet, "lead")
     with core.database.write() as db:
         db.execute(update(Order).where(Order.id == order.id).values(agent_id=agent))
     spend(core, start_run(core, order.id), 0.5)
-    assert [(each.name, each.id) for each in costs.list_(core, fleet, by="agent")] == [("lead", agent)]
+    found = [(each.name, each.id, each.spent_usd) for each in costs.list_(core, fleet, by="agent")]
+    assert found == [("lead", agent, 0.5), (None, None, 0.25)]
 
 
 def test_a_time_has_a_beginning_and_an_end_of_which_a_day_is_part(core: Core, fleet: Caller) -> None:
@@ -100,22 +103,17 @@ def test_a_time_has_a_beginning_and_an_end_of_which_a_day_is_part(core: Core, fl
     assert listed(core, fleet, since="2027-01-01") == listed(core, fleet, until="0001-01-02") == []
 
 
-@pytest.mark.parametrize(
-    ("filters", "code"),
-    [
-        ({"since": "yesterday"}, "E-TIME"),
-        ({"since": "2026-02-30"}, "E-TIME"),
-        ({"until": "2026-11-01T12:00:00"}, "E-TIME"),
-        ({"until": "9999-12-31"}, "E-TIME"),
-        ({"since": "2026-11-02", "until": "2026-11-01"}, "E-TIME"),
-        ({"zone": "Mars/Olympus"}, "E-ZONE"),
-        ({"zone": "../UTC"}, "E-ZONE"),
-    ],
-)
-def test_a_time_or_zone_that_is_none_is_refused(core: Core, fleet: Caller, filters: dict[str, str], code: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        costs.list_(core, fleet, **filters)
-    assert refusal.value.code == code
+def test_a_time_or_zone_that_is_none_is_refused(core: Core, fleet: Caller) -> None:
+    bad: list[tuple[str, dict[str, str]]] = [
+        ("E-TIME", {"since": "yesterday"}),
+        ("E-TIME", {"since": "2026-02-30"}),
+        ("E-TIME", {"until": "2026-11-01T12:00:00"}),
+        ("E-TIME", {"until": "9999-12-31"}),
+        ("E-TIME", {"since": "2026-11-02", "until": "2026-11-01"}),
+        ("E-ZONE", {"zone": "Mars/Olympus"}),
+        ("E-ZONE", {"zone": "../UTC"}),
+    ]
+    assert [(code_of(lambda given=given: costs.list_(core, fleet, **given)), given) for _, given in bad] == bad
 
 
 def test_runs_of_unknown_cost_are_counted_where_they_belong(core: Core, fleet: Caller) -> None:
@@ -133,21 +131,15 @@ def test_runs_of_unknown_cost_are_counted_where_they_belong(core: Core, fleet: C
     assert costs.list_(core, fleet, since="2026-11-22") == []
 
 
-def test_nothing_of_another_organization_is_in_the_sums(core: Core, fleet: Caller) -> None:
+@pytest.mark.dialects
+def test_all_sums_agree_with_the_own_runs_to_the_last_digit(core: Core, fleet: Caller) -> None:
     payments = add_organization(core, fleet)
     make_project(core, payments)
     make_drone(core, payments, "berta")
     run(core, payments, 5)
-    run(core, fleet, 1)
-    assert [listed(core, each, by="organization") for each in (payments, fleet)] == [
-        [("payments", 5, 0, 1)],
-        [("default", 1, 0, 1)],
-    ]
-
-
-def test_all_sums_agree_with_the_runs_to_the_last_digit(core: Core, fleet: Caller) -> None:
+    assert listed(core, payments, by="organization") == [("payments", 5, 0, 1)]
     amounts = random.Random(7)
-    for _ in range(40):
+    for _ in range(12):
         run(core, fleet, amounts.randrange(1, 10**9) / 10**9, project=amounts.choice(["web", "shop"]))
         later(core, minutes=amounts.randrange(300))
     of_runs = organizations.show(core, fleet, "default").totals.cost_usd

@@ -12,7 +12,9 @@ def states(core: Core, admin: Caller) -> dict[str, tuple[str, str]]:
     return {check["code"]: (check["state"].upper(), check["fix"] or "") for check in doctor(core, admin)}
 
 
-def test_a_fleet_without_model_project_and_drone_is_told_what_to_add(core: Core, admin: Caller) -> None:
+def test_what_is_missing_is_told_with_its_fix_until_it_is_added_and_once_it_is_removed(
+    core: Core, admin: Caller
+) -> None:
     found = states(core, admin)
     missing = {code: found[code] for code in ("D-PROVIDERS", "D-PROJECTS", "D-DRONES")}
     assert {state for state, _ in missing.values()} == {"WARN"}
@@ -22,8 +24,6 @@ def test_a_fleet_without_model_project_and_drone_is_told_what_to_add(core: Core,
         ["fleet", "token"],
     ]
 
-
-def test_what_was_added_counts_until_it_is_removed(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     found = states(core, admin)
     assert (found["D-PROVIDERS"][0], found["D-PROJECTS"][0]) == ("OK", "OK")

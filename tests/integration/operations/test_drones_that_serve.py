@@ -14,15 +14,8 @@ from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from shared.errors import Forbidden, NotFound
-from tests.support.clocks import HandClock
-from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project, run_of, start_run, submit
 from tests.support.organizations import add_organization
-
-
-@pytest.fixture(name="core")
-def sqlite_core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Core:
-    return core_factory(sqlite_url, clock=clock)
 
 
 @pytest.fixture
@@ -42,16 +35,24 @@ def names(core: Core, caller: Caller) -> list[str]:
     return [drone.name for drone in managing.list_drones(core, caller)]
 
 
-def test_a_drone_is_seen_by_those_whom_it_serves_and_by_nobody_else(core: Core, admin: Caller, other: Caller) -> None:
+def test_a_drone_is_seen_by_those_whom_it_serves_and_names_of_others_only_by_those_who_act_everywhere(
+    core: Core, admin: Caller, other: Caller
+) -> None:
     third = add_organization(core, admin, "third")
     make_drone(core, admin, "at-home")
-    make_drone(core, admin, "for-other", serves=[other.organization_id])
+    make_drone(core, admin, "for-some", serves=[other.organization_id, third.organization_id])
     make_drone(core, admin, "for-all", serves=["*"])
-    assert names(core, admin) == ["at-home", "for-all", "for-other"]
-    assert names(core, other) == ["for-all", "for-other"]
-    assert names(core, third) == ["for-all"]
+    assert names(core, admin) == ["at-home", "for-all", "for-some"]
+    assert names(core, other) == ["for-all", "for-some"]
     with pytest.raises(NotFound):
         managing.show_drone(core, other, "at-home")
+
+    everywhere, home, there = (
+        managing.show_drone(core, caller, "for-some") for caller in (admin, replace(admin, everywhere=False), other)
+    )
+    assert (everywhere.organization, everywhere.serves) == ("default", ["other", "third"])
+    assert (home.organization, home.serves) == ("default", [])
+    assert (there.organization, there.serves) == (None, ["other"])
 
 
 def test_an_order_goes_to_a_drone_that_serves_its_organization_and_to_no_other(
@@ -73,19 +74,12 @@ def test_what_a_drone_does_is_shown_to_those_for_whom_it_does_it_and_its_load_to
 ) -> None:
     make_project(core, admin)
     make_project(core, other)
-    drone = make_drone(core, admin, serves=["*"], concurrency=3)
+    drone = make_drone(core, admin, serves=["*"], concurrency=2)
     runs = [start_run(core, submit(core, caller).id) for caller in (admin, other)]
     doing(core, drone, *runs)
     for caller, own in ((admin, runs[0]), (other, runs[1])):
         shown = managing.show_drone(core, caller, "anna")
-        assert (shown.running, [each["run_id"] for each in shown.doing]) == (2, [own])
-
-
-def test_a_drone_that_is_full_of_others_work_is_busy_for_everybody(core: Core, admin: Caller, other: Caller) -> None:
-    make_project(core, admin)
-    make_drone(core, admin, serves=["*"])
-    start_run(core, submit(core, admin).id)
-    assert managing.show_drone(core, other, "anna").status == "busy"
+        assert (shown.running, shown.status, [each["run_id"] for each in shown.doing]) == (2, "busy", [own])
 
 
 def test_only_its_own_organization_drains_resumes_or_removes_a_drone(core: Core, admin: Caller, other: Caller) -> None:
@@ -128,18 +122,6 @@ def test_orders_are_found_by_the_drone_that_had_them_and_only_the_own_ones(
     assert mine.id not in {each.id for each in reading.list_orders(core, other)}
     with pytest.raises(NotFound):
         reading.list_orders(core, other, drone="berta")
-
-
-def test_names_of_other_organizations_are_told_only_to_those_who_act_everywhere(
-    core: Core, admin: Caller, other: Caller
-) -> None:
-    third = add_organization(core, admin, "third")
-    make_drone(core, admin, serves=[other.organization_id, third.organization_id])
-    seen = {each.organization: managing.show_drone(core, each, "anna") for each in (admin, other)}
-    home = managing.show_drone(core, replace(admin, everywhere=False), "anna")
-    assert (seen["default"].organization, seen["default"].serves) == ("default", ["other", "third"])
-    assert (seen["other"].organization, seen["other"].serves) == (None, ["other"])
-    assert (home.organization, home.serves) == ("default", [])
 
 
 def test_a_join_token_that_serves_names_organizations_that_exist_or_all(

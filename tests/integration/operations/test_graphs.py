@@ -10,8 +10,9 @@ from control_plane.db.orders import Order
 from control_plane.declarations.graphs import GraphRequest
 from control_plane.operations import graphs
 from control_plane.operations.orders import retrying
-from shared.errors import Conflict, FleetError, Invalid, NotFound
+from shared.errors import Conflict, Invalid
 from tests.support.planes import Plane
+from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
 
 ONE = {"name": "one", "prompt": "One"}
@@ -36,42 +37,32 @@ def run(plane: Plane, drone: DroneStandIn, **ended: str) -> str:
     return str(plane.order(order.order_id).key)
 
 
-def test_the_orders_are_created_together_sorted_and_named(plane: Plane) -> None:
-    graph = submitted(plane, THREE, TWO, ONE)
+def test_the_orders_are_created_together_sorted_and_canceled_as_one(plane: Plane) -> None:
+    earlier = plane.submit()
+    graph = submitted(plane, THREE, TWO, {**ONE, "after": [earlier]})
     assert [order.key for order in graph.orders] == ["one", "two", "three"]
     ids = {order.key: order.id for order in graph.orders}
-    assert [order.after for order in graph.orders] == [[], [ids["one"]], [ids["two"]]]
+    assert [order.after for order in graph.orders] == [[earlier], [ids["one"]], [ids["two"]]]
     assert (graph.status, graph.total, graph.succeeded, graph.failed) == ("running", 3, 0, 0)
     assert {order.graph for order in graph.orders} == {graph.id}
     assert [listed.id for listed in graphs.list_(plane.core, plane.admin)] == [graph.id]
     assert graphs.show(plane.core, plane.admin, graph.id[:6]).id == graph.id
+    canceled = graphs.cancel(plane.core, plane.admin, graph.id)
+    assert (canceled.status, canceled.failed) == ("canceled", 3)
+    assert "with graph release" in str(canceled.orders[2].reason)
 
 
-def test_it_runs_in_its_order_and_succeeds(plane: Plane) -> None:
+def test_after_a_failure_the_rest_is_blocked_until_it_is_retried_and_runs_in_its_order(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     graph = submitted(plane, THREE, ONE, TWO)
-    assert [run(plane, oka) for _ in range(3)] == ["one", "two", "three"]
-    assert graphs.show(plane.core, plane.admin, graph.id).status == "succeeded"
-
-
-def test_after_a_failure_the_rest_is_blocked_until_it_is_retried(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor()
-    graph = submitted(plane, ONE, TWO, THREE)
     run(plane, oka, status="failed", exit_status="time_limit")
     blocked = graphs.show(plane.core, plane.admin, graph.id)
     assert (blocked.status, blocked.failed) == ("blocked", 1)
     retrying.retry(plane.core, plane.admin, blocked.orders[0].id)
     assert graphs.show(plane.core, plane.admin, graph.id).status == "running"
     assert [run(plane, oka) for _ in range(3)] == ["one", "two", "three"]
-
-
-def test_it_is_canceled_as_one(plane: Plane) -> None:
-    graph = submitted(plane, ONE, TWO, THREE)
-    canceled = graphs.cancel(plane.core, plane.admin, graph.id)
-    assert (canceled.status, canceled.failed) == ("canceled", 3)
-    assert canceled.orders[2].reason == "canceled by system: with graph release; it had not started"
+    assert graphs.show(plane.core, plane.admin, graph.id).status == "succeeded"
 
 
 def test_the_same_key_gives_the_same_graph_once(plane: Plane) -> None:
@@ -82,40 +73,22 @@ def test_the_same_key_gives_the_same_graph_once(plane: Plane) -> None:
         graphs.submit(plane.core, plane.admin, request(ONE), "key")
 
 
-def test_an_order_may_start_after_one_that_is_not_in_the_graph(plane: Plane) -> None:
-    earlier = plane.submit()
-    graph = submitted(plane, {**ONE, "after": [earlier]})
-    assert graph.orders[0].after == [earlier]
-
-
-@pytest.mark.parametrize(
-    ("orders", "more", "error", "code_and_text"),
-    [
-        ([ONE, ONE], {}, Invalid, ("E-GRAPH-NAME", "two orders are named one")),
-        ([TWO], {}, Invalid, ("E-GRAPH-AFTER", "order two starts after 'one'")),
-        ([{**ONE, "after": ["three"]}, TWO, THREE], {}, Invalid, ("E-GRAPH-CYCLE", "one")),
-        ([{**ONE, "after": ["one"]}], {}, Invalid, ("E-GRAPH-CYCLE", "one → one")),
-        ([ONE], {"project": None}, Invalid, ("E-GRAPH-PROJECT", "order one has no project")),
-        ([ONE, {**TWO, "project": "nothing"}], {}, NotFound, ("E-PROJECT-404", "order two: ")),
-        ([ONE, {**TWO, "prompt": " "}], {}, Invalid, ("E-ORDER-PROMPT", "order two: the prompt is empty")),
-        ([ONE, {**TWO, "after": ["abc123abc123"]}], {}, NotFound, ("E-ORDER-404", "order two: ")),
-    ],
-)
-def test_a_graph_that_cannot_be_is_refused_as_a_whole(
-    plane: Plane,
-    orders: list[dict[str, Any]],
-    more: dict[str, Any],
-    error: type[FleetError],
-    code_and_text: tuple[str, str],
-) -> None:
-    code, text = code_and_text
-    with pytest.raises(error) as refusal:
-        submitted(plane, *orders, **more)
-    assert (refusal.value.code, text in refusal.value.what) == (code, True)
+def test_a_graph_that_cannot_be_is_refused_as_a_whole(plane: Plane) -> None:
+    bad: list[tuple[str, tuple[dict[str, Any], ...], str | None]] = [
+        ("E-GRAPH-NAME", (ONE, ONE), "app"),
+        ("E-GRAPH-AFTER", (TWO,), "app"),
+        ("E-GRAPH-CYCLE", ({**ONE, "after": ["three"]}, TWO, THREE), "app"),
+        ("E-GRAPH-CYCLE", ({**ONE, "after": ["one"]},), "app"),
+        ("E-GRAPH-PROJECT", (ONE,), None),
+        ("E-PROJECT-404", (ONE, {**TWO, "project": "nothing"}), "app"),
+        ("E-ORDER-PROMPT", (ONE, {**TWO, "prompt": " "}), "app"),
+        ("E-ORDER-404", (ONE, {**TWO, "after": ["abc123abc123"]}), "app"),
+    ]
+    found = [
+        (code_of(lambda orders=orders, project=project: submitted(plane, *orders, project=project)), orders, project)
+        for _, orders, project in bad
+    ]
+    assert found == bad
     assert plane.rows(Order) == []
-
-
-def test_a_graph_that_does_not_exist_is_not_found(plane: Plane) -> None:
-    with pytest.raises(NotFound) as refusal:
-        graphs.show(plane.core, plane.admin, "0" * 12)
-    assert refusal.value.code == "E-GROUP-404"
+    with pytest.raises(Invalid, match="order two: "):
+        submitted(plane, ONE, {**TWO, "prompt": " "})

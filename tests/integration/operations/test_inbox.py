@@ -18,9 +18,10 @@ from control_plane.declarations.inbox import InboxItem
 from control_plane.documents.orders import AnswerRequest, ApproveRequest
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders.answering import answer_order
+from control_plane.operations.orders.retrying import retry
 from control_plane.operations.orders.steering import approve
 from shared.errors import Invalid
-from shared.events import ApprovalStep, DecisionStep
+from shared.events import ApprovalStep, DecisionStep, Delivered
 from shared.names import new_id
 from shared.work_order import WorkOrder
 from tests.support.planes import Plane
@@ -31,6 +32,7 @@ QUESTION = ApprovalStep(about="question", call_id="c1", tool="ask", why="Which?"
 APPROVAL = ApprovalStep(call_id="c1", tool="shell", why="Deletes files: rm x", command="rm x")
 ASKS = {"response": "I looked at both.\n\nWhich one?"}
 UNVERIFIED = {"status": "failed", "exit_status": "verification_failed", "reason": "make test failed"}
+FAILED = {"status": "failed", "exit_status": "model_error"}
 SPENT = {"status": "failed", "exit_status": "cost_limit", "reason": "The cost limit was reached."}
 
 
@@ -49,8 +51,8 @@ def running(
     return order
 
 
-def ended(plane: Plane, drone: DroneStandIn, *, session: str | None = None, **how: Any) -> WorkOrder:
-    order = running(plane, drone, session=session)
+def ended(plane: Plane, drone: DroneStandIn, *steps: Any, session: str | None = None, **how: Any) -> WorkOrder:
+    order = running(plane, drone, *steps, session=session)
     drone.report(order, drone.ended(**how))
     plane.until(lambda: plane.order(order.order_id).ended_at)
     return order
@@ -85,7 +87,8 @@ def oka(plane: Plane) -> DroneStandIn:
     return drone
 
 
-def test_a_question_and_an_approval_are_items_with_all_that_it_takes_to_decide(any_plane: Plane) -> None:
+@pytest.mark.dialects
+def test_a_question_and_an_approval_have_all_that_it_takes_to_decide_and_go_when_that_is_done(any_plane: Plane) -> None:
     drone = any_plane.drone(concurrency=8)
     any_plane.collector(), any_plane.supervisor()
     soon, later = (any_plane.core.clock.now() + timedelta(hours=hours) for hours in (1, 5))
@@ -103,89 +106,74 @@ def test_a_question_and_an_approval_are_items_with_all_that_it_takes_to_decide(a
         "app",
     )
     assert (second.next, second.may_answer, second.drone) == (f"fleet answer {question.order_id}", True, "oka")
+    answer_order(any_plane.core, any_plane.admin, question.order_id, AnswerRequest(text="1"))
+    assert [item.order for item in inbox(any_plane)] == [approval.order_id]
+    approve(any_plane.core, any_plane.admin, approval.order_id, ApproveRequest())
+    assert inbox(any_plane) == []
 
 
-def test_what_is_answered_waits_no_longer_for_a_user(plane: Plane, oka: DroneStandIn) -> None:
-    question, approval = asking(plane, oka), asking(plane, oka, APPROVAL)
-    answer_order(plane.core, plane.admin, question.order_id, AnswerRequest(text="1"))
-    assert [item.order for item in inbox(plane)] == [approval.order_id]
-    approve(plane.core, plane.admin, approval.order_id, ApproveRequest())
-    assert inbox(plane) == []
+def test_other_waits_have_the_command_of_their_kind(plane: Plane, oka: DroneStandIn) -> None:
+    commands = {"limit": "fleet approve {} --raise USD", "budget": "fleet approve {}", "secret": "fleet approve {}"}
+    orders = {about: asking(plane, oka, APPROVAL.model_copy(update={"about": about})).order_id for about in commands}
+    found = {str(item.kind): item.next for item in inbox(plane)}
+    assert found == {about: command.format(orders[about]) for about, command in commands.items()}
 
 
-@pytest.mark.parametrize(
-    ("about", "command"),
-    [
-        ("limit", "fleet approve {} --raise USD"),
-        ("budget", "fleet approve {}"),
-        ("secret", "fleet approve {}"),
-    ],
-)
-def test_other_waits_have_the_command_of_their_kind(plane: Plane, oka: DroneStandIn, about: Any, command: str) -> None:
-    order = asking(plane, oka, APPROVAL.model_copy(update={"about": about}))
-    (item,) = inbox(plane)
-    assert (item.kind, item.next) == (about, command.format(order.order_id))
-
-
-@pytest.mark.parametrize(
-    ("how", "kind", "command"),
-    [
+def test_an_ended_order_waits_until_its_session_goes_on_or_it_runs_again(plane: Plane, oka: DroneStandIn) -> None:
+    for how, kind, command in (
         (ASKS, "reply", "fleet submit 'TEXT' --session {session}"),
         (UNVERIFIED, "checks", "fleet resume {order} --say 'TEXT'"),
         (SPENT, "spent", "fleet resume {order}"),
-    ],
-)
-def test_an_ended_order_waits_until_its_session_goes_on(
-    plane: Plane, oka: DroneStandIn, how: dict[str, Any], kind: str, command: str
-) -> None:
-    order = ended(plane, oka, **how)
-    (item,) = inbox(plane)
-    assert (item.kind, item.deadline) == (kind, None)
-    assert item.text == how.get("response", how.get("reason"))
-    assert item.next == command.format(order=order.order_id, session=order.session.id)
-    ended(plane, oka, session=order.session.id, response="Done.")
-    assert inbox(plane) == []
-
-
-def test_an_order_that_runs_again_waits_no_longer(plane: Plane, oka: DroneStandIn) -> None:
-    from control_plane.operations.orders.retrying import retry
-
+    ):
+        order = ended(plane, oka, **how)
+        (item,) = inbox(plane)
+        assert (item.kind, item.deadline) == (kind, None)
+        assert item.text == how.get("response", how.get("reason"))
+        assert item.next == command.format(order=order.order_id, session=order.session.id)
+        ended(plane, oka, session=order.session.id, response="Done.")
+        assert inbox(plane) == []
     order = ended(plane, oka, **UNVERIFIED)
+    assert [item.order for item in inbox(plane)] == [order.order_id]
     retry(plane.core, plane.admin, order.order_id)
     assert inbox(plane) == []
 
 
-def test_what_ended_long_ago_and_what_ended_well_is_not_there(plane: Plane, oka: DroneStandIn) -> None:
+def test_only_an_order_asks_that_succeeded_without_changes_and_ended_with_a_question_in_the_last_month(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    delivered = Delivered(base_commit="1" * 40, head_commit="2" * 40, patch_bytes=7)
+    for steps, how in (((delivered,), ASKS), ((), {"response": "Done."}), ((), {**ASKS, **FAILED})):
+        order = ended(plane, oka, *steps, **how)
+        assert not plane.order(order.order_id).asks
+        assert inbox(plane) == []
     order = ended(plane, oka, **ASKS)
-    ended(plane, oka, response="Done.")
+    found = plane.order(order.order_id)
+    assert (found.asks, found.status, found.title) == (True, "succeeded", "Fix it")
     plane.edit(Order, order.order_id, ended_at=plane.core.clock.now() - timedelta(days=31))
     assert inbox(plane) == []
 
 
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ({"beat": {"full": "80 MB free in /srv"}}, "its disk is full: 80 MB free in /srv"),
-        ({"over_quota_at": datetime.fromisoformat("2026-11-20T12:00:00Z")}, "filled more of the broker's memory"),
-        ({"lost": True}, "has been offline since"),
-    ],
-)
-def test_drones_that_need_care_are_there(plane: Plane, values: dict[str, Any], text: str) -> None:
+def test_drones_that_need_care_are_there(plane: Plane) -> None:
     oka, fine = plane.drone(), plane.drone("ada")
-    assert (oka.name, fine.name) == ("oka", "ada")
     now = plane.core.clock.now()
-    values = {"last_seen_at": now - timedelta(hours=2), "stopped_at": None} if values.pop("lost", False) else values
-    plane.edit(Drone, oka.id, **{"last_seen_at": now, **values})
-    plane.edit(Drone, fine.id, last_seen_at=now - timedelta(hours=2), stopped_at=now - timedelta(hours=2))
-    (item,) = inbox(plane)
-    assert (item.kind, item.title, item.next) == ("drone", "oka", "fleet drone show oka")
-    assert text in item.text
+    long_ago = now - timedelta(hours=2)
+    plane.edit(Drone, fine.id, last_seen_at=long_ago, stopped_at=long_ago)
+    well: dict[str, Any] = {"last_seen_at": now, "stopped_at": None, "beat": {}, "over_quota_at": None}
+    for values, text in (
+        ({"beat": {"full": "80 MB free in /srv"}}, "80 MB free in /srv"),
+        ({"over_quota_at": long_ago}, "filled more of the broker's memory"),
+        ({"last_seen_at": long_ago}, "offline since"),
+    ):
+        plane.edit(Drone, oka.id, **{**well, **values})
+        (item,) = inbox(plane)
+        assert (item.kind, item.title, item.next) == ("drone", "oka", "fleet drone show oka")
+        assert text in item.text
 
 
 def test_a_drone_on_which_an_order_lacked_something_is_there_for_a_day(plane: Plane, oka: DroneStandIn) -> None:
     order = ended(plane, oka, status="failed", exit_status="refused", reason="git is missing.", unsuitable=True)
     (item,) = inbox(plane, kind="drone")
-    assert item.text == "the drone could not run an order: git is missing."
+    assert "git is missing." in item.text
     plane.edit(Run, order.run_id, ended_at=plane.core.clock.now() - timedelta(days=2))
     assert inbox(plane, kind="drone") == []
 
@@ -200,27 +188,18 @@ def test_the_list_is_bounded_and_filtered_by_kind(plane: Plane, oka: DroneStandI
     assert count_inbox(plane.core, plane.admin).kinds["reply"] == 3
 
 
-def test_a_viewer_sees_what_waits_and_that_others_have_to_act(plane: Plane, oka: DroneStandIn) -> None:
-    asking(plane, oka), ended(plane, oka, **ASKS)
-    assert [item.may_answer for item in inbox(plane, replace(plane.admin, role="viewer"))] == [False, False]
-
-
-def test_another_organization_sees_nothing_of_it(plane: Plane, oka: DroneStandIn) -> None:
-    asking(plane, oka), ended(plane, oka, **ASKS)
-    plane.edit(Drone, oka.id, beat={"full": "80 MB free"})
-    other = Caller(new_id(), "other", "admin", "ann")
-    assert inbox(plane, other) == []
-    assert inbox(plane, other, everywhere=True) == []
-
-
-def test_a_token_for_all_organizations_can_see_all_and_is_told_where_to_act(plane: Plane, oka: DroneStandIn) -> None:
+def test_who_may_act_is_told_so_and_another_organization_sees_nothing(plane: Plane, oka: DroneStandIn) -> None:
     order = asking(plane, oka)
-    other = Caller(new_id(), "other", "admin", "ann", everywhere=True)
-    (item,) = inbox(plane, other, everywhere=True)
+    plane.edit(Drone, oka.id, beat={"full": "80 MB free"})
+    assert {item.may_answer for item in inbox(plane, replace(plane.admin, role="viewer"))} == {False}
+    other = Caller(new_id(), "other", "admin", "ann")
+    assert inbox(plane, other) == inbox(plane, other, everywhere=True) == []
+    everybody = replace(other, everywhere=True)
+    (item,) = inbox(plane, everybody, everywhere=True, kind="question")
     assert (item.organization, item.next) == ("default", f"fleet answer {order.order_id} --org default")
 
 
-def test_mine_is_what_the_callers_user_submitted(plane: Plane, oka: DroneStandIn) -> None:
+def test_mine_is_what_the_callers_user_submitted_until_the_wait_ends(plane: Plane, oka: DroneStandIn) -> None:
     asking(plane, oka)
     mine = asking(plane, oka)
     plane.edit(Order, mine.order_id, user_id="u1")
@@ -229,12 +208,8 @@ def test_mine_is_what_the_callers_user_submitted(plane: Plane, oka: DroneStandIn
     assert count_inbox(plane.core, caller, mine=True).total == 1
     with pytest.raises(Invalid):
         inbox(plane, mine=True)
-
-
-def test_the_end_of_the_wait_takes_it_off_the_list(plane: Plane, oka: DroneStandIn) -> None:
-    order = asking(plane, oka)
-    oka.report(order, DecisionStep(about="question", call_id="c1", approved=True, by="clock", answer="b"))
-    plane.until(lambda: inbox(plane) == [])
+    oka.report(mine, DecisionStep(about="question", call_id="c1", approved=True, by="clock", answer="b"))
+    plane.until(lambda: inbox(plane, caller, mine=True) == [])
 
 
 @pytest.fixture

@@ -31,22 +31,23 @@ def asked_back(drone: DroneStandIn, order: WorkOrder) -> list[TakeBack]:
     return [message.body for message in drone.told("take_back") if message.body.run_id == order.run_id]
 
 
-def test_the_queue_has_what_was_not_read_and_when_it_is_delivered(any_plane: Plane) -> None:
-    order_id = any_plane.submit()
-    say(any_plane, order_id, "one")
-    say(any_plane, order_id, "two", after=True)
-    assert waiting(any_plane, order_id) == [("one", "steer", "queued"), ("two", "follow_up", "queued")]
-
-
 def test_before_an_order_is_sent_a_message_is_taken_back_at_once_and_no_run_hears_it(plane: Plane) -> None:
     order_id = plane.submit()
     say(plane, order_id, "one")
-    say(plane, order_id, "two")
+    say(plane, order_id, "two", after=True)
+    say(plane, order_id, "three", alone=True)
+    assert waiting(plane, order_id) == [
+        ("one", "steer", "queued"),
+        ("two", "follow_up", "queued"),
+        ("three", "steer", "queued"),
+    ]
     assert clear(plane, order_id, "one") == ["taken_back"]
-    assert waiting(plane, order_id) == [("two", "steer", "queued")]
+    with pytest.raises(Conflict):
+        message_queue.clear(plane.core, plane.admin, order_id, "1")
+    assert waiting(plane, order_id) == [("two", "follow_up", "queued"), ("three", "steer", "queued")]
     oka = plane.drone()
     plane.collector(), plane.supervisor()
-    assert [word.text for word in claimed(plane, oka).said] == ["two"]
+    assert [(word.text, word.alone) for word in claimed(plane, oka).said] == [("two", False), ("three", True)]
 
 
 def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(plane: Plane) -> None:
@@ -93,29 +94,12 @@ def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_o
     assert waiting(plane, first.order_id) == [("one", "steer", "queued"), ("three", "steer", "queued")]
 
 
-def test_what_was_read_or_taken_back_before_is_a_conflict(plane: Plane) -> None:
-    order_id = plane.submit()
-    say(plane, order_id, "one")
-    clear(plane, order_id)
-    with pytest.raises(Conflict, match="is not waiting"):
-        message_queue.clear(plane.core, plane.admin, order_id, "1")
-    assert message_queue.clear(plane.core, plane.admin, order_id) == []
-
-
 def test_an_older_drone_cannot_give_a_message_back_and_nothing_changes(plane: Plane) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
     order = running(plane, oka)
     say(plane, order.order_id, "one")
     plane.edit(Drone, oka.id, beat={"abilities": ["resume"]})
-    with pytest.raises(Conflict, match="cannot give it back"):
+    with pytest.raises(Conflict):
         clear(plane, order.order_id)
     assert waiting(plane, order.order_id) == [("one", "steer", "queued")]
-
-
-def test_a_message_to_be_answered_alone_says_so_to_the_run(plane: Plane) -> None:
-    order_id = plane.submit()
-    say(plane, order_id, "one", alone=True)
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    assert [word.alone for word in claimed(plane, oka).said] == [True]

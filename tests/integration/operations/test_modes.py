@@ -37,30 +37,17 @@ def sent(core: Core, order_id: str) -> WorkOrder:
         return work_order(db, core, db.query(Dispatch).filter_by(order_id=order_id).one())
 
 
-@pytest.mark.parametrize(("read_only", "base"), [(True, "plan"), (False, "build")])
-def test_an_order_carries_its_modes_text_and_tools_to_the_drone(
-    core: Core, admin: Caller, read_only: bool, base: str
-) -> None:
+def test_an_order_carries_its_modes_text_and_tools_to_the_drone(core: Core, admin: Caller) -> None:
+    """As they were when it was submitted; its base says whether it may change files."""
     make_project(core, admin)
-    make_drone(core, admin, beat=ABLE)
-    define(core, admin, read_only=read_only)
-    order = submit(core, admin, mode="docs")
-    wired = sent(core, order.id)
-    assert order.mode == "docs"
-    assert wired.mode == ModeDefinition(name="docs", text="Write documentation.", tools=("file_read", "editor"))
-    assert wired.session.mode == base
-
-
-def test_an_order_keeps_the_definition_that_it_was_submitted_with(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    make_drone(core, admin, beat=ABLE)
-    define(core, admin)
-    order = submit(core, admin, mode="docs")
-    define(core, admin, text="Another text.")
-    modes.remove(core, admin, "docs")
-    mode = sent(core, order.id).mode
-    assert mode is not None
-    assert mode.text == "Write documentation."
+    make_drone(core, admin, beat=ABLE, concurrency=2)
+    for name, read_only, base in (("docs", True, "plan"), ("write", False, "build")):
+        define(core, admin, name, read_only=read_only)
+        order = submit(core, admin, mode=name)
+        assert (order.mode, sent(core, order.id).session.mode) == (name, base)
+        define(core, admin, name, text="Another text.")
+        modes.remove(core, admin, name)
+        assert sent(core, order.id).mode == ModeDefinition(name=name, text=DOCS["text"], tools=("file_read", "editor"))
 
 
 def test_a_projects_mode_goes_before_the_organizations_of_that_name(core: Core, admin: Caller) -> None:
@@ -75,11 +62,18 @@ def test_a_projects_mode_goes_before_the_organizations_of_that_name(core: Core, 
     assert listed == [("docs", None)]
 
 
-def test_an_unknown_mode_is_refused_everywhere_with_similar_names(core: Core, admin: Caller) -> None:
+def test_a_mode_can_be_named_by_orders_sessions_and_tasks_and_an_unknown_one_is_refused(
+    core: Core, admin: Caller
+) -> None:
     make_project(core, admin)
     define(core, admin)
     chat = sessions.create(core, admin, SessionRequest(project="web", mode="docs"))
     agents.create(core, admin, AgentRequest(name="lead", instructions="Lead."))
+    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
+    with core.database.read() as db:
+        turn = db.query(Order).filter_by(task_id=task.id).one()
+    assert submit(core, admin, session=chat.id).mode == "docs"
+    assert (turn.mode_definition or {})["text"] == DOCS["text"]
     for act in (
         lambda: submit(core, admin, mode="dosc"),
         lambda: sessions.create(core, admin, SessionRequest(project="web", mode="dosc")),
@@ -92,33 +86,16 @@ def test_an_unknown_mode_is_refused_everywhere_with_similar_names(core: Core, ad
         assert "docs" in f"{refusal.value.why} {refusal.value.next}"
 
 
-def test_a_session_a_task_and_their_orders_can_have_a_mode_of_ones_own(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    define(core, admin)
-    chat = sessions.create(core, admin, SessionRequest(project="web", mode="docs"))
-    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead."))
-    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
-    with core.database.read() as db:
-        turn = db.query(Order).filter_by(task_id=task.id).one()
-    assert submit(core, admin, session=chat.id).mode == "docs"
-    assert (turn.mode_definition or {})["text"] == "Write documentation."
-
-
-@pytest.mark.parametrize("tool", ["file_raed", "submit", "mcp_x", "extension:", "shell; rm"])
-def test_an_unknown_tool_is_refused_by_name(core: Core, admin: Caller, tool: str) -> None:
-    with pytest.raises(Invalid, match=f"unknown tool '{tool}'"):
-        define(core, admin, tools=["file_read", tool])
-
-
-def test_tools_of_servers_and_extensions_can_be_named(core: Core, admin: Caller) -> None:
-    define(core, admin, tools=["mcp__git__log", "extension:clock"])
+def test_an_unknown_tool_is_refused_by_name(core: Core, admin: Caller) -> None:
+    """So is a name of a mode with more than sixteen characters, or odd ones."""
+    for tool in ("file_raed", "submit", "mcp_x", "extension:", "shell; rm"):
+        with pytest.raises(Invalid, match=f"'{tool}'"):
+            define(core, admin, tools=["file_read", tool])
+    for name in ("Docs", "1st", "a" * 17, "", "two words"):
+        with pytest.raises(Invalid):
+            define(core, admin, name)
+    define(core, admin, "a" * 16, tools=["mcp__git__log", "extension:clock"])
     assert modes.list_(core, admin)[-1].tools == ["mcp__git__log", "extension:clock"]
-
-
-@pytest.mark.parametrize("name", ["Docs", "1st", "a" * 17, "", "two words"])
-def test_a_name_has_sixteen_characters_at_most(core: Core, admin: Caller, name: str) -> None:
-    with pytest.raises(Invalid, match="invalid mode name"):
-        define(core, admin, name)
 
 
 def test_a_drone_that_knows_no_such_modes_does_not_get_the_order(core: Core, admin: Caller) -> None:
@@ -136,7 +113,7 @@ def test_a_built_in_mode_takes_a_thinking_level_and_nothing_else(core: Core, adm
     modes.set_(core, admin, "plan", ModeRequest(thinking="high"))
     found = [submit(core, admin, mode=mode).thinking for mode in ("plan", "build")]
     assert found == ["high", None]
-    with pytest.raises(Invalid, match="built in"):
+    with pytest.raises(Invalid):
         define(core, admin, "plan")
 
 

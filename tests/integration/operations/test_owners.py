@@ -6,17 +6,14 @@ import base64
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
 
 from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
-from control_plane.db.migrations.versions.r0013_owners import KNOWN_OWNERS, OWNED
 from control_plane.declarations.drones import DroneDocument, DroneEdit
 from control_plane.declarations.sessions import ForkRequest, SessionRequest
 from control_plane.declarations.tasks import TaskRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.declarations.users import UserEdit, UserRequest
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions, tasks
 from control_plane.operations.access import tokens, users
 from control_plane.operations.drones import managing, registration
@@ -36,9 +33,9 @@ KEY = new_private_key()
 
 
 @pytest.fixture
-def core(core_factory: CoreFactory, sqlite_url: str, broker: Broker, clock: HandClock) -> Core:
+def core(core_factory: CoreFactory, database_url: str, broker: Broker, clock: HandClock) -> Core:
     """A Core with a real broker."""
-    return core_factory(sqlite_url, broker=broker, clock=clock)
+    return core_factory(database_url, broker=broker, clock=clock)
 
 
 def user(core: Core, admin: Caller, email: str = KIM, role: str = "admin") -> Caller:
@@ -74,40 +71,32 @@ def test_a_drone_belongs_to_the_user_with_whose_join_token_it_registered(core: C
     assert join(core, kim).owner == KIM
     assert [each.owner for each in tokens.list_join_tokens(core, admin)] == [KIM]
     assert join(core, admin, "script", new_private_key()).owner is None
-
-
-def test_an_admin_creates_a_join_token_for_another_user(core: Core, admin: Caller) -> None:
-    user(core, admin, role="operator")
-    assert join(core, admin, owner=KIM).owner == KIM
-    add_jo_elsewhere(core, admin)
+    assert join(core, admin, "given", new_private_key(), owner=KIM).owner == KIM
+    user(core, add_organization(core, admin, "other"), JO)
     with pytest.raises(NotFound) as refusal:
         secret_of(core, admin, owner=JO)
     assert refusal.value.code == "E-USER-404"
 
 
-def add_jo_elsewhere(core: Core, admin: Caller) -> None:
-    user(core, add_organization(core, admin, "other"), JO)
-
-
 def test_a_drone_that_registers_again_belongs_to_the_new_tokens_owner_if_it_has_one(core: Core, admin: Caller) -> None:
+    """A registration that is only repeated does not undo a change of the owner."""
     kim, jo = user(core, admin), user(core, admin, JO)
-    assert join(core, kim).owner == KIM
-    assert join(core, jo).owner == JO
-    assert join(core, admin).owner == JO
+    secret = secret_of(core, kim)
+    assert register(core, admin, secret).owner == KIM
+    managing.edit_drone(core, admin, "anna", DroneEdit(owner=JO))
+    assert register(core, admin, secret).owner == JO
+    assert [join(core, each).owner for each in (kim, jo, admin)] == [KIM, JO, JO]
 
 
-def test_another_organization_that_a_drone_serves_does_not_see_its_owner(core: Core, admin: Caller) -> None:
-    kim, other = user(core, admin), add_organization(core, admin, "other")
-    make_drone(core, admin, "shared", user_id=kim.user_id, serves=[other.organization_id])
-    assert managing.show_drone(core, admin, "shared").owner == KIM
-    assert managing.show_drone(core, other, "shared").owner is None
-    assert managing.show_drone(core, replace(other, everywhere=False), "shared").owner is None
-
-
-def test_drones_of_a_removed_user_stay_and_their_join_tokens_do_not(core: Core, admin: Caller) -> None:
+def test_join_tokens_of_a_disabled_or_removed_user_admit_no_drone(core: Core, admin: Caller) -> None:
     user(core, admin, role="operator")
-    join(core, admin, owner=KIM)
     unused = secret_of(core, admin, owner=KIM)
+    users.edit(core, admin, KIM, UserEdit(disabled=True))
+    with pytest.raises(Unauthenticated) as disabled:
+        register(core, admin, unused)
+    assert disabled.value.code == "E-USER-DISABLED"
+    users.edit(core, admin, KIM, UserEdit(disabled=False))
+    assert join(core, admin, owner=KIM).owner == KIM
     ended = users.remove(core, admin, KIM).ended
     assert ended is not None
     assert (ended.drones, len(ended.join_tokens)) == (["anna"], 2)
@@ -116,28 +105,6 @@ def test_drones_of_a_removed_user_stay_and_their_join_tokens_do_not(core: Core, 
     with pytest.raises(Unauthenticated) as refusal:
         register(core, admin, unused, "late", new_private_key())
     assert refusal.value.code == "E-JOIN-REVOKED"
-
-
-def test_join_tokens_of_a_user_stay_valid_where_they_are_still_a_member(core: Core, admin: Caller) -> None:
-    other = add_organization(core, admin, "other")
-    for each in (admin, other):
-        users.add(core, each, UserRequest(email=KIM, name="Kim", role="operator"))
-    secret = secret_of(core, other, owner=KIM)
-    ended = users.remove(core, admin, KIM).ended
-    assert ended is not None
-    assert (ended.drones, ended.join_tokens) == ([], [])
-    assert register(core, other, secret).owner == KIM
-
-
-def test_a_join_token_of_a_disabled_user_admits_no_drone_until_they_are_enabled(core: Core, admin: Caller) -> None:
-    user(core, admin, role="operator")
-    secret = secret_of(core, admin, owner=KIM)
-    users.edit(core, admin, KIM, UserEdit(disabled=True))
-    with pytest.raises(Unauthenticated) as refusal:
-        register(core, admin, secret)
-    assert refusal.value.code == "E-USER-DISABLED"
-    users.edit(core, admin, KIM, UserEdit(disabled=False))
-    assert register(core, admin, secret).owner == KIM
 
 
 def test_an_operator_removes_drones_of_their_own_and_no_others(core: Core, admin: Caller) -> None:
@@ -168,7 +135,7 @@ def test_an_admin_gives_a_drone_to_another_user(core: Core, admin: Caller) -> No
         managing.edit_drone(core, kim, "anna", DroneEdit(owner=KIM))
 
 
-def test_a_drone_that_another_organization_only_uses_is_not_given_away_there(core: Core, admin: Caller) -> None:
+def test_an_organization_that_only_uses_a_drone_does_not_see_or_change_its_owner(core: Core, admin: Caller) -> None:
     other = add_organization(core, admin, "other")
     kim = user(core, other)
     make_drone(core, admin, "shared", user_id=kim.user_id, serves=[other.organization_id])
@@ -176,14 +143,8 @@ def test_a_drone_that_another_organization_only_uses_is_not_given_away_there(cor
         managing.edit_drone(core, other, "shared", DroneEdit(owner=KIM))
     assert refusal.value.code == "E-DRONE-HOME"
     assert managing.list_drones(core, kim, mine=True) == []
-
-
-def test_a_registration_that_is_repeated_does_not_undo_a_change_of_the_owner(core: Core, admin: Caller) -> None:
-    user(core, admin), user(core, admin, JO)
-    secret = secret_of(core, admin, owner=KIM)
-    register(core, admin, secret)
-    managing.edit_drone(core, admin, "anna", DroneEdit(owner=JO))
-    assert register(core, admin, secret).owner == JO
+    assert managing.show_drone(core, other, "shared").owner is None
+    assert managing.show_drone(core, replace(other, everywhere=False), "shared").owner is None
 
 
 # --- sessions ---------------------------------------------------------------------------------------
@@ -199,17 +160,12 @@ def test_a_session_belongs_to_the_user_who_started_it_and_a_fork_to_the_one_who_
     fork = sessions.fork(core, jo, begun.id, ForkRequest())
     assert [each.owner for each in (begun, submitted, fork)] == [KIM, JO, JO]
     assert sessions.create(core, admin, SessionRequest(project="web")).owner is None
+    add_agent(core, admin, "lead")
+    task = tasks.create(core, jo, TaskRequest(title="Refunds", project="web"))
+    (of_task,) = [each for each in sessions.list_(core, admin, every=True) if each.title == f"{task.id} Refunds"]
+    assert of_task.owner == JO
     users.remove(core, admin, KIM)
     assert sessions.show(core, admin, begun.id).owner == "not a member"
-
-
-def test_a_tasks_session_belongs_to_the_user_who_created_the_task(core: Core, admin: Caller) -> None:
-    kim = user(core, admin)
-    make_project(core, admin)
-    add_agent(core, admin, "lead")
-    task = tasks.create(core, kim, TaskRequest(title="Refunds", project="web"))
-    (session,) = sessions.list_(core, admin, every=True)
-    assert (session.title, session.owner) == (f"{task.id} Refunds", KIM)
 
 
 # --- lists of one's own --------------------------------------------------------------------------------
@@ -227,38 +183,8 @@ def test_a_user_lists_their_own_drones_orders_and_sessions(core: Core, admin: Ca
     assert [each.id for each in reading.list_orders(core, kim, mine=True)] == [order.id]
     assert [each.id for each in sessions.list_(core, kim, mine=True)] == [order.session]
     assert sessions.list_(core, jo, mine=True) == []
-
-
-def test_a_script_has_nothing_of_its_own(core: Core, admin: Caller) -> None:
+    # A script has nothing of its own.
     for list_own in (managing.list_drones, reading.list_orders, sessions.list_):
         with pytest.raises(Invalid) as refusal:
             list_own(core, admin, mine=True)
         assert refusal.value.code == "E-USER-NONE"
-
-
-# --- upgrades ---------------------------------------------------------------------------------------
-
-
-def test_what_an_earlier_version_wrote_gets_the_owner_that_is_known(
-    core_factory: CoreFactory, database_url: str, broker: Broker
-) -> None:
-    core = core_factory(database_url, broker=broker)
-    admin = system_caller(core)
-    kim, jo = user(core, admin), user(core, admin, JO)
-    make_project(core, admin)
-    join(core, kim)
-    join(core, admin, "script", new_private_key())
-    first = submit(core, kim)
-    submit(core, jo, session=first.session)
-    add_agent(core, admin, "lead")
-    task = tasks.create(core, jo, TaskRequest(title="Refunds", project="web"))
-    sessions.create(core, kim, SessionRequest(project="web", name="empty"))
-    with core.database.write() as db:
-        for table in OWNED:
-            db.execute(text(f"UPDATE {table} SET user_id = NULL"))
-        for statement in KNOWN_OWNERS:
-            db.execute(text(statement))
-    assert {each.name: each.owner for each in managing.list_drones(core, admin)} == {"anna": KIM, "script": None}
-    assert [each.owner for each in tokens.list_join_tokens(core, admin)].count(KIM) == 1
-    owners = {each.title: each.owner for each in sessions.list_(core, admin, every=True)}
-    assert owners == {"mend it": KIM, f"{task.id} Refunds": JO, "empty": None}

@@ -10,12 +10,13 @@ from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.orders import Dispatch
 from control_plane.db.waits import Wait
 from control_plane.declarations import orders, plans
+from control_plane.declarations.inbox import LIST, InboxFilter
 from control_plane.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
 from control_plane.declarations.steering import APPROVE, ApproveRequest
 from control_plane.supervisor.work_orders import work_order
 from shared.control import Decide
 from shared.errors import Conflict, FleetError, Invalid, NotFound
-from shared.events import ABILITIES, CheckpointStep, DecisionStep, PlanStep, PointReportStep, ResumedStep, UserStep
+from shared.events import ABILITIES, CheckpointStep, PlanStep, PointReportStep, ResumedStep, UserStep
 from shared.plans import AgentPlan, PlanPoint, PlanProgress, PointReport
 from shared.states import OrderStatus
 from tests.support.fleet import Api, PlayedDrone, PlayedRun
@@ -97,94 +98,75 @@ def test_a_plan_waits_with_all_that_a_user_needs(api: Api, mila: PlayedDrone) ->
     assert wait["plan"] == order["plan"] == shown(api, run)
     assert (order["plan"]["state"], order["plan"]["round"], len(order["plan"]["points"])) == ("presented", 1, 3)
     assert f"fleet plan show {run.order_id}" in order["reason"]
+    (item,) = api.client.call(LIST, InboxFilter(kind="plan"))
+    assert (item["order"], item["text"], item["next"]) == (run.order_id, "Notes", f"fleet plan show {run.order_id}")
+    with api.core.database.read() as db:
+        wait = db.query(Wait).one()
+    assert wait.text.startswith("Approve the plan?\n\n# Notes\n\nThere are none.\n\n1. [x] Write one.txt")
+    error = refused(api.client.call, APPROVE, ApproveRequest(), order_id=run.order_id)
+    assert (error.code, f"fleet plan approve {run.order_id}" in error.next) == ("E-APPROVAL-PLAN", True)
 
 
-def test_an_edit_keeps_the_order_waiting_and_shows_who_made_it(api: Api, mila: PlayedDrone) -> None:
+def test_an_edit_keeps_the_order_waiting_and_stays_unless_it_was_seen(api: Api, mila: PlayedDrone) -> None:
     run = presented(api, mila)
     edited = edit(api, run, revision=0, round=1)
     assert (edited["text"], edited["revision"]) == (EDITED, 1)
-    assert shown(api, run) == edited
-    assert told(api, run) == []
-
-
-def test_what_someone_else_edited_meanwhile_is_not_overwritten_or_approved(api: Api, mila: PlayedDrone) -> None:
-    run = presented(api, mila)
-    edit(api, run)
     for act, more in ((edit, {}), (approve, {}), (send_back, {})):
         error = refused(act, api, run, revision=0, **more)
         assert (type(error), error.code) == (Conflict, "E-PLAN-REVISION")
     assert refused(approve, api, run, round=2).code == "E-PLAN-REVISION"
-    assert shown(api, run)["revision"] == 1
+    assert shown(api, run) == edited
+    assert told(api, run) == []
 
 
-def test_an_approval_sends_the_plan_as_edited_with_the_ticked_points(api: Api, mila: PlayedDrone) -> None:
+def test_the_first_decision_counts_and_after_the_end_none_can_be_made(api: Api, mila: PlayedDrone) -> None:
     run = presented(api, mila)
+    many, long = "# T\n\n" + "1. [x] x\n" * 51, f"# {'t' * 201}\n\n1. x"
+    for text in ("Only words.", "1. [x] No title", "# Title\n\n1. [x]", many, long):
+        assert refused(edit, api, run, text).code == "E-PLAN-TEXT", text
     edit(api, run)
-    assert "approved the plan; waiting for the drone" in approve(api, run, comment="Be brief.")["reason"]
+    approve(api, run, comment="Be brief.")
     (sent,) = told(api, run)
     assert (sent.call_id, sent.approved, sent.comment) == ("plan-1", True, "Be brief.")
     assert sent.plan is not None
     assert {number: point.text for number, point in sent.plan.approved.items()} == {1: "Write first.txt"}
+    for act in (approve, send_back, edit):
+        assert refused(act, api, run).code == "E-PLAN-DECIDED"
+    run.decides_plan(PLAN.approving([1, 3]), who="kim")
+    run.step(PointReportStep(report=PointReport(point=1, result="skipped", text="Not needed")))
+    run.step(PointReportStep(report=PointReport(point=1, result="done", commit="1a2b3c4d5e6f7a8b")))
+    run.ends()
+    for act in (approve, send_back, edit):
+        assert refused(act, api, run).code == "E-PLAN-NONE"
+    plan = shown(api, run)
+    assert [point["report"] for point in plan["points"]] == ["done in 1a2b3c4d5e6f", "", "not reported"]
+    assert (plan["state"], plan["user"]) == ("approved", "kim")
 
 
-def test_given_points_replace_the_ticks(api: Api, mila: PlayedDrone) -> None:
-    run = presented(api, mila)
-    approve(api, run, points=[3, 1])
-    (sent,) = told(api, run)
-    assert sent.plan == PLAN.approving([1, 3])
-
-
-@pytest.mark.parametrize("points", [[], [0], [4], [1, 99]])
-def test_points_that_do_not_exist_or_none_are_refused_and_nothing_is_decided(
-    api: Api, mila: PlayedDrone, points: list[int]
-) -> None:
-    run = presented(api, mila)
-    error = refused(approve, api, run, points=points)
-    assert (type(error), error.code) == (Invalid, "E-PLAN-POINTS")
-    assert told(api, run) == []
-    assert approve(api, run)["status"] == "awaiting_approval"
-
-
-def test_a_plan_whose_points_are_all_unticked_is_refused_but_the_edit_stays(api: Api, mila: PlayedDrone) -> None:
-    run = presented(api, mila)
-    edit(api, run, "# Notes\n\n1. [ ] Nothing\n")
-    assert refused(approve, api, run).code == "E-PLAN-POINTS"
-    assert shown(api, run)["text"] == "# Notes\n\n1. [ ] Nothing\n"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["Only words.", "1. [x] No title", "# Title\n\n1. [x]", "# T\n\n" + "1. [x] x\n" * 51, f"# {'t' * 201}\n\n1. x"],
-)
-def test_a_text_that_is_no_plan_is_refused_and_the_plan_stays(api: Api, mila: PlayedDrone, text: str) -> None:
-    run = presented(api, mila)
-    error = refused(edit, api, run, text)
-    assert (type(error), error.code) == (Invalid, "E-PLAN-TEXT")
-    assert shown(api, run)["revision"] == 0
-
-
-def test_the_first_decision_counts(api: Api, mila: PlayedDrone) -> None:
+def test_a_plan_that_is_sent_back_is_made_anew(api: Api, mila: PlayedDrone) -> None:
     run = presented(api, mila)
     send_back(api, run)
-    for act in (approve, send_back, edit):
-        error = refused(act, api, run)
-        assert (error.code, "already sent back by" in error.what) == ("E-PLAN-DECIDED", True)
+    assert refused(approve, api, run).code == "E-PLAN-DECIDED"
     assert [sent.comment for sent in told(api, run)] == ["Shorter."]
     run.decides_plan(None, comment="Shorter.")
     assert refused(approve, api, run).code == "E-PLAN-DECIDED"
     assert shown(api, run)["state"] == "planning"
 
 
-def test_a_plan_of_an_order_that_ended_can_no_longer_be_decided(api: Api, mila: PlayedDrone) -> None:
+def test_given_points_replace_the_ticks_and_have_to_be_there(api: Api, mila: PlayedDrone) -> None:
     run = presented(api, mila)
-    api.client.call(orders.CANCEL, orders.CancelRequest(), order_id=run.order_id)
-    run.step(DecisionStep(about="plan", call_id="plan-1", approved=False, by="interruption"))
-    run.ends()
-    for act in (approve, send_back, edit):
-        error = refused(act, api, run)
-        assert (type(error), error.code) == (Conflict, "E-PLAN-NONE")
-        assert "its plan can no longer be decided" in error.what
-    assert shown(api, run)["title"] == "Notes"
+    for points in ([], [0], [4], [1, 99]):
+        error = refused(approve, api, run, points=points)
+        assert (type(error), error.code) == (Invalid, "E-PLAN-POINTS")
+    edit(api, run, "# Notes\n\n1. [ ] Nothing\n")
+    assert refused(approve, api, run).code == "E-PLAN-POINTS"
+    assert shown(api, run)["text"] == "# Notes\n\n1. [ ] Nothing\n"
+    assert told(api, run) == []
+    edit(api, run, "# Notes\n\n1. [ ] One\n2. [x] Two\n3. [ ] Three\n")
+    approve(api, run, points=[3, 1])
+    (sent,) = told(api, run)
+    assert sent.plan is not None
+    assert {number: point.text for number, point in sent.plan.approved.items()} == {1: "One", 3: "Three"}
 
 
 def test_an_order_that_was_not_to_plan_first_has_no_plan(api: Api, mila: PlayedDrone) -> None:
@@ -193,15 +175,6 @@ def test_an_order_that_was_not_to_plan_first_has_no_plan(api: Api, mila: PlayedD
         error = refused(act, api, run)
         assert (type(error), error.code) == (NotFound, "E-PLAN-404")
     assert api.client.call(orders.SHOW, order_id=run.order_id)["plan"] is None
-
-
-def test_a_plan_is_not_approved_like_a_call(api: Api, mila: PlayedDrone) -> None:
-    run = presented(api, mila)
-    error = refused(api.client.call, APPROVE, ApproveRequest(), order_id=run.order_id)
-    assert (error.code, f"fleet plan approve {run.order_id}" in error.next) == ("E-APPROVAL-PLAN", True)
-
-
-def test_mode_plan_needs_no_approval_of_its_plan(api: Api, mila: PlayedDrone) -> None:
     assert refused(api.submit, plan_first=True, mode="plan").code == "E-ORDER-PLAN"
 
 
@@ -230,30 +203,6 @@ def test_a_decision_is_not_asked_for_twice_when_the_run_was_lost_after_it(api: A
     assert shown(api, second)["state"] == "approved"
 
 
-def test_a_decision_counts_for_a_run_that_continues_from_before_it(api: Api, mila: PlayedDrone) -> None:
-    first = presented(api, mila)
-    second = continued(mila, first)
-    second.waits_with(PLAN)
-    approve(api, second, points=[2])
-    # It is lost after the decision, and before its next checkpoint.
-    second.decides_plan(PLAN.approving([2]), who="kim")
-    third = continued(mila, first)
-    third.waits_with(PLAN)
-    (sent,) = told(api, third)
-    assert (sent.approved, sent.plan) == (True, PLAN.approving([2]))
-
-
-def test_a_decision_before_a_retry_does_not_count_after_it(api: Api, mila: PlayedDrone) -> None:
-    first = presented(api, mila)
-    approve(api, first)
-    first.decides_plan(PLAN)
-    first.ends(OrderStatus.FAILED)
-    api.client.call(orders.RETRY, order_id=first.order_id)
-    again = mila.take({"id": first.order_id})
-    again.presents(PLAN)
-    assert (told(api, again), shown(api, again)["state"]) == ([], "presented")
-
-
 def test_another_plan_in_a_later_run_takes_over_nothing(api: Api, mila: PlayedDrone) -> None:
     first = presented(api, mila)
     edit(api, first)
@@ -261,18 +210,6 @@ def test_another_plan_in_a_later_run_takes_over_nothing(api: Api, mila: PlayedDr
     other = AgentPlan(title="Other", points=(PlanPoint(text="x"),))
     second.presents(other)
     assert (shown(api, second)["title"], shown(api, second)["revision"]) == ("Other", 0)
-
-
-def test_the_report_names_each_approved_point_and_what_has_no_report(api: Api, mila: PlayedDrone) -> None:
-    run = presented(api, mila)
-    approve(api, run, points=[1, 3])
-    run.decides_plan(PLAN.approving([1, 3]), who="kim")
-    run.step(PointReportStep(report=PointReport(point=1, result="skipped", text="Not needed")))
-    run.step(PointReportStep(report=PointReport(point=1, result="done", commit="1a2b3c4d5e6f7a8b")))
-    run.ends()
-    plan = api.client.call(orders.SHOW, order_id=run.order_id)["plan"]
-    assert [point["report"] for point in plan["points"]] == ["done in 1a2b3c4d5e6f", "", "not reported"]
-    assert (plan["state"], plan["user"]) == ("approved", "kim")
 
 
 def test_the_next_run_is_told_the_plan_as_of_its_checkpoint(api: Api, mila: PlayedDrone) -> None:
@@ -295,21 +232,13 @@ def test_the_next_run_is_told_the_plan_as_of_its_checkpoint(api: Api, mila: Play
     )
 
 
-def test_a_retry_begins_with_another_plan(api: Api, mila: PlayedDrone) -> None:
+def test_a_retry_begins_with_another_plan_for_which_no_earlier_decision_counts(api: Api, mila: PlayedDrone) -> None:
     first = presented(api, mila)
     approve(api, first)
     first.decides_plan(PLAN)
     first.ends(OrderStatus.FAILED)
     api.client.call(orders.RETRY, order_id=first.order_id)
     assert (shown(api, first)["state"], shown(api, first)["points"]) == ("planning", [])
-
-
-def test_the_wait_is_in_the_inbox_and_its_text_is_the_plan(api: Api, mila: PlayedDrone) -> None:
-    from control_plane.declarations.inbox import LIST, InboxFilter
-
-    run = presented(api, mila)
-    (item,) = api.client.call(LIST, InboxFilter(kind="plan"))
-    assert (item["order"], item["text"], item["next"]) == (run.order_id, "Notes", f"fleet plan show {run.order_id}")
-    with api.core.database.read() as db:
-        wait = db.query(Wait).one()
-    assert wait.text.startswith("Approve the plan?\n\n# Notes\n\nThere are none.\n\n1. [x] Write one.txt")
+    again = mila.take({"id": first.order_id})
+    again.presents(PLAN)
+    assert (told(api, again), shown(api, again)["state"]) == ([], "presented")

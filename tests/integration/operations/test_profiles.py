@@ -9,12 +9,9 @@ from control_plane.db.orders import Order
 from control_plane.declarations.profiles import ProfileEdit, ProfileRequest
 from control_plane.declarations.projects import ProjectEdit
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.races import RaceRequest
-from control_plane.operations import profiles, projects, providers, races
+from control_plane.operations import profiles, projects, providers
 from shared.errors import Conflict, FleetError, Invalid, NotFound
-from shared.events import ABILITIES
 from tests.support.made import make_drone, make_project, submit
-from tests.support.organizations import add_organization
 
 
 @pytest.fixture
@@ -91,47 +88,15 @@ def test_an_order_keeps_what_its_profile_was_when_it_was_submitted(
         submit(core, admin, profile="careful")
 
 
-def test_a_race_has_the_profile_with_the_providers_that_it_names(
-    core: Core, admin: Caller, careful: ProfileRequest
-) -> None:
-    projects.edit(core, admin, "web", ProjectEdit(verify=["true"]))
-    beat = {"abilities": list(ABILITIES)}
-    make_drone(core, admin, labels=careful.labels, concurrency=4, beat=beat)
-    request = RaceRequest(prompt="x", project="web", models=["local", "cheap"], profile="careful")
-    made = races.submit(core, admin, request)
-    assert [(each.provider, each.mode) for each in made.orders] == [("local", "test"), ("cheap", "test")]
-
-
-def test_the_same_key_with_another_profile_is_another_request(
-    core: Core, admin: Caller, careful: ProfileRequest
-) -> None:
-    first = submit(core, admin, key="one", profile="careful")
-    assert submit(core, admin, key="one", profile="careful").id == first.id
-    with pytest.raises(Conflict, match="already used"):
-        submit(core, admin, key="one", provider="strong")
-
-
-@pytest.mark.parametrize(
-    ("fields", "error"),
-    [
+def test_a_profile_that_could_not_work_is_refused(core: Core, admin: Caller, careful: ProfileRequest) -> None:
+    refused: tuple[tuple[dict[str, object], type[FleetError]], ...] = (
         ({"name": "careful"}, Conflict),
         ({"name": "Not a name"}, Invalid),
         ({"name": "x", "provider": "nobody"}, NotFound),
         ({"name": "x", "reviewer": "nobody"}, NotFound),
         ({"name": "x", "labels": {"no label!": "x"}}, Invalid),
-    ],
-)
-def test_a_profile_that_could_not_work_is_refused(
-    core: Core, admin: Caller, careful: ProfileRequest, fields: dict[str, object], error: type[FleetError]
-) -> None:
-    with pytest.raises(error):
-        profiles.add(core, admin, ProfileRequest.model_validate(fields))
+    )
+    for fields, error in refused:
+        with pytest.raises(error):
+            profiles.add(core, admin, ProfileRequest.model_validate(fields))
     assert [each.name for each in profiles.list_(core, admin)] == ["careful"]
-
-
-def test_a_profile_of_another_organization_does_not_exist(core: Core, admin: Caller, careful: ProfileRequest) -> None:
-    others = add_organization(core, admin)
-    assert profiles.list_(core, others) == []
-    with pytest.raises(NotFound, match="not found"):
-        profiles.show(core, others, "careful")
-    assert profiles.add(core, others, ProfileRequest(name="careful")).mode is None

@@ -51,23 +51,16 @@ def queued_on(core: Core) -> list[str]:
         return list(db.scalars(waiting.order_by(Dispatch.created_at, Dispatch.id)))
 
 
-def test_a_waiting_order_moves_to_the_named_drone(api: Api, admin: Caller, queue: list[str]) -> None:
-    make_drone(api.core, admin, "bela")
-    moved = move(api.core, admin, queue[1], MoveRequest(drone="bela"))
-    assert (moved.status, moved.drone, moved.generation) == ("assigned", "bela", 2)
-    assert moved.reason.startswith("assigned to bela")
-    assert drone_of(api.core, queue[2]) == "anna"
-
-
-def test_an_order_that_was_moved_cannot_be_claimed_on_its_first_drone(
-    api: Api, admin: Caller, queue: list[str]
-) -> None:
+def test_a_waiting_order_moves_to_the_named_drone_alone(api: Api, admin: Caller, queue: list[str]) -> None:
     make_drone(api.core, admin, "bela")
     with api.core.database.read() as db:
         before = db.scalars(select(Dispatch).where(Dispatch.order_id == queue[1])).one()
-    move(api.core, admin, queue[1], MoveRequest(drone="bela"))
-    keys = api.core.broker.run_keys(before.drone_id, [before.id])
-    assert keys[before.id].startswith("revoked")
+    with pytest.raises(NotFound):
+        move(api.core, admin, queue[1], MoveRequest(drone="nobody"))
+    moved = move(api.core, admin, queue[1], MoveRequest(drone="bela"))
+    assert (moved.status, moved.drone, moved.generation) == ("assigned", "bela", 2)
+    assert drone_of(api.core, queue[2]) == "anna"
+    assert api.core.broker.run_keys(before.drone_id, [before.id])[before.id].startswith("revoked")
     with api.core.database.read() as db:
         assert db.get_one(Dispatch, before.id).closed_at is not None
 
@@ -81,7 +74,7 @@ def test_without_a_name_an_order_may_go_anywhere_again(api: Api, admin: Caller, 
 
 def test_an_order_that_has_started_is_not_moved(api: Api, admin: Caller, queue: list[str]) -> None:
     make_drone(api.core, admin, "bela")
-    with pytest.raises(Conflict, match="is running; only an order that waits can be moved") as refused:
+    with pytest.raises(Conflict) as refused:
         move(api.core, admin, queue[0], MoveRequest(drone="bela"))
     assert refused.value.code == "E-ORDER-STATE"
     assert order_summary(api.core, admin, queue[0]).status == "running"
@@ -98,29 +91,15 @@ def test_an_order_that_a_drone_has_claimed_is_not_moved(api: Api, admin: Caller,
     assert drone_of(api.core, queue[1]) == "anna"
 
 
-def test_a_drone_or_order_that_does_not_exist_is_not_found(api: Api, admin: Caller, queue: list[str]) -> None:
-    with pytest.raises(NotFound, match="drone 'nobody'"):
-        move(api.core, admin, queue[1], MoveRequest(drone="nobody"))
-    with pytest.raises(NotFound):
-        set_priority(api.core, admin, "0" * 12, PriorityRequest(priority=1))
-
-
-def test_a_higher_priority_starts_first(api: Api, admin: Caller, queue: list[str]) -> None:
-    assert queued_on(api.core) == queue[1:]
-    changed = set_priority(api.core, admin, queue[2], PriorityRequest(priority=5))
-    assert changed.priority == 5
-    assert queued_on(api.core) == [queue[2], queue[1]]
-
-
-def test_a_lower_priority_starts_last_and_the_others_keep_their_place(
+def test_a_higher_priority_starts_first_and_a_lower_one_last_and_the_others_keep_their_place(
     api: Api, admin: Caller, queue: list[str]
 ) -> None:
+    assert queued_on(api.core) == queue[1:]
     set_priority(api.core, admin, queue[1], PriorityRequest(priority=-5))
     assert queued_on(api.core) == [queue[2], queue[1]]
     assert order_summary(api.core, admin, queue[2]).generation == 1
-
-
-def test_an_ended_order_has_no_priority_any_more(api: Api, admin: Caller, queue: list[str]) -> None:
+    assert set_priority(api.core, admin, queue[1], PriorityRequest(priority=5)).priority == 5
+    assert queued_on(api.core) == [queue[1], queue[2]]
     cancel(api.core, admin, queue[1])
     with pytest.raises(Conflict):
         set_priority(api.core, admin, queue[1], PriorityRequest(priority=1))

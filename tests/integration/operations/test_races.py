@@ -110,6 +110,9 @@ def test_the_first_verified_work_wins_and_the_others_are_canceled(running: Plane
     document = race(running)
     taken = begun(running)
     drone, order = taken[1]
+    with pytest.raises(Precondition):
+        ask_push(running, drone, order, "failed")
+    assert shown(running, document).race.winner is None
     assert ask_push(running, drone, order)["granted"]
     assert ask_push(running, drone, order)["granted"]
     ends(drone, order, pushed=True)
@@ -126,15 +129,6 @@ def test_the_first_verified_work_wins_and_the_others_are_canceled(running: Plane
     assert (after.race.status, after.race.winner) == ("won", order.order_id)
     assert sorted(each.status for each in after.orders) == ["canceled", "canceled", "succeeded"]
     assert [each.id for each in after.orders if each.pushed] == [order.order_id]
-
-
-def test_work_that_is_not_verified_is_not_pushed_and_wins_nothing(running: Plane) -> None:
-    document = race(running)
-    drone, order = begun(running)[0]
-    with pytest.raises(Precondition) as refusal:
-        ask_push(running, drone, order, "failed")
-    assert "its work is not verified" in refusal.value.what
-    assert shown(running, document).race.winner is None
 
 
 def test_verified_work_wins_also_where_nothing_is_pushed(running: Plane) -> None:
@@ -200,21 +194,17 @@ def test_a_judgment_without_a_choice_leaves_it_to_the_user(running: Plane) -> No
     assert [item.race for item in to_decide(running)] == [document.race.id]
 
 
-def test_models_race_with_their_own_providers(running: Plane) -> None:
+def test_models_race_with_their_own_providers_and_a_race_is_canceled_as_one(running: Plane) -> None:
     providers.add(running.core, running.admin, ProviderRequest(name="second", model="openai/second", api_key="sk-2"))
     document = race(running, count=None, models=["scripted", "openai/second"])
     assert [order.provider for order in document.orders] == ["scripted", "second"]
-
-
-def test_a_race_is_canceled_as_one(running: Plane) -> None:
-    document = race(running)
     races.cancel(running.core, running.admin, document.race.id)
     running.until(lambda: shown(running, document).race.status == "canceled")
 
 
-@pytest.mark.parametrize(
-    ("fields", "error", "code"),
-    [
+def test_what_is_no_race_is_refused(running: Plane) -> None:
+    running.drone("oka1", concurrency=1)
+    refused: tuple[tuple[dict[str, Any], type[FleetError], str], ...] = (
         ({"count": None}, Invalid, "E-RACE-SIZE"),
         ({"count": 3, "models": ["scripted", "second"]}, Invalid, "E-RACE-SIZE"),
         ({"count": None, "models": ["scripted"]}, Invalid, "E-RACE-SIZE"),
@@ -223,13 +213,11 @@ def test_a_race_is_canceled_as_one(running: Plane) -> None:
         ({"session": "abc"}, Invalid, "E-RACE-SESSION"),
         ({"rubric": "Short."}, Invalid, "E-RACE-RUBRIC"),
         ({"drone": "oka1"}, Precondition, "E-RACE-DRONES"),
-    ],
-)
-def test_what_is_no_race_is_refused(running: Plane, fields: dict[str, Any], error: type[FleetError], code: str) -> None:
-    running.drone("oka1", concurrency=1)
-    with pytest.raises(error) as refusal:
-        race(running, **fields)
-    assert refusal.value.code == code
+    )
+    for fields, error, code in refused:
+        with pytest.raises(error) as refusal:
+            race(running, **fields)
+        assert refusal.value.code == code, fields
     assert running.rows(Order) == []
 
 

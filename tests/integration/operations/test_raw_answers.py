@@ -6,12 +6,11 @@ from io import BytesIO
 
 import pytest
 
-from control_plane.db.drones import Drone
 from control_plane.operations.orders import reading
 from control_plane.operations.runs import blobs
 from shared.blobs import digest
 from shared.errors import NotFound
-from shared.events import ABILITIES, AssistantStep
+from shared.events import AssistantStep
 from tests.support.going_on import begin, identity
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
@@ -37,10 +36,3 @@ def test_a_raw_answer_is_downloaded_by_its_step_and_by_no_one_else(plane: Plane)
     assert refusal.value.why == "not kept"
     with pytest.raises(NotFound, match="not found"):
         reading.raw_of(plane.core, add_organization(plane.core, plane.admin), order.order_id, seqs[0])
-
-
-def test_a_drone_that_cannot_keep_raw_answers_gets_no_order_that_asks_for_them(plane: Plane) -> None:
-    old = plane.drone("old")
-    plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != "raw-answers"]})
-    plain, raw = plane.submit(), plane.submit(keep_raw=True)
-    assert (plane.status(plain), plane.status(raw)) == ("assigned", "queued")

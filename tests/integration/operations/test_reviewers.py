@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from control_plane.core import Caller, Core
@@ -52,7 +54,7 @@ def reviewer(core: Core, admin: Caller, **fields: str) -> str | None:
     return submit(core, admin, provider="local", **fields).reviewer
 
 
-def test_the_orders_reviewer_counts_then_the_projects_then_the_organizations(core: Core, admin: Caller) -> None:
+def test_the_reviewer_is_that_of_the_order_the_agent_the_project_or_the_organization(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     for name in ("one", "two", "three"):
         add(core, admin, name, f"openai/{name}")
@@ -65,17 +67,11 @@ def test_the_orders_reviewer_counts_then_the_projects_then_the_organizations(cor
     assert reviewer(core, admin, reviewer="none") is None
     projects.edit(core, admin, "web", ProjectEdit(reviewer=None))
     assert (reviewer(core, admin), projects.show(core, admin, "web").reviewer) == ("one", None)
-
-
-def test_an_agents_reviewer_counts_before_the_projects(core: Core, admin: Caller) -> None:
-    make_project(core, admin, reviewer="local")
-    add(core, admin, "own", "openai/own")
-    made = agents.create(core, admin, AgentRequest(name="mila", instructions="Work.", reviewer="own"))
-    assert made.reviewer == "own"
+    mila = agents.create(core, admin, AgentRequest(name="mila", instructions="Work.", reviewer="two"))
     with core.database.read() as db:
-        project = db.query(Project).one()
-        chosen = reviewer_by_default(db, project, db.get_one(Agent, made.id)), reviewer_by_default(db, project)
-        assert [each and each.name for each in chosen] == ["own", "local"]
+        own = reviewer_by_default(db, db.query(Project).one(), db.get_one(Agent, mila.id))
+        assert own is not None
+        assert own.name == "two"
 
 
 def test_an_unknown_reviewer_is_refused_and_an_ambiguous_model_names_the_providers(core: Core, admin: Caller) -> None:
@@ -153,10 +149,16 @@ def test_a_retry_from_the_beginning_is_reviewed_anew(plane: Plane, oka: DroneSta
     assert again.findings is None
 
 
-def test_a_drone_that_cannot_review_gets_no_order_with_a_reviewer(plane: Plane) -> None:
+def test_a_drone_gets_no_order_that_asks_for_what_its_version_cannot_do(plane: Plane) -> None:
     add(plane.core, plane.admin, "cheap", "openai/mini")
     add(plane.core, plane.admin, "main", "openai/main")
-    old = plane.drone("old")
-    plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != "reviewer"]})
-    plain, reviewed = plane.submit(provider="main"), plane.submit(provider="main", reviewer="cheap")
-    assert (plane.order(plain).status, plane.order(reviewed).status) == ("assigned", "queued")
+    old = plane.drone("old", concurrency=9)
+    asks: dict[str, dict[str, Any]] = {
+        "reviewer": {"reviewer": "cheap"},
+        "raw-answers": {"keep_raw": True},
+        "plans": {"plan_first": True},
+    }
+    for ability, fields in asks.items():
+        plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != ability]})
+        orders = plane.submit(provider="main"), plane.submit(provider="main", **fields)
+        assert [plane.status(each) for each in orders] == ["assigned", "queued"], ability

@@ -9,10 +9,11 @@ from control_plane.db.orders import Order
 from control_plane.declarations.agents import AgentEdit, AgentRequest
 from control_plane.declarations.organizations import OrganizationEdit
 from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
+from control_plane.declarations.providers import ProviderEdit
+from control_plane.declarations.sessions import SessionEdit, SessionRequest
 from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.orders import OrderDocument, ResumeRequest
-from control_plane.operations import limits, projects
+from control_plane.operations import limits, projects, providers
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.orders import reading, retrying
 from control_plane.operations.organizations import changing as changing_organizations
@@ -72,6 +73,12 @@ def test_flags_and_limits_by_name_do_the_same_and_together_are_refused(core: Cor
         submit(core, admin, cost_limit=2, limits={"cost_limit": 3})
 
 
+def test_all_limits_are_listed_with_unit_bounds_and_default(core: Core, admin: Caller) -> None:
+    listed = {each.name: each for each in limits.list_(core, admin)}
+    assert (listed["command_timeout"].default, listed["command_timeout"].unit) == (120, "s")
+    assert (listed["max_retries"].least, listed["max_retries"].most) == (0, 100)
+
+
 def test_a_later_change_affects_later_orders_only(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     chat = sessions.create(core, admin, SessionRequest(project="web", limits={"token_limit": 10}))
@@ -94,18 +101,6 @@ def test_a_resumed_order_has_the_limits_that_it_is_given_and_keeps_the_others(co
     assert found == [(9, "order"), (3, "order"), (5, "project")]
 
 
-def test_a_fork_keeps_the_limits_of_its_session(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    chat = sessions.create(core, admin, SessionRequest(project="web", limits={"retry_enabled": False}))
-    assert sessions.fork(core, admin, chat.id, ForkRequest()).limits == {"retry_enabled": False}
-
-
-def test_all_limits_are_listed_with_unit_bounds_and_default(core: Core, admin: Caller) -> None:
-    listed = {each.name: each for each in limits.list_(core, admin)}
-    assert (listed["command_timeout"].default, listed["command_timeout"].unit) == (120, "s")
-    assert (listed["max_retries"].least, listed["max_retries"].most) == (0, 100)
-
-
 def test_the_thinking_level_comes_from_the_closest_level_that_sets_one(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     changing_organizations.edit(core, admin, "default", OrganizationEdit(thinking="low"))
@@ -119,3 +114,28 @@ def test_the_thinking_level_comes_from_the_closest_level_that_sets_one(core: Cor
     projects.edit(core, admin, "web", ProjectEdit(thinking=None))
     found.append(submit(core, admin).thinking)
     assert found == ["low", "medium", "high", "low"]
+
+
+def test_the_orders_level_counts_then_the_sessions_then_the_providers(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    first = submit(core, admin)
+    providers.edit(core, admin, "local", ProviderEdit(thinking="low"))
+    second, third = submit(core, admin), submit(core, admin, thinking="high")
+    fourth = submit(core, admin, session=third.session)
+    fifth = submit(core, admin, session=third.session, thinking="off")
+    sixth = submit(core, admin, session=third.session)
+    orders = (first, second, third, fourth, fifth, sixth)
+    assert [each.thinking for each in orders] == [None, "low", "high", "high", "off", "high"]
+
+
+def test_the_level_is_that_of_the_submission_whatever_changes_later(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    make_drone(core, admin)
+    providers.edit(core, admin, "local", ProviderEdit(thinking="minimal"))
+    order = submit(core, admin)
+    with core.database.write() as db:
+        db.get_one(Order, order.id).status = "failed"
+    providers.edit(core, admin, "local", ProviderEdit(thinking="auto"))
+    retrying.retry(core, admin, order.id)
+    assert reading.show_order(core, admin, order.id).thinking == "minimal"
+    assert submit(core, admin).thinking is None

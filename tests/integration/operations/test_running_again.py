@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, Turn
+from control_plane.db.projects import Project
 from control_plane.db.runs import Blob
 from control_plane.declarations.sessions import SwitchRequest
 from control_plane.documents.orders import OrderSummary, ResumeRequest, SubmitRequest
@@ -22,9 +22,9 @@ from control_plane.operations.orders.submitting import _hash
 from control_plane.operations.runs import blobs
 from control_plane.supervisor.cleaning import clean
 from shared.blobs import digest
-from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition
+from shared.errors import Conflict, Invalid, Precondition
 from shared.events import Delivered
-from shared.reasons import EarlierOrder, Resumption, RunEnd, RunLoss
+from shared.reasons import Resumption, RunEnd, RunLoss
 from tests.support.going_on import (
     BASE,
     begin,
@@ -73,9 +73,7 @@ def failed(plane: Plane, drone: DroneStandIn, **fields: Any) -> str:
 # --- resume ---------------------------------------------------------------------------------------
 
 
-def test_a_failed_order_goes_on_with_its_limits_counted_anew_and_set_anew(any_plane: Plane) -> None:
-    plane, oka = any_plane, any_plane.drone("oka")
-    plane.collector(), plane.supervisor()
+def test_a_failed_order_goes_on_with_its_limits_counted_anew_and_set_anew(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka, max_iterations=10)
     found = resume(plane, order_id, max_run_seconds=60, say="hurry up")
     assert found.status in {"queued", "assigned"}
@@ -85,13 +83,9 @@ def test_a_failed_order_goes_on_with_its_limits_counted_anew_and_set_anew(any_pl
     assert (order.resumed.by_hand, order.resumed.spent.cost_usd) == (True, 0.0)
     assert (order.limits.max_iterations, order.limits.max_run_seconds) == (10, 60)
     assert [word.text for word in order.said] == ["hurry up"]
-
-
-def test_what_a_run_spent_since_a_person_let_it_go_on_counts(plane: Plane, oka: DroneStandIn) -> None:
-    resume(plane, failed(plane, oka))
-    second = go(oka)
-    work(plane, oka, second, "two")
-    give_back(oka, second)
+    # What a run spent since a person let it go on counts.
+    work(plane, oka, order, "two")
+    give_back(oka, order)
     third = go(oka)
     assert third.resumed is not None
     assert (third.resumed.by_hand, third.resumed.spent.cost_usd) == (False, 0.5)
@@ -112,17 +106,6 @@ def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(
     assert (turn.status, turn.ended_at) == ("processing", None)
     succeed(plane, oka, order)
     assert [turn.status for turn in plane.rows(Turn)] == ["finished"]
-
-
-def test_a_canceled_order_goes_on_too(plane: Plane, oka: DroneStandIn) -> None:
-    first = begin(plane, oka)
-    work(plane, oka, first, "one")
-    plane.until(lambda: plane.status(first.order_id) == "running")
-    cancel(plane.core, plane.admin, first.order_id)
-    oka.report(first, oka.ended(status="preempted", exit_status="canceled"))
-    plane.until(lambda: plane.status(first.order_id) == "canceled")
-    resume(plane, first.order_id)
-    assert seen(go(oka)) == ["do it", *told("one")]
 
 
 def test_an_order_that_had_done_nothing_begins_anew_and_says_so(plane: Plane) -> None:
@@ -174,13 +157,21 @@ def test_a_retry_begins_anew_and_so_does_what_follows_it_until_there_is_a_new_ch
 # --- refusals ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [retry, resume])
-def test_doing_it_twice_says_what_is_so_already(plane: Plane, oka: DroneStandIn, how: Any) -> None:
+def test_doing_it_twice_says_what_is_so_already(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
-    how(plane, order_id)
-    with pytest.raises(Conflict, match=f"order {order_id} is (queued|assigned)") as refusal:
-        how(plane, order_id)
-    assert (refusal.value.code, refusal.value.next) == ("E-ORDER-STATE", f"fleet follow {order_id}")
+    projects.remove(plane.core, plane.admin, "app")
+    with pytest.raises(Precondition):
+        retry(plane, order_id)
+    with plane.core.database.write() as db:
+        db.query(Project).update({"removed_at": None})
+    for fields in ({"say": "  "}, {"cost_limit": float("inf")}):
+        with pytest.raises(Invalid):
+            resume(plane, order_id, **fields)
+    resume(plane, order_id)
+    for again in (resume, retry):
+        with pytest.raises(Conflict) as refusal:
+            again(plane, order_id)
+        assert (refusal.value.code, refusal.value.next) == ("E-ORDER-STATE", f"fleet follow {order_id}")
 
 
 def test_an_order_that_succeeded_is_not_run_again(plane: Plane, oka: DroneStandIn) -> None:
@@ -189,27 +180,6 @@ def test_an_order_that_succeeded_is_not_run_again(plane: Plane, oka: DroneStandI
     with pytest.raises(Conflict, match="succeeded") as refusal:
         resume(plane, order.order_id)
     assert f"--session {order.session.id}" in refusal.value.next
-
-
-def test_only_operators_may_and_only_their_own(plane: Plane, oka: DroneStandIn) -> None:
-    order_id = failed(plane, oka)
-    viewer = Caller(plane.admin.organization_id, "default", "viewer", "v")
-    stranger = Caller("0" * 12, "other", "admin", "s")
-    with pytest.raises(Forbidden):
-        retrying.retry(plane.core, viewer, order_id)
-    with pytest.raises(NotFound):
-        retrying.resume(plane.core, stranger, order_id, ResumeRequest())
-    with pytest.raises(Invalid):
-        resume(plane, order_id, say="  ")
-    with pytest.raises(Invalid):
-        resume(plane, order_id, cost_limit=float("inf"))
-
-
-def test_the_project_has_to_be_there(plane: Plane, oka: DroneStandIn) -> None:
-    order_id = failed(plane, oka)
-    projects.remove(plane.core, plane.admin, "app")
-    with pytest.raises(Precondition, match="was removed"):
-        retry(plane, order_id)
 
 
 # --- sessions -----------------------------------------------------------------------------------------
@@ -241,21 +211,6 @@ def test_a_session_that_went_back_to_the_turn_lets_it_run_again_where_it_ran(pla
     succeed(plane, oka, order)
     first, second, again_ = [each for each in sessions.show(plane.core, plane.admin, session).entries if each.turn]
     assert (again_.parent, again_.is_leaf, first.on_path, second.on_path) == (None, True, False, False)
-
-
-def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: DroneStandIn) -> None:
-    order_id = failed(plane, oka)
-    session = plane.order(order_id).session
-    plane.edit(Drone, oka.id, draining=True)
-    waiting = plane.submit("next", session=session)
-    resume(plane, order_id)
-    assert plane.order(waiting).status == "queued"
-    plane.edit(Drone, oka.id, draining=False)
-    first = go(oka)
-    assert first.order_id == order_id
-    plane.until(lambda: plane.facts(waiting).waits == EarlierOrder(order=order_id))
-    succeed(plane, oka, first)
-    assert go(oka).order_id == waiting
 
 
 # --- what is kept, and how long ---------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from tests.support.stand_in import DroneStandIn
 
 
 @pytest.fixture
-def plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
+def plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
     """A control plane that asks for titles."""
-    yield from plane_on(core_factory(database_url, broker=broker, clock=hand_clock(), session_titles=True))
+    yield from plane_on(core_factory(sqlite_url, broker=broker, clock=hand_clock(), session_titles=True))
 
 
 def started(plane: Plane, **fields: Any) -> DroneStandIn:
@@ -78,46 +78,44 @@ def test_a_model_writes_the_title_of_a_session_from_its_first_prompt(plane: Plan
     assert sessions.show(plane.core, plane.admin, plane.order(order_id).session).name == ""
 
 
-def test_only_the_first_order_of_a_session_without_a_name_asks(plane: Plane) -> None:
+def test_only_the_first_order_of_a_session_without_a_name_asks_and_no_user_sees_that(plane: Plane) -> None:
     first = plane.order(plane.submit("one"))
+    core, admin = plane.core, plane.admin
+    assert [order.id for order in reading.list_orders(core, admin)] == [first.id]
+    assert [each.id for each in sessions.list_(core, admin)] == [first.session]
+    assert len(reading.list_orders(core, admin, every=True)) == 2
     plane.submit("two", session=first.session)
     named = sessions.create(plane.core, plane.admin, SessionRequest(project="app", name="The parser"))
     plane.submit("three", session=named.id)
     assert [order.asked and order.asked["session"] for order in titles(plane)] == [first.session]
 
 
-def test_the_orders_and_sessions_of_a_user_do_not_show_it(plane: Plane) -> None:
-    order_id = plane.submit("one")
-    core, admin = plane.core, plane.admin
-    assert [order.id for order in reading.list_orders(core, admin)] == [order_id]
-    assert [each.id for each in sessions.list_(core, admin)] == [plane.order(order_id).session]
-    assert len(reading.list_orders(core, admin, every=True)) == 2
-
-
-def test_a_name_that_a_user_gave_is_never_replaced(plane: Plane) -> None:
+def test_a_name_that_a_user_gave_is_never_replaced_and_a_fork_keeps_the_title(plane: Plane) -> None:
     drone = started(plane)
     order_id = plane.submit("one")
     session = plane.order(order_id).session
     sessions.edit(plane.core, plane.admin, session, SessionEdit(name="Mine"))
     written(plane, drone, response="Another one")
     assert (title_of(plane, order_id), sessions.show(plane.core, plane.admin, session).name) == ("Mine", "Mine")
+    plane.edit(ChatSession, session, name="", title="Written")
+    plane.edit(Order, order_id, status="canceled", ended_at=plane.core.clock.now())
+    assert sessions.fork(plane.core, plane.admin, session, ForkRequest()).title == "Written"
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
+def test_without_a_title_the_first_line_stays_and_no_second_call_is_paid_for(plane: Plane) -> None:
+    drone = started(plane, concurrency=9)
+    hows: tuple[dict[str, Any], ...] = (
         {"status": "failed", "exit_status": "model_error", "reason": "no answer"},
         {"status": "preempted", "exit_status": "canceled", "reason": "its slot was needed"},
         {"status": "failed", "exit_status": "lost", "reason": "gone", "order_at_fault": False},
         {"response": " \n** "},
-    ],
-)
-def test_without_a_title_the_first_line_stays_and_no_second_call_is_paid_for(plane: Plane, how: dict[str, Any]) -> None:
-    drone = started(plane)
-    order_id = plane.submit("The first line\nof it")
-    order = written(plane, drone, **how)
-    assert title_of(plane, order_id) == "The first line"
-    assert [(each.id, each.generation) for each in titles(plane)] == [(order.order_id, 1)]
+    )
+    for how in hows:
+        order_id = plane.submit("The first line\nof it")
+        order = written(plane, drone, **how)
+        assert title_of(plane, order_id) == "The first line"
+        assert [each.generation for each in titles(plane) if each.id == order.order_id] == [1]
+    assert len(titles(plane)) == len(hows)
     assert count_inbox(plane.core, plane.admin).total == 0
 
 
@@ -131,21 +129,6 @@ def test_it_waits_for_a_free_slot_and_gives_it_up(plane: Plane) -> None:
     drone.beat(RunBeat(run_id=order.run_id, order_id=order.order_id, generation=order.generation))
     plane.submit("two", session=work.session.id)
     plane.until(lambda: [body for message in drone.told("cancel") if (body := message.body).run_id == order.run_id])
-
-
-def test_a_fork_keeps_the_title(plane: Plane) -> None:
-    order_id = plane.submit("one")
-    session = plane.order(order_id).session
-    plane.edit(ChatSession, session, title="Written")
-    plane.edit(Order, order_id, status="canceled", ended_at=plane.core.clock.now())
-    fork = sessions.fork(plane.core, plane.admin, session, ForkRequest())
-    assert fork.title == "Written"
-
-
-def test_they_can_be_turned_off(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> None:
-    for plane in plane_on(core_factory(sqlite_url, broker=broker, clock=hand_clock(), session_titles=False)):
-        plane.submit("one")
-        assert titles(plane) == []
 
 
 def test_an_older_drone_is_not_asked(plane: Plane) -> None:

@@ -23,7 +23,6 @@ from tests.support.protocols.spoken import Answer, Spoken, SpokenCall
 from tests.support.scripted import Called
 
 pytestmark = pytest.mark.usefixtures("warm_model")
-everywhere = pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
 RULES = "Rules of the house. " * 40
 
 
@@ -89,32 +88,32 @@ class Runs:
         return outcome.exit_status
 
 
-@everywhere
-def test_a_resumed_run_continues_with_the_bytes_of_the_one_that_was_cut_off(protocol: Spoken) -> None:
-    with Endpoint(*(protocol.answer(step(n)) for n in range(5)), protocol.answer(Answer("Done."))) as endpoint:
-        runs = Runs(protocol, endpoint)
-        assert runs.run("Go.", stop_after=3) is ExitStatus.MAX_ITERATIONS
-        assert runs.run("Continue.", messages_of(runs.bodies)) is ExitStatus.STOPPED
-        asked = [each.body for each in endpoint.asked]
-    assert len(asked) == 6
-    assert len({head(protocol, body) for body in asked}) == 1
-    for earlier, later in itertools.pairwise(asked):
-        assert turns(later)[: len(turns(earlier))] == turns(earlier)
+def test_a_resumed_run_continues_with_the_bytes_of_the_one_that_was_cut_off() -> None:
+    for protocol in PROTOCOLS:
+        with Endpoint(*(protocol.answer(step(n)) for n in range(5)), protocol.answer(Answer("Done."))) as endpoint:
+            runs = Runs(protocol, endpoint)
+            assert runs.run("Go.", stop_after=3) is ExitStatus.MAX_ITERATIONS
+            assert runs.run("Continue.", messages_of(runs.bodies)) is ExitStatus.STOPPED
+            asked = [each.body for each in endpoint.asked]
+        assert len(asked) == 6, protocol
+        assert len({head(protocol, body) for body in asked}) == 1, protocol
+        for earlier, later in itertools.pairwise(asked):
+            assert turns(later)[: len(turns(earlier))] == turns(earlier)
 
 
-@everywhere
-def test_between_two_compactions_only_the_end_of_a_request_changes(protocol: Spoken) -> None:
-    answers = [protocol.answer(step(n)) for n in range(2)]
-    summary = protocol.answer(Answer("A summary of what happened."))
-    later = [protocol.answer(step(n)) for n in range(2, 5)]
-    with Endpoint(*answers, summary, *later, protocol.answer(Answer("Done."))) as endpoint:
-        runs = Runs(protocol, endpoint)
-        assert runs.run("Go. " * 2000, compact_at=2) is ExitStatus.STOPPED
-        asked = [each.body for each in endpoint.asked]
-    assert sum(isinstance(body, CompactionStep) for body in runs.bodies) == 1
-    with_tools = [body for body in asked if "tools" in body or "toolConfig" in body]
-    assert len({head(protocol, body) for body in with_tools}) == 1
-    after = asked[len(asked) - 4 :]
-    assert "A summary of what happened." in turns(after[0])[0] + turns(after[0])[1]
-    for earlier, following in itertools.pairwise(after):
-        assert turns(following)[: len(turns(earlier))] == turns(earlier)
+def test_between_two_compactions_only_the_end_of_a_request_changes() -> None:
+    for protocol in PROTOCOLS:
+        answers = [protocol.answer(step(n)) for n in range(2)]
+        summary = protocol.answer(Answer("A summary of what happened."))
+        later = [protocol.answer(step(n)) for n in range(2, 5)]
+        with Endpoint(*answers, summary, *later, protocol.answer(Answer("Done."))) as endpoint:
+            runs = Runs(protocol, endpoint)
+            assert runs.run("Go. " * 2000, compact_at=2) is ExitStatus.STOPPED
+            asked = [each.body for each in endpoint.asked]
+        assert sum(isinstance(body, CompactionStep) for body in runs.bodies) == 1, protocol
+        with_tools = [body for body in asked if "tools" in body or "toolConfig" in body]
+        assert len({head(protocol, body) for body in with_tools}) == 1, protocol
+        after = asked[len(asked) - 4 :]
+        assert "A summary of what happened." in turns(after[0])[0] + turns(after[0])[1], protocol
+        for earlier, following in itertools.pairwise(after):
+            assert turns(following)[: len(turns(earlier))] == turns(earlier)

@@ -21,62 +21,71 @@ from tests.support.scripted import Called
 from tests.support.silence import silent_for_long
 
 pytestmark = pytest.mark.usefixtures("warm_model")
-everywhere = pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
 
 FULL = Answer("Let me look.", "Where is it?", "c2lnbmVk", (SpokenCall("a1b2c3d4e"),))
 EVERY_REFUSAL = [(each, refusal) for each in PROTOCOLS for refusal in (*each.refusals, *each.breaks)]
 
 
-@pytest.mark.parametrize(("protocol", "refusal"), EVERY_REFUSAL, ids=str)
-def test_each_failure_has_its_class_and_is_repeated_if_it_may_pass(protocol: Spoken, refusal: Refusal) -> None:
+def test_each_failure_has_its_class_and_is_repeated_if_it_may_pass() -> None:
+    found = [(str(protocol), str(refusal), class_of(protocol, refusal)) for protocol, refusal in EVERY_REFUSAL]
+    assert found == [(str(protocol), str(refusal), refusal.error_class) for protocol, refusal in EVERY_REFUSAL]
+
+
+def class_of(protocol: Spoken, refusal: Refusal) -> str:
+    """The class of a failure, which is repeated if it may pass."""
     with Endpoint(refusal.said, protocol.answer(Answer("Here I am."))) as endpoint:
         called = Called("", protocol.provider(endpoint.url), limits=Limits(base_delay=0))
         if refusal.error_class in RETRIED - {ErrorClass.CONTEXT_OVERFLOW} and not refusal.retry_after:
             assert called.ask().message.content == "Here I am."
-            assert [step.error_class for step in called.recorder.bodies] == [refusal.error_class]  # type: ignore[union-attr]
+            (found,) = (step.error_class for step in called.recorder.bodies)  # type: ignore[union-attr]
         else:
             called.limits = called.model.limits = ONCE
-            assert refusal_of(called).error_class == refusal.error_class
+            found = refusal_of(called).error_class
             assert len(endpoint.asked) == 1
         called.model.close()
+    return str(found)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "refusal"), [(each, refusal) for each, refusal in EVERY_REFUSAL if refusal.retry_after], ids=str
-)
-def test_the_delay_that_a_refusal_asks_for_is_kept(protocol: Spoken, refusal: Refusal) -> None:
-    with Endpoint(refusal.said, protocol.answer(Answer("Here I am."))) as endpoint:
-        called = Called("", protocol.provider(endpoint.url), limits=Limits(base_delay=0), clock=HandClock())
-        called.ask()
-        called.model.close()
-    assert [step.delay_s for step in called.recorder.bodies] == [pytest.approx(refusal.retry_after)]  # type: ignore[union-attr]
+def test_the_delay_that_a_refusal_asks_for_is_kept() -> None:
+    for protocol, refusal in ((each, refusal) for each, refusal in EVERY_REFUSAL if refusal.retry_after):
+        with Endpoint(refusal.said, protocol.answer(Answer("Here I am."))) as endpoint:
+            called = Called("", protocol.provider(endpoint.url), limits=Limits(base_delay=0), clock=HandClock())
+            called.ask()
+            called.model.close()
+        (delay,) = (step.delay_s for step in called.recorder.bodies)  # type: ignore[union-attr]
+        assert delay == pytest.approx(refusal.retry_after), (protocol, refusal)
 
 
-@everywhere
-def test_a_stream_that_breaks_anywhere_is_repeated_and_nothing_of_it_is_kept(protocol: Spoken) -> None:
-    whole = protocol.answer(FULL)
-    last = len(whole.pieces) - protocol.spare - 1
-    broken = [kind(whole, place) for place in {1, last // 2, last} for kind in (cut, ended)]
-    for each in broken:
-        played = Played(protocol, each)
-        assert [retry.error_class for retry in played.retries] == ["server"], (each.ends, len(each.pieces))
-        assert (played.outcome.response, played.toolbox.ran) == ("Done.", [])
+def test_a_stream_that_breaks_anywhere_is_repeated_and_nothing_of_it_is_kept() -> None:
+    for protocol in PROTOCOLS:
+        whole = protocol.answer(FULL)
+        last = len(whole.pieces) - protocol.spare - 1
+        broken = [kind(whole, place) for place in {1, last // 2, last} for kind in (cut, ended)]
+        for each in broken:
+            played = Played(protocol, each)
+            assert [retry.error_class for retry in played.retries] == ["server"], (each.ends, len(each.pieces))
+            assert (played.outcome.response, played.toolbox.ran) == ("Done.", [])
 
 
-@everywhere
-def test_a_stream_that_falls_silent_is_repeated_and_its_connection_is_closed(protocol: Spoken) -> None:
-    whole = protocol.answer(FULL)
-    with Endpoint(left_open(whole, len(whole.pieces) // 2), protocol.answer(Answer("Here I am."))) as endpoint:
-        called = Called("", protocol.provider(endpoint.url), clock=HandClock())
-        silent_for_long(called, endpoint.staying.is_set)
-        assert called.ask().message.content == "Here I am."
-        assert endpoint.left.wait(60)
-        called.model.close()
-    assert [step.error_class for step in called.recorder.bodies] == ["timeout"]  # type: ignore[union-attr]
+def test_a_stream_that_falls_silent_is_repeated_and_its_connection_is_closed() -> None:
+    for protocol in PROTOCOLS:
+        whole = protocol.answer(FULL)
+        with Endpoint(left_open(whole, len(whole.pieces) // 2), protocol.answer(Answer("Here I am."))) as endpoint:
+            called = Called("", protocol.provider(endpoint.url), clock=HandClock())
+            silent_for_long(called, endpoint.staying.is_set)
+            assert called.ask().message.content == "Here I am."
+            assert endpoint.left.wait(60)
+            called.model.close()
+        assert [step.error_class for step in called.recorder.bodies] == ["timeout"]  # type: ignore[union-attr], protocol
 
 
-@everywhere
-def test_a_call_that_is_given_up_closes_its_connection_though_nothing_arrives(protocol: Spoken) -> None:
+def test_a_call_that_is_given_up_closes_its_connection_though_nothing_arrives() -> None:
+    for protocol in PROTOCOLS:
+        give_up(protocol)
+
+
+def give_up(protocol: Spoken) -> None:
+    """Give a call up after its first piece, and wait until its connection is closed."""
     whole = protocol.answer(FULL)
     with Endpoint(left_open(whole, 1)) as endpoint:
         called, idle = Called("", protocol.provider(endpoint.url)), count(1)

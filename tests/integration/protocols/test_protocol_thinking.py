@@ -60,17 +60,17 @@ def test_thinking_between_the_calls_of_a_turn_stays_with_its_own_calls() -> None
     assert [each["signature"] for each in natives(played, "thought", 2)] == ["c2ln1", "c2ln2"]
 
 
-@pytest.mark.parametrize("protocol", [ANTHROPIC, BEDROCK], ids=str)
-def test_thinking_that_came_without_a_signature_goes_back_as_text(protocol: Spoken) -> None:
-    played = Played(protocol, protocol.answer(Answer("Look.", "Where is it?", "", (ONE,))))
-    assert of_kind(played.parts[1], "thought") == []
-    assert of_kind(played.parts[1], "text")[0].text == "<thinking>Where is it?</thinking>\nLook."
+def test_thinking_that_came_without_a_signature_goes_back_as_text() -> None:
+    for protocol in (ANTHROPIC, BEDROCK):
+        played = Played(protocol, protocol.answer(Answer("Look.", "Where is it?", "", (ONE,))))
+        assert of_kind(played.parts[1], "thought") == [], protocol
+        assert of_kind(played.parts[1], "text")[0].text == "<thinking>Where is it?</thinking>\nLook.", protocol
 
 
-@pytest.mark.parametrize("protocol", [ANTHROPIC, BEDROCK], ids=str)
-def test_a_signature_without_thinking_to_read_goes_back_too(protocol: Spoken) -> None:
-    played = Played(protocol, protocol.answer(Answer("Look.", "", SIGNED, (ONE,))))
-    assert SIGNED in json.dumps(natives(played, "thought"))
+def test_a_signature_without_thinking_to_read_goes_back_too() -> None:
+    for protocol in (ANTHROPIC, BEDROCK):
+        played = Played(protocol, protocol.answer(Answer("Look.", "", SIGNED, (ONE,))))
+        assert SIGNED in json.dumps(natives(played, "thought")), protocol
 
 
 def test_bedrocks_signed_and_hidden_thinking_goes_back_unchanged() -> None:
@@ -86,49 +86,39 @@ def test_bedrocks_signed_and_hidden_thinking_goes_back_unchanged() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "stop"),
-    [(ANTHROPIC, "model_context_window_exceeded"), (BEDROCK, "model_context_window_exceeded")],
-    ids=str,
-)
-def test_an_answer_that_the_window_cut_off_is_no_finished_work(protocol: Spoken, stop: str) -> None:
-    half = {ANTHROPIC.name: anthropic.stream, BEDROCK.name: bedrock.stream}[protocol.name]
-    played = Played(protocol, half([{"type": "text", "text": "Half of an ans"}], stop, Counted()))
-    assert played.outcome.response == "Done."
-    assert "reached the length limit" in of_kind(played.parts[1], "text")[-1].text
+def test_an_answer_that_the_window_cut_off_is_no_finished_work() -> None:
+    for protocol, half in ((ANTHROPIC, anthropic.stream), (BEDROCK, bedrock.stream)):
+        cut_off = half([{"type": "text", "text": "Half of an ans"}], "model_context_window_exceeded", Counted())
+        played = Played(protocol, cut_off)
+        assert played.outcome.response == "Done.", protocol
+        assert "reached the length limit" in of_kind(played.parts[1], "text")[-1].text, protocol
 
 
-@pytest.mark.parametrize("stop", ["malformed_tool_use", "malformed_model_output"])
-def test_an_answer_that_bedrock_calls_malformed_is_repeated(stop: str) -> None:
-    played = Played(BEDROCK, bedrock.stream([{"text": "Half of an ans"}], stop, Counted()))
-    assert ([retry.error_class for retry in played.retries], played.outcome.response) == (["server"], "Done.")
+def test_an_answer_that_bedrock_calls_malformed_is_repeated() -> None:
+    for stop in ("malformed_tool_use", "malformed_model_output"):
+        played = Played(BEDROCK, bedrock.stream([{"text": "Half of an ans"}], stop, Counted()))
+        assert ([retry.error_class for retry in played.retries], played.outcome.response) == (["server"], "Done."), stop
 
 
 AMAZON = "http://bedrock-runtime.us-east-1.amazonaws.com"
 
 
-@pytest.mark.parametrize(
-    ("address", "key", "sent"),
-    [
+def test_the_credentials_of_the_drone_sign_requests_to_amazon_and_to_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for address, key, sent in (
         ("", KEY, f"Bearer {KEY}"),
         ("", None, f"Bearer {PLACEHOLDER_KEY}"),
         (AMAZON, None, "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"),
         (AMAZON, KEY, f"Bearer {KEY}"),
-    ],
-)
-def test_the_credentials_of_the_drone_sign_requests_to_amazon_and_to_no_other(
-    monkeypatch: pytest.MonkeyPatch, address: str, key: str | None, sent: str
-) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
-    with Endpoint(BEDROCK.answer(Answer("Yes."))) as endpoint:
-        monkeypatch.setenv("HTTP_PROXY", endpoint.url)  # as which the endpoint receives requests to Amazon
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        provider = BEDROCK.provider(address or endpoint.url, api_key=key)
-        called = Called("", provider)
-        assert called.ask().message.content == "Yes."
-        called.model.close()
-    assert endpoint.asked[0].headers["Authorization"].startswith(sent)
+    ):
+        with Endpoint(BEDROCK.answer(Answer("Yes."))) as endpoint:
+            monkeypatch.setenv("HTTP_PROXY", endpoint.url)  # as which the endpoint receives requests to Amazon
+            called = Called("", BEDROCK.provider(address or endpoint.url, api_key=key))
+            assert called.ask().message.content == "Yes."
+            called.model.close()
+        assert endpoint.asked[0].headers["Authorization"].startswith(sent), (address, key)
 
 
 def test_a_parameter_cannot_send_a_key_of_the_drone_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,15 +165,17 @@ def test_a_signature_of_gemini_is_no_part_of_an_id() -> None:
     assert natives(played, "call")[0]["thoughtSignature"] == long
 
 
-@pytest.mark.parametrize(
-    ("model", "ids"), [("gemini/gemini-3.5-flash", ["a1", "b2"]), ("gemini/gemini-2.5-pro", ["", ""])], ids=str
-)
-def test_calls_of_gemini_that_look_the_same_are_all_sent_back(model: str, ids: list[str]) -> None:
+def test_calls_of_gemini_that_look_the_same_are_all_sent_back() -> None:
     """Older models give their calls no ids; Gemini refuses a question whose calls and results differ in number."""
-    calls = [[gemini.function_call("echo", {"text": "x"}, call_id)] for call_id in ids]
-    played = Played(replace(GEMINI, model=model), gemini.stream(*calls, usage=Counted()))
-    assert [part.id for part in of_kind(played.parts[1], "call")] == ids
-    assert [part.id for part in of_kind(played.parts[1], "result")] == ids
+    cases: list[tuple[str, list[str]]] = [
+        ("gemini/gemini-3.5-flash", ["a1", "b2"]),
+        ("gemini/gemini-2.5-pro", ["", ""]),
+    ]
+    for model, ids in cases:
+        calls = [[gemini.function_call("echo", {"text": "x"}, call_id)] for call_id in ids]
+        played = Played(replace(GEMINI, model=model), gemini.stream(*calls, usage=Counted()))
+        assert [part.id for part in of_kind(played.parts[1], "call")] == ids, model
+        assert [part.id for part in of_kind(played.parts[1], "result")] == ids, model
 
 
 def test_a_call_of_gemini_without_any_arguments_is_a_call() -> None:
@@ -193,17 +185,14 @@ def test_a_call_of_gemini_without_any_arguments_is_a_call() -> None:
         called.model.close()
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "SPII"])
-def test_an_answer_that_gemini_withholds_is_blocked(reason: str) -> None:
-    with Endpoint(gemini.stream([{"text": "Half"}], finish=reason, usage=Counted())) as endpoint:
-        assert refusal_of(Called("", GEMINI.provider(endpoint.url))).error_class == "content_blocked"
-    assert len(endpoint.asked) == 1
-
-
-def test_a_question_that_gemini_does_not_take_is_blocked() -> None:
+def test_an_answer_or_a_question_that_gemini_withholds_is_blocked() -> None:
     said = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 9}}
-    with Endpoint(sent_in_pieces(sse(said))) as endpoint:
-        assert refusal_of(Called("", GEMINI.provider(endpoint.url))).error_class == "content_blocked"
+    reasons = ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "SPII")
+    answers = [gemini.stream([{"text": "Half"}], finish=reason, usage=Counted()) for reason in reasons]
+    for answer in (*answers, sent_in_pieces(sse(said))):
+        with Endpoint(answer) as endpoint:
+            assert refusal_of(Called("", GEMINI.provider(endpoint.url))).error_class == "content_blocked"
+        assert len(endpoint.asked) == 1
 
 
 # OpenAI
@@ -239,13 +228,13 @@ def test_reasoning_that_cannot_be_decrypted_is_left_out_from_then_on() -> None:
     assert (of_kind(played.parts[2], "thought"), played.outcome.response) == ([], "Done.")
 
 
-@pytest.mark.parametrize("model", ["openai/gpt-5.1-codex", "openai/responses/gpt-5.1-codex"])
-def test_a_model_that_has_only_the_responses_api_is_called_with_it(model: str) -> None:
-    with Endpoint(OPENAI_RESPONSES.answer(Answer("Yes."))) as endpoint:
-        called = Called("", OPENAI_RESPONSES.provider(endpoint.url).model_copy(update={"model": model}))
-        assert called.ask().message.content == "Yes."
-        called.model.close()
-    assert [asked.path for asked in endpoint.asked] == ["/v1/responses"]
+def test_a_model_that_has_only_the_responses_api_is_called_with_it() -> None:
+    for model in ("openai/gpt-5.1-codex", "openai/responses/gpt-5.1-codex"):
+        with Endpoint(OPENAI_RESPONSES.answer(Answer("Yes."))) as endpoint:
+            called = Called("", OPENAI_RESPONSES.provider(endpoint.url).model_copy(update={"model": model}))
+            assert called.ask().message.content == "Yes."
+            called.model.close()
+        assert [asked.path for asked in endpoint.asked] == ["/v1/responses"], model
 
 
 def test_the_end_at_the_length_limit_is_told_to_the_model() -> None:
@@ -270,9 +259,8 @@ def test_openai_at_its_own_address_is_called_through_its_library(monkeypatch: py
 REFUSED = "I'm sorry, I can't help with that."
 
 
-@pytest.mark.parametrize(
-    ("protocol", "said"),
-    [
+def test_an_answer_that_was_refused_or_filtered_is_blocked_and_not_repeated() -> None:
+    cases: list[tuple[Spoken, Any]] = [
         (OPENAI_CHAT, openai_chat.stream({"refusal": REFUSED[:9]}, {"refusal": REFUSED[9:]})),
         (OPENAI_CHAT, openai_chat.stream({"content": "Half"}, finish="content_filter")),
         (OPENAI_RESPONSES, openai_responses.stream([openai_responses.refusal(REFUSED)], Counted())),
@@ -280,13 +268,12 @@ REFUSED = "I'm sorry, I can't help with that."
         (ANTHROPIC, anthropic.stream([{"type": "text", "text": "I ca"}], "refusal", Counted())),
         (BEDROCK, bedrock.stream([{"text": "Half"}], "guardrail_intervened", Counted())),
         (BEDROCK, bedrock.stream([{"text": "Half"}], "content_filtered", Counted())),
-    ],
-)
-def test_an_answer_that_was_refused_or_filtered_is_blocked_and_not_repeated(protocol: Spoken, said: Any) -> None:
-    with Endpoint(said) as endpoint:
-        failed = refusal_of(Called("", protocol.provider(endpoint.url)))
-    assert (failed.error_class, len(endpoint.asked)) == ("content_blocked", 1)
-    assert REFUSED not in json.dumps(str(said.pieces)) or REFUSED in failed.detail
+    ]
+    for protocol, said in cases:
+        with Endpoint(said) as endpoint:
+            failed = refusal_of(Called("", protocol.provider(endpoint.url)))
+        assert (failed.error_class, len(endpoint.asked)) == ("content_blocked", 1), protocol
+        assert REFUSED not in json.dumps(str(said.pieces)) or REFUSED in failed.detail, protocol
 
 
 def test_an_endpoint_that_wants_another_name_for_the_length_limit_gets_it() -> None:
@@ -303,15 +290,6 @@ def test_an_endpoint_that_wants_another_name_for_the_length_limit_gets_it() -> N
         {"max_tokens": 99, "max_completion_tokens": None},
         {"max_tokens": None, "max_completion_tokens": 99},
     ]
-
-
-def test_a_reasoning_model_of_openai_gets_the_name_that_it_knows_at_once() -> None:
-    with Endpoint(OPENAI_CHAT.answer(Answer("Yes."))) as endpoint:
-        called = Called("", OPENAI_CHAT.provider(endpoint.url))
-        called.ask()
-        called.model.close()
-    assert "max_completion_tokens" in endpoint.asked[0].body
-    assert "max_tokens" not in endpoint.asked[0].body
 
 
 def test_older_versions_of_vllm_name_their_reasoning_differently() -> None:
@@ -337,42 +315,42 @@ FOREIGN = [ToolCall(id="toolu_01A09q90qw90lq917835lq9", name="echo", arguments="
            ToolCall(id="call_" + "c2ln" * 100, name="echo", arguments="{}")]  # fmt: skip
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
-def test_a_conversation_that_another_provider_began_goes_on_at_every_other(protocol: Spoken) -> None:
-    foreign = Message(
-        role="assistant",
-        thinking="Hm.",
-        thinking_blocks=({"type": "thinking", "thinking": "Hm.", "signature": "foreign", "format": "of-another"},),
-        tool_calls=tuple(FOREIGN),
-    )
-    if protocol.name in {ANTHROPIC.name, BEDROCK.name}:
-        foreign = foreign.model_copy(
-            update={"thinking_blocks": ({"type": "reasoning", "encrypted_content": "foreign"},)}
+def test_a_conversation_that_another_provider_began_goes_on_at_every_other() -> None:
+    for protocol in PROTOCOLS:
+        foreign = Message(
+            role="assistant",
+            thinking="Hm.",
+            thinking_blocks=({"type": "thinking", "thinking": "Hm.", "signature": "foreign", "format": "of-another"},),
+            tool_calls=tuple(FOREIGN),
         )
-    results = [Message(role="tool", tool_call_id=call.id, content="out") for call in FOREIGN]
-    with Endpoint(protocol.answer(Answer("Yes."))) as endpoint:
-        called = Called("", protocol.provider(endpoint.url))
-        assert called.ask(*HELLO, foreign, *results).message.content == "Yes."
-        called.model.close()
-    parts = protocol.parts(endpoint.asked[0].body)
-    assert "foreign" not in endpoint.asked[0].raw.decode()
-    calls, answers = of_kind(parts, "call"), of_kind(parts, "result")
-    assert not protocol.own_ids or [part.id for part in calls] == [part.id for part in answers]
-    assert len({part.id for part in answers}) == 2
+        if protocol.name in {ANTHROPIC.name, BEDROCK.name}:
+            foreign = foreign.model_copy(
+                update={"thinking_blocks": ({"type": "reasoning", "encrypted_content": "foreign"},)}
+            )
+        results = [Message(role="tool", tool_call_id=call.id, content="out") for call in FOREIGN]
+        with Endpoint(protocol.answer(Answer("Yes."))) as endpoint:
+            called = Called("", protocol.provider(endpoint.url))
+            assert called.ask(*HELLO, foreign, *results).message.content == "Yes."
+            called.model.close()
+        parts = protocol.parts(endpoint.asked[0].body)
+        assert "foreign" not in endpoint.asked[0].raw.decode(), protocol
+        calls, answers = of_kind(parts, "call"), of_kind(parts, "result")
+        assert not protocol.own_ids or [part.id for part in calls] == [part.id for part in answers], protocol
+        assert len({part.id for part in answers}) == 2, protocol
 
 
-@pytest.mark.parametrize(("protocol", "most"), [(MISTRAL, 9), (OPENAI_CHAT, 40), (OPENAI_RESPONSES, 40)], ids=str)
-def test_ids_are_as_long_as_the_provider_takes_them(protocol: Spoken, most: int) -> None:
-    asked = Message(role="assistant", tool_calls=tuple(FOREIGN))
-    results = [Message(role="tool", tool_call_id=call.id, content="out") for call in FOREIGN]
-    with Endpoint(protocol.answer(Answer("Yes."))) as endpoint:
-        called = Called("", protocol.provider(endpoint.url))
-        for _ in range(2):
-            called.ask(*HELLO, asked, *results)
-        called.model.close()
-    first, second = ([part.id for part in protocol.parts(request.body) if part.id] for request in endpoint.asked)
-    assert first == second
-    assert all(len(each) <= most and each.replace("_", "").isalnum() for each in first)
+def test_ids_are_as_long_as_the_provider_takes_them() -> None:
+    for protocol, most in ((MISTRAL, 9), (OPENAI_CHAT, 40), (OPENAI_RESPONSES, 40)):
+        asked = Message(role="assistant", tool_calls=tuple(FOREIGN))
+        results = [Message(role="tool", tool_call_id=call.id, content="out") for call in FOREIGN]
+        with Endpoint(protocol.answer(Answer("Yes."))) as endpoint:
+            called = Called("", protocol.provider(endpoint.url))
+            for _ in range(2):
+                called.ask(*HELLO, asked, *results)
+            called.model.close()
+        first, second = ([part.id for part in protocol.parts(request.body) if part.id] for request in endpoint.asked)
+        assert first == second, protocol
+        assert all(len(each) <= most and each.replace("_", "").isalnum() for each in first), protocol
 
 
 def test_an_id_that_an_unknown_endpoint_of_mistral_refuses_is_shortened_from_then_on() -> None:

@@ -20,7 +20,6 @@ from tests.support.clocks import HandClock
 from tests.support.fleet import Api
 from tests.support.limited_endpoint import LimitedEndpoint, Style
 
-PAUSE_S = 600.0
 WAITING = "waiting for provider"
 
 
@@ -80,24 +79,3 @@ def test_eight_drones_make_the_calls_that_a_limit_allows_in_each_part_and_no_mor
             broker_clock.sleep(PART)
     assert [after - before for before, after in pairwise(made)] == [10, 10, 10]
     assert made[0] == 10 or not rpm
-
-
-def test_a_refusal_of_one_drone_stops_the_others_and_they_say_why(api: Api, broker_clock: HandClock) -> None:
-    with (
-        LimitedEndpoint(100_000) as endpoint,
-        eight_drones(api, endpoint, broker_clock, rpm=600) as drones,
-    ):
-        wait_until_all_wait(drones)
-        endpoint.closed_until = time.monotonic() + PAUSE_S
-        broker_clock.sleep(PART)
-        wait_until_all_wait(drones, "the endpoint refused a request (429) and is given a pause")
-        accepted = [each.accepted for each in endpoint.arrivals]
-        assert 1 <= accepted.count(False) <= 8
-        told = [drone.told_to_wait for drone in drones]
-        # They ask again from time to time, and none makes a call.
-        broker_clock.sleep(PART)
-        wait_until(lambda: all(drone.told_to_wait > n for drone, n in zip(drones, told, strict=True)), seconds=120)
-        assert [each.accepted for each in endpoint.arrivals] == accepted
-        endpoint.closed_until = 0.0
-        broker_clock.sleep(PAUSE_S)
-        wait_until(lambda: endpoint.arrivals[-1].accepted)

@@ -18,7 +18,7 @@ from control_plane.rates.groups import decide, state_key
 from control_plane.rates.permits import Asker
 from control_plane.rates.state import GroupState
 from shared.names import new_id
-from shared.rates import CallReport, PermitRequest, Tokens
+from shared.rates import PermitRequest, Tokens
 from tests.support.broker import BrokerServer
 from tests.support.clocks import HandClock
 
@@ -48,22 +48,6 @@ def use_up(broker: Broker, clock: HandClock, *, back_in: float) -> None:
     broker.redis.set(state_key("group"), state.model_dump_json())
 
 
-def grants(broker: Broker, clock: HandClock, *askers: Asker, seconds: float) -> list[str]:
-    """Let runs ask, in this order and again whenever their time has come; return them as permitted."""
-    asks = {who: clock.passed + number * 0.005 for number, who in enumerate(askers)}
-    until = clock.passed + seconds
-    found: list[tuple[float, str]] = []
-    while asks and (now := min(asks.values())) < until:
-        who = min(asks, key=lambda each: asks[each])
-        clock.passed = now
-        answer = decide(broker, "group", who, ASK)
-        asks[who] = now + answer.wait_s
-        if answer.granted:
-            del asks[who]
-            found.append((answer.at, who.run_id))
-    return [run for _, run in sorted(found)]
-
-
 def commands(broker: Broker) -> int:
     """How many commands the broker has executed."""
     return int(cast("dict[str, int]", broker.redis.info("stats"))["total_commands_processed"])
@@ -72,30 +56,6 @@ def commands(broker: Broker) -> int:
 def test_processes_that_ask_at_the_same_time_do_not_exceed_the_limit(broker_server: BrokerServer) -> None:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert sum(pool.map(ask_often, [broker_server.url] * 2, "xy", [1_800_000_000] * 2)) == 10
-
-
-def test_an_organization_with_many_waiting_runs_does_not_delay_one_with_a_single_run(
-    broker: Broker, broker_clock: HandClock
-) -> None:
-    use_up(broker, broker_clock, back_in=2.0)
-    many = [asker(f"many{n}") for n in range(40)]
-    assert "only" in grants(broker, broker_clock, *many, asker("only", "b"), seconds=4.0)[:3]
-
-
-def test_an_urgent_run_goes_before_those_that_wait_longer(broker: Broker, broker_clock: HandClock) -> None:
-    use_up(broker, broker_clock, back_in=2.0)
-    many = [asker(f"batch{n}", rank=0) for n in range(40)]
-    assert "urgent" in grants(broker, broker_clock, *many, asker("urgent", rank=3), seconds=4.0)[:2]
-
-
-@pytest.mark.usefixtures("broker_clock")
-def test_a_refusal_that_one_run_reports_stops_the_others(broker: Broker) -> None:
-    assert decide(broker, "group", asker("one"), ASK).granted
-    refused = CallReport(refused=True, retry_after_s=20.0)
-    decide(broker, "group", asker("one"), PermitRequest(provider="main", reports=(refused,)))
-    other = decide(broker, "group", asker("other", "b"), ASK)
-    assert not other.granted
-    assert other.left_s > 19
 
 
 def test_a_lost_or_unknown_state_is_replaced(broker: Broker, broker_clock: HandClock) -> None:

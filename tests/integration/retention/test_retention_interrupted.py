@@ -18,9 +18,11 @@ import pytest
 from control_plane.core import Caller, Core
 from control_plane.core.blob_store import DirectoryStore
 from control_plane.db.runs import Blob
+from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders.reading import patch_of
 from shared.blobs import digest
 from tests.support.clocks import HandClock
+from tests.support.database import CoreFactory
 from tests.support.kept import KeptFleet, kept_fleet
 from tests.support.made import run_of
 
@@ -59,7 +61,6 @@ def fleet(core: Core, admin: Caller, clock: HandClock) -> KeptFleet:
     return kept_fleet(core, admin, clock)
 
 
-@pytest.mark.dialects
 @pytest.mark.parametrize("files_removed", [0, 4])
 def test_a_run_that_is_killed_leaves_rows_and_files_that_agree_and_the_next_one_completes_it(
     fleet: KeptFleet, tmp_path: Path, files_removed: int
@@ -79,7 +80,11 @@ def test_a_run_that_is_killed_leaves_rows_and_files_that_agree_and_the_next_one_
     assert list(fleet.core.blobs.files()) == []
 
 
-def test_a_file_that_is_uploaded_again_while_its_last_row_is_removed_stays(fleet: KeptFleet) -> None:
+def test_a_file_that_is_uploaded_again_while_its_last_row_is_removed_stays(
+    core_factory: CoreFactory, sqlite_url: str, clock: HandClock
+) -> None:
+    core = core_factory(sqlite_url, clock=clock)
+    fleet = kept_fleet(core, system_caller(core), clock)
     old = fleet.play("old", work=b"the same", pushed=True)
     fleet.pass_days(200)
     young = fleet.order("young")

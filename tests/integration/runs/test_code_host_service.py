@@ -77,6 +77,7 @@ def test_comments_that_mention_the_fleet_are_read_with_what_they_are_about(bench
     edited = host.comment("issues/1", "alice", "@fleet fix it")
     host.edit(edited, "@fleet fix it all")
     host.comment("issues/1", "alice", f"@fleet with {KEY}")
+    host.notes.remove(host.comment("issues/1", "alice", "@fleet never mind"))
     with_pull(host)
     host.comment(host.pulls()[0].place, "alice", "@fleet here too")
     seen = read(bench, host).comments
@@ -95,23 +96,10 @@ def test_comments_that_mention_the_fleet_are_read_with_what_they_are_about(bench
     )
 
 
-def test_a_comment_of_the_second_in_which_the_last_reading_began_is_read(bench: Bench, host: HostStandIn) -> None:
-    host.comment("issues/1", "alice", "@fleet fix it")
-    (seen,) = read(bench, host).comments
-    # Hosts tell whole seconds: the comment seems older than a reading that began before it.
-    assert read(bench, host, since=seen.at + timedelta(microseconds=999_999)).comments == (seen,)
-    assert read(bench, host, since=seen.at + timedelta(seconds=1)).comments == ()
-
-
-def test_a_deleted_comment_is_as_if_it_had_never_been(bench: Bench, host: HostStandIn) -> None:
-    host.notes.remove(host.comment("issues/1", "alice", "@fleet fix it"))
-    assert read(bench, host).comments == ()
-
-
-def test_a_pull_request_is_read_with_its_review_checks_and_conflicts(bench: Bench, host: HostStandIn) -> None:
+def test_a_pull_request_is_read_with_its_review_checks_conflicts_and_end(bench: Bench, host: HostStandIn) -> None:
     pull = with_pull(host)
     host.review(pull.place, "alice", [("calc.py", 2, "Use sum()"), ("calc.py", 1, "Why?")])
-    host.fail_check(pull.place, "build", f"{'x' * 20_000}\n{KEY}\nE  assert 1 == 2")
+    failed = host.fail_check(pull.place, "build", f"{'x' * 20_000}\n{KEY}\nE  assert 1 == 2")
     push_commit(host.repository, {"calc.py": "def add(a, b):\n    return b + a\n"}, "main")
     (seen,) = read(bench, host, pulls=(pull.number,)).pulls
     (review,) = seen.reviews
@@ -126,31 +114,50 @@ def test_a_pull_request_is_read_with_its_review_checks_and_conflicts(bench: Benc
     assert len(check.log) <= 8_100
     assert (seen.state, seen.conflicts, seen.base, seen.head) == ("open", True, "main", host.tip("fleet/one"))
     assert seen.base_commit == host.tip("main")
-
-
-def test_a_known_check_is_named_but_its_log_is_not_fetched_again(bench: Bench, host: HostStandIn) -> None:
-    pull = with_pull(host)
-    check = host.fail_check(pull.place, "build", "E  assert 1 == 2")
-    (seen,) = read(bench, host, pulls=(pull.number,), known_checks=(str(check.id),)).pulls
-    assert [(each.id, each.log) for each in seen.checks] == [(str(check.id), "")]
-
-
-def test_a_merged_pull_request_says_so(bench: Bench, host: HostStandIn) -> None:
-    pull = with_pull(host)
+    # The log of a known check is not fetched again.
+    (again,) = read(bench, host, pulls=(pull.number,), known_checks=(str(failed.id),)).pulls
+    assert [(each.id, each.log) for each in again.checks] == [(str(failed.id), "")]
     host.merge(pull.place)
-    (seen,) = read(bench, host, pulls=(pull.number,)).pulls
-    assert (seen.state, seen.reviews, seen.checks) == ("merged", (), ())
+    (merged,) = read(bench, host, pulls=(pull.number,)).pulls
+    assert merged.state == "merged"
+
+
+def test_a_comment_is_written_once_changed_later_and_not_written_again_where_it_was_deleted(
+    bench: Bench, host: HostStandIn
+) -> None:
+    host.refusals = [LOST]
+    (lost,) = read(bench, host, writes=(note(text="**Queued**"),)).written
+    assert (lost.comment, "cannot be reached" in lost.error) == (None, True)
+    (first,) = read(bench, host, writes=(note(text="**Queued**"),)).written
+    (second,) = read(bench, host, writes=(note(text="**Failed**", comment=first.comment),)).written
+    assert first.comment == second.comment
+    assert [each.body for each in host.written("issues/1")] == [marked("0f1e2d3c4b5a", "**Failed**")]
+    host.notes.clear()
+    (third,) = read(bench, host, writes=(note(text="x", comment=first.comment),)).written
+    assert "(HTTP 404)" in third.error
+    assert host.notes == []
+
+
+@pytest.mark.parametrize("host", ["gitea"], indirect=True)
+def test_without_a_login_for_a_host_of_its_kind_and_a_policy_the_order_fails(bench: Bench, host: HostStandIn) -> None:
+    assert "is for gitea, not for github" in run(bench, host, kind="github").reason
+    host.login = ""
+    ended = run(bench, host, login="")
+    assert (ended.status, bench.last(ErrorStep).code) == ("failed", "E-CODE-HOST-LOGIN")
+    assert "no login for 127.0.0.1" in ended.reason
+    bench.policy = Policy(pull_requests=False)
+    assert "policy" in run(bench, host).reason
+
+
+def test_a_comment_of_the_second_in_which_the_last_reading_began_is_read(bench: Bench, host: HostStandIn) -> None:
+    host.comment("issues/1", "alice", "@fleet fix it")
+    (seen,) = read(bench, host).comments
+    # Hosts tell whole seconds: the comment seems older than a reading that began before it.
+    assert read(bench, host, since=seen.at + timedelta(microseconds=999_999)).comments == (seen,)
+    assert read(bench, host, since=seen.at + timedelta(seconds=1)).comments == ()
 
 
 # --- writing ---------------------------------------------------------------------------------
-
-
-def test_a_comment_is_written_once_and_later_changed(bench: Bench, host: HostStandIn) -> None:
-    (first,) = read(bench, host, writes=(note(text="**Queued**"),)).written
-    (second,) = read(bench, host, writes=(note(comment=first.comment),)).written
-    (third,) = read(bench, host, writes=(note(text="**Failed**"),)).written
-    assert first.comment == second.comment == third.comment
-    assert [each.body for each in host.written("issues/1")] == [marked("0f1e2d3c4b5a", "**Failed**")]
 
 
 def test_an_answer_stands_in_the_thread_of_the_review_comment(bench: Bench, host: HostStandIn) -> None:
@@ -159,58 +166,26 @@ def test_an_answer_stands_in_the_thread_of_the_review_comment(bench: Bench, host
     (seen,) = read(bench, host, pulls=(pull.number,)).pulls
     thread = seen.reviews[0].comments[0].thread
     for text in ("Done.", "Done, indeed."):
-        read(bench, host, writes=(note(pull.place, text, reply_to=thread),))
+        reading = read(bench, host, pulls=(pull.number,), writes=(note(pull.place, text, reply_to=thread),))
     (answer,) = host.written(pull.place)
     assert (answer.path, answer.line) == ("calc.py", 2)
     assert answer.body.endswith("Done, indeed.")
-    (again,) = read(bench, host, pulls=(pull.number,)).pulls
-    assert [each.text for review in again.reviews for each in review.comments] == ["Use sum()"]
+    comments = [each.text for review in reading.pulls[0].reviews for each in review.comments]
+    assert comments == ["Use sum()"]
 
 
-@pytest.mark.parametrize("status", [403, 404, 429, 500])
-def test_a_refusal_is_told_with_its_status_and_the_rest_goes_on(bench: Bench, host: HostStandIn, status: int) -> None:
-    host.refusals = [status]
+def test_a_refusal_is_told_with_its_status_and_the_rest_goes_on(bench: Bench, host: HostStandIn) -> None:
+    host.refusals = [429]
     host.comment("issues/1", "alice", "@fleet fix it")
     reading = read(bench, host, writes=(note(), note(id="aaaaaaaaaaaa")))
     refused, written = reading.written
-    assert (refused.comment, f"(HTTP {status}): refused by the test" in refused.error) == (None, True)
+    assert (refused.comment, "(HTTP 429): refused by the test" in refused.error) == (None, True)
     assert written.comment
     assert len(reading.comments) == 1
     assert len(host.written("issues/1")) == 1
 
 
-def test_a_comment_whose_answer_was_lost_is_found_and_not_written_twice(bench: Bench, host: HostStandIn) -> None:
-    host.refusals = [LOST]
-    (lost,) = read(bench, host, writes=(note(),)).written
-    assert (lost.comment, "cannot be reached" in lost.error) == (None, True)
-    (found,) = read(bench, host, writes=(note(),)).written
-    assert found.comment
-    assert len(host.written("issues/1")) == 1
-
-
-def test_one_that_was_deleted_there_is_not_written_again(bench: Bench, host: HostStandIn) -> None:
-    (first,) = read(bench, host, writes=(note(),)).written
-    host.notes.clear()
-    (second,) = read(bench, host, writes=(note(text="x", comment=first.comment),)).written
-    assert "(HTTP 404)" in second.error
-    assert host.notes == []
-
-
 # --- logins ----------------------------------------------------------------------------------
-
-
-def test_without_a_login_the_order_fails_and_says_what_to_do(bench: Bench, host: HostStandIn) -> None:
-    host.login = ""
-    ended = run(bench, host, login="")
-    assert (ended.status, bench.last(ErrorStep).code) == ("failed", "E-CODE-HOST-LOGIN")
-    assert "no login for 127.0.0.1" in ended.reason
-
-
-def test_a_host_of_another_kind_and_a_policy_that_allows_none_are_named(bench: Bench, host: HostStandIn) -> None:
-    other = next(kind for kind in KINDS if kind != host.kind)
-    assert f"is for {host.kind}, not for {other}" in run(bench, host, kind=other).reason
-    bench.policy = Policy(pull_requests=False)
-    assert "policy" in run(bench, host).reason
 
 
 class _Log(BaseHTTPRequestHandler):

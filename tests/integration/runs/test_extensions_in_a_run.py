@@ -12,7 +12,7 @@ from drone.local.document import LocalResult, document
 from drone.local.order import LocalWishes
 from drone.local.run import run_here
 from drone.model.scripted.server import ScriptedServer
-from tests.support.extensions import WAITS, write
+from tests.support.extensions import write
 from tests.support.local_runs import MODEL, call, files_of, git, make_repository
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.transcripts import transcript_problems
@@ -87,53 +87,17 @@ def test_the_owners_files_take_part_in_every_run(home: Path, repo: Path, scripte
     assert reports(order) == []
 
 
-def test_a_repositorys_code_is_not_read_unless_the_owner_allows_it(repo: Path, scripted: ScriptedFactory) -> None:
+def test_a_repositorys_code_takes_part_only_where_the_owner_allows_it_and_leaves_no_trace(
+    tmp_path: Path, repo: Path, scripted: ScriptedFactory
+) -> None:
     server = scripted(SCRIPT)
     order = work(repo, server)
     assert "there is no tool named 'clock'" in outputs(order)[0]
     assert "nothing is pushed" not in outputs(order)[1]
     assert "clock" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
 
-
-def test_a_repositorys_code_takes_part_where_the_owner_allows_it_and_leaves_no_trace(
-    tmp_path: Path, repo: Path, scripted: ScriptedFactory
-) -> None:
     (tmp_path / "policy.toml").write_text("[repositories]\nextensions = true\n")
     before = files_of(repo)
     order = work(repo, scripted(SCRIPT))
     assert outputs(order)[:2] == ["half past six", "This call was blocked: nothing is pushed."]
     assert (order["patch"], files_of(repo) == before) == ("", True)
-
-
-def test_broken_extensions_are_steps_of_the_run_and_do_it_no_harm(
-    home: Path, repo: Path, scripted: ScriptedFactory
-) -> None:
-    write(home, "extensions/a_broken.py", "def extend(api:")
-    write(home, "extensions/b_exits.py", "raise SystemExit(1)")
-    write(home, "extensions/c_raises.py", "def extend(api): api.on('turn_start', lambda event, context: 1 / 0)")
-    order = work(repo, scripted([says("Done.")]))
-    assert order["status"] == "succeeded"
-    assert [report.split(" of the drone ")[0] for report in reports(order)] == [
-        f"The extension extensions/{name}.py" for name in ("a_broken", "b_exits", "c_raises")
-    ]
-
-
-def test_an_extension_sees_the_run_that_it_takes_part_in(home: Path, repo: Path, scripted: ScriptedFactory) -> None:
-    write(
-        home,
-        "extensions/sees.py",
-        WAITS
-        + """
-def extend(api):
-    def see(arguments):
-        context = api.context
-        return " ".join([context.model, context.cwd.name, str(context.is_idle()), context.get_system_prompt()[:7]])
-
-    api.tool("see", "See.", None, see)
-""",
-    )
-    server = scripted([call("see"), says("Done.")])
-    model, cwd, idle, prompt = outputs(work(repo, server))[0].split(" ", 3)
-    assert (model, idle) == (MODEL, "False")
-    assert cwd
-    assert server.requests[0]["messages"][0]["content"].startswith(prompt)

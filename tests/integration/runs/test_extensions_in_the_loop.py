@@ -118,30 +118,6 @@ def test_ephemeral_messages_reach_the_endpoint_once_each_and_are_stored_nowhere(
     assert "state" not in str([*run.agent.transcript, *run.kept.bodies])
 
 
-def test_a_call_that_is_repeated_is_told_to_extensions(tmp_path: Path, scripted: ScriptedFactory) -> None:
-    write(
-        tmp_path,
-        "extensions/notes.py",
-        """
-        from pathlib import Path
-
-        def extend(api):
-            notes = Path(__file__).with_suffix(".txt").open("a")
-
-            def note(event, context):
-                print(event.name, event.attempt, getattr(event, "success", event), file=notes, flush=True)
-
-            api.on("retry_start", note)
-            api.on("retry_end", note)
-        """,
-    )
-    run = Run(scripted([says("Done.", fail=[{"status": 503}])]).url, tmp_path)
-    assert run().response == "Done."
-    notes = (tmp_path / "extensions" / "notes.txt").read_text().splitlines()
-    assert notes[0].startswith("retry_start 1 RetryStart(attempt=1, max_retries=3, delay_s=")
-    assert notes[1:] == ["retry_end 1 True"]
-
-
 def test_every_event_is_in_the_document() -> None:
     from drone.agent.hooks.events import EVENTS
 

@@ -48,40 +48,29 @@ def told(bench: Bench) -> list[str]:
     return [event.body.what for event in bench.events if isinstance(event.body, ErrorStep)]
 
 
-def test_the_model_calls_the_tools_of_the_owners_server(bench: Bench, scripted: ScriptedFactory) -> None:
-    owner(bench, mine=raw())
+def test_the_model_calls_the_tools_of_the_owners_server_and_those_that_cannot_be_used_are_said(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    owner(bench, mine=raw(), missing={"command": "/no/such/program"}, wrong={})
 
-    server = scripted([call("mcp__mine__echo", text="heard"), says("Done.")])
-    end = bench.run(server.url)
+    end = bench.run(scripted([call("mcp__mine__echo", text="heard"), says("Done.")]).url)
 
     assert end.exit_status == ExitStatus.STOPPED
     assert bench.last(ToolResultStep).output == "heard"
-    assert "mcp__mine__echo" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-def test_a_projects_servers_are_started_only_where_the_owner_allows_it(
-    bench: Bench, scripted: ScriptedFactory, allowed: bool
-) -> None:
-    project(bench, theirs=raw())
-    bench.policy = Policy(mcp_servers=allowed)
-    server = scripted([says("Done.")])
-
-    bench.run(server.url)
-
-    assert ("mcp__theirs__echo" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]) == allowed
-
-
-def test_servers_that_cannot_be_used_are_said_and_the_run_goes_on(bench: Bench, scripted: ScriptedFactory) -> None:
-    owner(bench, missing={"command": "/no/such/program"}, wrong={})
-
-    end = bench.run(scripted([says("Done.")]).url)
-
-    assert end.status == "success"
     assert [what.partition(" is left out")[0].partition(" of the owner")[0] for what in told(bench)] == [
         "MCP server 'wrong'",
         "MCP server 'missing' ended with exit code 127: /no/such/program: No such file or directory",
     ]
+
+
+def test_a_projects_servers_are_started_only_where_the_owner_allows_it(bench: Bench, scripted: ScriptedFactory) -> None:
+    project(bench, theirs=raw())
+    server = scripted([{**says("Done."), "repeat": True}])
+    for allowed in (False, True):
+        bench.policy = Policy(mcp_servers=allowed)
+        bench.run(server.url)
+    offered = [[tool["function"]["name"] for tool in request["tools"]] for request in server.requests]
+    assert ["mcp__theirs__echo" in names for names in offered] == [False, True]
 
 
 def test_a_cancel_during_a_call_counts_the_server_on_the_receipt(bench: Bench, scripted: ScriptedFactory) -> None:

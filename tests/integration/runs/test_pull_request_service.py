@@ -91,23 +91,38 @@ def test_a_token_that_may_go_there_opens_a_pull_request(
     assert [(p["title"], p["body"], p["base"]) for p in host.pulls] == [("Mend the sum", BODY, "main")]
 
 
-def test_one_that_is_open_is_brought_up_to_date_and_never_doubled(
+def test_one_that_is_open_is_brought_up_to_date_and_one_that_is_closed_is_left_alone(
     bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host.pulls.append({"number": 1, "html_url": "https://x/1", "state": "open", "head": {"ref": HEAD}, "title": "Old"})
-    step = opened(with_token(bench, monkeypatch))
+    old = {"number": 1, "html_url": "https://x/1", "state": "closed", "head": {"ref": HEAD}, "title": "Old"}
+    host.pulls.append(old)
+    assert opened(with_token(bench, monkeypatch)).number == 2
+    assert host.pulls[0]["title"] == "Old"
+    host.pulls[:] = [{**old, "state": "open"}]
+    step = opened(bench)
     assert (step.state, step.number, step.url) == ("updated", 1, "https://x/1")
     assert [pull["title"] for pull in host.pulls] == ["Mend the sum"]
 
 
-def test_a_closed_one_is_left_alone_and_another_is_opened(
+def test_without_a_login_that_the_host_knows_it_is_made_ready(
     bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host.pulls.append(
-        {"number": 1, "html_url": "https://x/1", "state": "closed", "head": {"ref": HEAD}, "title": "Old"}
-    )
-    assert opened(with_token(bench, monkeypatch)).number == 2
-    assert host.pulls[0]["title"] == "Old"
+    step = opened(bench)
+    assert (step.state, step.base) == ("ready", "main")
+    assert "no login for 127.0.0.1" in step.why
+    monkeypatch.setenv("GITEA_TOKEN", "wrong-token-123456")
+    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)})
+    step = opened(bench)
+    assert (step.state, step.url, "rejected the login" in step.why) == ("ready", None, True)
+    host.asked.clear()
+    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)}, pull_requests=False)
+    step = opened(bench)
+    assert (step.state, "policy" in step.why, host.asked) == ("ready", True, [])
+    project = bench.order.project.model_copy(update={"git_url": f"file://{host.root}/shop/calc.git"})
+    bench.order = bench.order.model_copy(update={"project": project})
+    bench.policy = Policy()
+    assert opened(bench).state == "ready"
+    assert host.pulls == []
 
 
 def test_the_one_before_of_the_same_work_is_closed_with_a_word_that_names_the_new_one(
@@ -155,23 +170,6 @@ def test_a_redirect_to_another_host_is_not_followed_with_the_token(
         assert thief.asked == []
 
 
-def test_a_token_that_the_host_does_not_know_makes_it_ready_for_a_person(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITEA_TOKEN", "wrong-token-123456")
-    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)})
-    step = opened(bench)
-    assert (step.state, step.url) == ("ready", None)
-    assert "rejected the login" in step.why
-
-
-def test_an_owner_who_forbids_them_is_obeyed(bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_token(bench, monkeypatch).policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)}, pull_requests=False)
-    step = opened(bench)
-    assert (step.state, step.why) == ("ready", "the drone's policy does not allow pull requests")
-    assert host.asked == []
-
-
 # --- with git's own login ------------------------------------------------------------------------
 
 
@@ -182,38 +180,21 @@ def test_the_login_in_the_projects_url_is_used_for_that_very_host(bench: Bench, 
     assert "hunter2" not in repr(bench.events)
 
 
-def test_without_any_login_it_is_made_ready(bench: Bench, host: CodeHost) -> None:
-    step = opened(bench)
-    assert (step.state, step.base) == ("ready", "main")
-    assert step.why.startswith("the drone's machine has no login for 127.0.0.1")
-    assert host.pulls == []
-
-
-def test_a_repository_on_a_disk_has_no_host_and_is_made_ready(bench: Bench, host: CodeHost) -> None:
-    project = bench.order.project.model_copy(update={"git_url": f"file://{host.root}/shop/calc.git"})
-    bench.order = bench.order.model_copy(update={"project": project})
-    assert opened(bench).why == f"file://{host.root}/shop/calc.git is not the address of a code host"
-
-
 # --- with the hosts' tools ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "title", ["--web", "-x; rm -rf /", "Mend\nthe sum", "x" * 10_000, "$(id) `id` \"quoted\" 'so'", "Ünïcode ✓"]
-)
-def test_nothing_that_people_wrote_is_on_a_tools_command_line(
-    bench: Bench, host: CodeHost, tmp_path: Path, title: str
-) -> None:
-    gh = install(tmp_path / "bin", "gh", ("auth status", {}), ("--method GET", []), ("--method POST", GITHUB))
-    step = opened(asking(bench, host, title=title))
-    (post,) = gh.asked("--method POST")
-    assert post["arguments"] == [
-        *("api", "--hostname", "127.0.0.1", "--method", "POST", "--input", "-", "repos/shop/calc/pulls"),
-    ]
-    assert (step.via, step.number, step.url) == ("gh", 7, GITHUB["html_url"])
-    assert json.loads(post["stdin"])["title"] == step.title
-    assert "\n" not in step.title
-    assert len(step.title) <= 250
+def test_nothing_that_people_wrote_is_on_a_tools_command_line(bench: Bench, host: CodeHost, tmp_path: Path) -> None:
+    for title in ("--web", "Mend\nthe sum", "x" * 10_000, "$(id) `id` \"quoted\" 'so'; rm -rf /"):
+        gh = install(tmp_path / "bin", "gh", ("auth status", {}), ("--method GET", []), ("--method POST", GITHUB))
+        step = opened(asking(bench, host, title=title))
+        post = gh.asked("--method POST")[-1]
+        assert post["arguments"] == [
+            *("api", "--hostname", "127.0.0.1", "--method", "POST", "--input", "-", "repos/shop/calc/pulls"),
+        ]
+        assert (step.via, step.number, step.url) == ("gh", 7, GITHUB["html_url"])
+        assert json.loads(post["stdin"])["title"] == step.title
+        assert "\n" not in step.title
+        assert len(step.title) <= 250
 
 
 def test_glab_opens_a_merge_request_or_changes_the_open_one(bench: Bench, tmp_path: Path) -> None:

@@ -59,13 +59,32 @@ def checkpoints(bench: Bench) -> list[Event]:
 def test_each_complete_step_has_its_checkpoint_and_one_that_changed_nothing_says_so(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    replies = [shell("echo a > a"), calls("file_read", mode="view", path="a"), shell("cat a"), shell("echo b > b")]
-    bench.run(scripted([*replies, says("Done.")]).url)
-    found = bodies(bench, CheckpointStep)
+    looks = calls("file_read", mode="view", path="a")
+    bench.run(scripted([shell("true"), shell("echo a > a"), looks, shell("cat a"), shell("echo b > b"), says("")]).url)
+    base, *found = bodies(bench, CheckpointStep)
+    assert (base.commit, base.head, base.changed, base.bundle_sha256) == ("", "", False, None)
     assert [each.changed for each in found] == [True, False, False, True]
-    assert [each.spent.iterations for each in found] == [1, 2, 3, 4]
+    assert [each.spent.iterations for each in found] == [2, 3, 4, 5]
     assert found[0].commit == found[1].commit == found[2].commit != found[3].commit
     assert {each.bundle_sha256 for each in found} == set(bundles(bench))
+
+
+def test_a_file_with_a_known_secret_is_left_out_and_the_model_that_goes_on_is_told_so(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path
+) -> None:
+    server = scripted([shell("echo key=hunter2-secret > .env; echo a > a"), shell("echo b > b"), says("Done.")])
+    bench.run(server.url)
+    first = checkpoints(bench)[0]
+    assert bodies(bench, CheckpointStep)[0].left_out == (".env: it contains a known secret",)
+    assert all(b"hunter2" not in bundle for bundle in bundles(bench).values())
+    second = made(tmp_path / "second", repository)
+    going_on(bench, second, first.seq)
+    second.run(server.url)
+    (said,) = bodies(second, UserStep)
+    assert said.source == "loop"
+    assert "\n" not in said.text
+    assert "cut off and undone; its effects outside the workspace were not undone" in said.text
+    assert ".env: it contains a known secret" in said.text
 
 
 def test_it_is_taken_while_the_model_is_asked_again_and_recorded_before_its_answer(
@@ -90,19 +109,6 @@ def test_it_is_taken_while_the_model_is_asked_again_and_recorded_before_its_answ
     assert [each.changed for each in bodies(bench, CheckpointStep)] == [True, True]
 
 
-def test_before_anything_is_changed_a_checkpoint_is_the_base(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.run(scripted([shell("true"), says("Done.")]).url)
-    (found,) = bodies(bench, CheckpointStep)
-    assert (found.commit, found.head, found.changed, found.bundle_sha256) == ("", "", False, None)
-
-
-def test_a_file_with_a_known_secret_is_left_out_and_named(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.run(scripted([shell("echo key=hunter2-secret > .env; echo a > a"), says("Done.")]).url)
-    (found,) = bodies(bench, CheckpointStep)
-    assert found.left_out == (".env: it contains a known secret",)
-    assert all(b"hunter2" not in bundle for bundle in bundles(bench).values())
-
-
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["same drone", "another drone"])
 def test_a_run_goes_on_where_another_was_and_the_work_is_as_if_nothing_had_been(
     bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path, elsewhere: bool
@@ -125,21 +131,6 @@ def test_a_run_goes_on_where_another_was_and_the_work_is_as_if_nothing_had_been(
     assert bench.blobs[first.patch_sha256] == second.blobs[again.patch_sha256]
     resumed = second.last(ResumedStep)
     assert (resumed.run_id, resumed.cut_off, resumed.in_place) == (bench.order.run_id, True, not elsewhere)
-
-
-def test_the_model_is_told_in_one_line_what_was_undone_what_was_not_and_what_is_missing(
-    bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path
-) -> None:
-    server = scripted([shell("echo key=hunter2-secret > .env; echo a > a"), shell("echo b > b"), says("Done.")])
-    bench.run(server.url)
-    second = made(tmp_path / "second", repository)
-    going_on(bench, second, checkpoints(bench)[0].seq)
-    second.run(server.url)
-    (said,) = bodies(second, UserStep)
-    assert said.source == "loop"
-    assert "\n" not in said.text
-    assert "cut off and undone; its effects outside the workspace were not undone" in said.text
-    assert ".env: it contains a known secret" in said.text
 
 
 def test_set_up_is_run_again_only_where_the_workspace_is_new(

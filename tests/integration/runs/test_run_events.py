@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from drone.runs.pipe import EndRun
-from shared.work_order import Limits, Team
 from tests.support.extensions import write
 from tests.support.runs import Bench, shell, small_repository
 from tests.support.scripted import ScriptedFactory, says
@@ -68,39 +66,6 @@ def test_a_failed_verification_that_the_model_mends_is_part_of_the_run(bench: Be
     bench.run(scripted([says("done"), shell("touch made"), says("done now")]).url)
     assert ends(bench) == ["stopped", "The model finished its work. Verified by one command."]
     assert [name for name, *_ in heard(bench)].count("turn_end") == 3
-
-
-def test_work_that_never_passes_ends_as_what_it_is(bench: Bench, scripted: ScriptedFactory) -> None:
-    verified_by(bench, "exit 3")
-    bench.order = bench.order.model_copy(update={"limits": Limits(max_run_seconds=120, verify_attempts=1)})
-    bench.run(scripted([says("done"), says("done")]).url)
-    assert ends(bench)[0] == "verification_failed"
-
-
-def test_a_silent_agent_that_is_reminded_ends_once(bench: Bench, scripted: ScriptedFactory) -> None:
-    team = Team(organization="payments", roster=(), agent="backend", task="PAYM-0001", instructions="You write.")
-    bench.order = bench.order.model_copy(update={"agent": "backend", "task": "PAYM-0001", "team": team})
-    comment = {"tool_calls": [{"name": "add_comment", "arguments": {"message": "Done. @user"}}]}
-    bench.run(scripted([says("done"), comment, says("bye")]).url)
-    assert ends(bench)[0] == "stopped"
-
-
-@pytest.mark.parametrize(
-    ("script", "limits", "status"),
-    [
-        ([shell("true"), says("never")], {"max_iterations": 1}, "max_iterations"),
-        ([shell("sleep 30")], {"max_run_seconds": 1}, "time_limit"),
-        ([{"status": 401}], {}, "model_error"),
-    ],
-    ids=["answers", "time", "model"],
-)
-def test_a_run_that_ends_at_a_limit_or_without_a_model_ends_once(
-    bench: Bench, scripted: ScriptedFactory, script: list[Any], limits: dict[str, Any], status: str
-) -> None:
-    given = Limits(**{"max_run_seconds": 120, "base_delay": 0.1, **limits})
-    bench.order = bench.order.model_copy(update={"limits": given})
-    bench.run(scripted(script).url)
-    assert ends(bench)[0] == status
 
 
 def test_a_bug_is_told_and_then_the_end(bench: Bench) -> None:

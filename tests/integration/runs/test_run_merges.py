@@ -10,7 +10,7 @@ from shared.events import Delivered, UserStep
 from shared.outcome import ExitStatus, Verification
 from shared.work_order import Base, MergedWork
 from tests.support.repositories import calc_project, git, push_commit
-from tests.support.runs import Bench, said, shell
+from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory, says
 
 LOWER = "1" * 12
@@ -59,9 +59,3 @@ def test_a_check_that_fails_after_the_merge_goes_to_the_model(bench: Bench, scri
     asked = server.requests[0]["messages"]
     assert bench.order.prompt in str(asked[1])
     assert "Your work was checked and did not pass" in str(asked[-1])
-
-
-def test_a_message_that_came_meanwhile_is_answered(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.controls.receive(said("Look at it, too."))
-    end = bench.run(scripted([says("I look at it.")]).url)
-    assert end.response == "I look at it."

@@ -65,14 +65,9 @@ def test_follow_ups_that_are_answered_alone_come_one_for_each_stop(tmp_path: Pat
     assert texts_of_questions(server.requests) == [[], [], ["a"], ["a", "b"]]
 
 
-def test_each_message_is_recorded_under_its_id(tmp_path: Path, scripted: ScriptedFactory) -> None:
-    bench = bench_that_says(tmp_path, Say(run_id=RUN, text="a", message="7"))
-    bench.run(scripted([shell("sleep 0.1"), says("done")]).url)
-    steps = [event.body for event in bench.events if isinstance(event.body, UserStep)]
-    assert [(step.text, step.message) for step in steps[1:]] == [("a", "7")]
-
-
-def test_a_message_that_was_taken_back_is_not_given_to_the_model(tmp_path: Path, scripted: ScriptedFactory) -> None:
+def test_a_message_is_recorded_under_its_id_and_one_that_was_taken_back_is_not_given_to_the_model(
+    tmp_path: Path, scripted: ScriptedFactory
+) -> None:
     bench = bench_that_says(
         tmp_path,
         Say(run_id=RUN, text="a", message="7"),
@@ -82,3 +77,5 @@ def test_a_message_that_was_taken_back_is_not_given_to_the_model(tmp_path: Path,
     server = scripted([shell("sleep 0.1"), says("done")])
     bench.run(server.url)
     assert texts_of_questions(server.requests) == [[], ["b"]]
+    steps = [event.body for event in bench.events if isinstance(event.body, UserStep)]
+    assert [(step.text, step.message) for step in steps[1:]] == [("b", "8")]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from drone.agent.values import RawAnswer
-from drone.model.raw_chunks import MOST_RAW
+from drone.model.raw_chunks import MOST_RAW, RawChunks
 from drone.runs.raw_answers import HOLDS_SECRET, RawAnswers
 from shared.blobs import digest
 from shared.events import AssistantStep
@@ -70,22 +71,18 @@ def test_an_answer_with_a_secret_is_not_kept_as_its_pieces_could_not_be_masked(
     assert bench.blobs == {}
 
 
-def test_a_long_answer_is_kept_in_part_and_says_so(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.order = bench.order.model_copy(update={"keep_raw": True})
-    bench.run(scripted([says(" ".join(map(str, range(10_000))))]).url)
-    (step,) = answers(bench)
-    assert step.raw_note == "cut off after 400,000 characters"
-    assert MOST_RAW / 2 < len(kept(bench, step)) < MOST_RAW * 1.1
-
-
-def test_a_disk_that_takes_nothing_ends_no_run(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    store = RawAnswers(tmp_path / "file" / "logs", None)
-    found, note = store(RawAnswer("{}\n"), Message(role="assistant", content="done"))
-    assert (found, note) == (None, "not kept: Not a directory")
-
-
-def test_what_is_kept_is_found_again_by_its_digest(tmp_path: Path) -> None:
-    store = RawAnswers(tmp_path, lambda path: digest(path.read_bytes()))
-    found, _ = store(RawAnswer("{}\n"), Message(role="assistant", content="done"))
+def test_what_is_kept_is_found_again_by_its_digest_and_a_disk_that_takes_nothing_ends_no_run(tmp_path: Path) -> None:
+    answer = RawAnswer("{}\n"), Message(role="assistant", content="done")
+    found, _ = RawAnswers(tmp_path, lambda path: digest(path.read_bytes()))(*answer)
     assert found == digest(b"{}\n")
+    (tmp_path / "file").write_text("")
+    assert RawAnswers(tmp_path / "file" / "logs", None)(*answer) == (None, "not kept: Not a directory")
+
+
+def test_of_a_long_answer_only_a_part_is_kept() -> None:
+    chunk = SimpleNamespace(choices=[], model_dump_json=lambda **_: "x" * 1000)
+    stream = SimpleNamespace(completion_stream=iter([chunk] * 500))
+    raw = RawChunks(stream)
+    assert len(list(stream.completion_stream)) == 500
+    assert raw.is_cut
+    assert MOST_RAW / 2 < sum(map(len, raw.lines)) < MOST_RAW * 1.1

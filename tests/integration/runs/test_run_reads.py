@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from drone.runs.pipe import EndRun
 from shared.events import CheckpointStep, Event, ToolCallStep, ToolResultStep
 from shared.transcripts import problems
 from tests.support import mcp_program, wait_until
 from tests.support.repositories import push_commit
-from tests.support.runs import Bench, KeptCheckpoints, going_on, said, small_repository
+from tests.support.runs import Bench, KeptCheckpoints, going_on, small_repository
 from tests.support.scripted import ScriptedFactory, says
 
 MEET, NAP = "mcp__sample__meet", "mcp__sample__nap"
@@ -46,11 +45,6 @@ def results(bench: Bench) -> list[ToolResultStep]:
     return [event.body for event in of(bench, ToolResultStep)]
 
 
-def test_four_calls_that_read_are_under_way_at_the_same_time(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.run(scripted([asks(*((MEET, {"number": at, "of": 4}) for at in range(4))), says("Done.")]).url)
-    assert [step.output for step in results(bench)] == [f"{at} of 4" for at in range(4)]
-
-
 def test_files_and_searches_are_read_at_the_same_time_and_answered_in_order(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
@@ -66,25 +60,6 @@ def test_files_and_searches_are_read_at_the_same_time_and_answered_in_order(
     kinds = [event.body.kind for event in bench.events if isinstance(event.body, ToolCallStep | ToolResultStep)]
     assert [(kind, len(list(group))) for kind, group in groupby(kinds)] == [
         *(("tool_call", 4), ("tool_result", 4), ("tool_call", 2), ("tool_result", 2))
-    ]
-
-
-def test_a_cancel_ends_all_of_them(bench: Bench, scripted: ScriptedFactory) -> None:
-    cancel = EndRun(wish="cancel", reason="not needed")
-    bench.on_doing = lambda text: bench.controls.receive(cancel) if NAP in text else None
-    end = bench.run(scripted([asks(*((NAP, {"seconds": 60 + at}) for at in range(5)))]).url)
-    assert (end.status, end.reason) == ("preempted", "not needed")
-    assert [step.execution for step in results(bench)] == [*["broken_off"] * 4, "held_back"]
-
-
-def test_a_message_that_interrupts_ends_all_of_them_and_is_answered(bench: Bench, scripted: ScriptedFactory) -> None:
-    words = [said("Not those.", interrupt=True)]
-    bench.on_doing = lambda text: bench.controls.receive(words.pop()) if NAP in text and words else None
-    server = scripted([asks(*((NAP, {"seconds": 60 + at}) for at in range(3))), says("Then not.")])
-    assert bench.run(server.url).response == "Then not."
-    assert [step.execution for step in results(bench)] == ["broken_off"] * 3
-    assert [message["content"] for message in server.requests[1]["messages"] if message["role"] == "user"][1:] == [
-        "Not those."
     ]
 
 

@@ -11,9 +11,9 @@ import pytest
 from drone.runs.change_review import MOST_FINDINGS
 from drone.runs.pipe import EndRun
 from shared.budgets import Money, OnLimit
-from shared.events import ApprovalStep, CheckpointStep, Delivered, Finding, ReviewerStep, RunEnded, UserStep, VerifyStep
+from shared.events import ApprovalStep, CheckpointStep, Delivered, Finding, ReviewerStep, RunEnded, UserStep
 from shared.work_order import Limits, OrderProvider, OrderReviewer
-from tests.support.runs import Bench, KeptCheckpoints, going_on, said, shell, small_repository
+from tests.support.runs import Bench, KeptCheckpoints, going_on, shell, small_repository
 from tests.support.scripted import ScriptedFactory, says
 
 ONE = {"file": "made", "line": 1, "severity": "error", "text": "It is empty."}
@@ -69,24 +69,19 @@ def test_remarks_go_to_the_agent_once_and_what_it_makes_of_them_is_delivered(
     assert bench.last(Delivered).lines_added == 1
 
 
-def test_its_tokens_and_its_cost_count_for_the_run(bench: Bench, scripted: ScriptedFactory) -> None:
+def test_without_remarks_nothing_goes_back_and_what_it_cost_counts_for_the_run(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
     usage = {"input_tokens": 1000, "output_tokens": 100}
     reviewer, agent = scripted([remarks(usage=usage)]), scripted([shell("touch made"), DONE])
     reviewed_at(bench, reviewer.url)
     end = bench.run(agent.url)
+    assert (ends(end), end.response, told(bench)) == (("success", "stopped"), "Made it.", [])
     (step,) = reviews(bench)
+    assert (step.findings, step.problem) == ((), "")
     assert (step.usage.input_tokens, step.usage.output_tokens) == (1000, 100)
     assert end.stats.input_tokens >= 1000
     assert end.stats.output_tokens >= 100
-
-
-def test_without_remarks_nothing_goes_back(bench: Bench, scripted: ScriptedFactory) -> None:
-    reviewer, agent = scripted([remarks()]), scripted([shell("touch made"), DONE])
-    reviewed_at(bench, reviewer.url)
-    end = bench.run(agent.url)
-    assert (ends(end), end.response) == (("success", "stopped"), "Made it.")
-    assert told(bench) == []
-    assert [(step.findings, step.problem) for step in reviews(bench)] == [((), "")]
 
 
 def test_without_a_change_the_reviewer_is_not_asked(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -96,31 +91,17 @@ def test_without_a_change_the_reviewer_is_not_asked(bench: Bench, scripted: Scri
     assert (reviews(bench), reviewer.requests) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (says("Looks good to me!"), "is not the requested JSON: Looks good to me!"),
-        (says('{"findings": [{"file": "made"'), "is not the requested JSON"),
-        ({"status": 401, "error": "no"}, "rejected the API key"),
-    ],
-)
-def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(
-    bench: Bench, scripted: ScriptedFactory, answer: dict[str, Any], problem: str
-) -> None:
-    reviewer, agent = scripted([answer]), scripted([shell("touch made"), DONE])
-    reviewed_at(bench, reviewer.url)
-    end = bench.run(agent.url)
-    assert (ends(end), end.response) == (("success", "stopped"), "Made it.")
-    assert problem in reviews(bench)[0].problem
-    assert told(bench) == []
-    assert bench.last(Delivered).files_changed == 1
-
-
-def test_an_endpoint_that_does_not_exist_fails_no_run(bench: Bench, scripted: ScriptedFactory) -> None:
-    reviewed_at(bench, "http://127.0.0.1:9/v1")
+def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.order = bench.order.model_copy(update={"limits": Limits(base_delay=0.01, max_retries=1)})
-    assert ends(bench.run(scripted([shell("touch made"), DONE]).url)) == ("success", "stopped")
-    assert reviews(bench)[0].problem
+    nowhere = "http://127.0.0.1:9/v1"
+    answers = [(says("Looks good to me!"), "not the requested JSON"), ({"status": 401, "error": "no"}, "API key")]
+    for url, problem in [*((scripted([answer]).url, why) for answer, why in answers), (nowhere, "")]:
+        reviewed_at(bench, url)
+        end = bench.run(scripted([shell("touch made"), DONE]).url)
+        assert (ends(end), end.response, told(bench)) == (("success", "stopped"), "Made it.", [])
+        assert reviews(bench)[-1].problem
+        assert problem in reviews(bench)[-1].problem
+        assert bench.last(Delivered).files_changed == 1
 
 
 @pytest.mark.parametrize("on_limit", ["stop", "ask"])
@@ -162,52 +143,13 @@ def test_only_the_most_severe_findings_are_kept_and_odd_ones_are_read(bench: Ben
     assert len(step.findings[1].text) == 1000
 
 
-def test_the_projects_commands_check_what_the_agent_made_of_the_remarks(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
-    reviewer = scripted([remarks(ONE)])
-    agent = scripted([shell("touch made"), DONE, shell("echo full > made"), DONE])
-    reviewed_at(bench, reviewer.url)
-    project = bench.order.project.model_copy(update={"verify": ("grep -q full made",)})
-    bench.order = bench.order.model_copy(update={"project": project})
-    assert bench.run(agent.url).verification == "verified"
-    assert [step.passed for step in (event.body for event in bench.events) if isinstance(step, VerifyStep)] == [True]
-    assert len(reviewer.requests) == 1
-
-
-def test_a_run_without_steps_left_is_not_reviewed(bench: Bench, scripted: ScriptedFactory) -> None:
-    reviewer, agent = scripted([remarks(ONE)]), scripted([shell("touch made"), DONE])
-    reviewed_at(bench, reviewer.url)
-    bench.order = bench.order.model_copy(update={"limits": Limits(max_iterations=1)})
-    assert ends(bench.run(agent.url)) == ("success", "max_iterations")
-    assert reviewer.requests == []
-    assert "limit of steps" in reviews(bench)[0].problem
-
-
 def test_a_cancel_during_the_review_ends_the_run(bench: Bench, scripted: ScriptedFactory) -> None:
     reviewer, agent = scripted([remarks(ONE)]), scripted([shell("touch made"), DONE])
     reviewed_at(bench, reviewer.url)
-
-    def cancel(doing: str) -> None:
-        if doing == "waiting for the reviewer":
-            bench.controls.receive(EndRun(wish="cancel", reason="not needed"))
-
-    bench.on_doing = cancel
+    cancel = EndRun(wish="cancel", reason="not needed")
+    bench.on_doing = lambda doing: bench.controls.receive(cancel) if doing == "waiting for the reviewer" else None
     assert ends(bench.run(agent.url)) == ("preempted", "canceled")
     assert reviews(bench) == []
-
-
-def test_a_message_of_a_user_during_the_review_is_answered(bench: Bench, scripted: ScriptedFactory) -> None:
-    reviewer, agent = scripted([remarks()]), scripted([shell("touch made"), DONE, says("Also that.")])
-    reviewed_at(bench, reviewer.url)
-
-    def speak(doing: str) -> None:
-        if doing == "waiting for the reviewer":
-            bench.controls.receive(said("Also that, please", interrupt=True))
-
-    bench.on_doing = speak
-    end = bench.run(agent.url)
-    assert (end.status, end.response) == ("success", "Also that.")
 
 
 def test_a_resumed_run_gets_the_findings_of_the_earlier_one_without_asking_again(

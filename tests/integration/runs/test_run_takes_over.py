@@ -63,13 +63,6 @@ def test_the_agent_and_users_are_told_of_the_commits_on_top(bench: Bench, script
     assert (bench.last(Prepared).base_commit, bench.last(Delivered).base_commit) == (tip, tip)
 
 
-def test_without_a_change_nothing_is_said(bench: Bench, scripted: ScriptedFactory) -> None:
-    server = scripted([says("done")])
-    bench.run(server.url)
-    assert "Since the last turn" not in server.requests[0]["messages"][1]["content"]
-    assert [event for event in bench.events if isinstance(event.body, CommentStep)] == []
-
-
 def test_a_rewritten_branch_is_asked_about_before_the_model_and_then_continued(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
@@ -93,11 +86,3 @@ def test_a_denied_branch_fails_the_order_with_the_way_to_each_side(bench: Bench,
     assert "continuing from it was denied: look first" in end.reason
     assert str(bench.order.base.commit) in error.next
     assert server.requests == []
-
-
-def test_a_deleted_branch_is_told_and_its_work_continued(bench: Bench, scripted: ScriptedFactory) -> None:
-    git(bench.directory / "mine", "push", "-q", "origin", f":{BRANCH}")
-    server = scripted([says("done")])
-    assert bench.run(server.url).status == "success"
-    assert bench.last(Prepared).base_commit == bench.order.base.commit
-    assert f"the branch {BRANCH} was deleted" in server.requests[0]["messages"][1]["content"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from drone.runs.pipe import EndRun
 from shared.events import (
     CommentStep,
     Delivered,
@@ -101,26 +100,53 @@ def test_a_comment_is_in_the_journal_before_the_agent_goes_on(bench: Bench, scri
     assert "backend" in system_of(server)
 
 
-def test_an_order_without_a_team_has_no_such_tool_and_no_nudge(bench: Bench, scripted: ScriptedFactory) -> None:
+def test_an_order_without_a_team_has_no_such_tool_no_nudge_and_no_budget(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    limited(bench, max_iterations=2)
     bench.order = bench.order.model_copy(update={"team": None, "agent": None, "task": None})
     server = scripted([comments("Hello?"), says("done")])
     assert ends(bench.run(server.url)) == ("success", "stopped", "done")
     assert (thread(bench), told(bench)) == ([], [])
     assert "there is no tool named 'add_comment'" in bench.last(ToolResultStep).output
+    assert "<budget>" not in str(server.requests)
 
 
-def test_a_child_agent_does_not_write_into_the_thread(bench: Bench, scripted: ScriptedFactory) -> None:
-    spawn = {"tool_calls": [{"name": "spawn", "arguments": {"task": "script:child Look."}}]}
-    server = scripted(
-        {
-            "default": [spawn, comments("The child found it. @lead"), says("done")],
-            "child": [comments("I am a child."), says("found")],
-        }
-    )
-    bench.run(server.url)
-    assert thread(bench) == ["The child found it. @lead"]
-    answers = [m["content"] for m in server.requests[2]["messages"] if m["role"] == "tool"]
-    assert answers == ["Error: a child agent cannot write to the thread; put it in your answer."]
+def test_an_agent_that_stays_silent_or_fails_is_left_alone_after_one_nudge(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    server = scripted([says("All done."), says("I said so."), says("never asked for")])
+    assert ends(bench.run(server.url)) == ("success", "stopped", "All done.")
+    assert (len(server.requests), len(told(bench)), thread(bench)) == (2, 1, [])
+    end = bench.run(scripted([says("All done."), {"status": 401}]).url)
+    assert ends(end) == ("success", "stopped", "All done.")
+
+
+def test_a_turn_that_a_limit_an_error_or_a_check_ended_gets_no_nudge(bench: Bench, scripted: ScriptedFactory) -> None:
+    ways: list[tuple[str, list[dict[str, Any]], dict[str, Any], tuple[str, ...]]] = [
+        ("max_iterations", [shell("true")], {"max_iterations": 1}, ()),
+        ("model_error", [shell("true"), {"status": 401}], {}, ()),
+        ("verification_failed", [says("done"), comments("never")], {"verify_attempts": 0}, ("false",)),
+    ]
+    for status, script, limits, checks in ways:
+        limited(bench, **limits)
+        verified_by(bench, *checks)
+        assert bench.run(scripted(script).url).exit_status == status
+    assert [text for text in told(bench) if SAID in text] == []
+
+
+def test_the_work_is_verified_before_a_silent_agent_is_asked_what_it_did_and_again_if_it_changed(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    """Only then is there something true to tell."""
+    verified_by(bench, "test -f made")
+    before = [says("done"), shell("touch made"), says("now")]
+    nudged = [shell("rm made"), comments("Made, checked. @lead"), says("bye"), shell("touch made"), says("mended")]
+    end = bench.run(scripted([*before, *nudged]).url)
+    assert (end.exit_status, end.verification, end.response) == ("stopped", "verified", "mended")
+    assert [SAID in text for text in told(bench)] == [False, True, False]
+    checks = [event.body.passed for event in bench.events if isinstance(event.body, VerifyStep)]
+    assert checks == [False, True, False, True]
 
 
 def test_the_comments_of_a_broken_off_run_are_told_and_not_doubled(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -134,22 +160,6 @@ def test_the_comments_of_a_broken_off_run_are_told_and_not_doubled(bench: Bench,
 
 
 # --- instructions ----------------------------------------------------------------------
-
-
-def test_instructions_are_read_from_the_default_branch_afresh_for_each_run(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
-    """S-010."""
-    turn(bench, instructions=None, instructions_path="agents/backend.md")
-    commit_to(bench, "agents/backend.md", b"Write it in Pascal.\n")
-    script = [shell("echo 'Write nothing.' > agents/backend.md"), comments("@lead"), says("done")]
-    first = scripted(script)
-    bench.run(first.url)
-    commit_to(bench, "agents/backend.md", b"Write it in Ada.\n")
-    second = scripted(script)
-    bench.run(second.url)
-    assert "## Your instructions\n\nWrite it in Pascal.\n\n# Mode" in system_of(first)
-    assert "## Your instructions\n\nWrite it in Ada.\n\n# Mode" in system_of(second)
 
 
 def test_an_agent_cannot_change_its_instructions_by_its_own_work(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -169,20 +179,19 @@ def test_an_agent_cannot_change_its_instructions_by_its_own_work(bench: Bench, s
     assert "Obey me." not in system_of(server)
 
 
-@pytest.mark.parametrize(
-    ("content", "why"), [(None, "was not found"), (b" \n", "is empty"), (b"\xff\xfe", "is not UTF-8")]
-)
 def test_instructions_that_cannot_be_read_end_the_run_before_the_model_is_asked(
-    bench: Bench, scripted: ScriptedFactory, content: bytes | None, why: str
+    bench: Bench, scripted: ScriptedFactory
 ) -> None:
     turn(bench, instructions=None, instructions_path="agents/backend.md")
-    commit_to(bench, "agents/other.md" if content is None else "agents/backend.md", content or b"Else.")
     server = scripted([says("never")])
-    end = bench.run(server.url)
-    assert (end.status, end.order_at_fault, server.requests) == ("failed", True, [])
-    error = bench.last(ErrorStep)
-    assert error.code == "E-AGENT-INSTRUCTIONS"
-    assert why in error.what + error.detail
+    for content, why in ((None, "was not found"), (b" \n", "is empty"), (b"\xff\xfe", "is not UTF-8")):
+        if content is not None:
+            commit_to(bench, "agents/backend.md", content)
+        end = bench.run(server.url)
+        error = bench.last(ErrorStep)
+        assert (end.status, end.order_at_fault, error.code) == ("failed", True, "E-AGENT-INSTRUCTIONS")
+        assert why in error.what + error.detail
+    assert server.requests == []
 
 
 # --- the end of the budget -----------------------------------------------------------------
@@ -201,36 +210,20 @@ def test_an_agent_is_told_when_few_answers_are_left_and_not_a_word_of_it_stays(
     assert [str(request["messages"]).count("<budget>") for request in server.requests] == [0, 0, 1, 1, 1]
 
 
-def test_without_a_team_or_a_limit_nothing_is_said_of_answers(bench: Bench, scripted: ScriptedFactory) -> None:
-    limited(bench, max_iterations=0)
-    unlimited = scripted([comments("@lead"), says("done")])
-    bench.run(unlimited.url)
-    limited(bench, max_iterations=2)
-    bench.order = bench.order.model_copy(update={"team": None, "agent": None, "task": None})
-    alone = scripted([shell("true"), says("done")])
-    bench.run(alone.url)
-    assert "<budget>" not in str(unlimited.requests + alone.requests)
-
-
 # --- the nudge -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("last", [says("All done."), {"tool_calls": [{"name": "submit", "arguments": {}}]}], ids=str)
 def test_a_silent_agent_is_asked_once_for_a_comment_and_ends_as_it_would_have(
-    bench: Bench, scripted: ScriptedFactory, last: dict[str, Any]
+    bench: Bench, scripted: ScriptedFactory
 ) -> None:
     """S-054."""
-    server = scripted([shell("touch made"), {**last, "text": "All done."}, comments("Made it. @lead"), says("bye")])
-    status = "submitted" if "tool_calls" in last else "stopped"
-    assert ends(bench.run(server.url)) == ("success", status, "All done.")
+    bench.checkpoint_store = KeptCheckpoints()
+    submits = {"text": "All done.", "tool_calls": [{"name": "submit", "arguments": {}}]}
+    server = scripted([shell("touch made"), submits, comments("Made it. @lead"), says("bye")])
+    assert ends(bench.run(server.url)) == ("success", "submitted", "All done.")
     assert thread(bench) == ["Made it. @lead"]
     assert [SAID in text for text in told(bench)] == [True]
-
-
-def test_an_agent_that_stays_silent_is_left_alone_after_one_nudge(bench: Bench, scripted: ScriptedFactory) -> None:
-    server = scripted([says("All done."), says("I said so."), says("never asked for")])
-    assert ends(bench.run(server.url)) == ("success", "stopped", "All done.")
-    assert (len(server.requests), len(told(bench)), thread(bench)) == (2, 1, [])
+    assert [event.body.kind for event in bench.events].count("checkpoint") == 2
 
 
 def test_the_nudge_gives_at_most_five_more_answers(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -238,13 +231,6 @@ def test_the_nudge_gives_at_most_five_more_answers(bench: Bench, scripted: Scrip
     server = scripted([says("All done."), {**shell("cat README"), "repeat": True}])
     assert ends(bench.run(server.url)) == ("success", "stopped", "All done.")
     assert len(server.requests) == 1 + 5
-
-
-def test_the_nudge_keeps_within_the_limit_of_answers(bench: Bench, scripted: ScriptedFactory) -> None:
-    limited(bench, max_iterations=3)
-    server = scripted([says("All done."), {**shell("cat README"), "repeat": True}])
-    assert ends(bench.run(server.url)) == ("success", "stopped", "All done.")
-    assert len(server.requests) == 3
 
 
 def test_who_wrote_a_comment_in_this_run_or_before_is_not_nudged(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -256,74 +242,16 @@ def test_who_wrote_a_comment_in_this_run_or_before_is_not_nudged(bench: Bench, s
     assert (len(server.requests), told(bench)) == (1, [])
 
 
-@pytest.mark.parametrize(
-    ("script", "limits", "status"),
-    [
-        ([shell("true")], {"max_iterations": 1}, "max_iterations"),
-        ([shell("true"), {"status": 401}], {}, "model_error"),
-        ([shell("true"), says("done")], {"token_limit": 1}, "token_limit"),
-        ([{"text": ""}] * 4, {}, "format_errors"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_turn_that_a_limit_or_an_error_ended_gets_no_nudge(
-    bench: Bench, scripted: ScriptedFactory, script: list[dict[str, Any]], limits: dict[str, Any], status: str
-) -> None:
-    limited(bench, **limits)
-    end = bench.run(scripted(script).url)
-    assert end.exit_status == status
-    assert not any(SAID in text for text in told(bench))
-
-
-def test_an_error_within_the_nudge_does_not_fail_work_that_was_done(bench: Bench, scripted: ScriptedFactory) -> None:
-    end = bench.run(scripted([says("All done."), {"status": 401}]).url)
-    assert ends(end) == ("success", "stopped", "All done.")
-
-
-def test_a_cancel_within_the_nudge_ends_the_run(bench: Bench, scripted: ScriptedFactory) -> None:
-    def cancel(text: str) -> None:
-        if "sleep 60" in text:
-            bench.controls.receive(EndRun(wish="cancel", reason="not needed"))
-
-    bench.on_doing = cancel
-    end = bench.run(scripted([says("All done."), shell("sleep 60")]).url)
-    assert (end.status, end.exit_status) == ("preempted", "canceled")
-
-
 # --- the nudge beside verification ------------------------------------------------------------
 
 
-def test_the_work_is_verified_before_a_silent_agent_is_asked_what_it_did(
+def test_instructions_are_read_from_the_default_branch_afresh_for_each_run(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    """Only then is there something true to tell."""
-    verified_by(bench, "test -f made")
-    server = scripted([says("done"), shell("touch made"), says("now"), comments("Made, checked. @lead"), says("bye")])
-    end = bench.run(server.url)
-    assert (end.exit_status, end.verification, end.response) == ("stopped", "verified", "now")
-    assert end.reason == "The model finished its work. Verified by one command."
-    assert [text[:14] for text in told(bench)] == ["Your work was ", "Your turn is a"]
-    assert [event.body.passed for event in bench.events if isinstance(event.body, VerifyStep)] == [False, True]
-
-
-def test_work_that_was_changed_after_the_nudge_is_verified_again(bench: Bench, scripted: ScriptedFactory) -> None:
-    verified_by(bench, "test -f made")
-    before, nudged = [shell("touch made"), says("done")], [shell("rm made"), comments("@lead"), says("bye")]
-    server = scripted([*before, *nudged, shell("touch made"), says("mended")])
-    end = bench.run(server.url)
-    assert (end.exit_status, end.verification, end.response) == ("stopped", "verified", "mended")
-    assert [event.body.passed for event in bench.events if isinstance(event.body, VerifyStep)] == [True, False, True]
-
-
-def test_work_that_does_not_pass_gets_no_nudge(bench: Bench, scripted: ScriptedFactory) -> None:
-    verified_by(bench, "false")
-    limited(bench, verify_attempts=0)
-    end = bench.run(scripted([says("done"), comments("never")]).url)
-    assert (end.exit_status, thread(bench)) == ("verification_failed", [])
-
-
-def test_the_steps_of_a_nudge_are_checkpointed_like_others(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.checkpoint_store = KeptCheckpoints()
-    bench.run(scripted([shell("touch made"), says("done"), comments("Made. @lead"), says("bye")]).url)
-    kinds = [event.body.kind for event in bench.events]
-    assert kinds.count("checkpoint") == 2
+    """S-010."""
+    turn(bench, instructions=None, instructions_path="agents/backend.md")
+    for language in ("Pascal", "Ada"):
+        commit_to(bench, "agents/backend.md", f"Write it in {language}.\n".encode())
+        server = scripted([comments("@lead"), says("done")])
+        bench.run(server.url)
+        assert f"## Your instructions\n\nWrite it in {language}.\n\n# Mode" in system_of(server)

@@ -26,12 +26,22 @@ MB = 1024 * 1024
 
 
 @pytest.fixture
-def small_plane(core_factory: CoreFactory, sqlite_url: str, broker_server: BrokerServer) -> Iterator[Plane]:
-    """A control plane on each kind of server, with little memory."""
-    before = broker_server.redis.config_get("maxmemory")["maxmemory"]
-    broker_server.redis.config_set("maxmemory", ROOM)
-    yield from plane_on(core_factory(sqlite_url, broker=Broker(broker_server.url), clock=hand_clock()))
-    broker_server.redis.config_set("maxmemory", before)
+def small_plane(core_factory: CoreFactory, sqlite_url: str, valkey: BrokerServer) -> Iterator[Plane]:
+    """A control plane with a broker of little memory."""
+    yield from plane_with_little_memory(core_factory, sqlite_url, valkey)
+
+
+@pytest.fixture
+def any_small_plane(core_factory: CoreFactory, sqlite_url: str, broker_server: BrokerServer) -> Iterator[Plane]:
+    """Like `small_plane`, on each kind of server."""
+    yield from plane_with_little_memory(core_factory, sqlite_url, broker_server)
+
+
+def plane_with_little_memory(core_factory: CoreFactory, sqlite_url: str, server: BrokerServer) -> Iterator[Plane]:
+    before = server.redis.config_get("maxmemory")["maxmemory"]
+    server.redis.config_set("maxmemory", ROOM)
+    yield from plane_on(core_factory(sqlite_url, broker=Broker(server.url), clock=hand_clock()))
+    server.redis.config_set("maxmemory", before)
 
 
 def fill(drone: DroneStandIn, megabytes: int) -> None:
@@ -63,37 +73,23 @@ def held_mb(plane: Plane, drone: DroneStandIn) -> int:
     return measure(plane.core.broker)[drone.id].size // MB
 
 
-def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(small_plane: Plane) -> None:
-    oka, mila = small_plane.drone("oka"), small_plane.drone("mila")
+def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(any_small_plane: Plane) -> None:
+    plane = any_small_plane
+    oka, mila = plane.drone("oka"), plane.drone("mila")
     fill(mila, 2 * ROOM // MB)
-    small_plane.supervisor(quota_pause=3600)
-    small_plane.until(lambda: not may_write(mila))
+    plane.supervisor(quota_pause=3600)
+    plane.until(lambda: not may_write(mila))
 
-    small_plane.until(lambda: held_mb(small_plane, mila) == 0)
-    order = small_plane.submit()
-    small_plane.until(lambda: oka.queued() == 1)
+    plane.until(lambda: held_mb(plane, mila) == 0)
+    order = plane.submit()
+    plane.until(lambda: oka.queued() == 1)
     assert may_write(oka)
-    assert show_drone(small_plane.core, small_plane.admin, "mila").note.endswith("(E-DRONE-QUOTA)")
-    assert small_plane.order(order).drone == "oka"
-    records = list(list_records(small_plane.core, small_plane.admin, action="exceed_quota"))
+    assert show_drone(plane.core, plane.admin, "mila").note.endswith("(E-DRONE-QUOTA)")
+    assert plane.order(order).drone == "oka"
+    records = list(list_records(plane.core, plane.admin, action="exceed_quota"))
     assert [record.actor for record in records] == ["mila"]
-    checks = {each.code: each for each in server_checks(small_plane.core, small_plane.admin.organization_id)}
+    checks = {each.code: each for each in server_checks(plane.core, plane.admin.organization_id)}
     assert "mila (0 MB)" in checks["D-DRONE-QUOTA"].found
-
-
-def test_a_stopped_drone_beats_keeps_its_lease_and_reads_what_it_is_told(small_plane: Plane) -> None:
-    mila = small_plane.drone("mila")
-    fill(mila, 30)
-    small_plane.supervisor(quota_pause=3600)
-    small_plane.until(lambda: not may_write(mila))
-
-    mila.beat()
-    assert mila.inbox() == []
-    assert small_plane.core.broker.lease(mila.id)
-    with pytest.raises(redis.exceptions.NoPermissionError):
-        fill_stream(mila, 1)
-    with pytest.raises(redis.exceptions.NoPermissionError):
-        mila.redis.lpush(names.queue(mila.id), "x")
 
 
 def test_reports_beyond_the_quota_are_kept_and_read_and_then_the_drone_continues(small_plane: Plane) -> None:

@@ -12,11 +12,10 @@ from control_plane.db.orders import Order
 from control_plane.drones.inbox import notify_drone
 from control_plane.supervisor.due_work import OPEN_ORDERS, OUTBOXES, wake_for
 from control_plane.supervisor.placing import place_queued
+from control_plane.supervisor.waiting_reasons import refresh_reasons
 from shared.control import Drain
 from tests.support.made import make_drone, make_project, submit
 from tests.support.planes import Plane
-
-TABLES = {"attention_messages", "schedules", "trace_exports", "webhook_deliveries"}
 
 
 def woken(core: Core) -> set[str]:
@@ -29,35 +28,29 @@ def woken(core: Core) -> set[str]:
 
 def test_only_loops_with_work_are_woken(core: Core, admin: Caller) -> None:
     make_project(core, admin)
-    drone = make_drone(core, admin)
     assert woken(core) == set()
-    with core.database.write() as db:
-        notify_drone(db, core, drone.drone_id, Drain(on=True))
-    assert woken(core) == {"inbox"}
-
-
-def test_an_order_wakes_those_that_watch_over_it_and_its_dispatch_those_that_send_it(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
     order = submit(core, admin)
     assert woken(core) == set(OPEN_ORDERS)
-    make_drone(core, admin)
+    drone = make_drone(core, admin)
     place_queued(core)
     assert woken(core) == {*OPEN_ORDERS, "relay"}
     with core.database.write() as db:
         db.get_one(Order, order.id).ended_at = core.clock.now()
-    assert woken(core) == {*OPEN_ORDERS, "relay"}, "its run is still open"
+        notify_drone(db, core, drone.drone_id, Drain(on=True))
+    assert woken(core) == {*OPEN_ORDERS, "relay", "inbox"}, "its run is still open"
 
 
-def test_an_idle_supervisor_asks_about_all_outboxes_at_once(plane: Plane) -> None:
-    plane.supervisor()
-    asked: list[set[str]] = []
+# --- what a supervisor's rounds cost does not grow with the square of the orders that wait
 
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if statement.startswith("SELECT"):
-            asked.append({table for table in TABLES if f"FROM {table}" in statement})
 
-    event.listen(plane.core.database.engine, "before_cursor_execute", note)
-    plane.until(lambda: asked.count(TABLES) >= 10)
-    event.remove(plane.core.database.engine, "before_cursor_execute", note)
-
-    assert [tables for tables in asked if tables not in (set(), TABLES)] == []
+def test_the_reasons_of_many_waiting_orders_take_as_many_statements_as_those_of_few(plane: Plane) -> None:
+    plane.drone()
+    statements, counts = list[Any](), []
+    event.listen(plane.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    for number in (2, 6):
+        for _ in range(number):
+            plane.submit()
+        statements.clear()
+        assert refresh_reasons(plane.core) == []
+        counts.append(len(statements))
+    assert counts[0] == counts[1] > 0

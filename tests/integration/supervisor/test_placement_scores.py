@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from control_plane.broker.broker import Broker
-from control_plane.db.drones import Drone
 from control_plane.db.projects import Project, Provider
 from control_plane.documents.orders import PlacementDocument
 from control_plane.rates.groups import group_of_provider, state_key
@@ -20,15 +19,13 @@ from tests.support.stand_in import DroneStandIn
 
 def do(plane: Plane, drone: DroneStandIn, *, cloned_s: float | None = None, took_s: float = 90) -> str:
     """One order on this drone, to its end."""
-    order_id = plane.submit(drone=drone.name)
-    order = plane.until(drone.take)
-    assert drone.claim(order)
+    order = plane.claimed(drone)
     prompt, answer = UserStep(text="do it", source="prompt"), AssistantStep(text="done", usage=Usage(cost_usd=0.0))
     prepared = Prepared(base_commit="a" * 40, cloned_s=cloned_s)
     ended = drone.ended(stats=Stats(cost_usd=0.0, duration_ms=int(took_s * 1000)))
     drone.report(order, drone.started(), prepared, prompt, answer, ended)
-    plane.until(lambda: plane.status(order_id) == "succeeded")
-    return order_id
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
+    return order.order_id
 
 
 def project(plane: Plane) -> Project:
@@ -79,29 +76,6 @@ def test_a_run_tells_how_each_drone_was_scored(plane: Plane) -> None:
     found = placement(plane, mila, plane.submit())
     assert shown(found) == {"mila": {"clone_s": 40}, "oka": {"queue_s": 50, "share_s": 5}}
     assert not found.scores[1].free
-
-
-def test_without_a_choice_there_are_no_scores(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.drone("mila", online=False)
-    plane.collector(), plane.supervisor()
-    found = placement(plane, oka, plane.submit())
-    assert (found.because, found.scores, found.scored) == (
-        "assigned to oka (the only matching drone that accepts work)",
-        (),
-        0,
-    )
-
-
-def test_a_drone_whose_owner_s_hours_end_goes_after_one_without_the_repository(plane: Plane) -> None:
-    oka, mila = plane.drone("oka"), plane.drone("mila")
-    plane.collector(), plane.supervisor()
-    do(plane, oka, cloned_s=40, took_s=100)
-    oka.beat(hours_left_s=30)
-    plane.until(lambda: plane.rows(Drone, Drone.id == oka.id)[0].beat.get("hours_left_s") == 30)
-    found = placement(plane, mila, plane.submit())
-    assert found.scores[0].clone_s == 40
-    assert 70 <= found.scores[1].hours_s < 90
 
 
 def test_a_drone_whose_own_key_is_paused_goes_after_the_others(plane: Plane) -> None:

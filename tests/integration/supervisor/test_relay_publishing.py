@@ -6,20 +6,21 @@ from functools import partial
 
 import pytest
 
-from control_plane.db.drones import Drone
-from control_plane.db.orders import Dispatch, Order
+from control_plane.broker.queue_messages import queued_messages
+from control_plane.db.orders import Dispatch
 from control_plane.db.projects import Provider
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers
-from control_plane.orders.status_changes import move_order
+from control_plane.operations.drones import managing
+from control_plane.operations.orders import canceling
 from control_plane.supervisor.outbox_relay import Relay
+from control_plane.supervisor.stale_messages import StaleMessages
 from shared import names
 from shared.errors import Unreachable
-from shared.events import ABILITIES, Delivered
-from shared.reasons import CancelAsked, CannotBeSent, OrderFacts
-from shared.states import OrderStatus
+from shared.events import Delivered
+from shared.reasons import CannotBeSent
 from tests.support.broker import BrokerServer
-from tests.support.planes import QUICK, Plane
+from tests.support.planes import Plane
 
 
 def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
@@ -32,45 +33,19 @@ def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
     assert drone.take()
 
 
-def test_an_order_that_had_to_wait_is_sent_in_the_round_that_places_it(plane: Plane) -> None:
-    plane.supervisor()
-    order_id = plane.submit()
-    assert plane.status(order_id) == "queued"
-    drone = plane.drone(online=False)
-    plane.round(0.0)
-    plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now(), beat={"abilities": list(ABILITIES)})
-    # Nothing announces this: the search for open orders finds the order.
-    plane.round(4 * QUICK.poll)
-    assert drone.take()
-
-
-def test_the_order_arrives_whole_with_its_secrets(plane: Plane) -> None:
+def test_the_order_arrives_whole_with_its_secrets(plane: Plane, valkey: BrokerServer) -> None:
     drone = plane.drone()
-    order_id = plane.submit("mend the test", priority=3)
+    order_id = plane.submit("mend the secret test", priority=3)
     Relay(plane.core).publish_all()
+    message = valkey.redis.lindex(names.queue(drone.id), 0)
+    assert [word in message for word in (order_id, "secret", "git.example")] == [True, False, False]
+    assert plane.key(drone, plane.dispatch(order_id).id) == "dispatched:1"
     order = drone.take()
-    assert (order.order_id, order.prompt, order.attempt, order.generation) == (order_id, "mend the test", 1, 1)
+    assert (order.order_id, order.prompt, order.attempt, order.generation) == (order_id, "mend the secret test", 1, 1)
     assert (order.provider.model, order.provider.api_key) == ("openai/scripted", "sk-secret")
     assert (order.project.slug, order.project.git_url) == ("app", "https://git.example/app.git")
     assert (order.session.mode, order.context, order.provider.params) == ("build", (), {})
-
-
-def test_only_ids_are_readable_in_redis(plane: Plane, valkey: BrokerServer) -> None:
-    plane.drone()
-    order_id = plane.submit("mend the secret test")
-    Relay(plane.core).publish_all()
-    message = valkey.redis.lindex(names.queue(plane.dispatch(order_id).drone_id), 0)
-    assert order_id in message
-    assert "secret" not in message
-    assert "git.example" not in message
-
-
-def test_the_key_is_there_before_the_message(plane: Plane) -> None:
-    drone = plane.drone()
-    run_id = plane.dispatch(plane.submit()).id
-    Relay(plane.core).publish_all()
-    assert plane.key(drone, run_id) == "dispatched:1"
-    assert drone.claim(drone.take())
+    assert drone.claim(order)
 
 
 def test_an_order_waits_in_the_outbox_while_the_broker_is_away(plane: Plane, valkey: BrokerServer) -> None:
@@ -104,33 +79,19 @@ def test_a_crash_after_the_message_publishes_it_twice_and_runs_it_once(plane: Pl
     first, second = drone.take(), drone.take()
     assert (first.run_id, second.run_id) == (run_id, run_id)
     assert [drone.claim(first), drone.claim(second)] == [True, False]
-
-
-def test_a_claimed_run_is_not_published_again(plane: Plane) -> None:
-    drone = plane.drone()
-    run_id = plane.dispatch(plane.submit()).id
-    Relay(plane.core).publish_all()
-    drone.claim(drone.take())
+    # A claimed run is not published again.
     plane.edit(Dispatch, run_id, published_at=None)
     Relay(plane.core).publish_all()
-    assert drone.queued() == 0
-    assert plane.key(drone, run_id) == f"claimed:1:{drone.boot}"
+    assert (drone.queued(), plane.key(drone, run_id)) == (0, f"claimed:1:{drone.boot}")
 
 
-def test_a_run_that_was_withdrawn_in_the_meantime_is_not_published(plane: Plane) -> None:
+def test_a_run_that_was_withdrawn_or_closed_in_the_meantime_is_not_published(plane: Plane) -> None:
     drone = plane.drone()
-    run_id = plane.dispatch(plane.submit()).id
-    assert plane.core.broker.withdraw_run(drone.id, run_id, 1) == ""
+    withdrawn, closed = (plane.dispatch(plane.submit()).id for _ in range(2))
+    assert plane.core.broker.withdraw_run(drone.id, withdrawn, 1) == ""
+    plane.edit(Dispatch, closed, closed_at=plane.core.clock.now())
     Relay(plane.core).publish_all()
-    assert (drone.queued(), plane.key(drone, run_id)) == (0, "revoked:1")
-
-
-def test_a_closed_dispatch_is_not_published(plane: Plane) -> None:
-    drone = plane.drone()
-    run_id = plane.dispatch(plane.submit()).id
-    plane.edit(Dispatch, run_id, closed_at=plane.core.clock.now())
-    assert Relay(plane.core).publish_all() == 0
-    assert drone.queued() == 0
+    assert (drone.queued(), plane.key(drone, withdrawn)) == (0, "revoked:1")
 
 
 def test_an_order_whose_secret_does_not_open_says_so_and_lets_others_pass(plane: Plane) -> None:
@@ -169,13 +130,6 @@ def test_a_message_that_is_still_in_the_queue_is_not_doubled(plane: Plane) -> No
     assert drone.queued() == 1
 
 
-def test_more_orders_than_a_batch_holds_reach_the_queue(plane: Plane) -> None:
-    drone = plane.drone()
-    order_ids = [plane.submit(drone="oka") for _ in range(120)]
-    assert Relay(plane.core).publish_all() == 120
-    assert [drone.take().order_id for _ in range(120)] == order_ids
-
-
 def test_the_session_so_far_travels_with_the_order(plane: Plane) -> None:
     drone = plane.drone()
     plane.collector(), plane.supervisor()
@@ -204,62 +158,57 @@ def test_a_session_goes_on_from_the_head_of_its_last_order_that_changed_files(pl
     assert base.bundle_run == plane.dispatch(first).id
 
 
-def test_a_provider_travels_with_its_fallbacks_in_their_order(plane: Plane) -> None:
+def test_a_provider_travels_with_its_fallbacks_in_their_order_and_the_orders_thinking_level(plane: Plane) -> None:
     drone = plane.drone()
     add = partial(providers.add, plane.core, plane.admin)
     add(ProviderRequest(name="second", model="openai/second", api_key="sk-second"))
-    add(ProviderRequest(name="third", model="openai/third", api_key="sk-third"))
+    add(ProviderRequest(name="third", model="openai/third", api_key="sk-third", thinking="low"))
     others = ["third", "second"]
     add(ProviderRequest(name="first", model="openai/first", fallbacks=others, rotation="alternate"))
-    plane.submit(provider="first")
-    Relay(plane.core).publish_all()
-    provider = drone.take().provider
-    assert provider.rotation == "alternate"
-    fallbacks = provider.fallbacks
-    assert [(each.name, each.api_key) for each in fallbacks] == [("third", "sk-third"), ("second", "sk-second")]
-
-
-def test_a_drone_whose_models_cannot_take_turns_gets_no_order_for_such_a_provider(plane: Plane) -> None:
-    old = plane.drone("old")
-    plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != "taking-turns"]})
-    add = partial(providers.add, plane.core, plane.admin)
-    add(ProviderRequest(name="second", model="openai/second"))
-    add(ProviderRequest(name="turning", model="openai/x", fallbacks=["second"], rotation="random"))
-    add(ProviderRequest(name="falling", model="openai/x", fallbacks=["second"]))
-    waiting, sent = plane.submit(provider="turning"), plane.submit(provider="falling")
-    assert (plane.status(waiting), plane.status(sent)) == ("queued", "assigned")
-
-
-def test_the_orders_thinking_level_goes_to_the_fallbacks_which_have_their_own_without_one(plane: Plane) -> None:
-    drone = plane.drone()
-    add = partial(providers.add, plane.core, plane.admin)
-    add(ProviderRequest(name="second", model="openai/second", thinking="low"))
-    add(ProviderRequest(name="first", model="openai/first", fallbacks=["second"]))
     levels = []
     for thinking in (None, "high"):
         plane.submit(provider="first", thinking=thinking)
         Relay(plane.core).publish_all()
         provider = drone.take().provider
-        levels.append((provider.thinking, provider.fallbacks[0].thinking))
-    assert levels == [(None, "low"), ("high", "high")]
+        levels.append((provider.thinking, *(each.thinking for each in provider.fallbacks)))
+    assert provider.rotation == "alternate"
+    assert [(each.name, each.api_key) for each in provider.fallbacks] == [
+        ("third", "sk-third"),
+        ("second", "sk-second"),
+    ]
+    assert levels == [(None, "low", None), ("high", "high", "high")]
 
 
-def test_a_service_is_not_asked_to_think(plane: Plane) -> None:
-    drone = plane.drone()
-    made = providers.add(plane.core, plane.admin, ProviderRequest(name="a", model="openai/a", thinking="high"))
-    providers.try_out(plane.core, plane.admin, made.name)
-    Relay(plane.core).publish_all()
-    order = drone.take()
-    assert (order.purpose, order.provider.thinking) == ("check_provider", None)
+# --- a queue holds the messages of orders that wait in it, also while its drone is switched off
 
 
-def test_an_order_that_is_being_canceled_keeps_its_reason_where_it_cannot_be_sent(plane: Plane) -> None:
-    plane.drone()
-    order_id = plane.submit()
-    provider = plane.rows(Provider)[0]
-    plane.edit(Provider, provider.id, sealed_key="bm90IHNlYWxlZA==")
-    with plane.core.database.write() as db:
-        asked = OrderFacts(cancel=CancelAsked(by="kim"))
-        move_order(db, db.get_one(Order, order_id), OrderStatus.CANCELING, asked)
-    Relay(plane.core).publish_all()
-    assert plane.facts(order_id) == asked
+def queued_runs(plane: Plane, drone_id: str) -> set[str]:
+    return {message.run_id for message in queued_messages(plane.core.broker, drone_id, 0, 100)} - {""}
+
+
+def test_canceled_orders_leave_the_queue_of_a_drone_that_is_switched_off(plane: Plane) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.supervisor()
+    first, second, kept = (plane.submit(f"{number}", drone="oka") for number in range(3))
+    plane.until(lambda: oka.queued() == 3)
+    assert managing.show_drone(plane.core, plane.admin, "oka").queued == 3
+
+    for order_id in (first, second):
+        canceling.cancel(plane.core, plane.admin, order_id)
+
+    plane.until(lambda: oka.queued() == 1)
+    assert queued_runs(plane, oka.id) == {plane.dispatch(kept).id}
+    assert managing.show_drone(plane.core, plane.admin, "oka").queued == 1
+    assert (order := oka.take()) is not None
+    assert oka.claim(order)
+
+
+def test_what_is_no_message_and_what_is_unknown_stays(plane: Plane) -> None:
+    oka, broker = plane.drone("oka"), plane.core.broker
+    junk = ("x", "[]", "{}", '{"headers": 1}', '{"headers": {"id": [1]}}')
+    broker.redis.lpush(names.queue(oka.id), *junk)
+    broker.publish_order(drone_id=oka.id, order_id="0" * 12, run_id="1" * 12, generation=1, envelope="sealed")
+
+    assert StaleMessages(plane.core).drop() == 0
+    assert queued_runs(plane, oka.id) == {"1" * 12}
+    assert oka.queued() == len(junk) + 1

@@ -6,42 +6,30 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Turn
 from control_plane.declarations.orders import CancelRequest
 from control_plane.operations.orders.canceling import cancel
 from shared import names
-from shared.errors import Conflict, Forbidden, NotFound
+from shared.errors import Conflict
 from shared.events import Receipt
 from shared.reasons import CancelAsked, CanceledEnd
-from shared.work_order import WorkOrder
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
-from tests.support.stand_in import DroneStandIn
 
 KNOWN = CancelAsked(by="system")
 BEFORE_START = CanceledEnd(code="before_start")
 
 
-def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
-    drone.renew_lease()
-    plane.submit(drone=drone.name)
-    order = plane.until(drone.take)
-    drone.claim(order)
-    drone.report(order, drone.started())
-    plane.until(lambda: plane.status(order.order_id) == "running")
-    return order
-
-
-def test_a_queued_order_is_canceled_at_once(any_plane: Plane) -> None:
-    order_id = any_plane.submit()
-    done = cancel(any_plane.core, any_plane.admin, order_id, CancelRequest(reason="not needed"))
+def test_a_queued_order_is_canceled_at_once_and_once(plane: Plane) -> None:
+    order_id = plane.submit()
+    done = cancel(plane.core, plane.admin, order_id, CancelRequest(reason="not needed"))
     assert (done.status, done.exit_status) == ("canceled", "canceled")
-    facts = any_plane.facts(order_id)
+    facts = plane.facts(order_id)
     assert (facts.cancel, facts.ended) == (KNOWN.model_copy(update={"text": "not needed"}), BEFORE_START)
     assert done.receipt is not None
     assert done.receipt["survivors"] == 0
+    assert cancel(plane.core, plane.admin, order_id, CancelRequest(reason="two")) == done
 
 
 def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_cannot_be_claimed(plane: Plane) -> None:
@@ -53,22 +41,13 @@ def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_cannot_be_clai
     assert oka.claim(order) is False
 
 
-def test_an_order_that_was_not_published_yet_never_is(plane: Plane) -> None:
-    oka = plane.drone()
-    order_id = plane.submit()
-    assert cancel(plane.core, plane.admin, order_id).status == "canceled"
-    plane.supervisor()
-    later = plane.submit()
-    assert plane.until(oka.take).order_id == later
-    assert oka.queued() == 0
-
-
 def test_a_running_order_is_canceling_until_the_receipt_comes(any_plane: Plane) -> None:
     oka = any_plane.drone()
     any_plane.collector(), any_plane.supervisor()
-    order = running(any_plane, oka)
+    order = any_plane.begun(oka)
     asked = cancel(any_plane.core, any_plane.admin, order.order_id, CancelRequest(reason="wrong branch"))
     assert (asked.status, asked.receipt) == ("canceling", None)
+    assert any_plane.key(oka, order.run_id) == "revoked:1"
     message = any_plane.until(lambda: oka.told("cancel"))[0].body
     assert (message.run_id, message.generation) == (order.run_id, 1)
     receipt = Receipt(found=3, ended=3, at=any_plane.core.clock.now())
@@ -79,18 +58,10 @@ def test_a_running_order_is_canceling_until_the_receipt_comes(any_plane: Plane) 
     assert done.runs[0].status == "preempted"
 
 
-def test_cancel_revokes_the_key_of_a_running_order(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = running(plane, oka)
-    cancel(plane.core, plane.admin, order.order_id)
-    assert plane.key(oka, order.run_id) == "revoked:1"
-
-
 def test_a_run_that_ends_while_it_is_being_canceled_keeps_its_work(plane: Plane) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
-    order = running(plane, oka)
+    order = plane.begun(oka)
     cancel(plane.core, plane.admin, order.order_id)
     oka.report(order, oka.ended(response="all done"))
     done = plane.until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
@@ -110,7 +81,7 @@ def test_an_order_that_was_claimed_but_not_heard_of_is_asked_to_stop(plane: Plan
 def test_a_drone_that_cannot_be_reached_makes_the_receipt_say_so_and_sends_it_when_it_returns(plane: Plane) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor(lost_after=0.5)
-    order = running(plane, oka)
+    order = plane.begun(oka)
     cancel(plane.core, plane.admin, order.order_id)
     plane.core.broker.redis.delete(names.lease_key(oka.id))
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=5))
@@ -120,16 +91,6 @@ def test_a_drone_that_cannot_be_reached_makes_the_receipt_say_so_and_sends_it_wh
     oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
     plane.until(lambda: plane.order(order.order_id).receipt["found"] == 2)
     assert plane.order(order.order_id).receipt["unreachable_since"] is None
-
-
-def test_a_drone_that_comes_back_without_the_run_ends_the_cancel(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = running(plane, oka)
-    cancel(plane.core, plane.admin, order.order_id)
-    oka.restart()
-    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
-    assert done.receipt["unreachable_since"] is None
 
 
 def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(plane: Plane, valkey: BrokerServer) -> None:
@@ -145,28 +106,14 @@ def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(plane:
     assert oka.claim(order) is False
 
 
-def test_canceling_twice_changes_nothing(plane: Plane) -> None:
-    order_id = plane.submit()
-    first = cancel(plane.core, plane.admin, order_id, CancelRequest(reason="one"))
-    assert cancel(plane.core, plane.admin, order_id, CancelRequest(reason="two")) == first
-
-
 def test_an_order_that_ended_cannot_be_canceled(plane: Plane) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
     oka.do(plane.until(oka.take))
     plane.until(lambda: plane.status(order_id) == "succeeded")
-    with pytest.raises(Conflict, match=f"order {order_id} is succeeded"):
+    with pytest.raises(Conflict):
         cancel(plane.core, plane.admin, order_id)
-
-
-def test_an_unknown_order_and_a_viewer_are_refused(plane: Plane) -> None:
-    viewer = Caller(plane.admin.organization_id, "default", "viewer", "v")
-    with pytest.raises(NotFound):
-        cancel(plane.core, plane.admin, "0" * 12)
-    with pytest.raises(Forbidden):
-        cancel(plane.core, viewer, plane.submit())
 
 
 def test_the_next_order_of_the_session_goes_on_after_a_cancel(plane: Plane) -> None:

@@ -53,20 +53,15 @@ def test_two_supervisors_publish_each_order_once(plane: Plane) -> None:
     assert oka.queued() == 10
 
 
-def test_users_that_the_broker_forgot_are_made_again(plane: Plane, valkey: BrokerServer) -> None:
-    oka = plane.drone()
+def test_users_that_the_broker_forgot_are_made_again_and_those_of_removed_drones_go(
+    plane: Plane, valkey: BrokerServer
+) -> None:
+    oka, stray = plane.drone(), new_id()
     plane.supervisor()
     plane.until(lambda: leader(plane))
-    valkey.redis.acl_deluser(oka.id)
-    plane.until(lambda: oka.id in valkey.redis.acl_users())
-
-
-def test_the_user_of_a_removed_drone_goes(plane: Plane, valkey: BrokerServer) -> None:
-    plane.drone("oka")
-    stray = new_id()
     plane.core.broker.ensure_user(stray, "0" * 64)
-    plane.supervisor()
-    plane.until(lambda: stray not in valkey.redis.acl_users())
+    valkey.redis.acl_deluser(oka.id)
+    plane.until(lambda: oka.id in valkey.redis.acl_users() and stray not in valkey.redis.acl_users())
 
 
 def test_what_had_its_time_is_cleaned_away_and_orders_stay(plane: Plane) -> None:

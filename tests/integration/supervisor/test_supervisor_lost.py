@@ -13,7 +13,6 @@ from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from shared import names
 from shared.events import Prepared
 from shared.names import new_id
-from shared.reason_text import loss_text
 from shared.reasons import RunEnd, RunLoss
 from shared.work_order import WorkOrder
 from tests.support.broker import BrokerServer
@@ -21,17 +20,6 @@ from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
 LONG_AGO = timedelta(minutes=5)
-
-
-def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
-    """An order that runs on the drone."""
-    drone.renew_lease()
-    plane.submit(drone=drone.name)
-    order = plane.until(drone.take)
-    drone.claim(order)
-    drone.report(order, drone.started())
-    plane.until(lambda: plane.status(order.order_id) == "running")
-    return order
 
 
 def fall_silent(plane: Plane, drone: DroneStandIn, since: timedelta = LONG_AGO) -> None:
@@ -43,7 +31,7 @@ def fall_silent(plane: Plane, drone: DroneStandIn, since: timedelta = LONG_AGO) 
 def test_the_run_of_a_silent_drone_is_lost_and_its_order_queued_again(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(lost_after=0.5)
-    order = running(plane, oka)
+    order = plane.begun(oka)
     fall_silent(plane, oka)
     found = plane.until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
     assert [(run.status, run.exit_status) for run in found.runs] == [("lost", "lost")]
@@ -54,7 +42,7 @@ def test_the_run_of_a_silent_drone_whose_end_waits_for_a_collector_is_not_lost(p
     ended, without_end = plane.drone("oka"), plane.drone("mila")
     collector = plane.collector()
     plane.supervisor(lost_after=3.0)
-    order, other = running(plane, ended), running(plane, without_end)
+    order, other = plane.begun(ended), plane.begun(without_end)
     plane.stop(collector)
     ended.report(order, ended.ended())
     for drone in (ended, without_end):
@@ -72,7 +60,7 @@ def test_events_that_nobody_stores_do_not_keep_a_run_for_ever(plane: Plane) -> N
     oka = plane.drone("oka")
     collector = plane.collector()
     plane.supervisor(lost_after=0.5)
-    order = running(plane, oka)
+    order = plane.begun(oka)
     plane.stop(collector)
     oka.report(order, oka.ended())
     fall_silent(plane, oka)
@@ -83,10 +71,10 @@ def test_events_that_nobody_stores_do_not_keep_a_run_for_ever(plane: Plane) -> N
 def test_a_renewed_lease_key_outvotes_a_subscription_that_hears_nothing(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(lost_after=0.5)
-    order = running(plane, oka)
+    order = plane.begun(oka)
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - LONG_AGO)
     mila = plane.drone("mila")
-    silent = running(plane, mila)
+    silent = plane.begun(mila)
     fall_silent(plane, mila)
     plane.until(lambda: plane.order(silent.order_id).generation == 2)
     assert plane.order(order.order_id).status == "running"
@@ -96,7 +84,7 @@ def test_nothing_is_lost_while_the_own_beat_does_not_come_back(plane: Plane, val
     oka = plane.drone("oka")
     plane.collector()
     plane.supervisor(lost_after=0.5)
-    order = running(plane, oka)
+    order = plane.begun(oka)
     # Everything but the own beat still works: publishing on beat channels alone is taken from the control plane.
     valkey.redis.execute_command(
         "ACL", "SETUSER", "control", "resetchannels", "&fleet:wake", "&fleet:changed", "&*live"
@@ -127,7 +115,7 @@ def test_a_supervisor_that_does_not_hear_itself_measures_no_silence(plane: Plane
 def test_an_open_push_grant_is_not_taken_back(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(lost_after=0.3)
-    order = running(plane, oka)
+    order = plane.begun(oka)
     now = plane.core.clock.now()
     plane.edit(Order, order.order_id, grant_until=now + timedelta(seconds=3))
     fall_silent(plane, oka)
@@ -155,59 +143,46 @@ def test_a_drone_that_is_back_before_its_order_was_marked_as_sent_has_lost_the_r
     oka = plane.drone("oka")
     plane.collector()
     supervisor = plane.supervisor()
-    order = running(plane, oka)
+    order = plane.begun(oka)
     supervisor.stop()
     plane.edit(Dispatch, order.run_id, published_at=None)
     oka.restart()
     plane.until(lambda: [run.status for run in plane.order(order.order_id).runs] == ["lost"])
 
 
-def test_a_drone_that_beats_without_a_run_has_lost_it(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor(lost_after=1.0)
-    order = running(plane, oka)
-    found = plane.until(lambda: oka.beat() or ((o := plane.order(order.order_id)).generation == 2 and o))
-    assert found.runs[0].reason == loss_text(RunLoss(code="run_missing", drone="oka"))
-
-
-def test_a_drone_that_names_a_run_which_has_not_begun_keeps_it(plane: Plane) -> None:
+def test_a_drone_that_names_a_run_which_has_not_begun_keeps_it_and_loses_it_by_a_beat_without_it(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(lost_after=0.5)
     oka.renew_lease()
-    order_id = plane.submit(drone="oka")
-    order = plane.until(oka.take)
-    oka.claim(order)
+    order = plane.claimed(oka)
     named = oka.run_beat(order, doing="starting")
     until = plane.core.clock.now() + timedelta(seconds=3)
     plane.until(lambda: oka.beat(named) or plane.core.clock.now() > until)
-    assert plane.order(order_id).generation == 1
-    plane.until(lambda: oka.beat() or plane.order(order_id).generation == 2)
-
-
-def test_a_drone_that_names_its_run_keeps_it(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor(lost_after=0.5)
-    order = running(plane, oka)
-    named = oka.run_beat(order, doing="thinks")
-    plane.until(lambda: oka.beat(named) or plane.order(order.order_id).runs[0].doing == "thinks")
-    plane.until(lambda: oka.beat(named) or _old(plane, order))
     assert plane.order(order.order_id).generation == 1
+    plane.until(lambda: oka.beat() or plane.order(order.order_id).generation == 2)
 
 
-@pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(hours=-2)])
-def test_a_drone_whose_clock_is_hours_off_is_alive_while_it_beats_and_lost_when_it_does_not(
-    plane: Plane, ahead: timedelta
-) -> None:
-    oka = plane.drone("oka")
-    oka.ahead = ahead
+def test_a_drone_whose_clock_is_hours_off_is_alive_while_it_beats_and_lost_when_it_does_not(plane: Plane) -> None:
+    drones = {name: plane.drone(name) for name in ("ahead", "behind")}
+    drones["ahead"].ahead, drones["behind"].ahead = timedelta(hours=2), timedelta(hours=-2)
     plane.collector(), plane.supervisor(lost_after=1.0)
-    order = running(plane, oka)
-    named = oka.run_beat(order, doing="thinks", doing_seconds=1, quiet_seconds=1)
-    plane.until(lambda: oka.beat(named) or _old(plane, order))
-    assert plane.order(order.order_id).generation == 1
-    assert managing.show_drone(plane.core, plane.admin, "oka").status in {"online", "busy"}
-    fall_silent(plane, oka)
-    plane.until(lambda: plane.order(order.order_id).generation == 2)
+    orders = {name: plane.begun(drone) for name, drone in drones.items()}
+    named = {
+        name: drone.run_beat(orders[name], doing="thinks", doing_seconds=1, quiet_seconds=1)
+        for name, drone in drones.items()
+    }
+
+    def beat_until_old() -> bool:
+        for name, drone in drones.items():
+            drone.beat(named[name])
+        return all(_old(plane, order) for order in orders.values())
+
+    plane.until(beat_until_old)
+    assert [plane.order(order.order_id).generation for order in orders.values()] == [1, 1]
+    assert {managing.show_drone(plane.core, plane.admin, name).status for name in drones} <= {"online", "busy"}
+    for drone in drones.values():
+        fall_silent(plane, drone)
+    plane.until(lambda: all(plane.order(order.order_id).generation == 2 for order in orders.values()))
 
 
 def _old(plane: Plane, order: WorkOrder) -> bool:
@@ -217,22 +192,10 @@ def _old(plane: Plane, order: WorkOrder) -> bool:
 # --- a drone comes back ---------------------------------------------------------------------
 
 
-def test_a_hello_without_the_run_queues_its_order_again_at_once(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor()
-    order = running(plane, oka)
-    oka.restart()
-    again = plane.until(oka.take)
-    assert (again.order_id, again.generation) == (order.order_id, 2)
-    assert plane.key(oka, order.run_id) == "revoked:1"
-    restarted = RunLoss(code="drone_restarted", drone="oka")
-    assert plane.order(order.order_id).runs[0].reason == loss_text(restarted)
-
-
 def test_a_run_that_ended_before_the_restart_is_not_lost(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
-    order = running(plane, oka)
+    order = plane.begun(oka)
     ended = oka.journal(order, oka.ended())
     oka.restart(oka.run_beat(order, ended=True))
     oka.send(ended)
@@ -242,7 +205,7 @@ def test_a_run_that_ended_before_the_restart_is_not_lost(plane: Plane) -> None:
 def test_an_unfinished_run_on_disk_is_lost_with_its_boot(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
-    order = running(plane, oka)
+    order = plane.begun(oka)
     oka.restart(oka.run_beat(order))
     plane.until(lambda: plane.order(order.order_id).generation == 2)
 
@@ -250,12 +213,10 @@ def test_an_unfinished_run_on_disk_is_lost_with_its_boot(plane: Plane) -> None:
 def test_a_claim_that_died_before_its_first_event_is_lost_too(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
-    order_id = plane.submit(drone="oka")
-    first = plane.until(oka.take)
-    oka.claim(first)
+    first = plane.claimed(oka)
     oka.restart()
     assert plane.until(oka.take).generation == 2
-    assert plane.order(order_id).attempt == 0
+    assert (plane.order(first.order_id).attempt, plane.key(oka, first.run_id)) == (0, "revoked:1")
 
 
 def test_what_still_lies_in_the_queue_survives_a_restart_of_the_drone(plane: Plane) -> None:
@@ -271,7 +232,7 @@ def test_what_still_lies_in_the_queue_survives_a_restart_of_the_drone(plane: Pla
 def test_after_a_flushall_a_running_order_does_not_run_twice(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(unclaimed_after=0.2)
-    order = running(plane, oka)
+    order = plane.begun(oka)
     valkey.redis.flushall()
     waiting = plane.submit(drone="oka")
     assert plane.until(oka.take).order_id == waiting
@@ -289,23 +250,7 @@ def test_a_run_that_was_revoked_by_one_who_died_is_queued_again(plane: Plane) ->
     plane.until(lambda: plane.order(order_id).generation == 2)
 
 
-def test_a_hello_that_comes_twice_does_not_lose_what_began_after_it(plane: Plane, valkey: BrokerServer) -> None:
-    oka = plane.drone("oka")
-    plane.supervisor()
-    oka.restart()
-    order_id = plane.submit()
-    order = plane.until(oka.take)
-    oka.claim(order)
-    oka.report(order, oka.started())
-    valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
-    plane.collector()
-    plane.until(lambda: plane.status(order_id) == "running")
-    valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
-    plane.until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0)
-    assert plane.order(order_id).status == "running"
-
-
-def test_a_hello_of_an_older_boot_that_comes_twice_changes_nothing(plane: Plane, valkey: BrokerServer) -> None:
+def test_hellos_that_come_twice_do_not_lose_what_began_after_them(plane: Plane, valkey: BrokerServer) -> None:
     oka = plane.drone("oka")
     plane.supervisor()
     oka.restart()

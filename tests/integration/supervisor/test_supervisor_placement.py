@@ -31,26 +31,16 @@ def placed_on(plane: Plane, order_id: str) -> str | None:
     return plane.order(order_id).drone
 
 
-def test_an_order_goes_to_the_drone_that_it_names(plane: Plane) -> None:
-    plane.drone("oka")
-    plane.drone("mila")
-    order_id = plane.submit(drone="mila")
-    assert plane.facts(order_id).placed == Placed(code="named", drone="mila")
-
-
-def test_a_named_drone_that_is_offline_keeps_the_order_in_its_queue(plane: Plane) -> None:
+def test_an_order_goes_to_the_drone_that_it_names_also_while_that_is_offline_or_full(plane: Plane) -> None:
+    plane.drone("oka", concurrency=1)
     plane.drone("mila", online=False)
+    running = plane.submit(drone="oka")
+    plane.edit(Order, running, status=OrderStatus.RUNNING.value)
     order_id = plane.submit(drone="mila")
-    assert plane.order(order_id).status == "assigned"
-    assert plane.facts(order_id).placed == Placed(code="named", drone="mila")
+    assert (plane.status(order_id), plane.facts(order_id).placed) == ("assigned", Placed(code="named", drone="mila"))
     assert state(plane, order_id) == DroneState(drone="mila", code="never_started")
-
-
-def test_labels_choose_among_drones(plane: Plane) -> None:
-    plane.drone("mila")
-    plane.drone("oka", labels={"gpu": "yes", "os": "linux"})
-    order_id = plane.submit(labels={"gpu": "yes"})
-    assert plane.facts(order_id).placed == Placed(code="only_drone", drone="oka", labels=("gpu=yes",))
+    busy = DroneState(drone="oka", code="busy", running=1, slots=1)
+    assert state(plane, plane.submit(drone="oka")) == busy
 
 
 def test_the_least_work_in_hand_wins_measured_by_concurrency(plane: Plane) -> None:
@@ -70,30 +60,14 @@ def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(plane: 
     assert plane.facts(plane.submit()).placed == Placed(code="repository", drone="oka")
 
 
-def test_an_order_for_a_full_drone_says_that_it_waits(plane: Plane) -> None:
-    plane.drone("oka", concurrency=1)
-    running = plane.submit()
-    plane.edit(Order, running, status=OrderStatus.RUNNING.value)
-    busy = DroneState(drone="oka", code="busy", running=1, slots=1)
-    assert state(plane, plane.submit(drone="oka")) == busy
-
-
-def test_without_any_drone_an_order_says_how_to_get_one(plane: Plane) -> None:
+def test_an_order_that_waits_says_which_drones_there_are_and_why_none_takes_it(plane: Plane) -> None:
     order_id = plane.submit()
     assert (plane.order(order_id).status, plane.facts(order_id).waits) == ("queued", NoDrone())
-
-
-def test_a_label_that_nobody_has_is_named_with_those_that_there_are(plane: Plane) -> None:
     plane.drone("oka", labels={"gpu": "no"})
-    plane.drone("mila")
-    order_id = plane.submit(labels={"gpu": "yes"})
-    fleet = (DroneLabels(drone="mila"), DroneLabels(drone="oka", labels=("gpu=no",)))
-    assert plane.facts(order_id).waits == NoDroneFits(labels=("gpu=yes",), fleet=fleet)
-
-
-def test_drones_that_fit_but_do_not_take_work_are_told_with_why(plane: Plane) -> None:
     plane.drone("mila", online=False)
-    plane.drone("oka")
+    fleet = (DroneLabels(drone="mila"), DroneLabels(drone="oka", labels=("gpu=no",)))
+    fits_none = plane.facts(plane.submit(labels={"gpu": "yes"})).waits
+    assert fits_none == NoDroneFits(labels=("gpu=yes",), fleet=fleet)
     managing.drain(plane.core, plane.admin, "oka")
     states = (DroneState(drone="mila", code="never_started"), DroneState(drone="oka", code="draining"))
     assert plane.facts(plane.submit()).waits == NoDroneTakesWork(states=states)
@@ -109,14 +83,6 @@ def test_orders_of_one_session_run_one_at_a_time(plane: Plane) -> None:
     assert plane.until(oka.take).order_id == second
 
 
-def test_a_waiting_order_goes_out_as_soon_as_a_drone_comes_online(plane: Plane) -> None:
-    oka = plane.drone(online=False)
-    plane.collector(), plane.supervisor()
-    order_id = plane.submit()
-    plane.until(lambda: oka.beat() or plane.status(order_id) == "assigned")
-    assert plane.until(oka.take).order_id == order_id
-
-
 def test_urgent_orders_are_placed_first(plane: Plane) -> None:
     plain, urgent = plane.submit(), plane.submit(priority=5)
     oka = plane.drone(online=False)
@@ -126,12 +92,14 @@ def test_urgent_orders_are_placed_first(plane: Plane) -> None:
     assert [oka.take().order_id, oka.take().order_id] == [urgent, plain]
 
 
-def test_the_reason_follows_the_drone_as_it_goes_and_comes(plane: Plane) -> None:
-    oka = plane.drone()
+def test_an_order_that_names_its_drone_stays_there_and_its_reason_follows_the_drone(plane: Plane) -> None:
+    oka = plane.drone("oka")
     order_id = plane.submit(drone="oka")
     plane.supervisor()
+    plane.drone("mila")
     plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
     plane.until(lambda: (found := state(plane, order_id)) and found.code == "offline")
+    assert placed_on(plane, order_id) == "oka"
     plane.edit(Drone, oka.id, stopped_at=None)
     plane.until(lambda: state(plane, order_id) is None)
     assert plane.facts(order_id).placed == Placed(code="named", drone="oka")
@@ -146,13 +114,3 @@ def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> No
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=2))
     plane.until(lambda: placed_on(plane, order_id) == "mila")
     assert oka.claim(taken) is False
-
-
-def test_an_order_that_names_its_drone_stays_there(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    order_id = plane.submit(drone="oka")
-    plane.supervisor()
-    plane.drone("mila")
-    plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
-    plane.until(lambda: (found := state(plane, order_id)) and found.code == "offline")
-    assert placed_on(plane, order_id) == "oka"

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
-from control_plane.broker.broker import Broker
 from control_plane.db.engine import Database
 from control_plane.db.installation import Lease
 from tests.support import HeldPort, free_port, wait_until, warm_processes
@@ -76,33 +74,30 @@ def owners(database_url: str) -> list[str]:
     return found
 
 
-def test_it_serves_all_parts_and_stops_cleanly(tmp_path: Path, sqlite_url: str, valkey: BrokerServer) -> None:
-    with serving(tmp_path, database_url=sqlite_url, broker_url=valkey.url) as served:
-        wait_until(served.healthy, seconds=60)
-        wait_until(lambda: "leader" in owners(sqlite_url))
-        served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(60) == 0
-    assert owners(sqlite_url) == []
-    assert not served.says("Traceback")
-
-
-@pytest.mark.parametrize("role", ["collector", "supervisor"])
-def test_a_part_serves_alone_and_stops_at_a_ctrl_c(
-    tmp_path: Path, sqlite_url: str, valkey: BrokerServer, role: str
-) -> None:
-    with serving(tmp_path, database_url=sqlite_url, broker_url=valkey.url, role=role) as served:
-        wait_until(lambda: served.says("serving"), seconds=60)
-        served.process.send_signal(signal.SIGINT)
-        assert served.process.wait(60) == 0
-    assert not served.says("Traceback")
-
-
-def test_it_brings_an_empty_database_up_to_date(
-    tmp_path: Path, empty_database_url: str, valkey: BrokerServer, broker: Broker
+def test_it_brings_an_empty_database_up_to_date_serves_all_parts_and_stops_cleanly(
+    tmp_path: Path, empty_database_url: str, valkey: BrokerServer
 ) -> None:
     with serving(tmp_path, database_url=empty_database_url, broker_url=valkey.url) as served:
         wait_until(served.healthy, seconds=60)
+        wait_until(lambda: "leader" in owners(empty_database_url))
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(60) == 0
+    assert owners(empty_database_url) == []
     assert served.says("was upgraded")
+    assert not served.says("Traceback")
+
+
+def test_each_part_serves_alone_and_stops_at_a_ctrl_c(tmp_path: Path, sqlite_url: str, valkey: BrokerServer) -> None:
+    where = {"database_url": sqlite_url, "broker_url": valkey.url}
+    with (
+        serving(tmp_path, **where, role="collector") as collector,
+        serving(tmp_path, **where, role="supervisor") as supervisor,
+    ):
+        for served in (collector, supervisor):
+            wait_until(lambda part=served: part.says("serving"), seconds=60)
+            served.process.send_signal(signal.SIGINT)
+            assert served.process.wait(60) == 0
+            assert not served.says("Traceback")
 
 
 def test_without_a_broker_it_says_so_and_ends_with_5(tmp_path: Path, sqlite_url: str) -> None:

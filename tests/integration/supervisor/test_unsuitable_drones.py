@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from control_plane.db.orders import Order
+from datetime import timedelta
+
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
+from control_plane.supervisor.placing import place_queued
+from shared.clock import SystemClock
 from shared.events import ErrorStep
+from shared.names import new_id
+from shared.reasons import PausesAfterFailure
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -20,43 +27,31 @@ def cannot(*drones: DroneStandIn) -> DroneStandIn:
     return drone
 
 
-def test_an_order_goes_to_another_drone_at_once_and_succeeds_there(any_plane: Plane) -> None:
-    oka, mila = any_plane.drone("oka"), any_plane.drone("mila")
-    any_plane.collector(), any_plane.supervisor()
-    order_id = any_plane.submit()
-
-    other = mila if cannot(oka, mila) is oka else oka
-    any_plane.until(lambda: (order := other.take()) and (other.do(order) or True))
-    any_plane.until(lambda: any_plane.status(order_id) == "succeeded")
-
-    assert [run.status for run in any_plane.order(order_id).runs] == ["failed", "success"]
-    assert any_plane.rows(Order, Order.id == order_id)[0].lost_runs == 0
-
-
-def test_an_order_fails_after_one_attempt_on_each_drone_with_the_reason_once(any_plane: Plane) -> None:
-    oka, mila = any_plane.drone("oka"), any_plane.drone("mila")
-    any_plane.collector(), any_plane.supervisor()
-    order_id = any_plane.submit()
-
-    tried = {cannot(oka, mila).name, cannot(oka, mila).name}
-    any_plane.until(lambda: any_plane.status(order_id) == "failed")
-
-    assert tried == {"oka", "mila"}
-    shown = any_plane.order(order_id)
-    assert shown.reason == f"{WHY}; so it was on 2 drones"
-    assert (shown.exit_status, len(shown.runs)) == ("refused", 2)
-
-
-def test_an_order_fails_at_once_if_no_other_drone_takes_it(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.drone("away", online=False)
+def test_an_order_goes_to_another_drone_at_once_and_succeeds_there(plane: Plane) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
 
-    cannot(oka)
+    other = mila if cannot(oka, mila) is oka else oka
+    plane.until(lambda: (order := other.take()) and (other.do(order) or True))
+    plane.until(lambda: plane.status(order_id) == "succeeded")
+
+    assert [run.status for run in plane.order(order_id).runs] == ["failed", "success"]
+    assert plane.rows(Order, Order.id == order_id)[0].lost_runs == 0
+
+
+def test_an_order_fails_after_one_attempt_on_each_drone_with_the_reason_once(plane: Plane) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    plane.collector(), plane.supervisor()
+    order_id = plane.submit()
+
+    tried = {cannot(oka, mila).name, cannot(oka, mila).name}
     plane.until(lambda: plane.status(order_id) == "failed")
 
-    assert (plane.order(order_id).reason, len(plane.order(order_id).runs)) == (WHY, 1)
+    assert tried == {"oka", "mila"}
+    shown = plane.order(order_id)
+    assert shown.reason.startswith(WHY)
+    assert (shown.exit_status, len(shown.runs)) == ("refused", 2)
 
 
 def test_an_order_for_a_named_drone_does_not_go_to_another(plane: Plane) -> None:
@@ -80,3 +75,65 @@ def test_an_order_is_tried_on_no_more_drones_than_it_may_have_attempts(plane: Pl
     plane.until(lambda: plane.status(order_id) == "failed")
 
     assert len(plane.order(order_id).runs) == 2
+
+
+# --- an order that failed by the fleet's fault waits a little before it is tried again, and says until when a
+
+
+PAUSES = (3.0, 12.0, 30.0)
+
+
+def failed(plane: Plane, *ago: float, **columns: object) -> str:
+    """An order in the queue whose runs failed so many seconds ago, the latest named last."""
+    order_id, now = plane.submit(), SystemClock().now()
+    row = plane.rows(Order, Order.id == order_id)[0]
+    drone = plane.drones[0]
+    with plane.core.database.write() as db:
+        for generation, seconds in enumerate(ago, 2):
+            ended = now - timedelta(seconds=seconds)
+            fields = {"status": "failed", "reason": "the repository cannot be reached", "output_tokens": 0, **columns}
+            common = {
+                "id": new_id(),
+                "organization_id": row.organization_id,
+                "order_id": order_id,
+                "drone_id": drone.id,
+                "generation": generation,
+            }
+            db.add(Dispatch(created_at=ended, closed_at=ended, **common))
+            db.flush()
+            db.add(Run(attempt=generation, started_at=ended, ended_at=ended, **fields, **common))
+    values = {"lost_runs": len(ago), "generation": len(ago) + 1, "status": "queued", "drone_id": None, "run_id": None}
+    plane.edit(Order, order_id, **values)
+    return order_id
+
+
+def test_the_wait_grows_with_each_failure_in_a_row_of_runs_that_never_got_to_work(plane: Plane) -> None:
+    plane.drone("oka")
+    expected = {
+        failed(plane, 1): False,
+        failed(plane, 5): True,
+        failed(plane, 60, 5): False,
+        failed(plane, 60, 14): True,
+        failed(plane, 60, 50, 20): False,
+        failed(plane, 90, 60, 50, 32): True,
+        failed(plane, 60, 50, 0, output_tokens=7): True,
+        failed(plane, 0, status="lost"): True,
+        failed(plane, 0, status="preempted"): True,
+    }
+    for column in ("fresh_generation", "renewed_generation"):
+        sent_on_by_a_person = failed(plane, 0)
+        plane.edit(Order, sent_on_by_a_person, **{column: 2})
+        expected[sent_on_by_a_person] = True
+    place_queued(plane.core, PAUSES)
+    found = [plane.order(order_id).status == "assigned" for order_id in expected]
+    assert found == list(expected.values())
+
+
+def test_the_order_says_until_when_and_why(plane: Plane) -> None:
+    plane.drone("oka")
+    order_id = failed(plane, 1)
+    place_queued(plane.core, PAUSES)
+    waits = plane.facts(order_id).waits
+    assert isinstance(waits, PausesAfterFailure)
+    assert (waits.attempt, waits.attempts, waits.detail) == (1, 3, "the repository cannot be reached")
+    assert waits.until > plane.core.clock.now()

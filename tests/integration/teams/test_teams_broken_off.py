@@ -49,11 +49,6 @@ def unseen(order: WorkOrder) -> tuple[str, ...]:
     return order.team.unseen
 
 
-def test_a_first_run_has_nothing_behind_it(turn: WorkOrder) -> None:
-    assert turn.team is not None
-    assert (turn.task, turn.agent, turn.team.comments, unseen(turn)) == (turn.team.task, "backend", 0, ())
-
-
 def test_a_comment_that_was_cut_off_with_its_step_stays_and_the_next_run_is_told_of_it(
     plane: Plane, oka: DroneStandIn, turn: WorkOrder
 ) -> None:
@@ -73,26 +68,18 @@ def test_a_comment_that_was_cut_off_with_its_step_stays_and_the_next_run_is_told
     assert assignee_of(plane.core, str(second.task)) == "user"
 
 
-def test_a_run_that_begins_anew_is_told_of_all_that_was_written(
+def test_a_run_that_begins_anew_is_told_of_all_that_was_written_also_by_those_before(
     plane: Plane, oka: DroneStandIn, turn: WorkOrder
 ) -> None:
+    assert turn.team is not None
+    assert (turn.task, turn.agent, turn.team.comments, unseen(turn)) == (turn.team.task, "backend", 0, ())
     oka.report(turn, *cut_off("one", "I begin."), wrote("I go on."))
     give_back(oka, turn)
     second = go(oka)
-    assert second.resumed is None
-    assert unseen(second) == ("I begin.", "I go on.")
-
-
-def test_what_was_cut_off_twice_is_told_as_often_as_it_was_written(
-    plane: Plane, oka: DroneStandIn, turn: WorkOrder
-) -> None:
-    work(plane, oka, turn, "one")
-    oka.report(turn, *cut_off("two", "First half."))
-    give_back(oka, turn)
-    second = go(oka)
-    oka.report(second, *cut_off("two again", "Second half."))
+    assert (second.resumed, unseen(second)) == (None, ("I begin.", "I go on."))
+    oka.report(second, *cut_off("one again", "Once more."))
     give_back(oka, second)
-    assert unseen(go(oka)) == ("First half.", "Second half.")
+    assert unseen(go(oka)) == ("I begin.", "I go on.", "Once more.")
 
 
 def test_what_a_run_writes_that_is_not_the_current_one_any_more_stays_out_of_the_thread(

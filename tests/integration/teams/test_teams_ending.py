@@ -11,7 +11,6 @@ from sqlalchemy import select
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
 from control_plane.db.orders import Order
-from control_plane.db.runs import Run
 from control_plane.declarations.orders import CancelRequest
 from control_plane.declarations.task_documents import CommentRequest
 from control_plane.documents.orders import ResumeRequest, SubmitRequest
@@ -20,12 +19,12 @@ from control_plane.operations import sessions, tasks
 from control_plane.operations.orders import reading, retrying
 from control_plane.operations.orders.canceling import cancel
 from control_plane.orders.assignment import place_and_dispatch
-from control_plane.teams.thread import agent_wrote
 from shared.errors import Conflict
 from shared.names import new_id
 from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project
 from tests.support.team_rows import (
+    ENDED,
     add_agent,
     add_task,
     assignee_of,
@@ -37,7 +36,6 @@ from tests.support.team_rows import (
     end,
     kinds_of,
     order_of,
-    orders_of,
     play,
     say,
     task_of,
@@ -86,28 +84,6 @@ def test_a_tag_begins_the_next_agents_turn_at_once(team: Team) -> None:
     assert task_of(team.core, task_id).hand_offs == 1
 
 
-def test_a_task_goes_from_the_user_through_the_agents_and_back(team: Team) -> None:
-    task_id = team.task()
-    play(team.core, task_id, "@backend")
-    play(team.core, task_id, "@tester")
-    play(team.core, task_id, "all is well")
-    play(team.core, task_id, "Done, @user.")
-    assert team.where(task_id) == ("open", "user")
-    assert [order.agent_id for order in orders_of(team.core, task_id)] == [
-        team.lead,
-        team.backend,
-        team.tester,
-        team.lead,
-    ]
-    assert [author for author, _, _ in comments_of(team.core, task_id)] == [
-        "lead",
-        "backend",
-        "tester",
-        "system",
-        "lead",
-    ]
-
-
 def test_an_agent_that_was_mentioned_and_has_not_run_is_next_where_nobody_is_tagged(team: Team) -> None:
     task_id = team.task()
     play(team.core, task_id, "@tester will look at it later. @backend, begin.")
@@ -150,26 +126,32 @@ def test_reaching_the_iteration_limit_is_noted_and_routed_like_any_success(team:
     assert team.last(task_id) == ("system", "iteration_limit", "The run of lead reached its iteration limit (50).")
 
 
-def test_an_agent_that_was_removed_meanwhile_is_not_next(team: Team) -> None:
-    task_id = team.task("backend")
+def test_an_agent_that_was_removed_is_not_next_and_its_own_run_is_routed_all_the_same(team: Team) -> None:
+    first, second, waiting = team.task("backend"), team.task("tester"), team.task("tester", claim=False)
     edit_agent(team.core, team.tester, removed_at=team.core.clock.now())
-    play(team.core, task_id, "@tester, look")
-    assert team.where(task_id) == ("in_progress", "lead")
-
-
-def test_the_run_of_an_agent_that_was_removed_is_routed_all_the_same(team: Team) -> None:
-    task_id = team.task("backend")
-    edit_agent(team.core, team.backend, removed_at=team.core.clock.now())
-    play(team.core, task_id, "@tester, look")
-    assert team.where(task_id) == ("in_progress", "tester")
-
-
-def test_a_task_that_waits_for_a_removed_agent_goes_to_the_user(team: Team) -> None:
-    task_id = team.task("backend", claim=False)
-    edit_agent(team.core, team.backend, removed_at=team.core.clock.now())
+    play(team.core, first, "@tester, look")
+    play(team.core, second, "@backend, look")
     claim(team.core, team.admin)
-    assert team.where(task_id) == ("open", "user")
-    assert team.last(task_id)[1] == "agent_removed"
+    assert (team.where(first), team.where(second)) == (("in_progress", "lead"), ("in_progress", "backend"))
+    assert (team.where(waiting), team.last(waiting)[1]) == (("open", "user"), "agent_removed")
+
+
+# --- what does not succeed --------------------------------------------------------------------
+
+
+def test_a_run_that_failed_fails_its_task_and_the_user_is_told_why(team: Team) -> None:
+    """The whole reason stays with the run."""
+    for how, kind, said in (
+        ("failed", "failed", "LLM rate limit reached"),
+        ("time_limit", "failed", "The time limit of 1800 s was reached"),
+        ("lost", "lost", "was lost with its drone"),
+    ):
+        task_id = team.task()
+        order_id = play(team.core, task_id, "@backend", how=how)
+        assert team.where(task_id) == ("failed", "user"), how
+        assert (team.last(task_id)[:2], said in team.last(task_id)[2]) == (("system", kind), True), how
+        with team.core.database.read() as db:
+            assert db.get_one(Order, order_id).reason == ENDED[how][2]
 
 
 def test_at_the_limit_of_hand_offs_the_task_comes_to_the_user_until_a_person_writes(team: Team) -> None:
@@ -185,42 +167,6 @@ def test_at_the_limit_of_hand_offs_the_task_comes_to_the_user_until_a_person_wri
     assert team.where(task_id) == ("in_progress", "lead")
 
 
-def test_in_a_paused_organization_runs_are_routed_and_none_begins(team: Team) -> None:
-    task_id = team.task()
-    edit_organization(team.core, team.admin, paused_at=team.core.clock.now())
-    play(team.core, task_id, "@backend")
-    assert team.where(task_id) == ("open", "backend")
-    edit_organization(team.core, team.admin, paused_at=None)
-    claim(team.core, team.admin)
-    assert team.where(task_id) == ("in_progress", "backend")
-
-
-# --- what does not succeed --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("how", "kind", "said"),
-    [
-        ("failed", "failed", "The run of lead failed: LLM rate limit reached (details: fleet run show"),
-        ("time_limit", "failed", "The run of lead failed: The time limit of 1800 s was reached (details: fleet run"),
-        ("lost", "lost", "The run of lead was lost with its drone"),
-    ],
-)
-def test_a_run_that_failed_fails_its_task_and_the_user_is_told_why(team: Team, how: str, kind: str, said: str) -> None:
-    task_id = team.task()
-    play(team.core, task_id, "@backend", how=how)
-    assert team.where(task_id) == ("failed", "user")
-    assert team.last(task_id)[:2] == ("system", kind)
-    assert team.last(task_id)[2].startswith(said)
-
-
-def test_the_whole_reason_of_a_failure_stays_with_the_run(team: Team) -> None:
-    task_id = team.task()
-    order_id = play(team.core, task_id, how="failed")
-    with team.core.database.read() as db:
-        assert db.get_one(Order, order_id).reason == "litellm.RateLimitError: 429 from the provider"
-
-
 def test_canceling_the_order_of_a_task_by_hand_gives_the_task_to_the_user(team: Team) -> None:
     task_id = team.task()
     order_id = order_of(team.core, task_id).id
@@ -232,16 +178,12 @@ def test_canceling_the_order_of_a_task_by_hand_gives_the_task_to_the_user(team: 
     assert team.last(task_id)[1] == "run_canceled"
 
 
-def test_the_end_of_a_run_that_was_preempted_only_frees_the_workspace(team: Team) -> None:
+def test_what_a_run_wrote_under_another_order_is_not_its_last_comment(team: Team) -> None:
     task_id = team.task()
-    order_id = order_of(team.core, task_id).id
-    begin(team.core, order_id)
-    tasks.preempt(team.core, team.admin, task_id)
-    tasks.comment(team.core, team.admin, task_id, CommentRequest(text="@tester instead"))
-    assert team.where(task_id) == ("open", "tester")
-    end(team.core, order_id, "canceled")
-    assert team.where(task_id) == ("in_progress", "tester")
-    assert kinds_of(team.core, task_id) == ["preempted"]
+    play(team.core, task_id, "@lead, once more")
+    play(team.core, task_id)
+    assert team.where(task_id) == ("open", "user")
+    assert kinds_of(team.core, task_id) == ["no_comment", "returned"]
 
 
 def test_a_preempted_run_may_still_write_and_decides_nothing(team: Team) -> None:
@@ -258,17 +200,12 @@ def test_a_preempted_run_may_still_write_and_decides_nothing(team: Team) -> None
 def test_a_comment_of_an_agent_longer_than_a_comment_may_be_is_cut_and_says_where_the_rest_is(team: Team) -> None:
     task_id = team.task()
     run_id = begin(team.core, order_of(team.core, task_id).id)
+    say(team.core, task_id, " \n")
+    assert comments_of(team.core, task_id) == []
     say(team.core, task_id, "x" * 150_000)
     text = team.last(task_id)[2]
     assert len(text) == 100_000
     assert text.endswith(f"[Truncated: the comment has 150,000 characters. Full text: fleet run show {run_id} --full]")
-
-
-def test_a_comment_without_words_is_none(team: Team) -> None:
-    task_id = team.task()
-    begin(team.core, order_of(team.core, task_id).id)
-    say(team.core, task_id, " \n")
-    assert comments_of(team.core, task_id) == []
 
 
 # --- who is told, and what an order of a task cannot do -------------------------------------------
@@ -296,7 +233,7 @@ def told(team: Team, event: str) -> list[tuple[str, str, str]]:
         return [(row.data["task"], row.data["status"], row.data["reason"]) for row in rows]
 
 
-def test_an_order_of_a_task_is_not_retried_or_resumed_by_itself(team: Team) -> None:
+def test_an_order_of_a_task_is_not_retried_by_itself_and_its_session_is_its_own(team: Team) -> None:
     task_id = team.task()
     order_id = play(team.core, task_id, how="failed")
     with pytest.raises(Conflict, match=f"is a turn of task {task_id}") as refused:
@@ -304,16 +241,9 @@ def test_an_order_of_a_task_is_not_retried_or_resumed_by_itself(team: Team) -> N
     assert refused.value.next.startswith(f"fleet task retry {task_id}")
     with pytest.raises(Conflict, match=f"is a turn of task {task_id}"):
         retrying.resume(team.core, team.admin, order_id, ResumeRequest())
-
-
-def test_nobody_submits_into_the_session_of_a_task(team: Team) -> None:
-    session_id = task_of(team.core, task_id := team.task()).session_id
+    session_id = task_of(team.core, task_id).session_id
     with pytest.raises(Conflict, match=f"belongs to task {task_id}"):
         reading.submit(team.core, team.admin, SubmitRequest(prompt="x", project="web", session=session_id))
-
-
-def test_sessions_of_tasks_are_listed_only_where_all_are_asked_for(team: Team) -> None:
-    session_id = task_of(team.core, team.task()).session_id
     assert sessions.list_(team.core, team.admin) == []
     assert [each.id for each in sessions.list_(team.core, team.admin, every=True)] == [session_id]
 
@@ -334,20 +264,3 @@ def base_of(team: Team, task_id: str) -> tuple[str | None, str | None]:
     """What the task's next run begins from."""
     base = order_as_sent(team.core, order_of(team.core, task_id).id).base
     return base.commit, base.branch
-
-
-def test_what_a_run_wrote_under_another_order_is_not_its_last_comment(team: Team) -> None:
-    task_id = team.task()
-    play(team.core, task_id, "@lead, once more")
-    play(team.core, task_id)
-    assert team.where(task_id) == ("open", "user")
-    assert kinds_of(team.core, task_id) == ["no_comment", "returned"]
-
-
-def test_a_comment_names_the_run_that_wrote_it(team: Team) -> None:
-    task_id = team.task()
-    run_id = begin(team.core, order_of(team.core, task_id).id)
-    with team.core.database.write() as db:
-        order = db.get_one(Order, order_of(team.core, task_id).id)
-        agent_wrote(db, team.core, order, db.get_one(Run, run_id), "here")
-    assert tasks.show(team.core, team.admin, task_id).timeline[-1].comment is not None

@@ -39,7 +39,7 @@ def test_one_call_without_tools_and_without_a_repository_gives_the_title(
     assert not bench.workspaces.exists()
 
 
-def test_a_model_that_calls_tools_or_says_nothing_is_asked_once_and_gives_no_title(
+def test_a_model_that_calls_tools_or_fails_is_asked_once_and_gives_no_title(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     server = scripted([{"text": "Let me see.", "tool_calls": [{"name": "shell", "arguments": {"command": "ls"}}]}] * 3)
@@ -47,10 +47,5 @@ def test_a_model_that_calls_tools_or_says_nothing_is_asked_once_and_gives_no_tit
 
     assert (end.status, len(server.requests)) == ("failed", 1)
     assert [event.body.code for event in bench.events if isinstance(event.body, ErrorStep)] == ["E-TITLE"]
-
-
-def test_a_failed_call_is_not_repeated(bench: Bench, scripted: ScriptedFactory) -> None:
     server = scripted([says("Too late", fail=[{"status": 500, "error": "scripted"}])])
-    end = bench.run(server.url)
-
-    assert (end.status, len(server.requests)) == ("failed", 1)
+    assert (bench.run(server.url).status, len(server.requests)) == ("failed", 1)

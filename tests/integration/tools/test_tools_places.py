@@ -31,18 +31,12 @@ def tools(tmp_path: Path, skill: Path, sandbox: Sandbox) -> Tools:
     return toolbox(tmp_path / "work", sandbox=lasting, readable=parts.readable)
 
 
-def test_a_skill_of_the_drones_home_is_read_searched_and_run(tools: Tools, skill: Path) -> None:
+def test_a_skill_of_the_drones_home_is_read_searched_and_run_and_nothing_beside_it(tools: Tools, skill: Path) -> None:
     assert "Run `sh greet.sh`" in called(tools, "file_read", path=str(skill / "SKILL.md")).output
     assert called(tools, "grep", pattern="hello", path=str(skill)).output == f"{skill}/greet.sh\n1:echo hello"
     assert called(tools, "shell", command=f"sh {skill}/greet.sh").output == "hello\n(return code 0)"
-
-
-@pytest.mark.parametrize("tool", ["file_read", "grep", "glob"])
-def test_nothing_beside_the_skill_is_read(tools: Tools, skill: Path, tool: str) -> None:
-    place = str(skill.parents[2])
-    arguments = {} if tool == "file_read" else {"pattern": "k3y"}
-
-    assert "outside the workspace" in called(tools, tool, path=place, **arguments).output
+    for tool, arguments in (("file_read", {}), ("grep", {"pattern": "k3y"}), ("glob", {"pattern": "k3y"})):
+        assert "outside the workspace" in called(tools, tool, path=str(skill.parents[2]), **arguments).output, tool
 
 
 def test_in_bubblewrap_a_command_can_neither_change_the_skill_nor_see_the_drones_key(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,10 @@ from control_plane.core import Core
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.traces import TraceExport
 from control_plane.declarations.orders import CancelRequest
-from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.lookups.organizations import system_caller
-from control_plane.operations import organizations
-from control_plane.operations.doctor import doctor
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.retention.removing import _remove_orders
-from control_plane.supervisor.cleaning import clean
-from control_plane.tracing import exporter
-from control_plane.tracing.exporter import KEPT, PATIENCE, TraceExporter
+from control_plane.tracing.exporter import PATIENCE, TraceExporter
 from control_plane.tracing.spans import trace_id
 from tests.support import wait_until
 from tests.support.clocks import HandClock
@@ -33,19 +27,18 @@ from tests.support.made import make_project, submit
 from tests.support.otlp_receivers import OtlpReceiver, only
 
 AWAY = [503]
-ORGANIZATION = "payments"
 
 
 @pytest.fixture
-def core(core_factory: CoreFactory, database_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
-    """A control plane that exports traces, with a project, once on each kind of database."""
-    return exporting(core_factory, database_url, clock, otlp)
-
-
-@pytest.fixture
-def small(core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
-    """The same on SQLite."""
+def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
+    """A control plane that exports traces, with a project."""
     return exporting(core_factory, sqlite_url, clock, otlp)
+
+
+@pytest.fixture
+def any_core(core_factory: CoreFactory, database_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
+    """The same, once on each kind of database."""
+    return exporting(core_factory, database_url, clock, otlp)
 
 
 def exporting(factory: CoreFactory, url: str, clock: HandClock, otlp: OtlpReceiver, **settings: Any) -> Core:
@@ -68,7 +61,8 @@ def waiting(core: Core) -> Sequence[TraceExport]:
         return db.scalars(select(TraceExport).order_by(TraceExport.number)).all()
 
 
-def test_a_trace_is_sent_once_and_then_forgotten(core: Core, otlp: OtlpReceiver) -> None:
+def test_a_trace_is_sent_once_and_then_forgotten(any_core: Core, otlp: OtlpReceiver) -> None:
+    core = any_core
     order_id = ended_order(core)
     made = TraceExporter(core)
     made.round()
@@ -78,20 +72,6 @@ def test_a_trace_is_sent_once_and_then_forgotten(core: Core, otlp: OtlpReceiver)
     assert waiting(core) == []
     assert (root.name, root.attributes["dronefleet.order.id"], root.ms) == ("order", order_id, 3000)
     assert (queued.name, queued.parent, queued.ms) == ("queued", root.id, 3000)
-
-
-def test_headers_of_the_settings_are_sent_and_not_shown(
-    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver
-) -> None:
-    core = exporting(
-        core_factory, sqlite_url, clock, otlp, otlp_headers="authorization=Bearer%20sesame, x-scope-orgid = mine"
-    )
-    ended_order(core)
-    TraceExporter(core).round()
-
-    [sent] = otlp.sent
-    assert (sent.headers["authorization"], sent.headers["x-scope-orgid"]) == ("Bearer sesame", "mine")
-    assert "sesame" not in repr(core.settings)
 
 
 def test_without_an_endpoint_nothing_is_written_or_sent(
@@ -122,20 +102,8 @@ def test_what_a_receiver_does_not_take_is_sent_again_with_the_same_ids(core: Cor
     assert waiting(core) == []
 
 
-def test_a_trace_whose_acceptance_was_not_recorded_is_sent_again_with_the_same_ids(
-    core: Core, otlp: OtlpReceiver
-) -> None:
-    ended_order(core)
-    [before] = waiting(core)
-    TraceExporter(core).round()
-    with core.database.write() as db:
-        db.merge(before)
-    TraceExporter(core).round()
-
-    assert [each.id for each in otlp.received()[:2]] == [each.id for each in otlp.received()[2:]]
-
-
-def test_of_two_supervisors_only_one_sends_a_trace(core: Core, otlp: OtlpReceiver) -> None:
+def test_of_two_supervisors_only_one_sends_a_trace(any_core: Core, otlp: OtlpReceiver) -> None:
+    core = any_core
     ended_order(core)
     [row] = waiting(core)
     one, other = TraceExporter(core), TraceExporter(core)
@@ -146,44 +114,26 @@ def test_of_two_supervisors_only_one_sends_a_trace(core: Core, otlp: OtlpReceive
 
 
 def test_a_receiver_that_hangs_delays_nothing_and_is_asked_for_one_trace_at_a_time(
-    small: Core, otlp: OtlpReceiver
+    core: Core, otlp: OtlpReceiver
 ) -> None:
     otlp.open.clear()
-    ended_order(small)
-    made = TraceExporter(small, seconds=1.0)
+    ended_order(core)
+    made = TraceExporter(core, seconds=1.0)
     made.export_due()
     wait_until(lambda: otlp.sent)
-    ended_order(small)
+    ended_order(core)
     made.round()
 
     assert len(otlp.sent) == 1
-    assert [each.attempts for each in waiting(small)] == [1, 0]
+    assert [each.attempts for each in waiting(core)] == [1, 0]
 
 
-def test_a_receiver_that_drips_is_left_after_the_time_for_a_request(small: Core, otlp: OtlpReceiver) -> None:
+def test_a_receiver_that_drips_is_left_after_the_time_for_a_request(core: Core, otlp: OtlpReceiver) -> None:
     otlp.drips = True
-    ended_order(small)
-    TraceExporter(small, seconds=0.5).round()
+    ended_order(core)
+    TraceExporter(core, seconds=0.5).round()
 
-    assert [each.attempts for each in waiting(small)] == [1]
-
-
-def test_one_line_says_that_a_receiver_is_away_and_one_that_it_is_back_with_order_and_trace(
-    small: Core, otlp: OtlpReceiver, tmp_path: Path
-) -> None:
-    otlp.answers = [503, 503, 200]
-    order_id = ended_order(small)
-    made, log = TraceExporter(small), tmp_path / "traces.log"
-    with logs_in(log):
-        for _ in range(3):
-            made.round()
-            small.clock.sleep(1000)
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-
-    assert [each["event"] for each in lines] == ["traces cannot be exported", "traces are exported again"]
-    trace = only(otlp.received()[:2], "order").trace
-    assert [(each["order"], each["trace"]) for each in lines] == [(order_id, trace)] * 2
-    assert lines[0]["why"] == "HTTP 503"
+    assert [each.attempts for each in waiting(core)] == [1]
 
 
 def test_a_trace_is_given_up_after_a_day_and_the_next_ones_are_sent(
@@ -207,68 +157,16 @@ def test_a_trace_is_given_up_after_a_day_and_the_next_ones_are_sent(
     assert line["trace"] == trace_id(lost, None).hex()
 
 
-def test_a_trace_that_was_never_tried_for_a_day_is_sent(small: Core, otlp: OtlpReceiver) -> None:
-    ended_order(small)
-    small.clock.sleep(2 * PATIENCE.total_seconds())
-    TraceExporter(small).round()
-
-    assert waiting(small) == []
-    assert len(otlp.sent) == 1
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_trace_that_the_receiver_refuses_is_given_up_at_once_and_the_next_one_sent(
-    small: Core, otlp: OtlpReceiver, status: int
+    core: Core, otlp: OtlpReceiver
 ) -> None:
-    otlp.answers = [status, 200]
-    refused = ended_order(small)
-    ended_order(small)
-    TraceExporter(small).round()
-
-    assert [(each.order_id, each.given_up_at is not None) for each in waiting(small)] == [(refused, True)]
-    assert len(otlp.sent) == 2
-
-
-def test_given_up_traces_are_forgotten_after_a_month(core: Core, otlp: OtlpReceiver) -> None:
-    otlp.answers = [400]
+    otlp.answers = [400, 200]
+    refused = ended_order(core)
     ended_order(core)
     TraceExporter(core).round()
-    core.clock.sleep(KEPT.total_seconds() - 60)
-    clean(core)
-    assert len(waiting(core)) == 1
-    core.clock.sleep(120)
-    clean(core)
 
-    assert waiting(core) == []
-
-
-def test_spans_that_a_receiver_rejects_are_named_in_the_log_and_not_sent_again(
-    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, tmp_path: Path
-) -> None:
-    otlp = OtlpReceiver(rejects=2)
-    core = exporting(core_factory, sqlite_url, clock, otlp)
-    ended_order(core)
-    with logs_in(tmp_path / "traces.log"):
-        TraceExporter(core).round()
-    otlp.close()
-
-    line = json.loads((tmp_path / "traces.log").read_text())
-    assert (line["event"], line["spans"], line["why"]) == ("the receiver of traces rejected spans", 2, "no room")
-    assert waiting(core) == []
-
-
-def test_an_organization_that_was_removed_meanwhile_has_no_trace(core: Core, otlp: OtlpReceiver) -> None:
-    admin = system_caller(core)
-    organizations.create(core, admin, OrganizationRequest(name=ORGANIZATION))
-    make_project(core, system_caller(core, ORGANIZATION))
-    ended_order(core, ORGANIZATION)
-    [row] = waiting(core)
-    organizations.remove(core, admin, ORGANIZATION)
-    made = TraceExporter(core)
-    made.round()
-
-    assert made._exported(row.number), "as if it had been removed after it was found"
-    assert (waiting(core), otlp.sent) == ([], [])
+    assert [(each.order_id, each.given_up_at is not None) for each in waiting(core)] == [(refused, True)]
+    assert len(otlp.sent) == 2
 
 
 def test_an_order_that_was_removed_meanwhile_has_no_trace(core: Core, otlp: OtlpReceiver) -> None:
@@ -280,64 +178,15 @@ def test_an_order_that_was_removed_meanwhile_has_no_trace(core: Core, otlp: Otlp
     assert (waiting(core), otlp.sent) == ([], [])
 
 
-def test_a_long_trace_is_sent_in_several_requests(
-    small: Core, otlp: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("control_plane.tracing.otlp.AT_ONCE", 1)
-    order_id = ended_order(small)
-    TraceExporter(small).round()
-
-    assert len(otlp.sent) == 2
-    assert sorted(each.name for each in otlp.trace_of(order_id)) == ["order", "queued"]
-
-
-def test_an_order_is_linked_to_those_that_had_to_succeed_first(small: Core, otlp: OtlpReceiver) -> None:
-    first = str(submit(small, system_caller(small)).id)
-    second = ended_order(small, after=[first])
-    cancel(small, system_caller(small), first, CancelRequest())
-    TraceExporter(small).round()
-
-    root = only(otlp.trace_of(first), "order")
-    assert only(otlp.trace_of(second), "order").links == ((root.trace, root.id),)
-
-
 PARENT = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
 
 
-def test_the_trace_of_a_sender_that_records_none_is_not_exported(small: Core, otlp: OtlpReceiver) -> None:
+def test_the_trace_of_a_sender_that_records_none_is_not_exported(core: Core, otlp: OtlpReceiver) -> None:
     with coming_from(RequestOrigin(traceparent=f"00-{PARENT[0]}-{PARENT[1]}-00")):
-        ended_order(small)
+        ended_order(core)
     with coming_from(RequestOrigin(traceparent=f"00-{PARENT[0]}-{PARENT[1]}-01")):
-        order_id = ended_order(small)
-    TraceExporter(small).round()
+        order_id = ended_order(core)
+    TraceExporter(core).round()
 
     root = only(otlp.received(), "order")
     assert (root.trace, root.parent, root.attributes["dronefleet.order.id"]) == (*PARENT, order_id)
-
-
-def test_every_pause_after_a_failure_is_bounded(small: Core, otlp: OtlpReceiver) -> None:
-    otlp.answers = AWAY
-    ended_order(small)
-    made = TraceExporter(small)
-    made._failures = 5000
-    made.round()
-
-    assert 0 < made._resting_until - small.clock.monotonic() <= exporter.LONGEST_REST
-    assert waiting(small)[0].next_at - small.clock.now() <= timedelta(seconds=1.1 * exporter.RETRIES[0])
-
-
-def test_the_doctor_asks_the_receiver_and_says_why_it_refuses(
-    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver
-) -> None:
-    core = exporting(core_factory, sqlite_url, clock, otlp, otlp_headers="Authorization=Bearer%20none")
-
-    def found() -> tuple[str, str]:
-        [check] = [each for each in doctor(core, system_caller(core)) if each["code"] == "D-TRACES"]
-        return check["state"], check["found"]
-
-    assert found() == ("OK", otlp.endpoint)
-    assert otlp.sent[0].headers["authorization"] == "Bearer none"
-    assert otlp.received() == []
-    otlp.answers[:] = [401]
-    state, words = found()
-    assert (state, "401" in words, "none" in words) == ("WARN", True, False)

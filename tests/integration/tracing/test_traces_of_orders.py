@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import select
 
-from control_plane.db.orders import Order
-from control_plane.db.traces import TraceExport
 from control_plane.declarations import orders
 from control_plane.declarations.orders import CancelRequest
 from control_plane.orders.lost import Loss, lose
 from control_plane.tracing.exporter import TraceExporter
-from shared.events import AssistantStep, Phase, RememberStep, Usage
+from shared.events import Phase
 from shared.reasons import RunLoss
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
@@ -29,14 +25,6 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 def api(sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory, otlp: OtlpReceiver) -> Iterator[Api]:
     """A control plane that exports traces, with a project."""
     with api_on(sqlite_url, valkey, core_factory, otlp_endpoint=otlp.endpoint, metrics_token=TOKEN) as api:
-        api.add_work()
-        yield api
-
-
-@pytest.fixture
-def any_api(database_url: str, valkey: BrokerServer, core_factory: CoreFactory, otlp: OtlpReceiver) -> Iterator[Api]:
-    """The same on each database."""
-    with api_on(database_url, valkey, core_factory, otlp_endpoint=otlp.endpoint, metrics_token=TOKEN) as api:
         api.add_work()
         yield api
 
@@ -67,27 +55,20 @@ def traced(api: Api, otlp: OtlpReceiver, order_id: str) -> list[Received]:
 # --- where it belongs ------------------------------------------------------------------------------
 
 
-def test_an_order_belongs_to_the_trace_that_its_request_names(any_api: Api, otlp: OtlpReceiver) -> None:
-    order_id = submitted(any_api, ("traceparent", f"00-{TRACE}-{SPAN}-01"))
-    canceled(any_api, order_id)
-    root = only(traced(any_api, otlp, order_id), "order")
+def test_an_order_belongs_to_the_trace_that_its_request_names(api: Api, otlp: OtlpReceiver) -> None:
+    order_id = submitted(api, ("traceparent", f"00-{TRACE}-{SPAN}-01"))
+    canceled(api, order_id)
+    root = only(traced(api, otlp, order_id), "order")
     assert (root.trace, root.parent) == (TRACE, SPAN)
 
 
-@pytest.mark.parametrize("headers", [["none"], [f"00-{TRACE}-{SPAN}-01"] * 2, [f"00-{TRACE}-{SPAN}-01-more"]])
-def test_an_order_with_an_invalid_header_has_a_trace_of_its_own(
-    api: Api, otlp: OtlpReceiver, headers: list[str]
-) -> None:
-    order_id = submitted(api, *(("traceparent", value) for value in headers))
-    canceled(api, order_id)
-    root = only(traced(api, otlp, order_id), "order")
-    assert (root.trace != TRACE, root.parent) == (True, "")
-
-
-def test_the_same_key_with_another_trace_gives_the_same_order(api: Api) -> None:
-    key = ("Idempotency-Key", "k1")
-    first = submitted(api, key)
-    assert submitted(api, key, ("traceparent", f"00-{TRACE}-{SPAN}-01")) == first
+def test_an_order_with_an_invalid_header_has_a_trace_of_its_own(api: Api, otlp: OtlpReceiver) -> None:
+    named = f"00-{TRACE}-{SPAN}-01"
+    for headers in (["none"], [named] * 2, [f"{named}-more"]):
+        order_id = submitted(api, *(("traceparent", value) for value in headers))
+        canceled(api, order_id)
+        root = only(traced(api, otlp, order_id), "order")
+        assert (headers, root.trace != TRACE, root.parent) == (headers, True, "")
 
 
 # --- what it says ----------------------------------------------------------------------------------
@@ -108,51 +89,22 @@ def test_a_trace_names_what_its_order_belongs_to(api: Api, otlp: OtlpReceiver) -
     assert attributes["order.exit_status"] == "submitted"
 
 
-def test_an_unknown_price_leaves_the_cost_out(api: Api, otlp: OtlpReceiver) -> None:
-    drone = api.add_drone(concurrency=9)
-    known, unknown = api.submit(), api.submit()
-    spends(drone.take(known), 0.5)
-    spends(drone.take(unknown), None)
-    assert only(traced(api, otlp, known["id"]), "order").attributes["dronefleet.cost_usd"] == 0.5
-    assert "dronefleet.cost_usd" not in only(otlp.trace_of(unknown["id"]), "order").attributes
-
-
-def spends(run: PlayedRun, dollars: float | None) -> None:
-    run.step(AssistantStep(text="I look.", usage=Usage(cost_usd=dollars)))
-    run.ends(stats={"cost_usd": dollars})
-
-
-def test_small_services_have_no_trace(
-    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory, otlp: OtlpReceiver
-) -> None:
-    with api_on(sqlite_url, valkey, core_factory, otlp_endpoint=otlp.endpoint, session_titles=True) as api:
-        api.add_work()
-        drone = api.add_drone(concurrency=9)
-        order = api.submit()
-        with api.core.database.read() as db:
-            title = db.scalars(select(Order.id).where(Order.purpose == "title")).one()
-        for each in (title, order["id"]):
-            drone.take({"id": each}).ends()
-        with api.core.database.read() as db:
-            assert db.scalars(select(TraceExport.order_id)).all() == [order["id"]]
-
-
 # --- runs that were given up -----------------------------------------------------------------------
 
 
 def test_a_lost_run_ends_with_the_silence_of_its_drone_and_what_it_reports_later_is_left_out(
-    any_api: Api, otlp: OtlpReceiver
+    api: Api, otlp: OtlpReceiver
 ) -> None:
-    drone = any_api.add_drone(concurrency=9)
-    order = any_api.submit()
+    drone = api.add_drone(concurrency=9)
+    order = api.submit()
     lost = drone.take(order)
     lost.step(Phase(name="working"))
-    given_up(any_api, lost)
+    given_up(api, lost)
     again = drone.take(order)
     lost.says("Still here.")
     again.step(Phase(name="working"))
     again.ends()
-    spans = traced(any_api, otlp, order["id"])
+    spans = traced(api, otlp, order["id"])
 
     first, second = sorted((each for each in spans if each.name == "run"), key=lambda each: each.began)
     assert (first.error, first.attributes["dronefleet.run.status"], second.error) == ("lost", "lost", "")
@@ -160,41 +112,19 @@ def test_a_lost_run_ends_with_the_silence_of_its_drone_and_what_it_reports_later
     assert [each for each in spans if each.name.startswith("chat")] == []
 
 
-def test_a_dispatch_that_was_taken_back_before_it_began_has_no_run(api: Api, otlp: OtlpReceiver) -> None:
-    drone = api.add_drone(concurrency=9)
-    order = api.submit()
-    drone.take(order).ends()
-    spans = traced(api, otlp, order["id"])
-    # The first dispatch was placed when the order was submitted, and then taken by hand.
-    below = names_below(spans, only(spans, "order"))
-    assert below == ["queued", "dispatched", "queued", "dispatched", "run"]
-
-
 def given_up(api: Api, run: PlayedRun) -> None:
     loss = Loss(run.id, run.drone.id, run.generation, RunLoss(code="drone_silent", drone="mila"))
     api.core.database.transact(lambda db: lose(db, api.core, loss))
 
 
-# --- logs ---------------------------------------------------------------------------------------------
-
-
-def test_a_line_that_is_written_while_an_event_is_processed_names_order_run_and_drone(api: Api) -> None:
-    drone = api.add_drone(concurrency=9)
-    run = drone.take(api.submit())
-    run.step(RememberStep(text="too long " * 1000))
-    lines = [json.loads(line) for line in api.log.read_text().splitlines()]
-    [line] = [each for each in lines if "a proposed note was ignored" in each["event"]]
-    assert (line["order"], line["run"], line["drone"]) == (run.order_id, run.id, drone.id)
-
-
 # --- figures ---------------------------------------------------------------------------------------
 
 
-def test_metrics_say_how_many_traces_wait_and_were_given_up(any_api: Api, otlp: OtlpReceiver) -> None:
+def test_metrics_say_how_many_traces_wait_and_were_given_up(api: Api, otlp: OtlpReceiver) -> None:
     otlp.answers = [400, 503]
     for _ in range(3):
-        canceled(any_api, submitted(any_api))
-    exported(any_api)
-    found = scrape(any_api)
+        canceled(api, submitted(api))
+    exported(api)
+    found = scrape(api)
     assert figure(found, "dronefleet_traces_given_up", organization="default") == 1
     assert figure(found, "dronefleet_traces_waiting", organization="default") == 2

@@ -1,196 +1,71 @@
-"""Each resource over real HTTP, through the client that the command line uses."""
+"""What only the HTTP interface decides: files of orders, routes of drones, refusals, and requests that are none."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from hashlib import sha256
 from http.client import HTTPConnection
 
 import pytest
 
-from control_plane.declarations import drones, orders, projects, providers, server, tokens
-from control_plane.declarations.orders import CancelRequest, OrderFilter, StepFilter
-from control_plane.declarations.projects import ProjectEdit, ProjectRequest
-from control_plane.declarations.providers import ProviderEdit, ProviderRequest
-from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
-from shared.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
-from shared.events import Delivered, ToolResultStep
+from control_plane.cli.inbox import inbox_text
+from control_plane.declarations import inbox, orders, projects, server, sessions, tokens
+from control_plane.declarations.inbox import InboxFilter
+from control_plane.declarations.sessions import SessionEdit
+from control_plane.declarations.tokens import JoinTokenRequest
+from shared.errors import Forbidden, NotFound, Unauthenticated
+from shared.events import ApprovalStep, Delivered, ToolCallStep, ToolResultStep
 from tests.support.fleet import Api, PlayedRun
 
 
-@pytest.fixture
-def work(api: Api) -> Api:
-    """With a provider and a project."""
-    api.add_work()
-    return api
-
-
-@pytest.fixture
-def run(work: Api) -> PlayedRun:
-    """A run of an order on a drone that is online."""
-    return work.add_drone().take(work.submit())
-
-
-# --- orders --------------------------------------------------------------------------------
-
-
-def test_a_submitted_order_comes_back_as_its_whole_document(work: Api) -> None:
-    order = work.submit("Fix it", priority=3, max_iterations=7)
-    assert (order["status"], order["project"], order["prompt"], order["priority"]) == ("queued", "demo", "Fix it", 3)
-    assert order["reason"]
-    assert (order["steps"], order["runs"], order["patch"], order["branch"]) == ([], [], None, None)
-    assert datetime.fromisoformat(order["created_at"]).utcoffset().total_seconds() == 0  # type: ignore[union-attr]
-    assert work.client.call(orders.SHOW, order_id=order["id"]) == order
-
-
-def test_orders_are_listed_newest_first_and_filtered(work: Api) -> None:
-    first, second = work.submit("one"), work.submit("two")
-    assert [each["id"] for each in work.client.call(orders.LIST)] == [second["id"], first["id"]]
-    assert [each["id"] for each in work.client.call(orders.LIST, OrderFilter(limit=1))] == [second["id"]]
-    assert work.client.call(orders.LIST, OrderFilter(status="running")) == []
-    assert "steps" not in work.client.call(orders.LIST)[0]
-    with pytest.raises(NotFound):
-        work.client.call(orders.LIST, OrderFilter(project="unknown"))
-
-
-def test_one_idempotency_key_is_one_order(work: Api) -> None:
-    request = {"prompt": "once", "project": "demo"}
-    same = [work.client.submit(request, idempotency_key="key")["id"] for _ in range(2)]
-    assert same[0] == same[1]
-    with pytest.raises(Conflict, match="key"):
-        work.client.submit({**request, "prompt": "other"}, idempotency_key="key")
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "said"),
-    [
-        ({"project": "nope"}, NotFound, "nope"),
-        ({"drone": "nope"}, NotFound, "nope"),
-        ({"provider": "nope"}, NotFound, "nope"),
-        ({"prompt": "  "}, Invalid, "empty"),
-        ({"priority": 1000}, Invalid, "priority: must be at most 100"),
-        ({"mode": "dance"}, NotFound, "mode 'dance' not found"),
-        ({"promt": "typo"}, Invalid, "promt: unknown field"),
-        ({"prompt": None}, Invalid, "prompt: must be text"),
-    ],
-)
-def test_a_wrong_order_is_refused_and_the_field_named(
-    work: Api, change: dict[str, object], error: type, said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        work.submit(**change)
-    assert work.client.call(orders.LIST) == []
-
-
-def test_what_was_sent_is_not_repeated_in_a_refusal(work: Api) -> None:
-    with work.http() as http:
+def test_what_was_sent_is_not_repeated_in_a_refusal(api: Api) -> None:
+    with api.http() as http, api.http(None) as stranger:
         answer = http.post("/api/v1/providers", json={"name": "p", "model": "m", "api_key": ["sk-secret"]})
-    assert answer.status_code == 422
-    assert answer.json()["fields"][0]["field"] == "body.api_key"
-    assert "sk-secret" not in answer.text
-
-
-def test_a_queued_order_is_canceled_at_once(work: Api) -> None:
-    order = work.submit()
-    canceled = work.client.call(orders.CANCEL, CancelRequest(reason="not needed"), order_id=order["id"])
-    assert canceled["status"] == "canceled"
-    with work.http(work.token_for("viewer")) as viewer:
-        assert viewer.post(f"/api/v1/orders/{order['id']}/cancel").status_code == 403
-
-
-def test_an_order_of_another_organization_does_not_exist(work: Api) -> None:
-    with pytest.raises(NotFound, match="order '0000"):
-        work.client.call(orders.SHOW, order_id="0" * 12)
-
-
-def test_steps_are_read_behind_a_number(work: Api, run: PlayedRun) -> None:
-    run.says("hello")
-    steps = work.client.call(orders.STEPS, StepFilter(after=1), order_id=run.order_id)
-    assert [(step["seq"], step["kind"], step["text"], step["run"]) for step in steps] == [
-        (2, "assistant", "hello", run.id)
-    ]
-
-
-def test_the_full_output_of_a_tool_comes_as_it_was(work: Api, run: PlayedRun) -> None:
-    whole = b"line\n" * 100_000
-    name = work.store_blob(run, whole)
-    run.step(ToolResultStep(call_id="c", output="line…", output_bytes=len(whole), log_sha256=name))
-    assert work.client.log(run.order_id, 2) == whole
-    with pytest.raises(NotFound):
-        work.client.log(run.order_id, 1)
-
-
-def test_the_patch_is_a_404_until_there_is_one(work: Api, run: PlayedRun) -> None:
-    with pytest.raises(NotFound):
-        work.client.patch(run.order_id)
-    patch = b"diff --git a/x b/x\n"
-    name = work.store_blob(run, patch)
-    run.step(Delivered(branch=f"fleet/{run.order_id}", patch_sha256=name, patch_bytes=len(patch)))
-    run.step(Delivered(patch_sha256=name, patch_bytes=len(patch)))
-    run.ends()
-    assert work.client.patch(run.order_id) == patch
-    assert work.client.call(orders.SHOW, order_id=run.order_id)["patch"] == patch.decode()
-
-
-# --- drones ----------------------------------------------------------------------------------
-
-
-def test_a_drone_that_registered_is_shown_and_can_be_drained_and_removed(api: Api) -> None:
-    api.add_drone("mila", labels={"gpu": "yes"}, concurrency=2)
-    shown = api.client.call(drones.LIST)[0]
-    assert (shown["name"], shown["status"], shown["labels"], shown["concurrency"]) == (
-        "mila",
-        "online",
-        {"gpu": "yes"},
-        2,
-    )
-    assert api.client.call(drones.DRAIN, name="mila")["draining"] is True
-    assert api.client.call(drones.RESUME, name="mila")["draining"] is False
-    assert api.client.call(drones.REMOVE, name="mila")["name"] == "mila"
-    with pytest.raises(NotFound, match="drone 'mila' not found"):
-        api.client.call(drones.SHOW, name="mila")
-
-
-def test_a_drones_token_dies_when_it_leaves(api: Api) -> None:
-    drone = api.add_drone()
-    with api.http(drone.token) as http:
-        assert http.delete("/api/v1/registrations/self").status_code == 204
-        assert http.delete("/api/v1/registrations/self").status_code == 401
-    assert api.client.call(drones.LIST) == []
-
-
-def test_a_forged_join_token_is_refused(api: Api) -> None:
-    with api.http(None) as http:
         body = {"secret": "forged", "name": "x", "machine_id": "m", "public_key": "A" * 43 + "="}
-        answer = http.post("/api/v1/registrations", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (401, "E-JOIN-UNKNOWN")
-    assert "forged" not in answer.json()["instance"]
+        joining = stranger.post("/api/v1/registrations", json=body)
+    assert (answer.status_code, answer.json()["fields"][0]["field"]) == (422, "body.api_key")
+    assert (joining.status_code, joining.json()["code"]) == (401, "E-JOIN-UNKNOWN")
+    assert ("sk-secret" in answer.text, "forged" in joining.json()["instance"]) == (False, False)
 
 
-# --- blobs and pushing ------------------------------------------------------------------------------
+def test_the_output_of_a_tool_and_the_patch_come_as_they_were_once_they_are_there(api: Api, run: PlayedRun) -> None:
+    whole, patch = b"line\n" * 100_000, b"diff --git a/x b/x\n"
+    run.step(
+        ToolResultStep(call_id="c", output="line…", output_bytes=len(whole), log_sha256=api.store_blob(run, whole))
+    )
+    assert api.client.log(run.order_id, 2) == whole
+    for missing in (lambda: api.client.log(run.order_id, 1), lambda: api.client.patch(run.order_id)):
+        with pytest.raises(NotFound):
+            missing()
+    name = api.store_blob(run, patch)
+    run.step(Delivered(branch=f"fleet/{run.order_id}", patch_sha256=name, patch_bytes=len(patch)))
+    run.ends()
+    assert api.client.patch(run.order_id) == patch
+    assert api.client.call(orders.SHOW, order_id=run.order_id)["patch"] == patch.decode()
 
 
-def test_a_blob_comes_back_as_it_went(work: Api, run: PlayedRun) -> None:
-    content = bytes(range(256)) * 20_000
-    name = work.store_blob(run, content)
-    with work.http(run.drone.token) as http:
-        assert http.get(f"/api/v1/runs/{run.id}/blobs/{name}").content == content
-        assert http.put(f"/api/v1/runs/{run.id}/blobs/{name}", content=content).status_code == 204
+def test_a_blob_comes_back_as_it_went_to_its_drone_alone_and_one_with_another_digest_is_not_kept(
+    api: Api, run: PlayedRun
+) -> None:
+    content, wrong = bytes(range(256)) * 20_000, sha256(b"right").hexdigest()
+    path = f"/api/v1/runs/{run.id}/blobs/{api.store_blob(run, content)}"
+    with api.http(run.drone.token) as http, api.http(api.add_drone("stranger").token) as stranger:
+        assert http.get(path).content == content
+        assert http.put(path, content=content).status_code == 204
+        refused = http.put(f"/api/v1/runs/{run.id}/blobs/{wrong}", content=b"wrong")
+        answers = [
+            http.get(f"/api/v1/runs/{run.id}/blobs/{wrong}"),
+            stranger.get(path),
+            stranger.put(path, content=content),
+            stranger.post(f"/api/v1/runs/{run.id}/push-grant"),
+        ]
+    assert (refused.status_code, refused.json()["code"]) == (422, "E-BLOB-DIGEST")
+    assert [answer.status_code for answer in answers] == [404] * 4
+    assert len([path for path in api.core.blobs.root.rglob("*") if path.is_file()]) == 1
 
 
-def test_content_that_is_not_what_its_name_says_is_refused_and_not_kept(work: Api, run: PlayedRun) -> None:
-    name = sha256(b"right").hexdigest()
-    with work.http(run.drone.token) as http:
-        answer = http.put(f"/api/v1/runs/{run.id}/blobs/{name}", content=b"wrong")
-        missing = http.get(f"/api/v1/runs/{run.id}/blobs/{name}")
-    assert (answer.status_code, answer.json()["code"]) == (422, "E-BLOB-DIGEST")
-    assert missing.status_code == 404
-    assert [path for path in work.core.blobs.root.rglob("*") if path.is_file()] == []
-
-
-def test_a_blob_that_is_too_large_is_refused_before_it_is_sent(work: Api, run: PlayedRun) -> None:
-    connection = HTTPConnection("127.0.0.1", work.port, timeout=60)
+def test_a_blob_that_is_too_large_is_refused_before_it_is_sent(api: Api, run: PlayedRun) -> None:
+    connection = HTTPConnection("127.0.0.1", api.port, timeout=60)
     connection.putrequest("PUT", f"/api/v1/runs/{run.id}/blobs/{'a' * 64}")
     connection.putheader("Authorization", f"Bearer {run.drone.token}")
     connection.putheader("Content-Length", str(600 * 1024 * 1024))
@@ -200,75 +75,15 @@ def test_a_blob_that_is_too_large_is_refused_before_it_is_sent(work: Api, run: P
     connection.close()
 
 
-def test_another_drone_reaches_neither_the_blobs_nor_the_branch(work: Api, run: PlayedRun) -> None:
-    name = work.store_blob(run, b"mine")
-    stranger = work.add_drone("stranger")
-    with work.http(stranger.token) as http:
-        answers = [
-            http.get(f"/api/v1/runs/{run.id}/blobs/{name}"),
-            http.put(f"/api/v1/runs/{run.id}/blobs/{name}", content=b"mine"),
-            http.post(f"/api/v1/runs/{run.id}/push-grant"),
-        ]
-    assert [answer.status_code for answer in answers] == [404, 404, 404]
-
-
-def test_only_the_current_run_may_push(work: Api, run: PlayedRun) -> None:
+def test_only_the_current_run_may_push_and_a_drone_that_left_has_no_token(api: Api, run: PlayedRun) -> None:
     newer = run.drone.take({"id": run.order_id})
-    with work.http(run.drone.token) as http:
+    with api.http(run.drone.token) as http:
         late = http.post(f"/api/v1/runs/{run.id}/push-grant")
         current = http.post(f"/api/v1/runs/{newer.id}/push-grant")
+        left = [http.delete("/api/v1/registrations/self").status_code for _ in range(2)]
     assert (late.status_code, late.json()["code"]) == (409, "E-PUSH-STALE")
     assert current.json() == {"granted": True, "expires_in": 60, "known": None}
-
-
-# --- tokens, providers, projects ------------------------------------------------------------------------
-
-
-def test_a_token_is_shown_once_and_dies_when_it_is_revoked(api: Api) -> None:
-    made = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", name="eyes"))
-    assert made["token"].startswith("fa_")
-    assert all(each["token"] is None for each in api.client.call(tokens.LIST_API))
-    with api.http(made["token"]) as http:
-        assert http.get("/api/v1/whoami").json()["role"] == "viewer"
-        api.client.call(tokens.REVOKE_API, token_id=made["id"])
-        assert http.get("/api/v1/whoami").json()["code"] == "E-TOKEN-REVOKED"
-
-
-def test_join_tokens_are_counted_and_revoked(api: Api) -> None:
-    made = api.client.call(tokens.CREATE_JOIN, JoinTokenRequest(uses=2, labels={"room": "4"}))
-    assert made["token"].startswith("fj_")
-    assert api.client.call(tokens.LIST_JOIN)[0]["token"] is None
-    assert api.client.call(tokens.REVOKE_JOIN, token_id=made["id"])["revoked_at"]
-
-
-def test_a_providers_key_goes_in_and_never_comes_out(api: Api) -> None:
-    api.client.call(providers.ADD, ProviderRequest(name="main", model="openai/x", api_key="sk-very-secret"))
-    assert api.client.call(providers.SHOW, name="main")["key"] == "sealed"
-    assert api.client.call(providers.EDIT, ProviderEdit(model="openai/y"), name="main")["model"] == "openai/y"
-    assert "sk-very-secret" not in str(api.client.call(providers.LIST))
-    api.client.call(providers.REMOVE, name="main")
-    assert api.client.call(providers.LIST) == []
-
-
-def test_a_projects_password_is_never_shown_again(api: Api) -> None:
-    api.client.call(projects.ADD, ProjectRequest(slug="x", git_url="https://me:hunter2@git.example/x.git"))
-    assert "hunter2" not in str(api.client.call(projects.SHOW, slug="x"))
-    assert api.client.call(projects.EDIT, ProjectEdit(branch="main"), slug="x")["branch"] == "main"
-    with pytest.raises(Conflict):
-        api.client.call(projects.ADD, ProjectRequest(slug="x", git_url="https://git.example/y.git"))
-    api.client.call(projects.REMOVE, slug="x")
-    with pytest.raises(NotFound):
-        api.client.call(projects.SHOW, slug="x")
-
-
-# --- the server, and what is no request at all --------------------------------------------------------------
-
-
-def test_the_server_examines_itself(api: Api) -> None:
-    checks = {check["code"]: check for check in api.client.call(server.DOCTOR)}
-    assert len(checks) >= 3
-    assert {check["state"] for check in checks.values()} <= {"OK", "WARN", "FAIL"}
-    assert all({"code", "state", "what", "found", "fix"} <= set(check) for check in checks.values())
+    assert left == [204, 401]
 
 
 def test_refusals_arrive_as_the_errors_they_were_raised_as(api: Api) -> None:
@@ -283,22 +98,99 @@ def test_refusals_arrive_as_the_errors_they_were_raised_as(api: Api) -> None:
         api.client.call(server.WHOAMI)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [("GET", "/api/v1/nothing", 404), ("DELETE", "/api/v1/orders", 405), ("POST", "/api/v1/whoami", 405)],
-)
-def test_an_address_or_method_that_is_not_there_is_a_problem_too(api: Api, method: str, path: str, status: int) -> None:
+def test_an_address_or_method_that_is_not_there_is_a_problem_too(api: Api) -> None:
     with api.http() as http:
-        answer = http.request(method, path)
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
-    assert set(answer.json()) >= {"type", "title", "status", "detail", "instance", "code", "why", "next", "help"}
+        answers = [http.request(*each) for each in (("GET", "/api/v1/nothing"), ("DELETE", "/api/v1/orders"))]
+    assert [answer.status_code for answer in answers] == [404, 405]
+    assert {answer.headers["content-type"] for answer in answers} == {"application/problem+json"}
+    fields = {"type", "title", "status", "detail", "instance", "code", "why", "next", "help"}
+    assert all(set(answer.json()) >= fields for answer in answers)
 
 
-@pytest.mark.parametrize(
-    "body", [b"{ no json", b"[]", b'"text"', b"\xff\xfe", b"[" * 100_000, b'{"prompt": "\\ud800"}']
-)
-def test_a_body_that_is_no_order_is_refused_in_one_sentence(work: Api, body: bytes) -> None:
-    with work.http() as http:
-        answer = http.post("/api/v1/orders", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code in {400, 422}
-    assert answer.json()["detail"]
+def test_a_body_that_is_no_order_is_refused(api: Api) -> None:
+    bodies = [b"{ no json", b"[]", b'"text"', b"\xff\xfe", b"[" * 100_000, b'{"prompt": "\\ud800"}']
+    with api.http() as http:
+        json_type = {"Content-Type": "application/json"}
+        answers = {body[:20]: http.post("/api/v1/orders", content=body, headers=json_type) for body in bodies}
+    assert {body: each.text for body, each in answers.items() if each.status_code not in {400, 422}} == {}
+    assert all(each.json()["detail"] for each in answers.values())
+
+
+PATH = "/api/v1/drafts/order:0123456789ab:message"
+
+
+def test_a_stale_write_is_answered_with_the_text_that_is_stored(api: Api) -> None:
+    with api.browser() as one, api.browser() as other:
+        first = one.put(PATH, json={"text": "from the first window", "version": 0}).json()
+        assert other.get(PATH).json() == first
+        refused = other.put(PATH, json={"text": "from the second", "version": 0})
+    assert (refused.status_code, refused.json()["code"]) == (409, "E-DRAFT-STALE")
+    assert refused.json()["stored"] == first
+
+
+def test_a_draft_is_listed_without_its_text_and_deleted_once(api: Api) -> None:
+    with api.browser() as page:
+        saved = page.put(PATH, json={"text": "typed"}).json()
+        assert [set(each) for each in page.get("/api/v1/drafts").json()] == [{"subject", "version", "updated_at"}]
+        assert page.delete(PATH, params={"version": saved["version"] - 1}).status_code == 409
+        assert page.delete(PATH, params={"version": saved["version"]}).json()["text"] == "typed"
+        assert page.get(PATH).json()["version"] == 0
+
+
+def test_an_organization_goes_out_and_in_as_a_stream_of_lines(api: Api) -> None:
+    api.add_work()
+    with api.http() as http:
+        out = http.get("/api/v1/organizations/default/export")
+        made = http.post("/api/v1/organizations/import", params={"name": "moved"}, content=iter([out.content]))
+    assert out.headers["content-type"].startswith("application/x-ndjson")
+    assert json.loads(out.text.splitlines()[-1])["kind"] == "end"
+    assert (made.status_code, made.json()["name"]) == (201, "moved")
+    assert [project["slug"] for project in api.client.call(projects.LIST)] == ["demo"]
+
+
+def test_a_body_of_many_megabytes_is_taken_in_and_refused_by_its_line(api: Api) -> None:
+    with api.http() as http:
+        refused = http.post("/api/v1/organizations/import", content=iter([b"x" * 65536] * 64 + [b"\n"]))
+    assert (refused.status_code, refused.json()["code"]) == (422, "E-IMPORT-LINE")
+
+
+@pytest.fixture
+def asking(api: Api) -> PlayedRun:
+    """A run whose agent asks."""
+    api.add_work()
+    run = api.add_drone().take(api.submit("Choose a database\n\nfor the shop"))
+    run.step(ToolCallStep(call_id="c1", tool="ask", arguments={"question": "Which?"}))
+    run.step(ApprovalStep(about="question", call_id="c1", tool="ask", why="Which?\nNow.", choices=("a", "b")))
+    return run
+
+
+def test_people_read_the_question_its_choices_and_the_command_that_answers(api: Api, asking: PlayedRun) -> None:
+    text = inbox_text(api.client.call(inbox.LIST, InboxFilter()))
+    assert f"question  {asking.order_id}  Choose a database" in text
+    assert "  Which?\n  Now.\n  1  a\n  2  b\n" in text
+    assert f"  next  fleet answer {asking.order_id}\n" in text
+    assert inbox_text([]) == "nothing waits for you\n"
+
+
+def test_the_head_of_a_session_and_its_bundle_come_as_they_were_stored(api: Api, run: PlayedRun) -> None:
+    session = api.client.call(sessions.LIST)[0]["id"]
+    with pytest.raises(NotFound):
+        api.client.session_bundle(session)
+    name = api.store_blob(run, b"a bundle")
+    branch = f"fleet/{run.order_id}"
+    run.step(Delivered(branch=branch, head_commit="a" * 40, bundle_sha256=name))
+    run.ends()
+    head = api.client.call(sessions.HEAD, session_id=session)
+    assert (head["branch"], head["commit"], head["pushed"], head["bundle"]) == (branch, "a" * 40, False, True)
+    assert api.client.session_bundle(session) == b"a bundle"
+
+
+def test_the_pages_show_every_session_and_its_tree(api: Api, run: PlayedRun) -> None:
+    session = api.client.call(sessions.LIST)[0]["id"]
+    api.client.call(sessions.EDIT, SessionEdit(name="<script>alert(1)</script>"), session_id=session)
+    with api.http() as http:
+        listed, shown = http.get("/sessions"), http.get(f"/sessions/{session}")
+        unknown = http.get("/sessions/0123456789ab")
+    assert (listed.status_code, shown.status_code, unknown.status_code) == (200, 200, 404)
+    assert (f"/sessions/{session}" in listed.text, f"/orders/{run.order_id}" in shown.text) == (True, True)
+    assert ("&lt;script&gt;" in shown.text, "<script>alert" in listed.text + shown.text) == (True, False)

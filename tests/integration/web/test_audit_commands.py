@@ -34,89 +34,52 @@ def busy(api: Api) -> Api:
 
 FILTERS = [
     ("--action", "remove_project"),
-    ("--target", "demo"),
-    ("--outcome", "refused"),
+    ("--target", "demo", "--outcome", "changed"),
     ("--door", "api", "--code", "E-PROJECT-404"),
     ("--address", "127.0.0.1", "--until", "2999-01-01T00:00:00Z"),
 ]
 
 
-def test_the_list_says_who_did_what_from_where_through_which_door(busy: Api) -> None:
-    listed = fleet(busy, "ls", "--action", "add_project")
-    assert listed.returncode == 0
-    heading, line = listed.stdout.splitlines()
-    assert heading.split() == [
-        "NUMBER",
-        "TIME",
-        "ACTOR",
-        "DOOR",
-        "ADDRESS",
-        "ACTION",
-        "TARGET",
-        "OUTCOME",
-        "CODE",
-        "COUNT",
-    ]
-    assert {"cli", "127.0.0.1", "add_project", "demo", "changed"} <= set(line.split())
-
-
 def test_an_intact_chain_is_verified_also_against_a_head_that_was_kept(busy: Api) -> None:
     kept = json.loads(fleet(busy, "head", "--json").stdout)
     verified = fleet(busy, "verify", "--head", f"{kept['seq']}:{kept['hash']}")
-    assert (verified.returncode, verified.stdout) == (
-        0,
-        f"intact: records 1 to {kept['seq']:,}, signed up to {kept['seq']:,}\n",
-    )
+    assert (verified.returncode, f"{kept['seq']:,}" in verified.stdout) == (0, True)
     replaced = fleet(busy, "verify", "--head", f"{kept['seq']}:{'0' * 64}")
-    assert (replaced.returncode, replaced.stdout) == (
-        1,
-        f"not intact: record {kept['seq']} is not the one that you kept\n",
-    )
+    assert (replaced.returncode, f"record {kept['seq']}" in replaced.stdout) == (1, True)
+    refused = fleet(busy, "verify", "--head", "4711")
+    assert (refused.returncode, "NUMBER:HASH" in refused.stderr) == (2, True)
 
 
 def test_tampering_ends_the_check_with_the_record_and_an_exit_code(busy: Api) -> None:
     with busy.core.database.write() as db:
         db.execute(update(AuditRecord).where(AuditRecord.seq == 2).values(target="another"))
     verified = fleet(busy, "verify")
-    assert (verified.returncode, verified.stdout) == (
-        1,
-        "not intact: record 2 was changed, or one before it replaced\n",
-    )
+    assert (verified.returncode, "record 2" in verified.stdout) == (1, True)
     assert json.loads(fleet(busy, "verify", "--json").stdout)["problem"] == "changed"
-
-
-def test_what_is_no_head_is_refused(busy: Api) -> None:
-    refused = fleet(busy, "verify", "--head", "4711")
-    assert (refused.returncode, "expected NUMBER:HASH" in refused.stderr) == (2, True)
 
 
 def test_an_export_has_every_record_with_its_hashes_and_the_newest_head(busy: Api, tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     exported = fleet(busy, "export", "--everywhere", "--output", str(file))
-    assert exported.returncode == 0, exported.stderr
     *records, end = map(json.loads, file.read_text().splitlines())
-    assert (exported.returncode, exported.stderr) == (0, f"exported {len(records):,} records\n")
+    assert exported.returncode == 0, exported.stderr
     assert [each["seq"] for each in records] == list(range(1, len(records) + 1))
     assert [each["previous_hash"] for each in records[1:]] == [each["hash"] for each in records[:-1]]
     assert (end["kind"], end["records"], end["head"]["hash"]) == ("end", len(records), records[-1]["hash"])
 
 
-def test_an_export_can_be_limited_and_needs_an_admin(busy: Api) -> None:
-    future = fleet(busy, "export", "--since", "2999-01-01T00:00:00Z")
-    assert json.loads(future.stdout) == {"kind": "end", "records": 0, "head": None}
-    environment = {"FLEET_URL": busy.url, "FLEET_API_TOKEN": busy.token_for("operator")}
-    refused = invoke("fleet", "audit", "export", env=environment)
-    assert (refused.returncode, refused.stdout) == (6, "")
-    assert fleet(busy, "export", "--until", "tomorrow").returncode == 2
-
-
-def test_an_export_has_the_filters_of_the_list(busy: Api) -> None:
+def test_an_export_has_the_filters_of_the_list_and_needs_an_admin(busy: Api) -> None:
     for filters in FILTERS:
         exported = fleet(busy, "export", *filters)
         listed = fleet(busy, "ls", "--json", *filters)
         *records, end = map(json.loads, exported.stdout.splitlines())
         assert [each["seq"] for each in records] == [each["seq"] for each in json.loads(listed.stdout)][::-1], filters
         assert 0 < end["records"] < 4, filters
+    future = fleet(busy, "export", "--since", "2999-01-01T00:00:00Z")
+    assert json.loads(future.stdout) == {"kind": "end", "records": 0, "head": None}
+    environment = {"FLEET_URL": busy.url, "FLEET_API_TOKEN": busy.token_for("operator")}
+    refused = invoke("fleet", "audit", "export", env=environment)
+    assert (refused.returncode, refused.stdout) == (6, "")
 
 
 def test_an_export_names_the_user_behind_a_token(busy: Api) -> None:

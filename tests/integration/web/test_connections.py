@@ -39,12 +39,6 @@ def test_a_trusted_proxy_says_who_the_client_is_and_nobody_before_it_does(
         assert [each["address"] for each in api.client.call(tokens.LIST_LOGIN_SESSIONS)] == ["203.0.113.9"]
 
 
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests must begin soon."""
-    monkeypatch.setattr(server.BoundedHeadProtocol, "seconds", 0.3)
-
-
 def is_closed(connection: socket.socket, drip: bytes = b"") -> bool:
     """Whether the server closed the connection; sends `drip` before it looks."""
     with suppress(BlockingIOError):
@@ -56,15 +50,13 @@ def is_closed(connection: socket.socket, drip: bytes = b"") -> bool:
     return False
 
 
-@pytest.mark.usefixtures("hurried")
-@pytest.mark.parametrize(
-    ("first", "drip"), [(b"", b""), (HALF, b""), (HALF, b"x"), (HALF + b"1\r\n\r\n" + HALF, b"x"), (b"\r\n", b"\r\n")]
-)
-def test_a_connection_whose_request_does_not_begin_in_time_is_closed(api: Api, first: bytes, drip: bytes) -> None:
-    with closing(socket.create_connection(("127.0.0.1", api.port))) as connection:
-        connection.sendall(first)
-        connection.setblocking(False)
-        wait_until(lambda: is_closed(connection, drip), every=0.05)
+def test_a_connection_whose_request_does_not_begin_in_time_is_closed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.BoundedHeadProtocol, "seconds", 0.3)
+    for first, drip in ((b"", b""), (HALF, b"x"), (HALF + b"1\r\n\r\n" + HALF, b"x"), (b"\r\n", b"\r\n")):
+        with closing(socket.create_connection(("127.0.0.1", api.port))) as connection:
+            connection.sendall(first)
+            connection.setblocking(False)
+            wait_until(lambda: is_closed(connection, drip), every=0.05)  # noqa: B023
 
 
 def test_a_request_that_began_in_time_may_take_longer(api: Api, run: PlayedRun) -> None:
@@ -77,11 +69,10 @@ def test_a_request_that_began_in_time_may_take_longer(api: Api, run: PlayedRun) 
     assert follower.ended()["status"] == "succeeded"
 
 
-def test_a_request_may_take_ten_seconds_to_begin() -> None:
+def test_a_request_may_take_ten_seconds_to_begin_and_an_idle_connection_outlives_the_patience_of_clients(
+    api: Api,
+) -> None:
     assert server.BoundedHeadProtocol.seconds == 10
-
-
-def test_a_connection_that_is_idle_after_an_answer_outlives_the_patience_of_clients(api: Api) -> None:
     assert api._server is not None
     # nginx keeps an idle connection for 60 s: then a request would meet the end of the connection.
     assert api._server.config.timeout_keep_alive == server.IDLE_S > 60

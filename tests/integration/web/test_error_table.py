@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -156,49 +157,59 @@ def test_the_table_has_a_row_for_every_class() -> None:
     assert {row[1] for row in ROWS} == {*ErrorClass}
 
 
-@pytest.mark.parametrize(("model", "error_class", "failure"), PASSING, ids=str)
-def test_what_may_pass_is_tried_again_after_a_growing_wait(model: str, error_class: str, failure: Said) -> None:
-    tried = Tried(model, [failure] * 3)
-    assert (tried.outcome.exit_status, tried.outcome.response) == (ExitStatus.STOPPED, "Done.")
-    assert [retry.error_class for retry in tried.retries] == [error_class] * 3
-    assert [retry.delay_s for retry in tried.retries] == [pytest.approx(2 * 2**n, rel=JITTER) for n in range(3)]
-    assert tried.clock.passed == pytest.approx(sum(retry.delay_s for retry in tried.retries), abs=0.01)
-    assert (tried.requests, tried.ran) == (4, 1)
+def test_what_may_pass_is_tried_again_after_a_growing_wait() -> None:
+    wrong = []
+    for row in PASSING:
+        model, error_class, failure = row
+        tried = Tried(model, [failure] * 3)
+        told = [(retry.error_class, retry.delay_s) for retry in tried.retries]
+        as_expected = [
+            (tried.outcome.exit_status, tried.outcome.response) == (ExitStatus.STOPPED, "Done."),
+            told == [(error_class, pytest.approx(2 * 2**n, rel=JITTER)) for n in range(3)],
+            tried.clock.passed == pytest.approx(sum(delay for _, delay in told), abs=0.01),
+            (tried.requests, tried.ran) == (4, 1),
+        ]
+        wrong += [] if all(as_expected) else [(row, as_expected)]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(("model", "error_class", "failure"), PASSING[::4], ids=str)
-def test_what_does_not_pass_ends_the_run_after_three_retries(model: str, error_class: str, failure: Said) -> None:
-    tried = Tried(model, [failure] * 4)
-    assert tried.outcome.exit_status is ExitStatus.MODEL_ERROR
-    assert [retry.attempt for retry in tried.retries] == [1, 2, 3]
-    assert (tried.requests, tried.ran) == (4, 1)
+def test_what_does_not_pass_ends_the_run_after_three_retries() -> None:
+    for model, _, failure in PASSING[::6]:
+        tried = Tried(model, [failure] * 4)
+        assert tried.outcome.exit_status is ExitStatus.MODEL_ERROR
+        assert [retry.attempt for retry in tried.retries] == [1, 2, 3]
+        assert (tried.requests, tried.ran) == (4, 1)
 
 
-@pytest.mark.parametrize(("model", "error_class", "failure"), LASTING, ids=str)
-def test_what_would_only_fail_again_ends_the_run_at_once(model: str, error_class: str, failure: Said) -> None:
-    tried = Tried(model, [failure])
-    assert tried.outcome.exit_status is ExitStatus.MODEL_ERROR
-    assert tried.outcome.reason == _reason(error_class, model, failure, tried)
-    assert (tried.retries, tried.requests, tried.ran, tried.clock.passed) == ([], 1, 1, 0)
+def test_what_would_only_fail_again_ends_the_run_at_once() -> None:
+    wrong = []
+    for row in LASTING:
+        model, error_class, failure = row
+        tried = Tried(model, [failure])
+        as_expected = [
+            tried.outcome.exit_status is ExitStatus.MODEL_ERROR,
+            tried.outcome.reason == _reason(error_class, model, failure, tried),
+            (tried.retries, tried.requests, tried.ran, tried.clock.passed) == ([], 1, 1, 0),
+        ]
+        wrong += [] if all(as_expected) else [(row, as_expected)]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("headers", "least", "most"),
-    [
-        ({"Retry_After": "20"}, 20, 20),
-        ({"retry_after_ms": "7500"}, 7.5, 7.5),
-        ({"Retry_After": "Sat, 21 Nov 2026 12:00:45 GMT"}, 45, 45),
-        ({"Retry_After": "Sat, 21 Nov 2026 11:00:00 GMT"}, 1.5, 2.5),
-        ({"Retry_After": "3600"}, 120, 120),
-        ({"Retry_After": "soon"}, 1.5, 2.5),
-        ({"Retry_After": "nan"}, 1.5, 2.5),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("model", ["openai/x", "anthropic/claude-x"])
-def test_the_server_may_ask_for_a_longer_wait(model: str, headers: dict[str, str], least: float, most: float) -> None:
-    tried = Tried(model, [refused(429, {"error": {"message": "slow down"}}, **headers)])
-    assert [least <= retry.delay_s <= most for retry in tried.retries] == [True]
+WAITS = [
+    ({"Retry_After": "20"}, 20, 20),
+    ({"retry_after_ms": "7500"}, 7.5, 7.5),
+    ({"Retry_After": "Sat, 21 Nov 2026 12:00:45 GMT"}, 45, 45),
+    ({"Retry_After": "Sat, 21 Nov 2026 11:00:00 GMT"}, 1.5, 2.5),
+    ({"Retry_After": "3600"}, 120, 120),
+    ({"Retry_After": "soon"}, 1.5, 2.5),
+    ({"Retry_After": "nan"}, 1.5, 2.5),
+]
+
+
+def test_the_server_may_ask_for_a_longer_wait() -> None:
+    for model, (headers, least, most) in product(("openai/x", "anthropic/claude-x"), WAITS):
+        tried = Tried(model, [refused(429, {"error": {"message": "slow down"}}, **headers)])
+        assert [least <= retry.delay_s <= most for retry in tried.retries] == [True], (model, headers)
 
 
 def test_waiting_ends_with_the_runs_time() -> None:
@@ -227,14 +238,14 @@ COUNTED: dict[str, Any] = call("shell", {"command": "echo once >> counted; git a
 @pytest.mark.parametrize(
     ("failures", "status", "reason"),
     [
-        ([openai(429, "slow down"), openai(503, "overloaded")], ExitStatus.STOPPED, "The model finished its work."),
-        ([streamed(chunk(content="Half"), done=False)], ExitStatus.STOPPED, "The model finished its work."),
-        ([openai(500, "boom")] * 4, ExitStatus.MODEL_ERROR, "failed or sent an invalid answer."),
+        (
+            [openai(429, "slow down"), streamed(chunk(content="Half"), done=False)],
+            ExitStatus.STOPPED,
+            "finished its work.",
+        ),
         ([openai(401, "Incorrect API key provided")], ExitStatus.MODEL_ERROR, "rejected the API key."),
-        ([openai(402, "Insufficient Balance")], ExitStatus.MODEL_ERROR, "reports a billing problem with the account."),
-        ([openai(404, "no such model")], ExitStatus.MODEL_ERROR, "has no model openai/scripted."),
     ],
-    ids=["passes", "cut", "server", "auth", "billing", "model"],
+    ids=["passes", "auth"],
 )
 def test_the_order_ends_by_what_failed_and_its_commands_ran_once(
     bench: Bench, failures: list[Said], status: ExitStatus, reason: str
@@ -242,8 +253,7 @@ def test_the_order_ends_by_what_failed_and_its_commands_ran_once(
     bench.order = bench.order.model_copy(update={"limits": Limits(base_delay=0.01)})
     with Endpoint(call_answer(COUNTED), *failures, text_answer("Done.")) as endpoint:
         ended: RunEnded = bench.run(f"{endpoint.url}/v1")
-    assert ended.exit_status == status
-    assert ended.reason.endswith(reason)
+    assert (ended.exit_status, ended.reason.endswith(reason)) == (status, True)
     outputs = [event.body.output for event in bench.events if event.body.kind == "tool_result"]
     assert [output.count("once") for output in outputs] == [1]
 

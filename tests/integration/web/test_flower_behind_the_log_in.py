@@ -26,18 +26,33 @@ def flower(sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> 
         yield api
 
 
-def test_flower_is_for_admins_and_keeps_cookies_and_passwords_to_itself(flower: Api) -> None:
-    with flower.browser() as admin, flower.http(flower.token_for("operator")) as operator, flower.http(None) as nobody:
+def test_flower_is_for_admins_of_everything_and_keeps_cookies_and_passwords_to_itself(flower: Api) -> None:
+    drone, html = flower.add_drone(), {"Accept": "text/html"}
+    with (
+        flower.browser() as admin,
+        flower.browser(token=flower.token_for("operator")) as operator,
+        flower.http(flower.token_for("admin")) as of_one,
+        flower.http(drone.token) as machine,
+        flower.http(None) as nobody,
+    ):
         shown = [admin.get(page) for page in PAGES]
-        refused = [operator.get(page).json()["code"] for page in PAGES]
-        logged_out = [nobody.get(page, headers={"Accept": "text/html"}) for page in PAGES]
+        refused = [operator.get(page, headers=html) for page in PAGES]
+        logged_out = [nobody.get(page, headers=html) for page in PAGES]
+        codes = {http.get("/flower/").json()["code"] for http in (operator, of_one, machine)}
+        linked = "Flower" in operator.get("/").text
 
         assert [answer.status_code for answer in shown] == [200] * len(PAGES)
         assert not any("set-cookie" in answer.headers or PASSWORD in answer.text for answer in shown)
         assert "'unsafe-inline'" not in shown[0].headers["content-security-policy"].partition("style-src")[0]
         assert "'unsafe-inline'" not in admin.get("/").headers["content-security-policy"]
-        assert set(refused) == {"E-ROLE"}
-        assert [answer.headers["location"] for answer in logged_out] == [f"/login?next={page}" for page in PAGES]
+        assert KEY_HEADER in admin.get("/flower/static/js/flower.js").text
+    assert (codes, linked) == ({"E-ROLE", "E-EVERYWHERE", "E-TOKEN-KIND"}, False)
+    assert [answer.status_code for answer in refused] == [403] * len(PAGES)
+    # A page that says who may.
+    assert all("This requires the role admin; your token has the role operator" in answer.text for answer in refused)
+    assert [answer.headers["location"] for answer in logged_out] == [f"/login?next={page}" for page in PAGES]
+    address = f"{flower.core.settings.flower_upstream}/flower/api/workers"
+    assert httpx.get(address, headers={"Authorization": f"Bearer {flower.token}"}).status_code == 401
 
 
 def test_a_change_in_flower_needs_the_browsers_key_and_the_own_site_and_is_audited(flower: Api) -> None:
@@ -54,17 +69,6 @@ def test_a_change_in_flower_needs_the_browsers_key_and_the_own_site_and_is_audit
     assert {each["target"] for each in records} == {f"POST {REVOKE}"}
 
 
-def test_flowers_script_sends_the_browsers_key(flower: Api) -> None:
-    with flower.browser() as admin:
-        assert KEY_HEADER in admin.get("/flower/static/js/flower.js").text
-
-
-def test_flower_accepts_only_the_control_plane(flower: Api) -> None:
-    address = f"{flower.core.settings.flower_upstream}/flower/api/workers"
-
-    assert httpx.get(address, headers={"Authorization": f"Bearer {flower.token}"}).status_code == 401
-
-
 def test_without_flower_the_page_says_how_to_start_it(api: Api) -> None:
     with api.http() as admin:
         answer = admin.get("/flower/")
@@ -72,40 +76,19 @@ def test_without_flower_the_page_says_how_to_start_it(api: Api) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "E-FLOWER-OFF")
 
 
-def test_flower_is_closed_to_an_admin_of_one_organization_and_to_a_drone(flower: Api) -> None:
-    drone = flower.add_drone()
-    with flower.http(flower.token_for("admin")) as admin, flower.http(drone.token) as machine:
-        codes = {http.get("/flower/").json()["code"] for http in (admin, machine)}
-
-    assert codes == {"E-EVERYWHERE", "E-TOKEN-KIND"}
-
-
-def test_a_browser_that_may_not_use_flower_gets_a_page_that_says_who_may(flower: Api) -> None:
-    with flower.browser(token=flower.token_for("operator")) as operator:
-        answers = [operator.get(page, headers={"Accept": "text/html"}) for page in ("/flower/", "/flower/task/0")]
-        linked = "Flower" in operator.get("/").text
-
-    assert [answer.status_code for answer in answers] == [403, 403]
-    for answer in answers:
-        assert answer.headers["content-type"].startswith("text/html")
-        assert "This requires the role admin; your token has the role operator" in answer.text
-        assert "ask an admin for" in answer.text
-    assert not linked
-
-
-def test_runs_link_to_their_tasks_for_those_who_may_use_flower(flower: Api) -> None:
-    flower.add_work()
-    order = flower.submit()
-    run = flower.add_drone().take(order)
-    run.ends()
-    tokens = (flower.token, flower.token_for("admin"), flower.token_for("viewer"))
-
-    shown = []
-    for token in tokens:
-        with flower.http(token) as http:
-            shown.append(http.get(f"/api/v1/orders/{order['id']}").json()["runs"][0]["flower"])
-
-    assert shown == [f"{flower.core.settings.url}/flower/task/{run.id}", None, None]
+def test_runs_link_to_their_tasks_for_those_who_may_use_flower(
+    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    settings = {"flower_upstream": "http://127.0.0.1:9", "flower_password": PASSWORD}
+    with api_on(sqlite_url, valkey, core_factory, **settings) as api:
+        api.add_work()
+        order = api.submit()
+        run = api.add_drone().take(order)
+        shown = []
+        for token in (api.token, api.token_for("admin"), api.token_for("viewer")):
+            with api.http(token) as http:
+                shown.append(http.get(f"/api/v1/orders/{order['id']}").json()["runs"][0]["flower"])
+        assert shown == [f"{api.core.settings.url}/flower/task/{run.id}", None, None]
 
 
 class _Recorder(BaseHTTPRequestHandler):

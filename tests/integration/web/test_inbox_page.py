@@ -1,4 +1,4 @@
-"""The inbox over HTTP: who sees what, and who may act."""
+"""The inbox over HTTP, and the notes that are proposed there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.lookups.organizations import system_caller
+from control_plane.declarations import memory
+from shared.events import RememberStep
 from tests.support.fleet import Api
-from tests.support.organizations import add_organization
 from tests.support.waiting import COMMAND, Waiting, everything_waits
 
 HTML = {"Accept": "text/html"}
-PART = {"Accept": "text/x-part"}
 
 
 @pytest.fixture
@@ -27,28 +26,6 @@ def test_the_whole_command_is_shown_with_what_can_be_done(api: Api, waiting: Wai
     assert "<title>(4) Inbox" in page
     for action in ("approve", "deny", "answer_order", "resume", "comment_task"):
         assert f'action="/actions/{action}"' in page
-
-
-def test_a_viewer_reads_what_waits_and_may_not_act(api: Api, waiting: Waiting) -> None:
-    form = {"order_id": waiting.approval.order_id, "call": "c1"}
-    with api.browser(token=api.token_for("viewer")) as viewer:
-        page = viewer.get("/", headers=HTML).text
-        refused = viewer.post("/actions/approve", data=form, headers={"Accept": "application/json"})
-    assert "Approve this command?" in page
-    assert "/actions/approve" not in page
-    assert refused.status_code == 403
-
-
-def test_another_organization_has_an_inbox_of_its_own(api: Api, waiting: Waiting) -> None:
-    add_organization(api.core, system_caller(api.core), "payments")
-    form = {"order_id": waiting.approval.order_id, "call": "c1"}
-    with api.browser() as browser:
-        browser.post("/organization", data={"organization": "payments"})
-        page = browser.get("/", headers=HTML).text
-        refused = browser.post("/actions/approve", data=form, headers={"Accept": "application/json"})
-    assert "Nothing is waiting for you" in page
-    assert "Release 2.4" not in page
-    assert refused.status_code == 404
 
 
 def test_what_ended_since_the_last_visit_is_listed_and_a_short_absence_is_none(api: Api, waiting: Waiting) -> None:
@@ -68,16 +45,24 @@ def test_what_ended_since_the_last_visit_is_listed_and_a_short_absence_is_none(a
     assert "Recently finished" in pages["long"]
 
 
-def test_a_decided_call_waits_no_longer_for_a_user(api: Api, waiting: Waiting) -> None:
-    form = {"order_id": waiting.approval.order_id, "call": "c1", "comment": ""}
+HTML = {"Accept": "text/html"}
+SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
+
+
+def proposed(api: Api) -> str:
+    """The id of a note that an agent proposed."""
+    api.add_work()
+    run = api.add_drone("mila").take(api.submit("Mend it"))
+    run.step(RememberStep(text="Use <b>make</b>", why="It is slow otherwise"))
+    return str(api.client.call(memory.LIST)[0]["id"])
+
+
+def test_a_proposal_is_kept_in_the_inbox_and_then_stands_with_its_project(api: Api) -> None:
+    note = proposed(api)
     with api.browser() as browser:
-        assert browser.post("/actions/deny", data=form).status_code == 303
-        assert "Approve this command?" not in browser.get("/", headers=PART).text
-
-
-def test_an_empty_fleet_begins_with_the_four_steps_and_a_viewer_gets_no_buttons(api: Api) -> None:
-    with api.browser() as browser, api.browser(token=api.token_for("viewer")) as viewer:
-        admins, viewers = (each.get("/", headers=HTML).text for each in (browser, viewer))
-    assert "0 of 4 steps done" in admins
-    assert "/actions/add_provider" in admins
-    assert "/actions/" not in viewers.partition("<main")[2]
+        before = browser.get("/", headers=HTML).text
+        answer = browser.post("/actions/accept_memory", data={"note_id": note}, headers=SAME_SITE)
+        after, page = browser.get("/", headers=HTML).text, browser.get("/projects", headers=HTML).text
+    assert ("Use &lt;b&gt;make&lt;/b&gt;" in before, "It is slow otherwise" in before) == (True, True)
+    assert (answer.is_success or answer.is_redirect, note in after) == (True, False)
+    assert (f'id="note-{note}"' in page, "1 kept" in page, "<b>make" in page) == (True, True, False)

@@ -9,10 +9,7 @@ import httpx
 import pytest
 
 from control_plane.declarations import orders
-from control_plane.lookups.organizations import system_caller
-from shared.events import Delivered
 from tests.support.fleet import Api
-from tests.support.organizations import add_organization
 
 HTML = {"Accept": "text/html"}
 PART = {"Accept": "text/x-part"}
@@ -34,67 +31,31 @@ def test_the_address_narrows_the_list_and_a_chip_removes_one_term(work: Api) -> 
     assert {tuple(parse_qs(each)) for each in chips} == {("project",), ("text",), ()}
 
 
-@pytest.mark.parametrize("query", ["status=dreaming", "project=unknown", "since=yesterday", "before=zzz"])
-def test_a_wrong_filter_is_named_and_stays_in_the_form(work: Api, query: str) -> None:
+def test_a_wrong_filter_is_named_and_stays_in_the_form(work: Api) -> None:
     work.submit("Fix the parser")
     with work.browser() as browser:
-        answer = browser.get(f"/orders?{query}", headers=HTML)
-    assert answer.status_code == 200
-    assert 'role="alert"' in answer.text
-    assert "Fix the parser" not in answer.text
+        for query in ("status=dreaming", "project=unknown", "since=yesterday", "before=zzz"):
+            answer = browser.get(f"/orders?{query}", headers=HTML)
+            assert (answer.status_code, 'role="alert"' in answer.text, "Fix the parser" in answer.text) == (
+                200,
+                True,
+                False,
+            )
 
 
 def test_more_is_a_link_to_a_longer_list_and_then_to_the_rest(work: Api) -> None:
-    for number in range(52):
+    for number in range(51):
         work.submit(f"Order {number}")
     with work.browser() as browser:
         first = browser.get("/orders?project=demo", headers=PART).text
         longer = browser.get("/orders?project=demo&limit=100", headers=PART).text
-        full = browser.get("/orders?project=demo&limit=200", headers=PART).text
-    assert (rows(first), rows(longer), rows(full)) == (50, 52, 52)
+    assert (rows(first), rows(longer)) == (50, 51)
     assert 'href="/orders?project=demo&amp;limit=100"' in first
     assert "more-rows" not in longer
 
 
-def test_a_row_shows_the_lines_that_an_order_changed(work: Api) -> None:
-    run = work.add_drone().take(work.submit("Fix the parser"))
-    patch = work.store_blob(run, b"x")
-    run.step(
-        Delivered(
-            branch=f"fleet/{run.order_id}", head_commit="a" * 40, patch_sha256=patch, lines_added=1234, lines_removed=5
-        )
-    )
-    run.ends()
-    with work.browser() as browser:
-        page = browser.get("/orders", headers=PART).text
-    assert '<span class="plus">+1,234</span> <span class="minus">−5</span>' in page
-
-
 def rows(page: str) -> int:
     return len(re.findall(r'id="order-\w+"', page))
-
-
-def test_a_viewer_reads_the_list_and_may_neither_submit_nor_cancel(work: Api) -> None:
-    order = work.submit("Fix the parser")
-    with work.browser(token=work.token_for("viewer")) as viewer:
-        page = viewer.get("/orders", headers=HTML).text
-        refused = viewer.post("/actions/cancel_order/each", data={"order": order["id"]})
-        submitted = viewer.post("/actions/submit", data={"prompt": "x", "project": "demo"}, headers=HTML)
-    assert "Fix the parser" in page
-    assert "/actions/cancel_order" not in page
-    assert (refused.status_code, submitted.status_code) == (409, 403)
-    assert work.client.call(orders.SHOW, order_id=order["id"])["status"] == "queued"
-
-
-def test_another_organization_sees_no_order_and_cannot_cancel_one(work: Api) -> None:
-    order = work.submit("Fix the parser")
-    add_organization(work.core, system_caller(work.core), "payments")
-    with work.browser() as browser:
-        browser.post("/organization", data={"organization": "payments"})
-        page = browser.get("/orders", headers=HTML).text
-        refused = browser.post("/actions/cancel_order/each", data={"order": order["id"]})
-    assert "Fix the parser" not in page
-    assert "not found" in refused.json()["why"]
 
 
 def test_selected_orders_are_acted_on_and_each_refusal_is_named(work: Api) -> None:

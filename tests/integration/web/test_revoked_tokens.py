@@ -50,18 +50,24 @@ def test_a_login_link_made_by_a_session_ends_with_the_token_of_the_session(api: 
         assert second.get("/").status_code == 401
 
 
-def test_a_quiet_stream_of_a_session_ends_soon_after_its_token_was_revoked(
+def test_a_quiet_stream_ends_soon_after_its_token_was_revoked_or_its_user_removed(
     api: Api, token: Doc, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No heartbeat falls into the test: only the check of the token can end the stream.
     live = replace(api.app.state.live, pace=Pace(heartbeat_s=60, allowed_s=0.3))
     monkeypatch.setitem(api.app.state._state, "live", live)
-    events = f"/api/v1/orders/{run.order_id}/events"
-    with api.browser(token=token["token"]) as browser, browser.stream("GET", events) as stream:
-        chunks = stream.iter_bytes()
-        assert b"event: order" in next(chunks)
-        revoke(api, token)
-        assert b"event: end" not in b"".join(chunks)
+    api.client.call(users.ADD, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
+    own = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", user="kim@example.org"))
+    with api.browser(token=token["token"]) as browser, api.http(own["token"]) as kim:
+        for client, end in (
+            (browser, lambda: revoke(api, token)),
+            (kim, lambda: api.client.call(users.REMOVE, user="kim@example.org")),
+        ):
+            with client.stream("GET", f"/api/v1/orders/{run.order_id}/events") as stream:
+                chunks = stream.iter_bytes()
+                assert b"event: order" in next(chunks)
+                end()
+                assert b"event: end" not in b"".join(chunks)
 
 
 def test_a_stream_is_checked_often_enough_to_end_within_five_seconds() -> None:
@@ -76,17 +82,3 @@ def test_a_token_that_was_created_in_a_session_of_another_ends_with_it(api: Api,
     assert (ended["api_tokens"], ended["login_sessions"]) == ([child["id"]], 1)
     with api.http(child["token"]) as screen:
         assert screen.get("/api/v1/whoami").json()["code"] == "E-TOKEN-REVOKED"
-
-
-def test_a_quiet_stream_of_a_user_ends_soon_after_they_were_removed(
-    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    live = replace(api.app.state.live, pace=Pace(heartbeat_s=60, allowed_s=0.3))
-    monkeypatch.setitem(api.app.state._state, "live", live)
-    api.client.call(users.ADD, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
-    own = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", user="kim@example.org"))
-    with api.http(own["token"]) as kim, kim.stream("GET", f"/api/v1/orders/{run.order_id}/events") as stream:
-        chunks = stream.iter_bytes()
-        assert b"event: order" in next(chunks)
-        api.client.call(users.REMOVE, user="kim@example.org")
-        assert b"event: end" not in b"".join(chunks)

@@ -88,18 +88,16 @@ def test_a_wrong_certificate_is_refused_for_what_is_wrong_with_it(
         assert error.next
 
 
-def test_an_unknown_authority_is_refused(serve: Callable[..., Api], authority: Authority) -> None:
-    api = serve(authority.issue("fleet", "127.0.0.1"))
-
-    for error in errors(api.url, ""):
-        assert (error.code, "is from an unknown authority" in error.what) == ("E-TLS-AUTHORITY", True)
-
-
-def test_a_self_signed_certificate_is_called_that(serve: Callable[..., Api], tmp_path: Path) -> None:
-    api = serve(Authority.self_signed(tmp_path, "127.0.0.1"))
-
-    for error in errors(api.url, ""):
-        assert (error.code, "is self-signed" in error.what) == ("E-TLS-AUTHORITY", True)
+def test_an_unknown_authority_a_self_signed_certificate_and_no_tls_are_called_that(
+    serve: Callable[..., Api], authority: Authority, tmp_path: Path, api: Api
+) -> None:
+    for url, code, told in (
+        (serve(authority.issue("fleet", "127.0.0.1")).url, "E-TLS-AUTHORITY", "unknown authority"),
+        (serve(Authority.self_signed(tmp_path, "127.0.0.1")).url, "E-TLS-AUTHORITY", "self-signed"),
+        (api.url.replace("http://", "https://"), "E-TLS", "TLS"),
+    ):
+        for error in errors(url, ""):
+            assert (error.code, told in error.what) == (code, True), error.what
 
 
 def test_a_drone_knows_how_long_a_certificate_is_valid(serve: Callable[..., Api], authority: Authority) -> None:
@@ -109,11 +107,6 @@ def test_a_drone_knows_how_long_a_certificate_is_valid(serve: Callable[..., Api]
 
     assert expires_soon(end, datetime.now(UTC)).startswith("expires in 2 days")
     assert not expires_soon(end, end - WARN_BEFORE - MOMENT)
-
-
-def test_a_server_without_tls_is_called_that(api: Api) -> None:
-    for error in errors(api.url.replace("http://", "https://"), ""):
-        assert (error.code, "does not answer in TLS" in error.what) == ("E-TLS", True)
 
 
 def test_a_file_without_certificates_is_named(tmp_path: Path) -> None:

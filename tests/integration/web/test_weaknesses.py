@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from control_plane.operations.weaknesses import certificate, weaknesses
-from shared.terminal.doctor import FAIL, OK, WARN, State
+from control_plane.operations.weaknesses import broker_encryption, certificate, weaknesses
+from shared.terminal.doctor import FAIL, OK, WARN
 from tests.support.broker import BrokerServer
 from tests.support.certificates import DAY, Authority
 from tests.support.database import CoreFactory
@@ -27,52 +26,36 @@ def inbox_page(api: Api) -> str:
         return browser.get("/").raise_for_status().text
 
 
-@pytest.mark.parametrize(
-    ("address", "state", "is_told"),
-    [
-        ("redis://fleet.example.org:6379/0", "WARN", True),
-        ("rediss://fleet.example.org:6379/0", "OK", False),
-        ("redis://127.0.0.1:6379/0", "OK", False),
-    ],
-)
-def test_a_broker_that_others_reach_without_tls_is_told(  # noqa: PLR0917
-    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory, address: str, state: str, is_told: bool
-) -> None:
-    with api_on(sqlite_url, valkey, core_factory, public_broker_url=address) as api:
-        assert check(api, "D-BROKER-TLS")["state"] == state
-        assert ("broker passwords can be read" in inbox_page(api).replace("&#39;", "'")) is is_told
-
-
-def test_the_inbox_says_that_all_drones_share_one_login(
+def test_the_inbox_and_the_doctor_say_that_others_read_the_broker_and_all_drones_share_one_login(
     sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
 ) -> None:
-    with api_on(sqlite_url, valkey, core_factory, shared_broker_login="drones:Zq8-hidden") as api:
-        found, shown = check(api, "D-BROKER-USERS"), inbox_page(api)
-    assert (found["state"], "all drones share one login (FLEET_SHARED_BROKER_LOGIN)" in found["found"]) == (
-        "WARN",
-        True,
-    )
-    assert found["found"] in shown
-    assert found["fix"] in shown
+    settings = {"public_broker_url": "redis://fleet.example.org:6379/0", "shared_broker_login": "drones:Zq8-hidden"}
+    with api_on(sqlite_url, valkey, core_factory, **settings) as api:
+        shown = unescape(inbox_page(api))
+        for code in ("D-BROKER-TLS", "D-BROKER-USERS"):
+            found = check(api, code)
+            assert (found["state"], found["found"] in shown, found["fix"] in shown) == ("WARN", True, True), code
     assert "Zq8-hidden" not in shown
 
 
-@pytest.mark.parametrize(
-    ("ends", "state", "told"),
-    [
-        (timedelta(days=15), OK, ""),
-        (timedelta(days=13, hours=1), WARN, "expires in 13 days"),
-        (-timedelta(minutes=1), FAIL, "no new connection succeeds"),
-    ],
-)
-def test_a_certificate_is_told_that_soon_will_expire(  # noqa: PLR0917
-    tmp_path: Path, core_factory: CoreFactory, sqlite_url: str, ends: timedelta, state: State, told: str
-) -> None:
-    pair = Authority(tmp_path / "authority").issue("fleet", "127.0.0.1", begins=-DAY, ends=ends)
-    core = core_factory(sqlite_url, tls_cert_file=pair.certificate, tls_key_file=pair.key)
+def test_a_broker_on_the_same_machine_or_over_tls_is_no_weakness(sqlite_url: str, core_factory: CoreFactory) -> None:
+    for address in ("rediss://fleet.example.org:6379/0", "redis://127.0.0.1:6379/0"):
+        assert broker_encryption(core_factory(sqlite_url, public_broker_url=address)).state == OK
 
-    assert certificate(core).state == state
-    assert [told in each.found for each in weaknesses(core)] == ([True] if told else [])
+
+def test_a_certificate_is_told_that_soon_will_expire(
+    tmp_path: Path, core_factory: CoreFactory, sqlite_url: str
+) -> None:
+    authority = Authority(tmp_path / "authority")
+    for ends, state, told in (
+        (timedelta(days=15), OK, ""),
+        (timedelta(days=13, hours=1), WARN, "13 days"),
+        (-timedelta(minutes=1), FAIL, "no new connection"),
+    ):
+        pair = authority.issue("fleet", "127.0.0.1", begins=-DAY, ends=ends)
+        core = core_factory(sqlite_url, tls_cert_file=pair.certificate, tls_key_file=pair.key)
+        assert certificate(core).state == state
+        assert [told in each.found for each in weaknesses(core)] == ([True] if told else [])
 
 
 def test_the_inbox_shows_a_certificate_that_soon_will_expire(

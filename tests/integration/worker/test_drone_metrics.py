@@ -51,23 +51,17 @@ def test_a_drone_counts_what_its_runs_report_and_restarts_of_its_worker(
     assert labels_in(text) == {name: labels for name, (_, labels) in known.items()}
     wait_until(lambda: figure(series_in(read_port(port)), "drone_journal_unsent_bytes") == 0)
     wait_until(lambda: figure(series_in(read_port(port)), "drone_runs_active") == 0)
+    # The port is on loopback alone, and has no other page.
+    url = f"http://127.0.0.1:{port}"
+    assert httpx.get(f"{url}/", trust_env=False).status_code == 404
+    assert httpx.get(f"{url}/metrics", headers={"Host": "pages.example"}, trust_env=False).status_code == 403
+    assert httpx.get(f"{url}/metrics", headers={"Host": "[::"}, trust_env=False).status_code == 403
     assert drone.process is not None
-    worker_below(drone.process.pid).kill()
+    worker = worker_below(drone.process.pid)
+    listening = [each.laddr for each in worker.net_connections() if each.status == "LISTEN"]
+    assert [(address.ip, address.port) for address in listening] == [("127.0.0.1", port)]
+    worker.kill()
     wait_until(lambda: "drone_worker_restarts_total 1.0" in read_port(port), seconds=60)
-
-
-def test_the_age_of_the_heartbeat_grows_and_unsent_events_are_there_while_the_broker_is_away(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory, port: int
-) -> None:
-    drone = make_drone()
-    model = scripted([shell("until [ -e go ]; do sleep 0.1; done; echo one"), {"text": "Done."}])
-    drone.start()
-    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
-    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=120)
-    stand_in.server.stop()
-    next(drone.home.default_workspace.rglob("work")).joinpath("go").touch()
-    wait_until(lambda: figure(series_in(read_port(port)), "drone_journal_unsent_bytes") > 0)
-    wait_until(lambda: figure(series_in(read_port(port)), "drone_beat_age_seconds") > 6)
 
 
 def test_a_drone_whose_port_is_in_use_ends_and_says_what_to_do(make_drone: MakeDrone, port: int) -> None:
@@ -78,16 +72,3 @@ def test_a_drone_whose_port_is_in_use_ends_and_says_what_to_do(make_drone: MakeD
     assert f"cannot serve metrics on 127.0.0.1 port {port}" in drone.stderr()
     assert "E-METRICS-PORT" in drone.stderr()
     assert "drone start --metrics-port" in drone.stderr()
-
-
-def test_the_port_is_on_loopback_alone_and_has_no_other_page(make_drone: MakeDrone, port: int) -> None:
-    drone = make_drone()
-    drone.start()
-    wait_until(lambda: read_port(port), seconds=60)
-    url = f"http://127.0.0.1:{port}"
-    assert httpx.get(f"{url}/", trust_env=False).status_code == 404
-    assert httpx.get(f"{url}/metrics", headers={"Host": "pages.example"}, trust_env=False).status_code == 403
-    assert httpx.get(f"{url}/metrics", headers={"Host": "[::"}, trust_env=False).status_code == 403
-    assert drone.process is not None
-    listening = [each.laddr for each in worker_below(drone.process.pid).net_connections() if each.status == "LISTEN"]
-    assert [(address.ip, address.port) for address in listening] == [("127.0.0.1", port)]

@@ -35,29 +35,13 @@ def ping(drone: DroneUnderTest, worker: str) -> Any:
     return drone.fleet.broker.celery.control.inspect(timeout=10.0, destination=[worker]).ping()
 
 
-def test_the_worker_of_an_idle_drone_has_the_new_name_after_a_restart(
-    stand_in: ControlPlaneStandIn, make_drone: Callable[..., DroneUnderTest]
-) -> None:
-    drone = make_drone()
-    drone.start()
-    drone.wait_consuming()
-    boot = wait_until(lambda: stand_in.beats(drone.id))[-1].boot_id
-
-    rename(drone, "west.7")
-
-    wait_until(lambda: named(drone, "west.7"))
-    assert stand_in.beats(drone.id)[-1].boot_id != boot
-    assert wait_until(lambda: ping(drone, f"west.7.{drone.id}@testhost"), seconds=90)
-    assert stand_in.server.acl_log() == []
-
-
-def test_a_busy_drone_finishes_its_run_under_the_old_name(
+def test_a_busy_drone_finishes_its_run_under_the_old_name_and_a_name_that_is_replayed_restarts_nothing(
     stand_in: ControlPlaneStandIn,
     make_drone: Callable[..., DroneUnderTest],
     scripted: ScriptedFactory,
     tmp_path: Path,
 ) -> None:
-    drone, flag = make_drone(), tmp_path / "go on"
+    drone, flag, redis = make_drone(), tmp_path / "go on", stand_in.broker.redis
     old = drone.worker
     drone.start()
     workshop = Workshop(stand_in, drone, small_repository(tmp_path / "repository.git"))
@@ -65,7 +49,8 @@ def test_a_busy_drone_finishes_its_run_under_the_old_name(
     with window(stand_in) as state:
         sent = workshop.submit(scripted([waits, {"text": "Done."}]).url)
         wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=90)
-        rename(drone, "west")
+        stand_in.tell(drone.id, ControlMessage(id="first", body=Rename(name="west")))
+        captured = str(redis.hget(names.inbox_key(drone.id), "first"))
         wait_until(lambda: stand_in.beats(drone.id)[-1].leaving)
         assert stand_in.beats(drone.id)[-1].name != "west"
         flag.touch()
@@ -73,6 +58,18 @@ def test_a_busy_drone_finishes_its_run_under_the_old_name(
         wait_until(lambda: state.tasks[sent.run_id].state == "SUCCESS")
         assert state.tasks[sent.run_id].worker.hostname == old
     wait_until(lambda: named(drone, "west"))
+    assert wait_until(lambda: ping(drone, f"west.{drone.id}@testhost"), seconds=90)
+    redis.delete(names.inbox_key(drone.id))
+    rename(drone, "second")
+    wait_until(lambda: named(drone, "second"))
+    boot = stand_in.beats(drone.id)[-1].boot_id
+
+    redis.hset(names.inbox_key(drone.id), "first", captured)
+    stand_in.tell(drone.id, ControlMessage(id="again", body=Rename(name="second")))
+
+    wait_until(lambda: {"first", "again"} <= set(stand_in.beats(drone.id)[-1].done))
+    assert drone.home.config().name == "second"
+    assert stand_in.beats(drone.id)[-1].boot_id == boot
 
 
 def test_under_a_control_plane_of_an_earlier_version_the_worker_has_the_id_alone(
@@ -94,25 +91,3 @@ def test_under_a_control_plane_of_an_earlier_version_the_worker_has_the_id_alone
     assert stand_in.ended(sent, seconds=90).status == "success"
     assert stand_in.beats(drone.id)[-1].name == ""
     assert wait_until(lambda: ping(drone, f"{drone.id}@testhost"), seconds=90)
-
-
-def test_a_name_that_is_sent_again_or_replayed_restarts_nothing(
-    stand_in: ControlPlaneStandIn, make_drone: Callable[..., DroneUnderTest]
-) -> None:
-    drone, redis = make_drone(), stand_in.broker.redis
-    drone.start()
-    drone.wait_consuming()
-    stand_in.tell(drone.id, ControlMessage(id="first", body=Rename(name="first")))
-    captured = str(redis.hget(names.inbox_key(drone.id), "first"))
-    wait_until(lambda: named(drone, "first"))
-    redis.delete(names.inbox_key(drone.id))
-    rename(drone, "second")
-    wait_until(lambda: named(drone, "second"))
-    boot = stand_in.beats(drone.id)[-1].boot_id
-
-    redis.hset(names.inbox_key(drone.id), "first", captured)
-    stand_in.tell(drone.id, ControlMessage(id="again", body=Rename(name="second")))
-
-    wait_until(lambda: {"first", "again"} <= set(stand_in.beats(drone.id)[-1].done))
-    assert drone.home.config().name == "second"
-    assert stand_in.beats(drone.id)[-1].boot_id == boot

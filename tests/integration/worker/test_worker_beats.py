@@ -153,15 +153,24 @@ def test_a_machine_that_wakes_says_so_at_once(bench: Bench, clock: HandClock, ca
     assert bench.run.beat().quiet_seconds < 60
 
 
-def test_a_machine_that_wakes_stops_what_was_taken_over_within_one_beat(bench: Bench, clock: HandClock) -> None:
-    beats = after_one(bench)
-    bench.revoke()
-    clock.suspend(3600)
-    assert beats.round() == LOOK_AGAIN_SECONDS
+def test_a_mark_counts_unless_a_cancel_follows_or_it_is_gone_at_the_second_look(
+    make_bench: Callable[[Clock], Bench],
+) -> None:
+    clock = HandClock()
+    bench = make_bench(clock)
+    takeovers = bench.takeovers()
+    takeovers.note_answers([bench.run], [b"revoked:1"])
     clock.sleep(LOOK_AGAIN_SECONDS)
-    beats.round()
-    assert bench.run.was_asked_to("stale")
-    wait_until(lambda: beats_of(bench) == 2)
+    takeovers.check_again()
+    assert (bench.run.wish, takeovers.next_check_s()) == (None, None)
+    bench.revoke()
+    takeovers.note_answers([bench.run], [b"revoked:1"])
+    assert takeovers.next_check_s() == LOOK_AGAIN_SECONDS
+    bench.cancel()
+    clock.sleep(LOOK_AGAIN_SECONDS)
+    takeovers.check_again()
+    assert bench.run.was_asked_to("cancel")
+    assert takeovers.next_check_s() is None
 
 
 def test_a_run_whose_key_was_revoked_is_told_within_one_beat(bench: Bench, clock: HandClock) -> None:
@@ -183,27 +192,3 @@ def test_a_run_that_may_have_been_taken_over_gets_no_lease_before_it_is_told(ben
     beats.round()
     assert bench.heard[0] == EndRun(wish="stale", reason="another run holds the order")
     assert isinstance(bench.heard[1], LeaseExtended)
-
-
-def test_a_cancel_that_comes_after_its_mark_is_a_cancel(make_bench: Callable[[Clock], Bench]) -> None:
-    clock = HandClock()
-    bench = make_bench(clock)
-    takeovers = bench.takeovers()
-    bench.revoke()
-    takeovers.note_answers([bench.run], [b"revoked:1"])
-    assert takeovers.next_check_s() == LOOK_AGAIN_SECONDS
-    bench.cancel()
-    clock.sleep(LOOK_AGAIN_SECONDS)
-    takeovers.check_again()
-    assert bench.run.was_asked_to("cancel")
-    assert takeovers.next_check_s() is None
-
-
-def test_a_mark_that_is_gone_at_the_second_look_says_nothing(make_bench: Callable[[Clock], Bench]) -> None:
-    clock = HandClock()
-    bench = make_bench(clock)
-    takeovers = bench.takeovers()
-    takeovers.note_answers([bench.run], [b"revoked:1"])
-    clock.sleep(LOOK_AGAIN_SECONDS)
-    takeovers.check_again()
-    assert (bench.run.wish, takeovers.next_check_s()) == (None, None)

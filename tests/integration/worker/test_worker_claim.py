@@ -28,42 +28,20 @@ def redis(broker: Broker) -> Redis:
     return connect(broker.drone_url(DRONE, "password"))
 
 
-def test_an_offered_run_is_claimed_and_keeps_its_time_to_live(broker: Broker, redis: Redis) -> None:
+def test_a_run_is_claimed_by_the_boot_and_generation_it_was_offered_to(broker: Broker, redis: Redis) -> None:
+    claims, other = Claims(redis, DRONE, "boot-a"), Claims(redis, DRONE, "boot-b")
+    absent = claims.claim(RUN, 2)
+    assert (absent.granted, absent.found, broker.run_keys(DRONE, [RUN])[RUN]) == (False, "", "")
     broker.offer_run(DRONE, RUN, 2)
-    claim = Claims(redis, DRONE, "boot-a").claim(RUN, 2)
-    assert claim.granted
+    assert [claims.claim(RUN, generation).granted for generation in (1, 3)] == [False, False]
+    # Asking again after a lost answer finds the own claim.
+    assert [claims.claim(RUN, 2).granted, claims.claim(RUN, 2).granted] == [True, True]
     assert broker.run_keys(DRONE, [RUN])[RUN] == names.claimed(2, "boot-a")
     assert broker.redis.ttl(names.run_key(DRONE, RUN)) > 0
-
-
-def test_asking_again_after_a_lost_answer_finds_the_own_claim(broker: Broker, redis: Redis) -> None:
-    broker.offer_run(DRONE, RUN, 2)
-    claims = Claims(redis, DRONE, "boot-a")
-    assert [claims.claim(RUN, 2).granted, claims.claim(RUN, 2).granted] == [True, True]
-
-
-def test_another_boot_does_not_get_what_is_claimed(broker: Broker, redis: Redis) -> None:
-    broker.offer_run(DRONE, RUN, 2)
-    Claims(redis, DRONE, "boot-a").claim(RUN, 2)
-    assert not Claims(redis, DRONE, "boot-b").claim(RUN, 2).granted
-
-
-@pytest.mark.parametrize("generation", [1, 3])
-def test_another_generation_is_not_claimed(broker: Broker, redis: Redis, generation: int) -> None:
-    broker.offer_run(DRONE, RUN, 2)
-    assert not Claims(redis, DRONE, "boot-a").claim(RUN, generation).granted
-
-
-def test_an_absent_key_is_no_claim_and_stays_absent(broker: Broker, redis: Redis) -> None:
-    claim = Claims(redis, DRONE, "boot-a").claim(RUN, 2)
-    assert (claim.granted, claim.found) == (False, "")
-    assert broker.run_keys(DRONE, [RUN])[RUN] == ""
-
-
-def test_a_revoked_run_is_refused_and_known_as_such(broker: Broker, redis: Redis) -> None:
+    assert not other.claim(RUN, 2).granted
     broker.revoke_run(DRONE, RUN, 2)
-    claim = Claims(redis, DRONE, "boot-a").claim(RUN, 2)
-    assert (claim.granted, claim.revoked) == (False, True)
+    revoked = claims.claim(RUN, 2)
+    assert (revoked.granted, revoked.revoked) == (False, True)
 
 
 def test_of_a_claim_and_a_withdrawal_at_once_one_succeeds(broker: Broker, redis: Redis) -> None:

@@ -7,17 +7,14 @@ from functools import partial
 from itertools import repeat
 from pathlib import Path
 
-import psutil
 import pytest
 
 from drone.runs.directory import RunDirectory
-from shared import names
-from shared.events import Event, Hello, RunEnded
+from shared.events import Event, Hello
 from shared.transcripts import messages_of, problems
-from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
-from tests.support.drones import DroneUnderTest, worker_below
+from tests.support.drones import DroneUnderTest
 from tests.support.ending import wait_for_end
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
@@ -44,29 +41,6 @@ def test_two_slots_hold_two_orders_and_leave_three_in_the_queue_through_a_restar
     wait_until(lambda: max((len(beat.runs) for beat in stand_in.beats(drone.id)), default=0) == 2)
 
 
-def test_a_drone_works_once_its_broker_is_there_and_again_after_each_of_six_restarts(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    model = scripted([{"text": "Done."}])
-    stand_in.server.stop()
-    drone.start_worker()
-    wait_until(lambda: "the broker does not answer yet" in drone.log())
-    ends = [after_restart(stand_in, order_for(drone.id, repository, model.url)) for _ in repeat(None, 6)]
-    assert [end.status for end in ends] == ["success"] * 6
-
-
-def test_orders_that_came_while_the_drone_was_away_run_one_after_the_other_when_it_starts(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    model = scripted([{"text": "Done."}])
-    sent = [stand_in.dispatch(order_for(drone.id, repository, model.url)) for _ in repeat(None, 3)]
-    drone.start_worker()
-    ends = [stand_in.ended(each, seconds=60) for each in sent]
-    assert [end.status for end in ends] == ["success"] * 3
-
-
 def test_after_the_broker_was_emptied_no_order_runs_twice(
     stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
@@ -82,23 +56,6 @@ def test_after_the_broker_was_emptied_no_order_runs_twice(
     wait_until(lambda: stand_in.broker.queue_length(drone.id) == 0)
     wait_until(lambda: drone.log().count(f"fleet.run[{sent.run_id}]") >= 4)
     assert len(model.requests) == 2
-
-
-def test_runs_go_on_without_the_broker_and_their_events_follow(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    model = scripted(SHORT)
-    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
-    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=60)
-    stand_in.server.stop()
-    wait_until(lambda: len(model.requests) == 2)
-    stand_in.server.start()
-    end = stand_in.ended(sent)
-    numbers = [event.seq for event in stand_in.events(drone.id, sent.run_id)]
-    assert end.status == "success"
-    assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_a_run_ends_when_its_worker_is_killed_and_the_next_boot_says_so(
@@ -124,21 +81,6 @@ def test_a_run_ends_when_its_worker_is_killed_and_the_next_boot_says_so(
     assert end.receipt.found == end.receipt.ended > 0
 
 
-def test_an_ended_run_is_reported_by_the_next_boot_until_it_is_confirmed(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    sent = stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url))
-    stand_in.ended(sent)
-    drone.kill()
-    stand_in.broker.redis.delete(names.events_stream(drone.id))
-    drone.start_worker()
-    wait_until(lambda: len(stand_in.hellos(drone.id)) == 1)
-    assert [(run.run_id, run.ended) for run in stand_in.hellos(drone.id)[0].runs] == [(sent.run_id, True)]
-    wait_until(lambda: in_last_beat(stand_in, sent))
-
-
 def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boot(
     stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
@@ -146,6 +88,7 @@ def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boo
     drone.start_worker()
     sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SHORT).url))
     wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=60)
+    # The run goes on without the broker.
     stand_in.server.stop()
     run = RunDirectory(drone.home.run_dir(sent.run_id))
     wait_until(run.end, seconds=60)
@@ -156,22 +99,9 @@ def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boo
     *events, hello = stand_in.stream(drone.id)
     assert isinstance(hello, Hello)
     assert [event.body.kind for event in events[-1:] if isinstance(event, Event)] == ["run_ended"]
-
-
-def test_a_clean_stop_gives_the_order_back_and_ends_with_a_last_beat(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
-    wait_until(lambda: printed(stand_in, sent), seconds=60)
-    code = drone.stop()
-    end = stand_in.ended(sent)
-    assert code == 0
-    assert (end.status, end.give_back) == ("preempted", True)
-    wait_until(lambda: stand_in.beats(drone.id)[-1].stopping)
-    assert stand_in.broker.lease(drone.id) is None
-    wait_until(lambda: drone.processes() == [])
+    numbers = [event.seq for event in stand_in.events(drone.id, sent.run_id)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert [(each.run_id, each.ended) for each in hello.runs] == [(sent.run_id, True)]
 
 
 def test_a_second_drone_of_the_same_id_refuses_to_work(
@@ -185,29 +115,6 @@ def test_a_second_drone_of_the_same_id_refuses_to_work(
         assert twin.wait(seconds=60) == 4
         assert "another drone is running with this drone's id" in twin.stderr()
     assert len(stand_in.hellos(drone.id)) == 1
-
-
-def test_drone_start_replaces_a_worker_that_died_and_leaves_nothing_behind(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone
-) -> None:
-    drone = make_drone()
-    drone.start()
-    drone.wait_consuming()
-    worker_of(drone).kill()
-    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=60)
-    assert drone.stop() == 0
-    assert drone.processes() == []
-
-
-def test_a_second_start_in_the_same_home_is_refused_in_one_sentence(make_drone: MakeDrone) -> None:
-    drone = make_drone()
-    drone.start()
-    drone.wait_consuming()
-    with drone.in_same_home() as second:
-        second.start()
-        assert second.wait() == 4
-        assert "a drone is already running in" in second.stderr()
-        assert "Traceback" not in second.stderr()
 
 
 def test_the_first_signal_lets_a_run_end_and_takes_no_other(
@@ -235,12 +142,18 @@ def test_the_second_signal_gives_a_run_back_and_the_drone_takes_orders_again_whe
     drone.start()
     sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
     wait_until(lambda: printed(stand_in, sent), seconds=60)
+    with drone.in_same_home() as second:
+        second.start()
+        assert second.wait() == 4
+        assert "a drone is already running in" in second.stderr()
     drone.terminate()
     wait_until(lambda: stand_in.beats(drone.id)[-1].leaving)
     drone.terminate()
     assert drone.wait(seconds=60) == 0
     end = stand_in.ended(sent)
     assert (end.status, end.give_back) == ("preempted", True)
+    assert stand_in.broker.lease(drone.id) is None
+    assert drone.processes() == []
     drone.start()
     drone.wait_consuming()
     wait_until(lambda: (beats := stand_in.beats(drone.id)) and not beats[-1].draining)
@@ -257,15 +170,6 @@ def test_the_third_signal_ends_a_drone_at_once(
     for said in ("ends after the current runs", "current runs return their orders", "killing the remaining processes"):
         drone.terminate()
         wait_until(partial(drone.said, said))
-    assert drone.wait(seconds=60) == 0
-    assert drone.processes() == []
-
-
-def test_a_drone_without_a_run_ends_at_the_first_signal(stand_in: ControlPlaneStandIn, make_drone: MakeDrone) -> None:
-    drone = make_drone()
-    drone.start()
-    drone.wait_consuming()
-    drone.terminate()
     assert drone.wait(seconds=60) == 0
     assert drone.processes() == []
 
@@ -310,19 +214,3 @@ def printed(fleet: ControlPlaneStandIn, sent: Dispatch) -> bool:
         for delta in fleet.deltas(sent.order.drone_id)
         if delta.kind == "output"
     )
-
-
-def in_last_beat(fleet: ControlPlaneStandIn, sent: Dispatch) -> bool:
-    beats = fleet.beats(sent.order.drone_id)
-    return bool(beats) and sent.run_id in [run.run_id for run in beats[-1].runs if run.ended]
-
-
-def after_restart(fleet: ControlPlaneStandIn, order: WorkOrder) -> RunEnded:
-    """Restart the broker and give the drone an order."""
-    fleet.restart_broker()
-    return fleet.ended(fleet.dispatch(order), seconds=60)
-
-
-def worker_of(drone: DroneUnderTest) -> psutil.Process:
-    assert drone.process is not None
-    return worker_below(drone.process.pid)

@@ -73,12 +73,12 @@ def test_a_checkpoint_of_a_changed_file_takes_ten_processes_of_git(workspace: Wo
     assert len(commands(trace)) <= 10
 
 
-def test_a_change_after_the_last_checkpoint_is_delivered(workspace: Workspace) -> None:
-    work(workspace, "echo 1 > one; echo 1 > two")
+def test_a_change_after_the_last_checkpoint_and_what_only_it_left_out_are_delivered(workspace: Workspace) -> None:
+    work(workspace, f"echo 1 > one; echo 1 > two; echo {SECRET.decode()} > key")
     checkpoint(workspace)
     work(workspace, "rm one; echo 3 > three")
 
-    assert delivered(workspace) == ["three", "two"]
+    assert delivered(workspace) == ["key", "three", "two"]
 
 
 def test_what_git_ignores_only_since_a_checkpoint_is_not_delivered(workspace: Workspace) -> None:
@@ -88,13 +88,6 @@ def test_what_git_ignores_only_since_a_checkpoint_is_not_delivered(workspace: Wo
     checkpoint(workspace)
 
     assert delivered(workspace) == ["two"]
-
-
-def test_what_only_a_checkpoint_leaves_out_is_delivered(workspace: Workspace) -> None:
-    work(workspace, f"echo {SECRET.decode()} > key; echo 1 > one")
-    checkpoint(workspace)
-
-    assert delivered(workspace) == ["key", "one"]
 
 
 def test_special_files_are_named_and_the_rest_is_still_not_made_again(workspace: Workspace, trace: Path) -> None:

@@ -6,8 +6,8 @@ import os
 import random
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -27,12 +27,17 @@ def git(directory: Path, *arguments: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
-@pytest.fixture(params=["sha1", "sha256"])
-def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+@pytest.fixture
+def object_format() -> str:
+    return "sha1"
+
+
+@pytest.fixture
+def repository(object_format: str, tmp_path: Path) -> Path:
     """A work tree with one commit: a file, a link, a directory and a file with a magic name."""
     work = tmp_path / "work"
     work.mkdir()
-    git(work, "init", "-q", f"--object-format={request.param}")
+    git(work, "init", "-q", f"--object-format={object_format}")
     (work / "docs").mkdir()
     (work / "docs" / "guide.md").write_text("Read me.\n")
     (work / ":(top)AGENTS.md").write_text("Odd.\n")
@@ -42,35 +47,102 @@ def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return work
 
 
+def opened(repository: Path) -> History:
+    return History(Git(git_environment(repository / "config", os.environ), repository / ".git"))
+
+
 @pytest.fixture
-def history(repository: Path, tmp_path: Path) -> Iterator[History]:
-    with History(Git(git_environment(tmp_path / "config", os.environ), repository / ".git")) as opened:
-        yield opened
-
-
-@pytest.fixture(params=["missing", "empty", "cut short"])
-def damage(request: pytest.FixtureRequest, repository: Path) -> Callable[[str], str]:
-    """Does to an object what a power cut does; returns its id. Of the content, hardly anything can be packed."""
+def incompressible(repository: Path) -> str:
+    """The commit of a file of which hardly anything can be packed."""
     (repository / "docs" / "guide.md").write_bytes(random.Random(1).randbytes(2000))
     git(repository, "add", "--all")
     git(repository, "commit", "-q", "-m", "Second")
+    return git(repository, "rev-parse", "HEAD")
 
-    def damaged(revision: str) -> str:
-        name = git(repository, "rev-parse", revision)
-        file = repository / ".git" / "objects" / name[:2] / name[2:]
-        whole = file.read_bytes()
-        file.unlink()
-        if request.param != "missing":
-            file.write_bytes(b"" if request.param == "empty" else whole[: len(whole) // 2])
-        return name
 
-    return damaged
+HOW = ("missing", "empty", "cut short")
+
+
+@contextmanager
+def damaged(repository: Path, revision: str, how: str) -> Iterator[str]:
+    """Does to an object what a power cut does, and undoes it; yields its id."""
+    name = git(repository, "rev-parse", revision)
+    file = repository / ".git" / "objects" / name[:2] / name[2:]
+    whole = file.read_bytes()
+    file.unlink()
+    if how != "missing":
+        file.write_bytes(b"" if how == "empty" else whole[: len(whole) // 2])
+    yield name
+    file.write_bytes(whole)
+
+
+@pytest.fixture
+def history(repository: Path) -> Iterator[History]:
+    with opened(repository) as found:
+        yield found
+
+
+def test_neither_a_scan_for_secrets_nor_an_agents_instructions_pass_over_a_damaged_object(
+    repository: Path, incompressible: str
+) -> None:
+    names = git(repository, "rev-list", "--objects", "--no-object-names", "HEAD").split()
+    plain = Git(git_environment(repository / "config", os.environ), repository / ".git")
+    for how in HOW:
+        with damaged(repository, "HEAD:docs/guide.md", how) as blob, opened(repository) as history:
+            for count in (1, 20) if how != "cut short" else ():
+                with pytest.raises(GitFailed):
+                    SecretScan(plain, history, lambda _: False).with_secrets([blob, *names][:count])
+            with pytest.raises(FleetFault) as raised:
+                read_agent_instructions(DefaultBranch(plain, "main", incompressible), "docs/guide.md", "kim")
+            assert raised.value.code == "E-GIT-DAMAGED"
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs", "HEAD:docs/guide.md"])
+def test_what_cannot_be_read_fails_and_is_not_said_to_be_absent(
+    repository: Path, incompressible: str, how: str, revision: str, tmp_path: Path
+) -> None:
+    commit, is_file = incompressible, revision.endswith(".md")
+    asks: dict[str, Callable[[History], object]] = {
+        "file": lambda history: history.file(commit, "docs/guide.md", 100),
+        "export": lambda history: history.export(commit, "docs", tmp_path / "out", limit=10_000),
+    }
+    with damaged(repository, revision, how) as name, opened(repository) as history:
+        if is_file:
+            asks["content"] = lambda history: history.content(name)
+        else:
+            asks["entry"] = lambda history: history.entry(commit, "docs/guide.md")
+            asks["absent"] = lambda history: history.entry(commit, "docs/absent")
+        if how != "cut short":
+            asks["kind"] = lambda history: history.kind_and_size(name)
+        for ask in asks.values():
+            with pytest.raises(GitFailed):
+                ask(history)
+        # A commit is here only with its tree, and what is whole can be read afterwards.
+        assert history.has(commit) == (revision not in {"HEAD", "HEAD^{tree}"})
+        assert not is_file or history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
 
 
 def children() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if child.name() == "git"]
 
 
+def test_its_processes_run_until_it_is_closed_and_are_started_again_if_they_were_killed(
+    history: History, repository: Path
+) -> None:
+    commit, before = git(repository, "rev-parse", "HEAD"), children()
+    assert history.has(commit)
+    for process in children():
+        process.kill()
+    assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
+    warm = [child for child in children() if child not in before]
+    history.close()
+    assert [child.cmdline()[1:] for child in warm if child.is_running()] == []
+    assert len(warm) == 2
+    assert children() == before
+
+
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
 def test_it_reads_files_links_and_odd_names(history: History, repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     guide, link, folder = (history.entry(commit, path) for path in ("docs/guide.md", "link", "docs"))
@@ -81,29 +153,9 @@ def test_it_reads_files_links_and_odd_names(history: History, repository: Path) 
     assert (link.is_link, link.is_plain_file, folder.is_plain_file) == (True, False, False)
     assert history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
     assert (history.entry(commit, "missing"), history.entry(commit, "docs/guide.md/below")) == (None, None)
-
-
-def test_a_file_that_is_not_there_starts_no_process_more_than_one_that_is(
-    history: History, repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each run looks for several files that most repositories do not have."""
-    commit = git(repository, "rev-parse", "HEAD").strip()
-    assert history.entry(commit, "docs/guide.md") is not None
-    started: list[object] = []
-
-    class Counted(subprocess.Popen[bytes]):
-        def __init__(self, *arguments: Any, **settings: Any) -> None:
-            started.append(arguments)
-            super().__init__(*arguments, **settings)
-
-    monkeypatch.setattr(subprocess, "Popen", Counted)
-
-    def processes(path: str) -> int:
-        before = len(started)
-        history.entry(commit, path)
-        return len(started) - before
-
-    assert processes("AGENTS.md") == processes("docs/guide.md") <= 1
+    names = [git(repository, "rev-parse", revision) for revision in ("HEAD^{tree}", "HEAD:docs/guide.md")]
+    kinds, sizes = zip(*map(history.kind_and_size, names), strict=True)
+    assert (kinds, sizes[1]) == (("tree", "blob"), 9)
 
 
 def test_it_knows_commits_and_those_that_are_made_after_it_was_opened(history: History, repository: Path) -> None:
@@ -124,113 +176,6 @@ def test_a_folder_is_exported_without_links_and_large_files(repository: Path, hi
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["guide.md"]
 
 
-@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}"])
-def test_a_damaged_commit_or_tree_is_no_commit_that_is_here(
-    history: History, repository: Path, damage: Callable[[str], str], revision: str
-) -> None:
-    commit = git(repository, "rev-parse", "HEAD")
-    damage(revision)
-    assert not history.has(commit)
-
-
-@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs", "HEAD:docs/guide.md"])
-def test_a_file_that_cannot_be_read_fails_and_is_not_said_to_be_absent(
-    history: History, repository: Path, damage: Callable[[str], str], revision: str, tmp_path: Path
-) -> None:
-    commit = git(repository, "rev-parse", "HEAD")
-    damage(revision)
-    with pytest.raises(GitFailed):
-        history.file(commit, "docs/guide.md", 100)
-    with pytest.raises(GitFailed):
-        history.export(commit, "docs", tmp_path / "out", limit=10_000)
-
-
-@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs"])
-def test_an_entry_below_a_damaged_object_fails(
-    history: History, repository: Path, damage: Callable[[str], str], revision: str
-) -> None:
-    commit = git(repository, "rev-parse", "HEAD")
-    damage(revision)
-    with pytest.raises(GitFailed):
-        history.entry(commit, "docs/guide.md")
-    with pytest.raises(GitFailed):
-        history.entry(commit, "docs/absent")
-
-
-def test_the_content_of_a_damaged_file_is_not_cut_short(history: History, damage: Callable[[str], str]) -> None:
-    blob = damage("HEAD:docs/guide.md")
-    with pytest.raises(GitFailed):
-        history.content(blob)
-
-
-@pytest.mark.parametrize("damage", ["missing", "empty"], indirect=True)
-@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs/guide.md"])
-def test_the_kind_of_an_unreadable_object_fails(history: History, damage: Callable[[str], str], revision: str) -> None:
-    with pytest.raises(GitFailed):
-        history.kind_and_size(damage(revision))
-
-
-def test_it_reads_on_after_a_damaged_object(history: History, repository: Path, damage: Callable[[str], str]) -> None:
-    blob = damage("HEAD:docs/guide.md")
-    with pytest.raises(GitFailed):
-        history.content(blob)
-    assert history.file(git(repository, "rev-parse", "HEAD"), ":(top)AGENTS.md", 100) == "Odd.\n"
-
-
-def test_an_object_has_a_kind_and_a_size(history: History, repository: Path) -> None:
-    names = [git(repository, "rev-parse", revision) for revision in ("HEAD^{tree}", "HEAD:docs/guide.md")]
-    kinds, sizes = zip(*map(history.kind_and_size, names), strict=True)
-    assert (kinds, sizes[1]) == (("tree", "blob"), 9)
-
-
-@pytest.mark.parametrize("count", [1, 20])
-@pytest.mark.parametrize("damage", ["missing", "empty"], indirect=True)
-def test_a_scan_for_secrets_fails_at_a_damaged_object(
-    history: History, repository: Path, damage: Callable[[str], str], tmp_path: Path, count: int
-) -> None:
-    names = git(repository, "rev-list", "--objects", "--no-object-names", "HEAD").split()
-    scan = SecretScan(
-        Git(git_environment(tmp_path / "config", os.environ), repository / ".git"), history, lambda _: False
-    )
-    blob = damage("HEAD:docs/guide.md")
-    with pytest.raises(GitFailed):
-        scan.with_secrets([blob, *names][:count])
-
-
-@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
-@pytest.mark.parametrize("damage", ["cut short"], indirect=True)
-def test_what_an_agent_is_told_is_never_read_from_a_damaged_mirror(
-    repository: Path, damage: Callable[[str], str], tmp_path: Path
-) -> None:
-    commit = git(repository, "rev-parse", "HEAD")
-    damage("HEAD:docs/guide.md")
-    branch = DefaultBranch(Git(git_environment(tmp_path / "config", os.environ), repository / ".git"), "main", commit)
-    with pytest.raises(FleetFault) as raised:
-        read_agent_instructions(branch, "docs/guide.md", "kim")
-    assert raised.value.code == "E-GIT-DAMAGED"
-
-
-@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
-def test_its_processes_run_until_it_is_closed(history: History, repository: Path) -> None:
-    before = children()
-    history.has(git(repository, "rev-parse", "HEAD"))
-    warm = [child for child in children() if child not in before]
-    history.close()
-    assert [child.cmdline()[1:] for child in warm if child.is_running()] == []
-    assert len(warm) == 2
-    assert children() == before
-
-
-@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
-def test_processes_that_were_killed_are_started_again(history: History, repository: Path) -> None:
-    commit = git(repository, "rev-parse", "HEAD")
-    assert history.has(commit)
-    for process in children():
-        process.kill()
-    assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
-
-
-@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
 def test_a_git_that_gives_no_answer_is_ended(
     history: History, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +195,6 @@ def test_a_git_that_gives_no_answer_is_ended(
     assert children() == before
 
 
-@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
 def test_its_processes_get_the_drones_environment_alone(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +202,7 @@ def test_its_processes_get_the_drones_environment_alone(
     foreign = {"GIT_CONFIG_COUNT": "0", "GIT_TRACE": str(tmp_path / "trace"), "GIT_CEILING_DIRECTORIES": "/"}
     for name, value in foreign.items():
         monkeypatch.setenv(name, value)
-    with History(Git(git_environment(tmp_path / "config", os.environ), repository / ".git")) as history:
+    with opened(repository) as history:
         # Both have answered then: a process that is only just being started shows no environment yet.
         assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
         environments = [child.environ() for child in children()]

@@ -43,7 +43,7 @@ def prepared(workspaces: Workspaces, order: WorkOrder) -> Workspace:
     return workspaces.prepare(order, lambda *_: b"", lambda: None)
 
 
-def test_the_work_of_two_orders_is_one_base(workspaces: Workspaces, remote: Path) -> None:
+def test_the_work_of_two_orders_is_one_base_and_a_result_by_itself(workspaces: Workspaces, remote: Path) -> None:
     one, two = work(remote, ONE, {"one.txt": "1\n"}), work(remote, TWO, {"two.txt": "2\n"})
     workspace = prepared(workspaces, after(remote, one, two))
     assert sorted(path.name for path in workspace.path.glob("*.txt")) == ["one.txt", "two.txt"]
@@ -51,35 +51,34 @@ def test_the_work_of_two_orders_is_one_base(workspaces: Workspaces, remote: Path
     assert git(workspace.path, "log", "-1", "--format=%P|%s|%an|%at|%ct") == (
         f"{one.base.commit} {two.base.commit}|Merge order {TWO}|Dronefleet|1767225600|1767225600"
     )
-    assert note_for_users(workspace.start.merges) == f"Merged the work of order {TWO} into the base, without conflicts."
+    assert TWO in note_for_users(workspace.start.merges)
     assert (note_for_model(workspace.start.merges), marker_check(workspace.start.merges)) == ("", None)
-
-
-def test_the_patch_and_the_branch_hold_the_orders_own_work_on_top_of_the_merge(
-    workspaces: Workspaces, remote: Path
-) -> None:
-    one, two = work(remote, ONE, {"one.txt": "1\n"}), work(remote, TWO, {"two.txt": "2\n"})
-    workspace = prepared(workspaces, after(remote, one, two))
+    made = workspace.deliver("fleet/three", "Three", "Dronefleet <drone@localhost>")
+    assert (made.head_commit, made.base_commit) == (workspace.base_commit, one.base.commit)
+    assert (b"two.txt" in made.patch, b"one.txt" in made.patch) == (True, False)
+    # The order's own work comes on top of the merge.
     shell(workspace.sandbox, workspace.path, "echo 3 > three.txt")
     made = workspace.deliver("fleet/three", "Three", "Dronefleet <drone@localhost>")
     assert workspace.push("fleet/three", None, 20).pushed
-    assert b"three.txt" in made.patch
-    assert b"one.txt" not in made.patch and b"two.txt" not in made.patch  # noqa: PT018 - one statement about the patch
-    assert git(remote, "ls-tree", "--name-only", "fleet/three").split() == [
-        *sorted({"one.txt", "two.txt", "three.txt"} | set(git(remote, "ls-tree", "--name-only", "main").split()))
-    ]
+    assert (b"three.txt" in made.patch, b"one.txt" in made.patch, b"two.txt" in made.patch) == (True, False, False)
+    delivered = {"one.txt", "two.txt", "three.txt"} | set(git(remote, "ls-tree", "--name-only", "main").split())
+    assert git(remote, "ls-tree", "--name-only", "fleet/three").split() == sorted(delivered)
 
 
-def test_every_drone_makes_the_same_commit(
-    tmp_path: Path, remote: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces
+def test_work_without_a_common_history_or_that_is_nowhere_is_refused(
+    workspaces: Workspaces, remote: Path, tmp_path: Path
 ) -> None:
-    one, two = work(remote, ONE, {"calc.py": "ONE = 1\n"}), work(remote, TWO, {"calc.py": "TWO = 2\n"})
-    order = after(remote, one, two)
-    made = [
-        prepared(workspaces_in(tmp_path / name, drone_git, choose("auto", os.environ)), order).base_commit
-        for name in ("here", "there")
-    ]
-    assert made[0] == made[1]
+    one = work(remote, ONE, {"one.txt": "1\n"})
+    git(tmp_path, "init", "-q", "-b", "other", "apart")
+    commit = commit_files(tmp_path / "apart", {"apart.txt": "apart\n"})
+    git(tmp_path / "apart", "push", "-q", str(remote), "other")
+    apart = MergedWork(order=TWO, base=Base(commit=commit, branch="other"))
+    with pytest.raises(OrderError) as refusal:
+        prepared(workspaces, after(remote, one, apart))
+    assert (refusal.value.code, TWO in refusal.value.what) == ("E-MERGE-UNRELATED", True)
+    with pytest.raises(FleetFault) as fault:
+        prepared(workspaces, after(remote, one, MergedWork(order=TWO, base=Base(commit="f" * 40))))
+    assert (fault.value.code, "ffffffffffff" in fault.value.what) == ("E-GIT-BASE", True)
 
 
 def test_conflicts_are_committed_with_markers_named_and_checked(workspaces: Workspaces, remote: Path) -> None:
@@ -105,24 +104,6 @@ def test_work_that_contains_the_other_is_taken_as_it_is(workspaces: Workspaces, 
     assert prepared(workspaces, after(remote, two, one)).base_commit == two.base.commit
 
 
-def test_work_without_a_common_history_is_refused(workspaces: Workspaces, remote: Path, tmp_path: Path) -> None:
-    one = work(remote, ONE, {"one.txt": "1\n"})
-    git(tmp_path, "init", "-q", "-b", "other", "apart")
-    commit = commit_files(tmp_path / "apart", {"apart.txt": "apart\n"})
-    git(tmp_path / "apart", "push", "-q", str(remote), "other")
-    apart = MergedWork(order=TWO, base=Base(commit=commit, branch="other"))
-    with pytest.raises(OrderError) as refusal:
-        prepared(workspaces, after(remote, one, apart))
-    assert (refusal.value.code, TWO in refusal.value.what) == ("E-MERGE-UNRELATED", True)
-
-
-def test_work_that_is_nowhere_is_an_error_that_names_it(workspaces: Workspaces, remote: Path) -> None:
-    one = work(remote, ONE, {"one.txt": "1\n"})
-    with pytest.raises(FleetFault) as fault:
-        prepared(workspaces, after(remote, one, MergedWork(order=TWO, base=Base(commit="f" * 40))))
-    assert (fault.value.code, "ffffffffffff" in fault.value.what) == ("E-GIT-BASE", True)
-
-
 def test_a_run_that_continues_elsewhere_finds_the_merge_again_and_checks_it(
     tmp_path: Path, remote: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces
 ) -> None:
@@ -145,17 +126,6 @@ def test_an_order_starts_from_the_commit_that_it_was_given(workspaces: Workspace
     with pytest.raises(OrderError) as refusal:
         prepared(workspaces, work_order(remote, base=Base(commit="f" * 40, given=True)))
     assert refusal.value.code == "E-GIT-COMMIT"
-
-
-def test_a_merge_is_a_result_without_any_change_of_the_agents(workspaces: Workspaces, remote: Path) -> None:
-    one, two = work(remote, ONE, {"one.txt": "1\n"}), work(remote, TWO, {"two.txt": "2\n"})
-    workspace = prepared(workspaces, after(remote, one, two))
-    made = workspace.deliver("fleet/three", "Three", "Dronefleet <drone@localhost>")
-    assert (made.head_commit, made.base_commit) == (workspace.base_commit, one.base.commit)
-    assert b"two.txt" in made.patch
-    assert b"one.txt" not in made.patch
-    assert workspace.push("fleet/three", None, 20).pushed
-    assert git(remote, "rev-parse", "fleet/three") == workspace.base_commit
 
 
 def test_a_merge_that_changes_nothing_or_has_conflicts_is_no_result(workspaces: Workspaces, remote: Path) -> None:

@@ -35,14 +35,6 @@ def _worked_on(workspaces: Workspaces, remote: Path) -> dict[str, float]:
     return times
 
 
-def test_a_repository_from_a_seed_is_always_the_same(tmp_path: Path) -> None:
-    first = large_repository(tmp_path / "a.git", commits=20, megabytes=1, seed=7)
-    second = large_repository(tmp_path / "b.git", commits=20, megabytes=1, seed=7)
-
-    assert git(first, "rev-parse", "main") == git(second, "rev-parse", "main")
-    assert git(first, "rev-list", "--count", "main") == "20"
-
-
 def test_a_large_repository_in_its_short_form(tmp_path: Path, workspaces: Workspaces) -> None:
     remote = large_repository(tmp_path / "large.git", commits=1000, megabytes=15)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from drone.agent.approvals import AskingFor, risk_of
 from shared.messages import ToolCall
 
@@ -60,34 +58,40 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("command", HARMFUL)
-def test_a_command_that_could_do_harm_waits_and_says_why(command: str) -> None:
-    why = AskingFor("risky").why(shell(command))
-    assert why is not None
-    assert why.endswith(" ".join(command.split()))
+def test_a_command_that_could_do_harm_waits_and_says_why_unless_nothing_has_to() -> None:
+    whys = {command: AskingFor("risky").why(shell(command)) or "" for command in HARMFUL}
+    assert [command for command, why in whys.items() if not why.endswith(" ".join(command.split()))] == []
+    assert [command for command in HARMFUL if AskingFor("yolo").why(shell(command))] == []
 
 
-@pytest.mark.parametrize("command", HARMLESS)
-def test_a_command_of_which_no_harm_is_known_runs_at_once(command: str) -> None:
-    assert risk_of(command) is None
-    assert AskingFor("risky").why(shell(command)) is None
-
-
-@pytest.mark.parametrize("command", HARMFUL)
-def test_yolo_asks_for_nothing(command: str) -> None:
-    assert AskingFor("yolo").why(shell(command)) is None
-
-
-@pytest.mark.parametrize("tool", ["file_read", "glob", "grep", "todo", "submit"])
-@pytest.mark.parametrize("approve", ["risky", "all"])
-def test_what_only_reads_never_waits(approve: str, tool: str) -> None:
-    assert AskingFor(approve).why(ToolCall(id="c", name=tool)) is None
-
-
-@pytest.mark.parametrize("tool", ["file_write", "editor", "spawn", "mcp__x__y"])
-def test_all_asks_for_everything_that_changes_something(tool: str) -> None:
-    assert AskingFor("all").why(ToolCall(id="c", name=tool)) is not None
+def test_each_way_of_asking_lets_its_tools_run() -> None:
+    reading = {"file_read", "glob", "grep", "todo", "submit", "mcp__docs__search"}
+    waits = {
+        approve: {
+            tool
+            for tool in [*reading, "file_write", "editor", "spawn", "mcp__mail__send"]
+            if AskingFor(approve, read_only={"mcp__docs__search"}).why(ToolCall(id="c", name=tool))
+        }
+        for approve in ("yolo", "risky", "all")
+    }
+    assert waits == {
+        "yolo": set(),
+        "risky": {"mcp__mail__send"},
+        "all": {"file_write", "editor", "spawn", "mcp__mail__send"},
+    }
     assert AskingFor("all").why(shell("ls")) is not None
+
+
+def test_what_the_list_allows_runs_at_once_and_lets_no_other_command_through() -> None:
+    listed = ["git push", "git push origin x", "make deploy && git push", "rm x && ls"]
+    allow = ["git push*", "make *", "rm x && ls"]
+    assert [c for c in listed for approve in ("risky", "all") if AskingFor(approve, allow).why(shell(c))] == []
+    longer = ["git push; rm -rf .", "git push && curl x", "git push $(rm x)", "git push > /etc/x", "git push\nrm x"]
+    assert [command for command in longer if not AskingFor("risky", ["git push*"]).why(shell(command))] == []
+
+
+def test_a_command_of_which_no_harm_is_known_runs_at_once() -> None:
+    assert [command for command in HARMLESS if risk_of(command) or AskingFor("risky").why(shell(command))] == []
 
 
 def test_a_request_to_the_web_waits_only_if_all_calls_do_and_names_its_url() -> None:
@@ -101,27 +105,6 @@ def test_a_request_to_the_web_waits_only_if_all_calls_do_and_names_its_url() -> 
     ]
 
 
-def test_risky_lets_files_of_the_workspace_be_changed_and_asks_for_tools_that_nobody_knows() -> None:
-    asking = AskingFor("risky", read_only={"mcp__docs__search"})
-    assert asking.why(ToolCall(id="c", name="editor")) is None
-    assert asking.why(ToolCall(id="c", name="mcp__docs__search")) is None
-    assert asking.why(ToolCall(id="c", name="mcp__mail__send")) == "Its effects are unknown: mcp__mail__send"
-
-
-@pytest.mark.parametrize("approve", ["risky", "all"])
-@pytest.mark.parametrize("command", ["git push", "git push origin x", "make deploy && git push", "rm x && ls"])
-def test_what_the_list_allows_runs_at_once(approve: str, command: str) -> None:
-    assert AskingFor(approve, ["git push*", "make *", "rm x && ls"]).why(shell(command)) is None
-
-
-@pytest.mark.parametrize(
-    "command", ["git push; rm -rf .", "git push && curl x", "git push $(rm x)", "git push > /etc/x", "git push\nrm x"]
-)
-def test_an_allowed_command_does_not_let_another_through(command: str) -> None:
-    assert AskingFor("risky", ["git push*"]).why(shell(command)) is not None
-
-
-@pytest.mark.parametrize("arguments", ["not json", "[1]", "{}", "[" * 100_000])
-def test_arguments_of_any_shape_are_judged(arguments: str) -> None:
-    call = ToolCall(id="c", name="shell", arguments=arguments)
-    assert AskingFor("all").why(call) is not None
+def test_arguments_of_any_shape_are_judged() -> None:
+    for arguments in ("not json", "[1]", "{}", "[" * 100_000):
+        assert AskingFor("all").why(ToolCall(id="c", name="shell", arguments=arguments)) is not None

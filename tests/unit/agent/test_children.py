@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
-import pytest
-
 from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import RunBudget, recorded_apart
@@ -88,20 +86,17 @@ def spawns(task: str, **more: object) -> dict[str, object]:
     return {"tool_calls": [{"name": SPAWN, "arguments": {"task": task, **more}}]}
 
 
-def test_a_child_works_by_itself_and_its_last_word_is_the_result() -> None:
+def test_a_child_begins_with_the_parents_system_prompt_byte_for_byte_and_its_own_task() -> None:
     family = Family([spawns("Look."), calls("inside"), says("found it"), says("done")])
     assert family.run().response == "done"
-    assert family.results == ["found it"]
-    assert [call.arguments for call in family.toolbox.ran] == ['{"text": "inside"}']
-    assert family.of_children == ["user", "assistant", "tool_call", "tool_result", "assistant"]
-
-
-def test_a_child_begins_with_the_parents_system_prompt_byte_for_byte_and_its_own_task() -> None:
-    family = Family([spawns("Look."), says("found it"), says("done")])
-    family.run()
     parents, childs = family.model.asked[0], family.model.asked[1]
     assert childs[0] == parents[0]
     assert [message.content for message in childs] == ["You are tested.", "Look."]
+    assert family.results == ["found it"]
+    assert family.of_children == ["user", "assistant", "tool_call", "tool_result", "assistant"]
+    # What a child says is a sign of progress, and not shown.
+    assert ("output", "") in family.recorder.deltas
+    assert "found it" not in "".join(text for _, text in family.recorder.deltas)
 
 
 def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it() -> None:
@@ -110,24 +105,17 @@ def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it() 
     assert family.toolbox.ran == []
     steps = [body.step for body in family.recorder.bodies if isinstance(body, ChildStep)]
     assert steps[3]["output"] == "Error: echo is not available to you; use submit."
-
-
-def test_a_child_has_no_children() -> None:
-    family = Family([spawns("Look."), spawns("Look deeper."), says("did it myself"), says("done")])
-    family.run()
-    assert family.results == ["did it myself"]
+    deeper = Family([spawns("Look."), spawns("Look deeper."), says("did it myself"), says("done")])
+    deeper.run()
+    assert deeper.results == ["did it myself"]
 
 
 def test_what_a_child_spends_is_its_parents() -> None:
     family = Family([spawns("Look."), calls("a"), says("found it")], Limits(cost_limit=1.4))
     assert family.run().exit_status is ExitStatus.COST_LIMIT
-    assert family.parent.stats().cost_usd == 1.5
-    assert family.parent.stats().tool_calls == 2
-
-
-def test_a_child_that_reaches_the_limit_of_answers_leaves_none_for_its_parent() -> None:
-    family = Family([spawns("Look."), calls("a"), calls("b")], Limits(max_iterations=3))
-    assert family.run().exit_status is ExitStatus.MAX_ITERATIONS
+    assert (family.parent.stats().cost_usd, family.parent.stats().tool_calls) == (1.5, 2)
+    of_answers = Family([spawns("Look."), calls("a"), calls("b")], Limits(max_iterations=3))
+    assert of_answers.run().exit_status is ExitStatus.MAX_ITERATIONS
 
 
 class NoEcho(NoHooks):
@@ -149,14 +137,6 @@ def test_a_child_whose_model_fails_is_an_error_result_and_the_parent_goes_on() -
     assert family.results == ["The script failed with 500."]
 
 
-def test_an_interruption_ends_the_child_and_is_heard_by_the_parent() -> None:
-    family = Family([spawns("Look."), calls("a"), says("done")])
-    said = Interrupted(Message(role="user", content="Forget that."))
-    family.toolbox.on_call = lambda _: setattr(family.controls, "signal", said)
-    assert family.run().response == "done"
-    assert ("user", "Forget that.") in [(m.role, m.content) for m in family.parent.transcript]
-
-
 def test_a_childs_call_waits_for_a_person_as_its_parents_would_under_an_id_of_its_own() -> None:
     same_id = {"tool_calls": [{"id": "call_0_0", "name": "echo", "arguments": {"text": "a"}}]}
     family = Family([spawns("Look."), same_id, says("found it"), says("done")])
@@ -168,21 +148,22 @@ def test_a_childs_call_waits_for_a_person_as_its_parents_would_under_an_id_of_it
     assert len(family.toolbox.ran) == 1
 
 
-@pytest.mark.parametrize("kind", ["steering", "follow_ups"])
-def test_what_people_say_meanwhile_is_for_the_parent(kind: str) -> None:
+def test_what_people_say_meanwhile_is_for_the_parent() -> None:
     family = Family([spawns("Look."), calls("a"), says("found it"), says("done"), says("really done")])
-    waiting = {"steering": family.controls.to_steer, "follow_ups": family.controls.to_follow_up}[kind]
-    family.toolbox.on_call = lambda _: waiting.append("Be quick.")
+    family.toolbox.on_call = lambda _: (
+        family.controls.to_steer.append("Be quick."),
+        family.controls.to_follow_up.append("And then?"),
+    )
     family.run()
-    assert ("user", "Be quick.") in [(m.role, m.content) for m in family.parent.transcript]
-    assert "Be quick." not in [body.step.get("text") for body in family.recorder.bodies if isinstance(body, ChildStep)]
+    assert [m.content for m in family.parent.transcript if m.role == "user"][1:] == ["Be quick.", "And then?"]
+    told = [body.step.get("text") for body in family.recorder.bodies if isinstance(body, ChildStep)]
+    assert {"Be quick.", "And then?"}.isdisjoint(told)
 
-
-def test_what_a_child_says_and_prints_is_a_sign_of_progress_and_not_shown() -> None:
-    family = Family([spawns("Look."), says("found it"), says("done")])
-    family.run()
-    assert ("output", "") in family.recorder.deltas
-    assert "found it" not in "".join(text for _, text in family.recorder.deltas)
+    interrupted = Family([spawns("Look."), calls("a"), says("done")])
+    said = Interrupted(Message(role="user", content="Forget that."))
+    interrupted.toolbox.on_call = lambda _: setattr(interrupted.controls, "signal", said)
+    assert interrupted.run().response == "done"
+    assert ("user", "Forget that.") in [(m.role, m.content) for m in interrupted.parent.transcript]
 
 
 def test_spending_that_is_in_no_answer_is_recorded_and_counted_once() -> None:
@@ -192,16 +173,3 @@ def test_spending_that_is_in_no_answer_is_recorded_and_counted_once() -> None:
     budget.charge_apart(Usage(input_tokens=7, cost_usd=0.5))
     assert [body.kind for body in recorder.bodies] == ["charge"]
     assert (budget.stats().cost_usd, budget.stats().input_tokens, budget.iterations) == (0.75, 12, 1)
-
-
-def test_the_question_of_a_child_is_one_of_the_whole_order() -> None:
-    family = Family([spawns("Look."), calls("inside"), says("found it"), says("done")])
-    family.toolbox.on_call = lambda _: family.controls.rulings.update({"call_1_0": Ruling(True, answer="b", who="kim")})
-    family.toolbox.asks = AskedQuestion("Which?", ("a", "b"))
-    family.run()
-    assert [body.kind for body in family.recorder.bodies if body.kind in {"approval", "decision"}] == [
-        "approval",
-        "decision",
-    ]
-    inner = [body.step for body in family.recorder.bodies if isinstance(body, ChildStep)]
-    assert [step["output"] for step in inner if step["kind"] == "tool_result"] == ["kim chose: b"]

@@ -32,36 +32,58 @@ def test_it_is_due_when_the_question_has_more_tokens_than_window_less_reserve() 
     around = Compacting(window=16_000)
     assert not around.compaction.due(long_conversation(steps=19))
     assert around.compaction.due(long_conversation(steps=21))
-
-
-def test_the_tokens_of_the_tools_count_too() -> None:
-    around, transcript = Compacting(window=16_000), long_conversation(steps=18)
     many = [ToolSpec(f"tool_{n}", "Does what it says.") for n in range(100)]
     heavy = WindowCompaction(around.model, around.recorder, around.hooks, around.budget, lambda: many, "")
+    assert heavy.due(long_conversation(steps=18))
+
+
+def test_who_asks_gets_a_compaction_also_of_a_short_conversation_by_their_instructions() -> None:
+    around, transcript = Compacting(), long_conversation(steps=4, characters=100)
     assert not around.compaction.due(transcript)
-    assert heavy.due(transcript)
+    assert around.compaction.compact(transcript, "asked", "Keep the names of the tests.")
+    assert around.steps[0].tokens_after < around.steps[0].tokens_before
+    assert around.steps[0].cause == "asked"
+    assert "Keep the names of the tests." in around.asked_with[0]
+
+
+def test_a_call_that_is_too_long_is_shortened_and_its_unseen_result_and_signed_thinking_stay() -> None:
+    around = Compacting()
+    step = called(1, "wrote it", path="a.py", content="begin " + "x" * 60_000 + " end", mode=[7, True])
+    signed = ({"type": "thinking", "thinking": "Hm.", "signature": "s" * 200},)
+    step[0] = step[0].model_copy(update={"thinking_blocks": signed})
+    transcript = conversation(said("user", "Write."), *step, said("user", "And?"))
+    assert around.compaction.compact(transcript, "window")
+    asked, result, last = transcript[-3:]
+    given = json.loads(asked.tool_calls[0].arguments)
+    assert (given["path"], given["mode"], result.content, last.content) == ("a.py", [7, True], "wrote it", "And?")
+    assert re.fullmatch(r"begin x+\n\[… [\d,]+ characters left out to save room …\]\nx+ end", given["content"])
+    assert asked.thinking_blocks == signed
+    assert around.estimate.question(transcript) <= 12_000
+    assert not around.compaction.due(transcript)
 
 
 def test_a_summary_stands_for_all_but_the_system_prompt_and_a_quarter_of_a_window() -> None:
-    around, transcript = Compacting(), long_conversation()
+    usage = {"input_tokens": 900, "output_tokens": 7}
+    around = Compacting(summaries=[{"text": "A summary.", "usage": usage}])
+    earlier = [said("user", "What is the port?"), said("assistant", "It is 8421.")]
+    transcript = conversation(*earlier, *long_conversation()[1:])
     before = list(transcript)
     assert around.compaction.compact(transcript, "window")
-    assert transcript[0] == before[0]
-    assert transcript[1].content == "<summary>\nA summary.\n</summary>"
     kept = len(transcript) - 2
-    assert list(transcript[2:]) == before[-kept:]
+    assert list(transcript) == [before[0], transcript[1], *before[-kept:]]
+    assert transcript[1].content == "<summary>\nA summary.\n</summary>"
     assert 3_000 < around.estimate.messages(*before[-kept:]) <= 4_000
-
-
-def test_what_is_recorded_gives_the_same_conversation_and_says_what_it_came_to() -> None:
-    around, transcript = Compacting(), long_conversation()
-    before = list(transcript)
-    around.compaction.compact(transcript, "window")
+    # What is recorded gives the same conversation.
     assert messages_of(around.recorder.bodies, before[1:]) == list(transcript[1:])
-    step = around.steps[0]
-    assert (step.cause, step.kept) == ("window", len(transcript) - 2)
+    (step,) = around.steps
+    assert (step.cause, step.kept, step.tokens_after) == ("window", kept, around.estimate.question(transcript))
     assert step.tokens_after < step.tokens_before // 3
-    assert step.tokens_after == around.estimate.question(transcript)
+    # The model was asked without tools, about all that went before, and paid from the budget.
+    (question,) = around.model.asked_for_summary
+    assert [message.role for message in question] == ["system", "user"]
+    assert "[person]\nWhat is the port?\n\n[agent]\nIt is 8421." in question[1].content
+    stats = around.budget.stats()
+    assert (stats.input_tokens, stats.output_tokens, stats.cost_usd, around.budget.iterations) == (900, 7, 0.01, 0)
 
 
 def test_it_is_recorded_before_it_is_done() -> None:
@@ -71,15 +93,6 @@ def test_it_is_recorded_before_it_is_done() -> None:
     with pytest.raises(OSError, match="full"):
         broken.compact(transcript, "window")
     assert list(transcript) == before
-
-
-def test_earlier_turns_are_part_of_what_is_summarized() -> None:
-    around = Compacting()
-    earlier = [said("user", "What is the port?"), said("assistant", "It is 8421.")]
-    transcript = conversation(*earlier, *long_conversation()[1:])
-    around.compaction.compact(transcript, "window")
-    assert "[person]\nWhat is the port?\n\n[agent]\nIt is 8421." in around.asked_with[0]
-    assert_valid(transcript)
 
 
 def test_a_second_compaction_folds_the_first_summary_in() -> None:
@@ -92,41 +105,17 @@ def test_a_second_compaction_folds_the_first_summary_in() -> None:
     assert transcript[1].content == "<summary>\nBoth.\n</summary>"
 
 
-def test_a_question_for_a_summary_is_a_valid_one_without_tools() -> None:
-    around = Compacting()
-    around.compaction.compact(long_conversation(), "window")
-    question = around.model.asked_for_summary[0]
-    assert [message.role for message in question] == ["system", "user"]
-    assert all(name in question[0].content for name in ("Goal", "Decisions", "Done", "State", "Open", "Exact"))
-
-
-def test_instructions_of_the_person_go_to_the_model() -> None:
-    around = Compacting()
-    around.compaction.compact(long_conversation(), "asked", "Keep the names of the tests.")
-    assert around.asked_with[0].endswith("The person who asked for it adds: Keep the names of the tests.\n")
-    assert around.steps[0].cause == "asked"
-
-
-def test_who_asks_gets_a_compaction_also_of_a_short_conversation() -> None:
-    around, transcript = Compacting(), long_conversation(steps=4, characters=100)
-    assert not around.compaction.due(transcript)
-    assert around.compaction.compact(transcript, "asked")
-    assert around.steps[0].tokens_after < around.steps[0].tokens_before
-
-
-@pytest.mark.parametrize("cause", ["window", "overflow", "asked"])
-def test_an_opening_prompt_alone_cannot_be_compacted(cause: str) -> None:
-    around = Compacting()
-    transcript = conversation(said("user", "word " * 100_000))
-    assert not around.compaction.due(transcript)
-    assert not around.compaction.compact(transcript, cause)  # type: ignore[arg-type]
-    assert (len(transcript), around.steps, around.model.asked_for_summary) == (2, [], [])
-
-
-def test_a_summary_is_not_summarized_by_itself() -> None:
-    around = Compacting()
-    transcript = conversation(said("user", "<summary>\nOld.\n</summary>"), said("user", "Go on."))
-    assert not around.compaction.compact(transcript, "asked")
+def test_an_opening_prompt_alone_cannot_be_compacted() -> None:
+    for cause in ("window", "overflow", "asked"):
+        around = Compacting()
+        transcript = conversation(said("user", "word " * 100_000))
+        assert not around.compaction.due(transcript)
+        assert not around.compaction.compact(transcript, cause)  # type: ignore[arg-type]
+        assert (len(transcript), around.steps, around.model.asked_for_summary) == (2, [], [])
+    summarized = conversation(said("user", "<summary>\nOld.\n</summary>"), said("user", "Go on."))
+    assert not Compacting().compaction.compact(summarized, "asked")
+    alone = Compacting(script=[says("", status=413)])
+    assert alone.agent.run("You are tested.", (), "word " * 50_000).exit_status is ExitStatus.MODEL_ERROR
 
 
 def test_a_hook_may_cancel() -> None:
@@ -145,13 +134,13 @@ def test_a_hook_may_write_the_summary_itself() -> None:
     assert around.model.asked_for_summary == []
 
 
-@pytest.mark.parametrize("reply", [{"text": " \n"}, {"thinking": "Hm."}, {"status": 500}])
-def test_without_a_summary_nothing_changes(reply: dict[str, object]) -> None:
-    around, transcript = Compacting(summaries=[reply]), long_conversation()
-    before = list(transcript)
-    with pytest.raises(ModelCallFailed):
-        around.compaction.compact(transcript, "window")
-    assert (list(transcript), around.steps) == (before, [])
+def test_without_a_summary_nothing_changes() -> None:
+    for reply in ({"text": " \n"}, {"thinking": "Hm."}, {"status": 500}):
+        around, transcript = Compacting(summaries=[reply]), long_conversation()
+        before = list(transcript)
+        with pytest.raises(ModelCallFailed):
+            around.compaction.compact(transcript, "window")
+        assert (list(transcript), around.steps) == (before, [])
 
 
 def test_what_failed_is_tried_again_when_the_conversation_has_grown_and_not_at_every_step() -> None:
@@ -161,14 +150,6 @@ def test_what_failed_is_tried_again_when_the_conversation_has_grown_and_not_at_e
     assert not around.compaction.due(transcript)
     transcript.append(*called(91, "long " * 1_000))
     assert around.compaction.due(transcript)
-
-
-def test_the_summary_is_paid_from_the_budget_and_is_no_iteration() -> None:
-    around = Compacting(summaries=[{"text": "Short.", "usage": {"input_tokens": 900, "output_tokens": 7}}])
-    around.compaction.compact(long_conversation(), "window")
-    stats = around.budget.stats()
-    assert (stats.input_tokens, stats.output_tokens, stats.cost_usd) == (900, 7, 0.01)
-    assert around.budget.iterations == 0
 
 
 def test_no_summary_is_asked_for_when_the_budget_is_used_up() -> None:
@@ -192,93 +173,16 @@ def test_a_result_too_long_for_the_window_is_shown_with_head_and_tail() -> None:
     assert not around.compaction.due(transcript)
 
 
-def test_of_several_results_the_long_ones_are_shortened_and_the_short_ones_stay() -> None:
-    around = Compacting()
-    both = [*called(1, "short"), *called(2, "x" * 40_000)]
-    together = both[0].model_copy(update={"tool_calls": (*both[0].tool_calls, *both[2].tool_calls)})
-    transcript = conversation(said("user", "Look."), together, both[1], both[3])
-    around.compaction.compact(transcript, "window")
-    assert transcript[3].content == "short"
-    assert len(transcript[4].content) < 40_000
-    assert around.estimate.question(transcript) < 12_000
-
-
-def test_a_call_that_is_too_long_is_shortened_and_its_unseen_result_stays() -> None:
-    around = Compacting()
-    step = called(1, "wrote it", path="a.py", content="begin " + "x" * 60_000 + " end", mode=[7, True])
-    transcript = conversation(said("user", "Write."), *step, said("user", "And?"))
-    assert around.compaction.compact(transcript, "window")
-    asked, result, last = transcript[-3:]
-    given = json.loads(asked.tool_calls[0].arguments)
-    assert (given["path"], given["mode"], result.content, last.content) == ("a.py", [7, True], "wrote it", "And?")
-    assert re.fullmatch(r"begin x+\n\[… [\d,]+ characters left out to save room …\]\nx+ end", given["content"])
-    assert around.estimate.question(transcript) <= 12_000
-    assert not around.compaction.due(transcript)
-
-
-def test_words_and_arguments_that_are_not_json_are_shortened_too() -> None:
-    around = Compacting()
-    asked, result = called(1, "Error: not valid JSON")
-    broken = asked.tool_calls[0].model_copy(update={"arguments": '{"text": "' + "x" * 60_000})
-    asked = asked.model_copy(update={"content": "w" * 60_000, "thinking": "t" * 60_000, "tool_calls": (broken,)})
-    transcript = conversation(said("user", "Write."), asked, result)
-    around.compaction.compact(transcript, "window")
-    short = transcript[-2]
-    texts = [short.content, short.thinking, short.tool_calls[0].arguments]
-    assert [text.count("characters left out to save room") for text in texts] == [1, 1, 1]
-    assert around.estimate.question(transcript) <= 12_000
-
-
-@pytest.mark.parametrize("window", [2_000, 5_000, 16_000])
-def test_an_unseen_result_is_never_folded_into_the_summary_however_small_the_window(window: int) -> None:
-    around = Compacting(window=window)
-    step = called(99, "first " + "y" * 60_000 + " last", content="z" * 60_000)
-    transcript = conversation(*long_conversation()[1:], *step, said("user", "Wait. " * 2_000))
-    around.compaction.compact(transcript, "window")
-    assert [message.role for message in transcript] == ["system", "user", "assistant", "tool", "user"]
-    shown = transcript[3].content
-    assert re.fullmatch(r"(?s)first y*\n\[… [\d,]+ characters left out to save room …\]\ny* last", shown)
-    assert not around.compaction.due(transcript)
-
-
-def test_many_unseen_results_share_the_room_and_each_says_what_is_missing() -> None:
-    around = Compacting(window=5_000)
-    pairs = [called(number, "y" * 10_000) for number in range(20)]
-    asked = pairs[0][0].model_copy(update={"tool_calls": tuple(pair[0].tool_calls[0] for pair in pairs)})
-    transcript = conversation(*long_conversation()[1:], asked, *(pair[1] for pair in pairs))
-    around.compaction.compact(transcript, "window")
-    results = [message.content for message in transcript if message.role == "tool"]
-    assert len([text for text in results if "characters left out to save room" in text]) == 20
-    assert around.estimate.question(transcript) <= 3_750
-
-
-def test_the_signed_thinking_of_a_shortened_message_stays_as_it_was() -> None:
-    around = Compacting()
-    signed = {"type": "thinking", "thinking": "Hm.", "signature": "s" * 200}
-    asked, result = called(1, "wrote it", content="x" * 60_000)
-    transcript = conversation(said("user", "Write."), asked.model_copy(update={"thinking_blocks": (signed,)}), result)
-    around.compaction.compact(transcript, "window")
-    assert transcript[-2].thinking_blocks == (signed,)
-    assert "left out" in transcript[-2].tool_calls[0].arguments
-
-
-def test_what_the_model_has_not_answered_stays_also_where_it_is_more_than_is_kept() -> None:
-    around = Compacting()
-    transcript = conversation(*long_conversation()[1:], *called(99, "y" * 20_000), said("user", "Wait."))
-    around.compaction.compact(transcript, "window")
-    assert [message.role for message in transcript] == ["system", "user", "assistant", "tool", "user"]
-    assert transcript[3].content == "y" * 20_000
-
-
-def test_an_overflow_that_the_estimate_did_not_see_keeps_less() -> None:
-    around, transcript = Compacting(), long_conversation(steps=15)
-    assert not around.compaction.due(transcript)
-    assert around.compaction.compact(transcript, "overflow")
-    kept = len(transcript)
-    assert around.estimate.question(transcript) < 8_000
-    transcript.append(*called(98, "z" * 5_000), *called(99, "z" * 5_000))
-    around.compaction.compact(transcript, "overflow")
-    assert len(transcript) < kept
+def test_an_unseen_result_is_never_folded_into_the_summary_however_small_the_window() -> None:
+    for window in (2_000, 16_000):
+        around = Compacting(window=window)
+        step = called(99, "first " + "y" * 60_000 + " last", content="z" * 60_000)
+        transcript = conversation(*long_conversation()[1:], *step, said("user", "Wait. " * 2_000))
+        around.compaction.compact(transcript, "window")
+        assert [message.role for message in transcript] == ["system", "user", "assistant", "tool", "user"]
+        shown = transcript[3].content
+        assert re.fullmatch(r"(?s)first y*\n\[… [\d,]+ characters left out to save room …\]\ny* last", shown)
+        assert not around.compaction.due(transcript)
 
 
 def test_a_window_that_is_smaller_than_stated_is_remembered() -> None:
@@ -353,9 +257,3 @@ def test_an_overflow_is_compacted_and_the_question_asked_again() -> None:
     assert outcome.response == "Done."
     assert around.steps[0].cause == "overflow"
     assert len(around.model.asked[1]) < len(around.model.asked[0])
-
-
-def test_a_run_whose_prompt_alone_is_too_long_ends_as_a_model_error() -> None:
-    around = Compacting(script=[says("", status=413)])
-    outcome = around.agent.run("You are tested.", (), "word " * 50_000)
-    assert outcome.exit_status is ExitStatus.MODEL_ERROR

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +25,7 @@ def _long(*first: Message) -> Transcript:
 
 def test_files_are_listed_by_what_was_done_to_them_and_once() -> None:
     steps = [
-        called(1, "text", "file_read", path="a.py"),
+        called(1, "Error: the first line of a log", "file_read", path="a.py"),
         called(2, "text", "file_read", path="b.py", mode="lines", start_line=3),
         called(6, "text", "file_read", path="d.py"),
         called(3, "text", "file_read", path="a.py", mode="view"),
@@ -36,9 +35,21 @@ def test_files_are_listed_by_what_was_done_to_them_and_once() -> None:
     assert _files(*steps) == (("d.py", "a.py"), ("c.py", "b.py"))
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
+def test_a_later_run_carries_on_what_an_earlier_one_had_in_its_summary_also_in_one_of_a_hook() -> None:
+    first, later = Compacting(request=REQUEST), Compacting()
+    first.hooks.answer = "By hand."
+    transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"))
+    first.compaction.compact(transcript, "window")
+    assert first.steps[0].summary == (
+        f"By hand.\n\n<request>\n{REQUEST}\n</request>\n\n<files_read>\na.py\n</files_read>"
+    )
+    continued = conversation(*transcript[1:], *long_conversation()[2:])
+    later.compaction.compact(continued, "window")
+    assert later.steps[0].files_read == ("a.py",)
+
+
+def test_what_touched_no_file_that_can_be_named_is_not_listed() -> None:
+    steps = [
         called(1, "there is no 'a.py'", "file_read", failed=True, path="a.py"),
         called(1, "a.py", "file_read", path=".", mode="view"),
         called(1, "a.py:1: x", "file_read", path="src", mode="search", search_pattern="x"),
@@ -46,32 +57,11 @@ def test_files_are_listed_by_what_was_done_to_them_and_once() -> None:
         called(1, "text", "file_read", path=["a.py"]),
         called(1, "text", "file_read", path="two\nlines"),
         called(1, "text", "file_read", path="</files_read>"),
-    ],
-)
-def test_what_touched_no_file_that_can_be_named_is_not_listed(step: list[Message]) -> None:
-    assert _files(step) == ((), ())
-
-
-def test_a_file_whose_text_begins_like_an_error_was_read() -> None:
-    assert _files(called(1, "Error: the first line of a log", "file_read", path="a.log")) == (("a.log",), ())
-
-
-@pytest.mark.parametrize("arguments", ["not json", "[]", '"a.py"', "[" * 100_000])
-def test_arguments_that_are_no_object_name_no_file(arguments: str) -> None:
-    call = ToolCall(id="1", name="file_write", arguments=arguments)
-    assert _files([said("assistant", "").model_copy(update={"tool_calls": (call,)})]) == ((), ())
-
-
-def test_the_footer_stands_in_the_summary_and_its_files_in_the_record() -> None:
-    around = Compacting(request=REQUEST)
-    transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"), *called(71, "x", "editor", path="b.py"))
-    around.compaction.compact(transcript, "window")
-    step = around.steps[0]
-    assert step.summary == (
-        "A summary.\n\n<request>\nMend the login, script:fix-it.\n</request>\n\n"
-        "<files_read>\na.py\n</files_read>\n\n<files_changed>\nb.py\n</files_changed>"
-    )
-    assert (step.files_read, step.files_changed) == (("a.py",), ("b.py",))
+    ]
+    for arguments in ("not json", "[]", '"a.py"', "[" * 100_000):
+        call = ToolCall(id="1", name="file_write", arguments=arguments)
+        steps.append([said("assistant", "").model_copy(update={"tool_calls": (call,)})])
+    assert [step for step in steps if _files(step) != ((), ())] == []
 
 
 def test_request_and_files_are_carried_through_every_further_compaction() -> None:
@@ -84,31 +74,6 @@ def test_request_and_files_are_carried_through_every_further_compaction() -> Non
     assert (step.files_read, step.files_changed) == (("a.py", "0.py", "1.py"), ("b.py",))
     assert "<request>\nMend the login, script:fix-it.\n</request>" in step.summary
     assert [text.count(f"<request>\n{REQUEST}\n</request>") for text in around.asked_with] == [1, 1, 1]
-
-
-def test_a_later_run_carries_on_what_an_earlier_one_had_in_its_summary() -> None:
-    first, later = Compacting(), Compacting()
-    transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"))
-    first.compaction.compact(transcript, "window")
-    continued = conversation(*transcript[1:], *long_conversation()[2:])
-    later.compaction.compact(continued, "window")
-    assert later.steps[0].files_read == ("a.py",)
-
-
-def test_the_request_is_not_repeated_where_the_turn_begins_in_what_stays() -> None:
-    around = Compacting(request=REQUEST)
-    transcript = conversation(OPENING, *long_conversation()[2:], said("assistant", "Done."), OPENING)
-    around.compaction.compact(transcript, "window")
-    assert around.steps[0].summary == "A summary."
-    assert transcript[-1] == OPENING
-    assert f"<request>\n{REQUEST}\n</request>" in around.asked_with[0]
-
-
-def test_a_summary_by_a_hook_gets_the_footer_too() -> None:
-    around = Compacting(request=REQUEST)
-    around.hooks.answer = "By hand."
-    around.compaction.compact(_long(OPENING), "window")
-    assert around.steps[0].summary == "By hand.\n\n<request>\nMend the login, script:fix-it.\n</request>"
 
 
 def _todo(number: int, *items: tuple[str, str], failed: bool = False) -> list[Message]:
@@ -128,14 +93,6 @@ def test_what_is_open_on_the_list_stands_below_and_is_shown_to_the_model_that_su
     assert [text.count(items) for text in around.asked_with] == [1, 1, 1]
 
 
-def test_a_list_that_stays_with_the_tail_is_not_repeated_below_but_shown_to_the_model_that_summarizes() -> None:
-    around = Compacting()
-    transcript = conversation(*long_conversation()[1:], *_todo(70, ("Ship", "pending")))
-    around.compaction.compact(transcript, "window")
-    assert around.steps[0].summary == "A summary."
-    assert "<todo>\n[pending] Ship\n</todo>" in around.asked_with[0]
-
-
 def test_a_list_whose_items_are_all_done_is_no_longer_carried() -> None:
     around = Compacting()
     transcript = _long(OPENING, *_todo(70, ("Ship", "pending")))
@@ -144,12 +101,6 @@ def test_a_list_whose_items_are_all_done_is_no_longer_carried() -> None:
     around.compaction.compact(transcript, "window")
     assert ["<todo>" in step.summary for step in around.steps] == [True, False]
     assert ["<todo>" in text for text in around.asked_with] == [True, False]
-
-
-@pytest.mark.parametrize("items", [7, [7], [{"status": "pending"}], [{"text": "x", "status": "odd"}]])
-def test_a_list_in_no_known_form_does_no_harm(items: object) -> None:
-    steps = called(1, "noted", "todo", items=items)
-    assert footer_of(steps, (), Footer(), "").todo in {(), ("[pending] ",)}
 
 
 def test_a_request_that_is_too_long_keeps_its_head_and_tail_and_half_of_the_room() -> None:
@@ -162,20 +113,6 @@ def test_a_request_that_is_too_long_keeps_its_head_and_tail_and_half_of_the_room
     assert shown.startswith("first and")
     assert shown.endswith("and last")
     assert "characters left out to save room" in shown
-
-
-def test_of_too_many_files_the_latest_are_named() -> None:
-    names = tuple(f"some/longer/path/{n}.py" for n in range(100))
-    text = Footer(read=names).text(800)
-    assert len(text) < 300
-    assert "some/longer/path/99.py\n(and 92 more)\n</files_read>" in text
-    assert parted(f"Text.\n\n{text}")[1].read == names[-8:]
-
-
-def test_lines_of_the_model_that_look_like_a_footer_are_not_taken_for_one() -> None:
-    text = without_tags("Text.\n<files_read>\nfake.py\n</files_read>")
-    below = Footer(todo=("[pending] Write",), changed=("a.py",))
-    assert parted(f"{text}\n\n{below.text(800)}")[1] == below
 
 
 _NAMES = st.lists(

@@ -47,48 +47,6 @@ _PARTS: dict[str, Any] = {
 }
 
 
-@given(**_PARTS)
-def test_the_result_is_valid_and_begins_with_the_system_prompt(plan: Plan, window: int, cause: Cause) -> None:
-    around, messages = Compacting(window=window), _built(plan)
-    transcript = Transcript(messages)
-    around.compaction.compact(transcript, cause)
-    assert problems(transcript) == []
-    assert transcript[0] == SYSTEM
-
-
-@given(**_PARTS)
-def test_the_newest_messages_stay_and_only_results_and_the_models_own_words_are_shortened(
-    plan: Plan, window: int, cause: Cause
-) -> None:
-    around, messages = Compacting(window=window), _built(plan)
-    transcript = Transcript(messages)
-    around.compaction.compact(transcript, cause)
-    kept = around.steps[0].kept if around.steps else len(messages) - 1
-    tail = messages[len(messages) - kept :]
-    assert [outline(message) for message in transcript[len(transcript) - kept :]] == [*map(outline, tail)]
-    assert around.steps == [] or kept < len(messages) - 1
-
-
-@given(**_PARTS)
-def test_results_that_the_model_has_not_seen_always_stay(plan: Plan, window: int, cause: Cause) -> None:
-    around, messages = Compacting(window=window), _built(plan)
-    transcript = Transcript(messages)
-    around.compaction.compact(transcript, cause)
-    assert _unseen(transcript) == _unseen(messages)
-
-
-@given(**_PARTS)
-def test_the_record_gives_the_same_conversation_but_for_shortened_results(
-    plan: Plan, window: int, cause: Cause
-) -> None:
-    around, messages = Compacting(window=window), _built(plan)
-    transcript = Transcript(messages)
-    around.compaction.compact(transcript, cause)
-    recorded = messages_of(around.recorder.bodies, messages[1:])
-    assert len(recorded) == len(transcript) - 1
-    assert all(map(is_as_recorded, transcript[1:], recorded))
-
-
 @given(plan=_PLANS, window=_PARTS["window"], cause=st.sampled_from(["window", "asked"]))
 def test_what_fits_stays_word_for_word(plan: Plan, window: int, cause: Cause) -> None:
     around, messages = Compacting(window=window), _built(plan)
@@ -96,15 +54,6 @@ def test_what_fits_stays_word_for_word(plan: Plan, window: int, cause: Cause) ->
     around.compaction.compact(transcript, cause)
     recorded = messages_of(around.recorder.bodies, messages[1:])
     assert list(transcript[1:]) == recorded or around.estimate.messages(*messages) > window // 8
-
-
-@given(plan=_PLANS, window=_PARTS["window"])
-def test_after_a_compaction_none_is_due_and_the_question_fits(plan: Plan, window: int) -> None:
-    around, messages = Compacting(window=window), _built(plan)
-    transcript = Transcript(messages)
-    around.compaction.compact(transcript, "window")
-    assert not around.compaction.due(transcript)
-    assert around.estimate.question(transcript) <= window - min(8192, window // 4) + _cannot_leave(around, transcript)
 
 
 @given(plan=_PLANS, window=_PARTS["window"], times=st.floats(0.6, 3.9))
@@ -118,12 +67,6 @@ def test_what_the_endpoint_counts_decides_and_not_the_guess(plan: Plan, window: 
     )
 
 
-@given(**_PARTS)
-def test_a_cut_is_never_before_a_result(plan: Plan, window: int, cause: Cause) -> None:
-    parts = cut(_built(plan), Compacting(window=window).estimate, cause)
-    assert parts is None or not parts.tail or parts.tail[0].role != "tool"
-
-
 def _unseen(messages: Sequence[Message]) -> list[str | None]:
     """The ids of the results that the model has not answered yet."""
     later = list(takewhile(lambda message: message.role != "assistant", reversed(messages)))
@@ -133,3 +76,27 @@ def _unseen(messages: Sequence[Message]) -> list[str | None]:
 def _cannot_leave(around: Compacting, transcript: Sequence[Message]) -> int:
     """What people said since the model's last word: it stays however long it is."""
     return around.estimate.messages(*(message for message in transcript[1:] if message.role == "user"))
+
+
+@given(**_PARTS)
+def test_what_is_left_is_valid_keeps_the_newest_and_the_unseen_and_is_what_the_record_says(
+    plan: Plan, window: int, cause: Cause
+) -> None:
+    around, messages = Compacting(window=window), _built(plan)
+    transcript = Transcript(messages)
+    around.compaction.compact(transcript, cause)
+    assert problems(transcript) == []
+    assert transcript[0] == SYSTEM
+    # Only results and the model's own words are shortened.
+    kept = around.steps[0].kept if around.steps else len(messages) - 1
+    tail = messages[len(messages) - kept :]
+    assert [outline(message) for message in transcript[len(transcript) - kept :]] == [*map(outline, tail)]
+    assert around.steps == [] or kept < len(messages) - 1
+    assert _unseen(transcript) == _unseen(messages)
+    recorded = messages_of(around.recorder.bodies, messages[1:])
+    assert len(recorded) == len(transcript) - 1
+    assert all(map(is_as_recorded, transcript[1:], recorded))
+    if cause == "window":
+        room = window - min(8192, window // 4) + _cannot_leave(around, transcript)
+        assert not around.compaction.due(transcript)
+        assert around.estimate.question(transcript) <= room

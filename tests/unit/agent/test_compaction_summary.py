@@ -8,30 +8,6 @@ from drone.agent.values import ModelCallFailed
 from tests.support.compactions import Compacting, called, conversation, long_conversation, said
 
 
-def test_calls_results_and_thoughts_are_told_with_who_speaks() -> None:
-    around = Compacting()
-    thinking = said("assistant", "I see.").model_copy(update={"thinking": "Perhaps the port."})
-    steps = called(1, "200 OK", tool="shell", command="curl localhost")
-    transcript = conversation(said("user", "Look."), *steps, thinking, *called(2, "x" * 500))
-    around.compaction.compact(transcript, "asked")
-    told = [
-        "[person]\nLook.",
-        "[agent]\nStep 1.",
-        '[agent calls shell]\n{"command": "curl localhost"}',
-        "[result of shell]\n200 OK",
-        "[agent thinks]\nPerhaps the port.",
-        "[agent]\nI see.",
-    ]
-    assert "<conversation>\n" + "\n\n".join(told) in around.asked_with[0]
-
-
-def test_long_results_are_shortened_until_one_call_is_enough() -> None:
-    around = Compacting(window=16_000)
-    around.compaction.compact(long_conversation(steps=40, characters=10_000), "window")
-    assert len(around.asked_with) == 1
-    assert "characters left out to save room" in around.asked_with[0]
-
-
 def test_what_one_request_cannot_hold_is_summarized_in_several_each_folding_in_the_last() -> None:
     around = Compacting(window=8_000, summaries=[{"text": f"Up to {n}."} for n in range(9)])
     talk = [said("user" if n % 2 else "assistant", f"Word {n}. " * 300) for n in range(30)]
@@ -72,18 +48,15 @@ def test_an_endpoint_that_takes_nothing_is_not_asked_for_ever() -> None:
     assert len(around.asked_with) < 8
 
 
-@pytest.mark.parametrize("by_hook", [False, True])
-def test_a_summary_that_is_too_long_is_cut(by_hook: bool) -> None:
+def test_a_summary_that_is_too_long_is_cut_and_a_blank_one_of_a_hook_does_not_count() -> None:
     endless = "and then " * 20_000
-    around = Compacting(summaries=[{"text": endless}])
-    around.hooks.answer = endless if by_hook else None
-    around.compaction.compact(long_conversation(), "window")
-    assert around.estimate.text(around.steps[0].summary) <= 1_610
-    assert around.steps[0].summary.endswith("[…]")
-
-
-def test_a_blank_summary_of_a_hook_does_not_count() -> None:
-    around = Compacting()
-    around.hooks.answer = " "
-    around.compaction.compact(long_conversation(), "window")
-    assert around.steps[0].summary == "A summary."
+    for by_hook in (None, endless):
+        around = Compacting(summaries=[{"text": endless}])
+        around.hooks.answer = by_hook
+        around.compaction.compact(long_conversation(), "window")
+        assert around.estimate.text(around.steps[0].summary) <= 1_610
+        assert around.steps[0].summary.endswith("[…]")
+    blank = Compacting()
+    blank.hooks.answer = " "
+    blank.compaction.compact(long_conversation(), "window")
+    assert blank.steps[0].summary == "A summary."

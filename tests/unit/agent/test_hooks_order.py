@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.guardrails.rule_set import Rule, RuleSet
@@ -14,7 +11,6 @@ from drone.agent.hooks.events import (
     EVENTS,
     AgentEnd,
     AgentError,
-    Compacted,
     HookEvent,
     MessageEnd,
     MessageUpdate,
@@ -35,11 +31,9 @@ from shared.events import (
     ErrorStep,
     ReasoningStep,
     RetryStep,
-    RunEnded,
     ToolCallStep,
     ToolResultStep,
     Usage,
-    UserStep,
 )
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
@@ -148,30 +142,26 @@ def test_a_run_that_goes_on_after_the_model_stopped_ends_once_and_after_its_last
     assert [event.outcome for event in events if isinstance(event, AgentEnd)] == [STOPPED]
 
 
-def _canceled(loop: Loop) -> None:
-    loop.controls.signal = Preempted(outcome=Outcome(ExitStatus.CANCELED, "Canceled."))
-
-
-@pytest.mark.parametrize(
-    ("script", "limits", "prepare", "ends"),
-    [
-        ([calls("one"), says("never")], Limits(max_iterations=1), None, ExitStatus.MAX_ITERATIONS),
-        ([says("Late.", delay_s=9)], Limits(max_run_seconds=5), None, ExitStatus.TIME_LIMIT),
-        ([says("")] * 3, Limits(), None, ExitStatus.FORMAT_ERRORS),
-        ([{"status": 500}], Limits(), None, ExitStatus.MODEL_ERROR),
-        ([calls("one")], Limits(), _canceled, ExitStatus.CANCELED),
-    ],
-    ids=["answers", "time", "format", "model", "cancel"],
-)
-def test_however_a_run_ends_its_end_is_told_once_in_order_and_truthfully(
-    script: list[Any], limits: Limits, prepare: Callable[[Loop], None] | None, ends: ExitStatus
-) -> None:
-    loop, events = Loop(script, limits), []
-    heard = hearing(loop, events)
-    prepare and prepare(loop)
-    loop.run()
-    assert (heard[-5:], [heard.count(name) for name in ENDING]) == (ENDING, [1, 1, 1, 1, 1])
-    assert [event.outcome.exit_status for event in events if isinstance(event, AgentEnd)] == [ends]
+def test_however_a_run_ends_its_end_is_told_once_in_order_and_truthfully() -> None:
+    canceled = Preempted(outcome=Outcome(ExitStatus.CANCELED, "Canceled."))
+    ways: dict[ExitStatus, tuple[list[Any], Limits, Preempted | None]] = {
+        ExitStatus.MAX_ITERATIONS: ([calls("one"), says("never")], Limits(max_iterations=1), None),
+        ExitStatus.TIME_LIMIT: ([says("Late.", delay_s=9)], Limits(max_run_seconds=5), None),
+        ExitStatus.FORMAT_ERRORS: ([says("")] * 3, Limits(), None),
+        ExitStatus.MODEL_ERROR: ([{"status": 500}], Limits(), None),
+        ExitStatus.CANCELED: ([calls("one")], Limits(), canceled),
+    }
+    for ends, (script, limits, signal) in ways.items():
+        loop, events = Loop(script, limits), []
+        heard = hearing(loop, events)
+        loop.controls.signal = signal
+        loop.run()
+        assert (heard[-5:], [heard.count(name) for name in ENDING]) == (ENDING, [1, 1, 1, 1, 1])
+        assert [event.outcome.exit_status for event in events if isinstance(event, AgentEnd)] == [ends]
+    never = Loop([])
+    heard = hearing(never)
+    never.agent.end(STOPPED)
+    assert heard == []
 
 
 def test_a_run_that_leaves_messages_unread_has_not_settled() -> None:
@@ -180,13 +170,6 @@ def test_a_run_that_leaves_messages_unread_has_not_settled() -> None:
     loop.toolbox.on_call = lambda _: setattr(loop.controls, "to_follow_up", ["And then?"])
     loop.run()
     assert heard[-4:] == [*ENDING[:3], "session_shutdown"]
-
-
-def test_a_run_that_never_began_does_not_end() -> None:
-    loop = Loop([])
-    heard = hearing(loop)
-    loop.agent.end(STOPPED)
-    assert heard == []
 
 
 def test_a_compaction_between_two_turns_is_followed_by_a_save_point_and_one_inside_a_turn_is_not() -> None:
@@ -235,21 +218,6 @@ def test_a_message_begins_with_its_first_piece_and_ends_whole_with_what_was_thou
     ]
 
 
-def test_an_answer_that_was_not_streamed_begins_and_ends_at_once() -> None:
-    events = Watched().after(AssistantStep(text="Yes."))
-    assert [event.name for event in events] == ["message_start", "message_end"]
-
-
-def test_a_stream_that_is_repeated_begins_its_message_once() -> None:
-    watched = Watched()
-    watched.recorder.delta("text", "Y")
-    watched.after(RETRY)
-    watched.recorder.delta("text", "Yes.")
-    watched.after(AssistantStep(text="Yes."))
-    names = [event.name for event in watched.events]
-    assert (names.count("message_start"), names.count("message_end")) == (1, 1)
-
-
 def test_what_a_running_command_prints_belongs_to_its_call() -> None:
     watched = Watched()
     watched.after(ToolCallStep(call_id="c1", tool="shell", arguments={"command": "ls"}))
@@ -263,14 +231,11 @@ def test_what_a_running_command_prints_belongs_to_its_call() -> None:
     ]
 
 
-def test_a_retry_ends_well_with_the_answer() -> None:
-    events = Watched().after(RETRY, AssistantStep(text="Yes."))
-    assert events[:2] == [STARTED, RetryEnd(1, success=True, error="")]
-
-
 def test_a_retry_that_fails_ends_before_the_next_begins() -> None:
-    again = RetryStep(attempt=2, delay_s=5, error_class="server", error="502")
-    events = Watched().after(RETRY, again, ErrorStep(what="No answer.", detail="all"))
+    watched, again = Watched(), RetryStep(attempt=2, delay_s=5, error_class="server", error="502")
+    # Extensions are told neither of their own errors nor of the steps of children.
+    watched.after(ErrorStep(what="x", code="E-EXTENSION"), ChildStep(call_id="c", step={}))
+    events = watched.after(RETRY, again, ErrorStep(what="No answer.", detail="all"))
     assert events == [
         STARTED,
         RetryEnd(1, success=False, error="502"),
@@ -280,41 +245,15 @@ def test_a_retry_that_fails_ends_before_the_next_begins() -> None:
     ]
 
 
-def test_a_retry_that_is_broken_off_ends_too() -> None:
-    events = Watched().after(RETRY, RunEnded(status="preempted", exit_status="canceled", reason="stop"))
-    assert events == [STARTED, RetryEnd(1, success=False, error="The call was interrupted.")]
-
-
-def test_a_compaction_is_told_with_its_tokens() -> None:
-    events = Watched().after(CompactionStep(summary="so far", tokens_before=900, tokens_after=100))
-    assert events == [Compacted("so far", 900, 100)]
-
-
-def test_an_extension_is_not_told_of_errors_of_extensions_nor_of_the_steps_of_children() -> None:
-    assert Watched().after(ErrorStep(what="x", code="E-EXTENSION"), ChildStep(call_id="c", step={})) == []
-
-
 def test_the_size_of_the_context_is_what_the_last_answer_or_compaction_came_to() -> None:
-    recorder = Watched().recorder
-    recorder.record(AssistantStep(usage=Usage(input_tokens=900, output_tokens=50)))
-    assert recorder.context_tokens == 950
-    recorder.record(CompactionStep(summary="so far", tokens_after=100))
-    assert recorder.context_tokens == 100
-
-
-def test_an_event_is_recorded_before_it_is_told() -> None:
-    kept, bus, seen = KeptEvents(), HookBus(lambda *_: None), []
-    bus.on("message_end", lambda event, context: seen.append(len(kept.bodies)))
-    ObservedRecorder(kept, bus).record(UserStep(text="Do it."))
-    assert seen == [1]
-
-
-def test_where_nobody_listens_everything_is_only_passed_on() -> None:
-    kept = KeptEvents()
-    recorder = ObservedRecorder(kept, HookBus(lambda *_: None))
-    recorder.delta("text", "Y")
-    recorder.doing("nothing")
-    assert (recorder.record(UserStep(text="Do it.")), kept.deltas, kept.now_doing) == (1, [("text", "Y")], "nothing")
+    watched = Watched()
+    recorded: list[int] = []
+    # An event is recorded before it is told.
+    watched.bus.on("message_end", lambda event, context: recorded.append(len(watched.kept.bodies)))
+    watched.after(AssistantStep(usage=Usage(input_tokens=900, output_tokens=50)))
+    assert (watched.recorder.context_tokens, recorded) == (950, [1])
+    watched.after(CompactionStep(summary="so far", tokens_after=100))
+    assert watched.recorder.context_tokens == 100
 
 
 def test_every_event_is_one_that_somebody_emits() -> None:

@@ -150,28 +150,22 @@ class Planned:
 
 
 def test_until_the_approval_only_reading_tools_run_and_afterwards_all_of_them(workspace: Path) -> None:
-    planned = Planned(workspace, [replies(WRITES), replies(PRESENTS), replies(WRITES), {"text": "ok"}], APPROVED)
-    planned.run()
-    results = planned.recorded(ToolResultStep)
-    assert [result.execution for result in results] == ["held_back", "answered", "answered"]
-    assert "no plan is approved yet" in results[0].output
-    assert (workspace / "one.txt").read_text() == "one"
-    # The person decides on the plan, and not on the single call that was refused.
-    assert [step.about for step in planned.recorded(ApprovalStep)] == ["plan"]
-
-
-def test_the_refused_call_asks_nobody_even_if_every_change_needs_approval(workspace: Path) -> None:
-    planned = Planned(workspace, [replies(WRITES), {"text": "ok"}])
-    planned.agent.run("s", (), "Do it.")
-    assert planned.recorded(ApprovalStep) == []
-
-
-def test_the_prompt_and_the_tools_are_the_same_before_and_after_the_approval(workspace: Path) -> None:
-    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], APPROVED)
+    script = [replies(WRITES), replies(DONE), replies(PRESENTS), replies(WRITES), replies(PRESENTS), {"text": "ok"}]
+    planned = Planned(workspace, script, APPROVED)
     before = planned.agent.toolbox.specs()
     planned.run()
+    results = planned.recorded(ToolResultStep)
+    assert [result.execution for result in results[:3]] == ["held_back", "answered", "answered"]
+    assert ["no plan is approved yet" in result.output for result in results[:2]] == [True, True]
+    assert (workspace / "one.txt").read_text() == "one"
+    # An approved plan is not presented again, and the prompt and the tools stay as they were.
+    assert "approved already" in results[-1].output
     assert planned.agent.tools == planned.agent.toolbox.specs() == before
-    assert {"file_write", "shell", "present_plan", "report_point"} <= {spec.name for spec in before}
+    # The person decides on the plan, and not on the single call that was refused.
+    assert [step.about for step in planned.recorded(ApprovalStep)] == ["plan"]
+    refused = Planned(workspace, [replies(WRITES), {"text": "ok"}])
+    refused.agent.run("s", (), "Do it.")
+    assert refused.recorded(ApprovalStep) == []
 
 
 def test_the_wait_costs_no_run_time_and_is_recorded_with_the_whole_plan(workspace: Path) -> None:
@@ -193,10 +187,8 @@ def test_the_agent_is_told_which_points_were_changed_and_which_dropped(workspace
     assert "1. Write first.txt [changed or added by the user]\n2. NOT APPROVED, do not do this: Write two.txt" in told
     assert told.endswith("Their comment: Be brief.")
 
-
-def test_a_point_that_was_deleted_is_named_as_no_longer_in_the_plan(workspace: Path) -> None:
-    ruling = Ruling(approved=True, plan=PLAN.model_copy(update={"points": PLAN.points[:1]}))
-    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], ruling)
+    shorter = Ruling(approved=True, plan=PLAN.model_copy(update={"points": PLAN.points[:1]}))
+    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], shorter)
     planned.run()
     told = planned.told("Your user approved")
     assert "1. Write one.txt\n   Files: one.txt\n   Verify: cat one.txt" in told
@@ -269,54 +261,36 @@ def test_each_report_is_recorded_and_says_what_is_left(workspace: Path) -> None:
     assert planned.gate.reminder().startswith("Your turn is about to end, but you have not reported points 2 of")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"point": 3, "result": "done"}, "the approved plan has no point 3; its points: 1, 2"),
-        ({"point": 1, "result": "skipped"}, "needs the reason in `text`"),
+def test_a_report_that_cannot_be_meant_is_explained(workspace: Path) -> None:
+    reports = [
+        ({"point": 3, "result": "done"}, "no point 3; its points: 1, 2"),
+        ({"point": 1, "result": "skipped"}, "`text`"),
         ({"point": 1, "result": "done", "commit": "HEAD"}, "not the id of a commit"),
-    ],
-)
-def test_a_report_that_cannot_be_meant_is_explained(workspace: Path, arguments: dict[str, Any], says: str) -> None:
-    planned = Planned(
-        workspace, [replies(PRESENTS), replies(makes("report_point", **arguments)), {"text": "ok"}], APPROVED
-    )
+    ]
+    asked = [replies(makes("report_point", **arguments)) for arguments, _ in reports]
+    planned = Planned(workspace, [replies(PRESENTS), *asked, {"text": "ok"}], APPROVED)
     planned.run()
-    assert says in planned.recorded(ToolResultStep)[1].output
+    told = [result.output for result in planned.recorded(ToolResultStep)[1:]]
+    assert [says for (_, says), text in zip(reports, told, strict=True) if says not in text] == []
     assert planned.recorded(PointReportStep) == []
 
 
-def test_without_an_approved_plan_there_is_nothing_to_report(workspace: Path) -> None:
-    planned = Planned(workspace, [replies(DONE), {"text": "ok"}])
-    planned.run()
-    assert "no plan is approved yet" in planned.recorded(ToolResultStep)[0].output
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"points": []}, "the plan has no points"),
-        ({"points": [{"text": "x"}] * 1000}, f"1,000 points are too many to be read by a user (maximum {MAX_POINTS})"),
+def test_a_plan_that_nobody_could_approve_is_refused_and_presented_to_nobody(workspace: Path) -> None:
+    plans: list[tuple[dict[str, Any], str]] = [
+        ({"points": []}, "no points"),
+        ({"points": [{"text": "x"}] * 1000}, f"maximum {MAX_POINTS}"),
         ({"points": [{"text": " "}]}, "`points.1.text` is empty"),
-        ({"points": [{"text": "x" * 2001}]}, "`points.1.text` has 2,001 characters"),
-        ({"points": [{"text": "x", "files": ["f"] * 21}]}, "point 1 names 21 files"),
+        ({"points": [{"text": "x" * 2001}]}, "2,001 characters"),
+        ({"points": [{"text": "x", "files": ["f"] * 21}]}, "21 files"),
         ({"points": [{"text": "x" * 2000}] * 40}, "the plan has 8"),
         ({"points": [{"text": "x"}], "title": ""}, "`title` is empty"),
-    ],
-)
-def test_a_plan_that_nobody_could_approve_is_refused_and_presented_to_nobody(
-    workspace: Path, given: dict[str, Any], says: str
-) -> None:
-    planned = Planned(workspace, [replies(makes("present_plan", **{"title": "t", **given})), {"text": "ok"}])
+    ]
+    asked = [replies(makes("present_plan", **{"title": "t", **given})) for given, _ in plans]
+    planned = Planned(workspace, [*asked, {"text": "ok"}])
     planned.run()
-    assert says in planned.recorded(ToolResultStep)[0].output
+    told = [result.output for result in planned.recorded(ToolResultStep)]
+    assert [says for (_, says), text in zip(plans, told, strict=True) if says not in text] == []
     assert planned.recorded(PlanStep) == planned.recorded(ApprovalStep) == []
-
-
-def test_an_approved_plan_is_not_presented_again(workspace: Path) -> None:
-    planned = Planned(workspace, [replies(PRESENTS), replies(PRESENTS), {"text": "ok"}], APPROVED)
-    planned.run()
-    assert "approved already" in planned.recorded(ToolResultStep)[1].output
 
 
 def test_once_its_message_was_compacted_the_approved_plan_is_in_every_question(workspace: Path) -> None:

@@ -19,53 +19,43 @@ VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("template", "title"),
-    [
-        ("#{{ payload.n }} {{ event }}", "#7 issues.opened"),
-        ("{% for x in payload.labels %}{{ x.name|upper }}{% if not loop.last %},{% endif %}{% endfor %}", "BUG,UI"),
-        ("{% if payload.n > 3 and payload.n is number %}big{% else %}small{% endif %}", "big"),
-        ("{{ payload.nothing|default('none') }}{{ payload.none }}", "none"),
-        ("{{ payload.items }}", "[ 1, 2 ]"),
-        ("{{ event[:6] }} {{ payload.labels[0].name }} {{ payload['n'] }}", "issues bug 7"),
-        ("{{ payload.long }}  \n {{ payload.labels|length }}", "a b 2"),
-    ],
-)
-def test_a_template_shows_what_was_sent(template: str, title: str) -> None:
-    assert title_of(check_template("the title", template), VALUES) == title
+def test_a_template_shows_what_was_sent() -> None:
+    titles = {
+        "#{{ payload.n }} {{ event }}": "#7 issues.opened",
+        "{% for x in payload.labels %}{{ x.name|upper }}{% if not loop.last %},{% endif %}{% endfor %}": "BUG,UI",
+        "{% if payload.n > 3 and payload.n is number %}big{% else %}small{% endif %}": "big",
+        "{{ payload.nothing|default('none') }}{{ payload.none }}": "none",
+        "{{ payload.items }}": "[ 1, 2 ]",
+        "{{ event[:6] }} {{ payload.labels[0].name }} {{ payload['n'] }}": "issues bug 7",
+        "{{ payload.long }}  \n {{ payload.labels|length }}": "a b 2",
+    }
+    assert {template: title_of(check_template("the title", template), VALUES) for template in titles} == titles
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
+def test_a_template_that_is_malformed_or_wants_more_is_refused() -> None:
+    templates = [
         "{{ x", "{% if %}", "{{ x() }}", "{{ payload.n * 9 }}", "{{ 9 ** 9 }}", "{{ 'a' ~ 'b' }}", "{% set a = 1 %}",
         "{% for a in b %}{% for c in d %}{% endfor %}{% endfor %}", "{% macro m() %}{% endmacro %}", "{{ [1] }}",
         "{% include 'x' %}", "{% import 'x' as y %}", "{{ x|replace('a', 'b') }}", "{{ x|map('upper') }}",
         "{{ x|attr('y') }}", "{% for a in b recursive %}{% endfor %}",
         "{{" + "(" * 3000 + "1" + ")" * 3000 + "}}", "{{ __builtins__ }}", " ",
-    ],
-)  # fmt: skip
-def test_a_template_that_is_malformed_or_wants_more_is_refused(template: str) -> None:
-    with pytest.raises(Invalid):
-        check_template("the title", template)
-
-
-def test_a_template_that_is_very_long_is_refused() -> None:
+    ]  # fmt: skip
+    for template in templates:
+        with pytest.raises(Invalid):
+            check_template(template[:40], template)
     with pytest.raises(TooLarge):
         check_template("the title", "x" * 10_001)
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
+def test_a_template_reaches_nothing_but_what_was_sent() -> None:
+    templates = [
         "{{ payload.__class__ }}", "{{ payload.get }}", "{{ ''.__class__ }}", "{{ event.format }}", "{{ range }}",
         "{{ payload.nothing.at_all }}", "{{ nothing }}", "{{ payload.n|join }}", "{{ payload.n|truncate('x') }}",
         "{% for x in payload.n %}{% endfor %}", "{{ payload[1:2] }}", "{{ payload.n > 'a' }}",
-    ],
-)  # fmt: skip
-def test_a_template_reaches_nothing_but_what_was_sent(template: str) -> None:
-    with pytest.raises(Unfilled):
-        title_of(check_template("the title", template), VALUES)
+    ]  # fmt: skip
+    for template in templates:
+        with pytest.raises(Unfilled):
+            title_of(check_template(template, template), VALUES)
 
 
 @settings(deadline=None, max_examples=50)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,11 +62,6 @@ def test_rows_are_read_from_json_lines_json_and_csv(tmp_path: Path) -> None:
     }
     for name, content in files.items():
         assert fields_of(written(tmp_path, name, content)) == wanted, name
-
-
-def test_a_record_knows_the_line_that_it_begins_on(tmp_path: Path) -> None:
-    file = written(tmp_path, "rows.csv", 'id,prompt\na,"x\ny\nz"\nb,w\n')
-    assert [record.line for record in read_records(file)] == [2, 5]
 
 
 def test_every_bad_row_is_named_with_its_line_and_the_good_ones_are_still_there(tmp_path: Path) -> None:
@@ -148,11 +142,6 @@ def test_neither_a_long_line_nor_a_long_document_is_read_to_its_end(
         fields_of(written(tmp_path, "rows.jsonl", '{"id": "a"}\n{"id": "' + "x" * 200 + '"}\n'))
     with pytest.raises(TooLarge, match="is larger than"):
         fields_of(written(tmp_path, "rows.json", "[\n" + '{"id": "a"},\n' * 50 + "]"))
-
-
-def test_rows_come_from_stdin_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": "a"}\n')))
-    assert fields_of("-") == [{"id": "a"}]
 
 
 def test_a_template_is_filled_with_the_columns_and_an_unknown_field_makes_a_row_bad(tmp_path: Path) -> None:

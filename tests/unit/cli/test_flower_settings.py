@@ -23,29 +23,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_local_fleet_is_shown_without_settings_in_the_environment(home: Path) -> None:
+def test_the_local_fleet_is_shown_without_settings_in_the_environment_and_reached_over_tls(home: Path) -> None:
     data = DataDir(home / "data")
-    known = replace(data.remembered(), broker_port=6400)
+    known = replace(data.remembered(), broker_password="secret")
     data.remember(known)
-    (home / "server.json").write_text(json.dumps({"data_dir": str(data.root)}))
-
-    settings, password = _fleet_to_watch({})
-
-    assert (settings.database_url, settings.blob_dir) == (data.database_url, data.blobs)
-    assert settings.broker_url == f"redis://control:{known.broker_password}@127.0.0.1:6400/0"
-    assert password == known.flower_password
-
-
-def test_the_broker_of_the_local_fleet_is_reached_over_tls(home: Path) -> None:
-    data = DataDir(home / "data")
-    data.remember(replace(data.remembered(), broker_password="secret"))
     running = {"data_dir": str(data.root), "broker_url": "rediss://192.0.2.7:6400/0", "ca_file": "/etc/ca.pem"}
     (home / "server.json").write_text(json.dumps(running))
 
-    settings, _ = _fleet_to_watch({})
+    settings, password = _fleet_to_watch({})
 
     assert settings.broker_url == "rediss://control:secret@192.0.2.7:6400/0"
     assert settings.ca_file == Path("/etc/ca.pem")
+    assert (settings.database_url, settings.blob_dir) == (data.database_url, data.blobs)
+    assert password == known.flower_password
 
 
 def test_the_environment_names_the_fleet_that_is_shown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

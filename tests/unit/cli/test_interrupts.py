@@ -37,9 +37,8 @@ def test_ctrl_c_ends_a_program_quietly_while_it_is_imported(package: str, at: st
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-@pytest.mark.parametrize("package", ["control_plane.cli", "drone.cli"])
-def test_a_program_that_was_told_to_ignore_ctrl_c_goes_on(package: str) -> None:
-    done = interrupted(package, "typer", before="signal.signal(signal.SIGINT, signal.SIG_IGN)")
+def test_a_program_that_was_told_to_ignore_ctrl_c_goes_on() -> None:
+    done = interrupted("drone.cli", "typer", before="signal.signal(signal.SIGINT, signal.SIG_IGN)")
     assert (done.returncode, done.stdout.startswith("Usage:"), done.stderr) == (0, True, "")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-from itertools import count
 
 import pytest
 from hypothesis import given
@@ -65,19 +64,6 @@ def test_text_appears_while_the_model_writes_it() -> None:
         draw(run, screen, "I look at the tests.")
 
 
-def test_what_is_in_progress_is_redrawn_again_and_again() -> None:
-    drawn = count()
-    with terminal() as (screen, stream), RunScreen(stream, lambda: f"running {next(drawn)}"):
-        wait_until(lambda: "running 3" in screen.text)
-
-
-def test_text_of_a_drone_that_does_not_count_is_corrected_by_the_step() -> None:
-    with terminal() as (screen, stream), RunScreen(stream) as run:
-        run.piece("text", "middle of\na message", None)
-        run.message("text", "From the middle of\na message")
-    assert screen.lines[-2:] == ["From the middle of", "a message"]
-
-
 def test_a_message_that_was_broken_off_stays_as_far_as_it_came() -> None:
     with terminal() as (screen, stream), RunScreen(stream) as run:
         run.piece("text", "I be", 0)
@@ -136,12 +122,6 @@ def test_drawing_and_printing_at_the_same_time_never_wait_for_each_other() -> No
     assert screen.lines == [f"line {number}" for number in range(300)]
 
 
-def test_the_cursor_stays_visible() -> None:
-    with terminal() as (screen, stream), RunScreen(stream, lambda: "running") as run:
-        draw(run, screen, "running")
-        assert not screen.screen.cursor.hidden
-
-
 def test_a_pipe_gets_what_stays_and_nothing_else() -> None:
     pipe = io.StringIO()
     with RunScreen(pipe, lambda: "running") as run:
@@ -152,14 +132,6 @@ def test_a_pipe_gets_what_stays_and_nothing_else() -> None:
         run.message("thinking", THINKING)
         run.message("text", MESSAGE)
     assert [line for line in pipe.getvalue().splitlines() if line] == STAYS
-
-
-def test_a_dumb_terminal_is_treated_as_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    with terminal() as (screen, stream), RunScreen(stream, lambda: "running") as run:
-        run.piece("text", "unfinished", 0)
-        run.lines([("✓ done", "green")])
-    assert (screen.lines, b"\x1b" in screen.raw) == (["✓ done"], False)
 
 
 def test_control_characters_of_a_model_never_reach_the_terminal() -> None:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +11,6 @@ import pytest
 from control_plane.cli.task_text import run_text, task_text
 
 Doc = dict[str, Any]
-ROOT = Path(__file__).parents[3]
-TALL = "I split this in two: the model and the display. @backend please do the model first, then tell @lead of it."
 
 
 def comment(text: str, minute: int, author: str = "lead", **fields: Any) -> Doc:
@@ -117,56 +110,11 @@ def test_the_timeline_reads_as_a_person_would_tell_it() -> None:
     )
 
 
-def test_the_head_says_where_the_task_stands_and_what_it_cost() -> None:
-    head = task_text(a_task()).splitlines()
-
-    assert head[0] == "PAYM-0001  Add a currency to every price"
-    assert head[1:3] == ["  state    open, assigned to user", "  reason   waiting for you: lead wrote: have a look"]
-    assert "$0.0200 and 1 at unknown price, 61.0 s" not in head[5]
-    assert head[5] == "  spent    2 runs, $0.0200 and 1 at unknown price, 1 min 1 s, 1,234 tokens in, 567 out"
-    assert head[6] == "  branch   fleet/aaaaaaaaaaaa (bbbbbbbbbb, pushed)"
-
-
-def test_a_description_is_shown_where_it_says_more_than_the_title() -> None:
-    told = task_text(a_task(description="First:\n\n- one\n- two"))
-
-    assert "\n\n  First:\n\n  - one\n  - two\n" in told
-    assert task_text(a_task()).count("Add a currency") == 1
-
-
 def test_nothing_that_was_written_drives_the_terminal() -> None:
     told = task_text(a_task(comment("\x1b[2J\x1b]0;mine\x07gone", 3), title="a\x1b[31mb"))
 
     assert "\x1b" not in told
     assert "\x07" not in told
-
-
-def test_a_terminal_of_80_columns_is_kept_to_but_for_code() -> None:
-    code = "```\n" + "x" * 90 + "\n```"
-    script = (
-        "import sys; from control_plane.cli.task_text import task_text; from tests.unit.cli.test_task_text import *\n"
-        f"sys.stdout.write(task_text(a_task(a_run('lead', 2), comment({(TALL + chr(10) + code)!r}, 3))))"
-    )
-    lines = on_a_terminal(script, columns=80)
-
-    wide = [line for line in lines if len(line) > 80]
-    assert wide == [" " * 7 + "x" * 90]
-    assert " ".join(" ".join(lines).split()).count(TALL) == 1
-
-
-def on_a_terminal(script: str, *, columns: int) -> list[str]:
-    """What a program prints on a terminal of this width, without colours."""
-    leader, follower = pty.openpty()
-    try:
-        env = {**os.environ, "NO_COLOR": "1", "COLUMNS": str(columns), "PYTHONPATH": str(ROOT)}
-        subprocess.run([sys.executable, "-c", script], stdout=follower, check=True, cwd=ROOT, env=env, timeout=60)
-        os.close(follower)
-        follower = -1
-        return os.read(leader, 65536).decode().splitlines()
-    finally:
-        os.close(leader)
-        if follower >= 0:
-            os.close(follower)
 
 
 def test_a_run_is_shown_with_its_steps_and_long_outputs_cut_to_500_characters() -> None:

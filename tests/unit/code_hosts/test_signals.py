@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.automation.code_host_events import read_event
+from control_plane.code_hosts.mentions import request_in
 from control_plane.code_hosts.signals import HostSignal, signal_of
-from shared.code_hosts import marked
+from shared.code_hosts import is_ours, marked
 from tests.support.host_stand_ins import KINDS, stand_in
 from tests.support.host_stand_ins.server import Check, HostStandIn
 
@@ -37,27 +38,21 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> HostStandIn:
     return made
 
 
-def test_a_mention_is_a_reason_to_read_the_host(host: HostStandIn) -> None:
+def test_a_mention_and_failed_checks_are_a_reason_to_read_the_host_and_other_comments_are_none(
+    host: HostStandIn,
+) -> None:
     found = signal(host, "comment", host.comment("issues/1", "alice", "@fleet fix it"))
     assert found == HostSignal("comment", "shop/calc", "")
+    for body in ("nice", marked("x", "@fleet")):
+        assert signal(host, "comment", host.comment("issues/1", "kim", body)).why_ignored
+    failed = signal(host, "check", Check(1, "build", "c" * 40, ""))
+    assert (failed.kind, failed.why_ignored) == ("check", "")
 
 
-@pytest.mark.parametrize(
-    ("body", "why"), [("nice", "it does not mention @fleet"), (marked("x", "@fleet"), "the fleet wrote it")]
-)
-def test_other_comments_and_our_own_are_none(host: HostStandIn, body: str, why: str) -> None:
-    assert signal(host, "comment", host.comment("issues/1", "kim", body)).why_ignored == why
-
-
-def test_failed_checks_are_one(host: HostStandIn) -> None:
-    found = signal(host, "check", Check(1, "build", "c" * 40, ""))
-    assert (found.kind, found.why_ignored) == ("check", "")
-
-
-@pytest.mark.parametrize("event", ["issue_comment.edited", "issue_comment.deleted", "ping", "star.created", ""])
-def test_edited_deleted_and_foreign_events_are_none(event: str) -> None:
+def test_edited_deleted_and_foreign_events_are_none() -> None:
     payload = {"comment": {"body": "@fleet"}, "repository": {"full_name": "shop/calc"}}
-    assert signal_of("github", event, payload, "@fleet").why_ignored
+    for event in ("issue_comment.edited", "issue_comment.deleted", "ping", "star.created", ""):
+        assert signal_of("github", event, payload, "@fleet").why_ignored
 
 
 @given(st.sampled_from(sorted(KINDS)), st.text(), st.dictionaries(KEYS, ANYTHING))
@@ -71,3 +66,28 @@ def test_a_review_is_one_although_it_does_not_mention_the_fleet() -> None:
     assert signal_of("gitea", "pull_request_comment.reviewed", review, "@fleet") == HostSignal("review", "shop/calc")
     note = {"object_attributes": {"note": "Use sum()", "type": "DiffNote"}}
     assert signal_of("gitlab", "note.create", note, "@fleet") == HostSignal("review", "")
+
+
+# --- which comments address the fleet
+
+
+def test_a_comment_that_addresses_the_fleet_is_its_request_and_a_quotation_or_code_is_none() -> None:
+    requests = {
+        "@fleet fix it": "fix it",
+        "@Fleet: fix it": "fix it",
+        "Please, @fleet, fix it": "Please, @fleet, fix it",
+        "@fleet": "@fleet",
+        "Thanks.\r\n\r\n@fleet now the docs": "Thanks.\n\n@fleet now the docs",
+    }
+    none = (
+        *("fix it", "> @fleet fix it", "`@fleet` is the word", "```\n@fleet fix it\n```", "~~~\n@fleet fix it"),
+        *("    @fleet fix it", "@fleet-admins look", "@fleets look", "me@fleet.example", "see https://host/@fleet"),
+        "@fleet.org",
+    )
+    assert {text: request_in(text, "@fleet") for text in (*requests, *none)} == {**requests, **dict.fromkeys(none)}
+
+
+@given(st.text())
+def test_what_the_fleet_writes_is_recognized_whatever_it_says(text: str) -> None:
+    assert is_ours(marked("abc", text))
+    assert not is_ours(f"> {marked('abc', text)}")

@@ -25,49 +25,33 @@ def files(store: DirectoryStore) -> list[str]:
     return [each.name for each in store.root.rglob("*") if each.is_file()]
 
 
-def test_a_blob_comes_back_as_it_was_stored(store: DirectoryStore) -> None:
+def test_a_blob_comes_back_as_it_was_stored_however_often(store: DirectoryStore) -> None:
     assert store.store(NAME, io.BytesIO(CONTENT)) == len(CONTENT)
+    store.store(NAME, io.BytesIO(CONTENT))
     assert store.read(NAME) == CONTENT
-    assert store.path(NAME) == store.root / NAME[:2] / NAME
-
-
-def test_storing_it_again_changes_nothing(store: DirectoryStore) -> None:
-    store.store(NAME, io.BytesIO(CONTENT))
-    store.store(NAME, io.BytesIO(CONTENT))
-    assert files(store) == [NAME]
-
-
-def test_an_empty_blob_is_one_too(store: DirectoryStore) -> None:
+    assert (files(store), store.path(NAME)) == ([NAME], store.root / NAME[:2] / NAME)
     assert store.store(digest(b""), io.BytesIO(b"")) == 0
     assert store.has(digest(b""))
 
 
-def test_content_with_another_digest_is_refused_and_leaves_nothing(store: DirectoryStore) -> None:
+def test_content_with_another_digest_or_over_the_limit_is_refused_and_leaves_nothing(store: DirectoryStore) -> None:
     with pytest.raises(Invalid) as refusal:
         store.store(NAME, io.BytesIO(CONTENT[:-1]))
-    assert refusal.value.code == "E-BLOB-DIGEST"
-    assert files(store) == []
-
-
-def test_content_over_the_limit_is_refused_and_leaves_nothing(store: DirectoryStore) -> None:
     with pytest.raises(TooLarge):
         store.store(NAME, io.BytesIO(CONTENT), limit=len(CONTENT) - 1)
-    assert files(store) == []
-
-
-@pytest.mark.parametrize("name", ["", "../../etc/passwd", "x" * 64, NAME.upper(), NAME + "\n", NAME[:-1]])
-def test_a_name_that_is_no_digest_never_becomes_a_path(store: DirectoryStore, name: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        store.path(name)
-    assert refusal.value.code == "E-BLOB-NAME"
-
-
-def test_a_blob_that_is_not_there_is_not_found(store: DirectoryStore) -> None:
+    assert (refusal.value.code, files(store)) == ("E-BLOB-DIGEST", [])
     with pytest.raises(NotFound):
         store.read(NAME)
 
 
-def test_a_stream_that_breaks_leaves_nothing(store: DirectoryStore) -> None:
+def test_a_name_that_is_no_digest_never_becomes_a_path(store: DirectoryStore) -> None:
+    for name in ("", "../../etc/passwd", "x" * 64, NAME.upper(), NAME + "\n", NAME[:-1]):
+        with pytest.raises(Invalid) as refusal:
+            store.path(name)
+        assert (name, refusal.value.code) == (name, "E-BLOB-NAME")
+
+
+def test_a_stream_that_breaks_or_a_disk_that_refuses_leaves_nothing(store: DirectoryStore, tmp_path: Path) -> None:
     class Broken(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
             raise ConnectionResetError
@@ -75,9 +59,6 @@ def test_a_stream_that_breaks_leaves_nothing(store: DirectoryStore) -> None:
     with pytest.raises(FleetFault):
         store.store(NAME, Broken())
     assert files(store) == []
-
-
-def test_a_disk_that_refuses_is_told_as_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(FleetFault) as failure:
         DirectoryStore(tmp_path / "file").store(NAME, io.BytesIO(CONTENT))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,39 +20,14 @@ def refuse() -> None:
 
 
 def test_each_check_has_state_finding_code_and_its_fix_below() -> None:
-    assert render([FINE, WORRYING, BAD]).splitlines() == [
-        "  ok    git        2.39.5  [D-GIT]",
-        "  warn  disk       2 GB free  [D-DISK]",
-        "        → free some",
-        "  FAIL  key files  others can read them  [D-FILES]",
-        "        → chmod 600 key",
-        "  1 failure, 1 warning",
-    ]
+    shown = render([FINE, WORRYING, BAD]).splitlines()
+    assert [line.split()[0] for line in shown] == ["ok", "warn", "→", "FAIL", "→", "1"]
+    assert "others can read them  [D-FILES]" in shown[3]
+    assert shown[4].endswith("chmod 600 key")
 
 
-def test_a_sound_system_is_told_in_one_line_more() -> None:
-    assert render([FINE]).splitlines()[-1] == "  no problems found"
-
-
-@pytest.mark.parametrize(("checks", "code"), [([FINE], 0), ([FINE, WORRYING], 0), ([WORRYING, BAD], 1), ([], 0)])
-def test_only_a_failure_makes_a_doctor_fail(checks: list[Check], code: int) -> None:
-    assert run_doctor(lambda: checks) == code
-
-
-def test_the_json_document_has_every_check(capsys: pytest.CaptureFixture[str]) -> None:
-    run_doctor(lambda: [FINE, BAD], as_json=True, extra={"url": "http://x"})
-
-    found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["url", "checks", "ok"]
-    assert found["ok"] is False
-    assert found["checks"][1] == {
-        "code": "D-FILES",
-        "state": "FAIL",
-        "what": "key files",
-        "found": "others can read them",
-        "fix": "chmod 600 key",
-        "fixable": False,
-    }
+def test_only_a_failure_makes_a_doctor_fail() -> None:
+    assert [run_doctor(lambda found=checks: found) for checks in ([FINE, WORRYING], [WORRYING, BAD], [])] == [0, 1, 0]
 
 
 def mendable(state: dict[str, bool]) -> Callable[[], list[Check]]:
@@ -65,21 +39,11 @@ def mendable(state: dict[str, bool]) -> Callable[[], list[Check]]:
 def test_fix_applies_the_safe_fixes_and_looks_again(capsys: pytest.CaptureFixture[str]) -> None:
     state: dict[str, bool] = {}
 
-    assert run_doctor(mendable(state), fix=True) == 0
-
-    told = capsys.readouterr()
-    assert state == {"mended": True}
-    assert told.err == "fixed: key files: chmod 600 key\n"
-    assert "FAIL" not in told.out
-
-
-def test_without_fix_nothing_is_touched(capsys: pytest.CaptureFixture[str]) -> None:
-    state: dict[str, bool] = {}
-
     assert run_doctor(mendable(state)) == 1
+    assert (state, "--fix" in capsys.readouterr().out) == ({}, True)
 
-    assert state == {}
-    assert "--fix can fix 1" in capsys.readouterr().out
+    assert run_doctor(mendable(state), fix=True) == 0
+    assert (state, "FAIL" in capsys.readouterr().out) == ({"mended": True}, False)
 
 
 def test_a_fix_that_does_not_work_is_said_and_the_others_go_on(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,25 +53,19 @@ def test_a_fix_that_does_not_work_is_said_and_the_others_go_on(capsys: pytest.Ca
     assert repair(checks) == 1
 
     assert done == ["disk"]
-    assert "not fixed: key files: not possible" in capsys.readouterr().err
-
-
-def test_what_is_well_is_never_fixed() -> None:
+    assert "key files" in capsys.readouterr().err
     assert repair([replace(FINE, safe_fix=refuse)]) == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("redis://drone:s3cret@h:6379/0", "redis://drone:***@h:6379/0"),
-        ("redis://:s3cret@h/0", "redis://:***@h/0"),
-        ("https://h/x?token=fj_0123456789_abcdef", "https://h/x?token=fj_***"),
-        ("Bearer fa_abcdefghijkl", "Bearer fa_***"),
-        ("postgresql://u:p%40w@h/db and http://h:8420/", "postgresql://u:***@h/db and http://h:8420/"),
-    ],
-)
-def test_no_check_shows_a_secret(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert without_secrets(text) == shown
-
-    run_doctor(lambda: [replace(BAD, found=text, fix=text)], as_json=True)
-    assert text not in capsys.readouterr().out
+def test_no_check_shows_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {
+        "redis://drone:s3cret@h:6379/0": "redis://drone:***@h:6379/0",
+        "redis://:s3cret@h/0": "redis://:***@h/0",
+        "https://h/x?token=fj_0123456789_abcdef": "https://h/x?token=fj_***",
+        "Bearer fa_abcdefghijkl": "Bearer fa_***",
+        "postgresql://u:p%40w@h/db and http://h:8420/": "postgresql://u:***@h/db and http://h:8420/",
+    }
+    assert {text: without_secrets(text) for text in shown} == shown
+    run_doctor(lambda: [replace(BAD, found=text, fix=text) for text in shown], as_json=True)
+    told = capsys.readouterr().out
+    assert [text for text in shown if text in told] == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.core.master_key import MasterKeyFile, fingerprint, master_keys, new_master_key
+from control_plane.core.master_key import MasterKeyFile, master_keys
 from control_plane.core.settings import FleetSettings, is_loopback, read_settings
 from control_plane.core.vault import Vault
 from shared.errors import Conflict, Invalid, Precondition
@@ -36,16 +36,12 @@ def test_what_was_sealed_opens_again_and_cannot_be_read() -> None:
     assert under(KEY).open_at_rest(sealed) == "hunter2 ü"
 
 
-@pytest.mark.parametrize("sealed", ["", "nonsense", "AAAA", base64.b64encode(b"x" * 60).decode()])
-def test_what_was_altered_does_not_open_and_says_what_to_do(sealed: str) -> None:
-    with pytest.raises(Precondition) as refusal:
-        under(KEY).open_at_rest(sealed)
-    assert refusal.value.code == "E-VAULT-KEY"
-
-
-def test_another_master_key_does_not_open_it() -> None:
-    with pytest.raises(Precondition, match="cannot be decrypted with this master key"):
-        under(bytes(32)).open_at_rest(under(KEY).seal_at_rest("x"))
+def test_what_was_altered_or_sealed_with_another_key_does_not_open() -> None:
+    altered = ("", "nonsense", "AAAA", base64.b64encode(b"x" * 60).decode(), under(bytes(32)).seal_at_rest("x"))
+    for sealed in altered:
+        with pytest.raises(Precondition) as refusal:
+            under(KEY).open_at_rest(sealed)
+        assert (sealed, refusal.value.code) == (sealed, "E-VAULT-KEY")
 
 
 def test_a_key_file_that_is_not_there_is_written_for_its_owner_alone_and_read_again(tmp_path: Path) -> None:
@@ -56,43 +52,30 @@ def test_a_key_file_that_is_not_there_is_written_for_its_owner_alone_and_read_ag
     assert [each.name for each in path.parent.iterdir()] == ["master.key"]
 
 
-def test_a_key_in_the_settings_goes_before_the_file(tmp_path: Path) -> None:
+def test_keys_in_the_settings_go_before_the_file_and_the_first_one_seals(tmp_path: Path) -> None:
     path = tmp_path / "master.key"
-    sealed = vault_of(settings(master_key=TEXT, master_key_file=path)).seal_at_rest("x")
-    assert under(KEY).open_at_rest(sealed) == "x"
+    both = vault_of(settings(master_key=f"{TEXT},{base64.b64encode(NEW).decode()}", master_key_file=path))
+    assert under(KEY).open_at_rest(both.seal_at_rest("x")) == "x"
+    assert both.open_at_rest(under(NEW).seal_at_rest("x")) == "x"
     assert not path.exists()
 
 
-def test_without_any_key_the_sentence_names_the_variable() -> None:
-    with pytest.raises(Precondition) as refusal:
-        vault_of(settings())
-    assert "FLEET_MASTER_KEY_FILE" in refusal.value.next
-
-
-@pytest.mark.parametrize("text", ["", "short", "not base64 at all!", base64.b64encode(b"x" * 31).decode()])
-def test_a_file_that_holds_no_key_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+def test_a_file_that_holds_no_key_is_refused_without_showing_it(tmp_path: Path) -> None:
     path = tmp_path / "master.key"
-    path.write_text(text)
-    with pytest.raises(Precondition) as refusal:
-        vault_of(settings(master_key_file=path))
-    assert refusal.value.what == f"{path} is not a master key: expected 32 bytes in base64"
-
-
-def test_a_directory_in_the_place_of_the_key_is_told_as_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Precondition, match="cannot be used"):
-        vault_of(settings(master_key_file=tmp_path))
+    for text in ("", "short", "not base64 at all!", base64.b64encode(b"x" * 31).decode()):
+        path.write_text(text)
+        with pytest.raises(Precondition) as refusal:
+            vault_of(settings(master_key_file=path))
+        assert text == "" or text not in str(refusal.value)
+    for given in (settings(master_key_file=tmp_path), settings()):
+        with pytest.raises(Precondition):
+            vault_of(given)
 
 
 # --- several keys ----------------------------------------------------------------------------
 
 
 NEW = bytes(reversed(range(32)))
-
-
-def test_the_first_key_seals_and_each_one_opens() -> None:
-    both = under(NEW, KEY)
-    assert under(NEW).open_at_rest(both.seal_at_rest("x")) == "x"
-    assert both.open_at_rest(under(KEY).seal_at_rest("x")) == "x"
 
 
 def test_what_is_sealed_again_opens_with_the_new_key_alone_and_is_left_alone_afterwards() -> None:
@@ -113,11 +96,6 @@ def test_a_running_process_takes_new_keys_from_the_file_and_keeps_the_last_valid
     assert keys() == (NEW, KEY)
     path.unlink()
     assert keys() == (NEW, KEY)
-
-
-def test_a_variable_with_several_keys_seals_with_the_first(tmp_path: Path) -> None:
-    both = vault_of(settings(master_key=f"{base64.b64encode(NEW).decode()},{TEXT}"))
-    assert both.keys() == (NEW, KEY)
 
 
 def test_a_written_key_file_keeps_its_mode_and_what_a_killed_process_left_is_deleted(tmp_path: Path) -> None:
@@ -151,10 +129,6 @@ def test_only_one_process_changes_the_key_file_at_a_time(tmp_path: Path) -> None
     assert refused.value.code == "E-KEYS-BUSY"
 
 
-def test_a_fingerprint_belongs_to_one_key() -> None:
-    assert fingerprint(KEY) == fingerprint(KEY) != fingerprint(new_master_key())
-
-
 # --- settings -----------------------------------------------------------------------------
 
 
@@ -172,24 +146,16 @@ def test_missing_settings_are_all_named_and_no_value_is_shown() -> None:
     assert "hunter2" not in refusal.value.what
 
 
-@pytest.mark.parametrize(
-    ("fields", "url"),
-    [
-        ({}, "http://127.0.0.1:8420"),
-        ({"host": "::1", "port": 1}, "http://[::1]:1"),
-        ({"public_url": "https://fleet.example/"}, "https://fleet.example"),
-    ],
-)
-def test_the_url_is_the_public_one_or_where_it_listens(fields: dict[str, Any], url: str) -> None:
-    assert settings(**fields).url == url
+def test_the_url_is_the_public_one_or_where_it_listens() -> None:
+    assert settings().url == "http://127.0.0.1:8420"
+    assert settings(host="::1", port=1).url == "http://[::1]:1"
+    assert settings(public_url="https://fleet.example/").url == "https://fleet.example"
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1"])
-def test_loopback_is_known(host: str) -> None:
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "fleet.example", "127.0.0.1.example", ""])
-def test_all_else_is_not_loopback(host: str) -> None:
-    assert not is_loopback(host)
-    assert not settings(host=host).file_urls_allowed
+def test_loopback_is_known_and_only_there_files_are_allowed() -> None:
+    hosts = dict.fromkeys(("localhost", "127.0.0.1", "127.9.9.9", "::1"), True)
+    hosts |= dict.fromkeys(("0.0.0.0", "::", "10.0.0.1", "fleet.example", "127.0.0.1.example", ""), False)
+    assert {host: is_loopback(host) for host in hosts} == hosts
+    assert {host: settings(host=host).file_urls_allowed for host in hosts if not hosts[host]} == dict.fromkeys(
+        (host for host in hosts if not hosts[host]), False
+    )

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
-import pytest
 import yaml
 
 from control_plane.core.settings import FleetSettings
@@ -103,10 +102,11 @@ def test_compose_starts_each_role_of_the_control_plane_so_that_one_may_fail() ->
     assert [each for each in used if each.startswith(".") and not (DEPLOY / each).exists()] == []
 
 
-@pytest.mark.parametrize("version", KUBERNETES)
-def test_kubernetes_knows_every_field_of_the_manifests(version: str) -> None:
-    checked = [kubernetes_validate.validate(each, version, strict=True) for _, each in documents()]
-    assert len(checked) >= 8
+def test_kubernetes_knows_every_field_of_the_manifests() -> None:
+    checked = [
+        kubernetes_validate.validate(each, version, strict=True) for version in KUBERNETES for _, each in documents()
+    ]
+    assert len(checked) >= 2 * 8
 
 
 def test_the_job_of_a_pool_is_one_that_kubernetes_knows() -> None:
@@ -120,18 +120,6 @@ def test_the_job_of_a_pool_is_one_that_kubernetes_knows() -> None:
     for version in KUBERNETES:
         kubernetes_validate.validate(job, version, strict=True)
     assert re.search(r"dronefleet_pool_wanted\b", scaled["spec"]["triggers"][0]["metadata"]["query"])
-
-
-def test_a_manifest_with_an_unknown_field_is_refused() -> None:
-    (deployment, *_) = (each for _, each in documents() if each["kind"] == "Deployment")
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate({**deployment, "replicas": 2}, KUBERNETES[-1], strict=True)
-
-
-def test_the_kustomization_has_every_manifest() -> None:
-    listed = yaml.safe_load((DEPLOY / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
-    optional = {"pool.yaml"}
-    assert sorted({path.name for path in MANIFESTS} - optional) == sorted([*listed, "kustomization.yaml"])
 
 
 def test_no_pod_runs_as_root_or_may_become_it() -> None:
@@ -149,18 +137,14 @@ def test_no_pod_runs_as_root_or_may_become_it() -> None:
         assert "memory" in each["resources"]["limits"], name
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_systemd_finds_little_exposed(unit: Path) -> None:
+def test_systemd_finds_little_exposed() -> None:
     needs("systemd-analyze")
-    shown = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--no-pager", unit],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    level = re.search(r"Overall exposure level for .+: ([\d.]+)", shown)
-    assert level is not None, shown
-    assert float(level[1]) <= EXPOSURE[unit.name]
+    command = ("systemd-analyze", "security", "--offline=true", "--no-pager")
+    for unit in UNITS:
+        shown = subprocess.run([*command, unit], capture_output=True, text=True, check=True).stdout
+        level = re.search(r"Overall exposure level for .+: ([\d.]+)", shown)
+        assert level is not None, shown
+        assert float(level[1]) <= EXPOSURE[unit.name]
 
 
 def test_caddy_accepts_its_file_for_one_and_for_two_api_processes() -> None:

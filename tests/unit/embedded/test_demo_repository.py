@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from control_plane.embedded.demo import repository
-from shared.errors import FleetError
 
 
 def git(*words: str | Path) -> str:
@@ -41,13 +40,3 @@ def test_the_users_git_configuration_does_not_matter(tmp_path: Path, monkeypatch
 
     assert (tmp_path / "slugs.git" / "HEAD").read_text() == "ref: refs/heads/main\n"
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_machine_without_git_is_told_so_and_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    with pytest.raises(FleetError, match="could not be created") as failure:
-        repository.create(tmp_path / "slugs.git")
-
-    assert (failure.value.code, "git" in failure.value.why) == ("E-UP-DEMO", True)
-    assert list(tmp_path.iterdir()) == []

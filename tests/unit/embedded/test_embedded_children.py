@@ -22,13 +22,15 @@ def child(tmp_path: Path, code: str, **settings: float) -> Child:
     return Child("server", (sys.executable, "-c", code), tmp_path / "logs" / "child.log", **settings)
 
 
-def test_what_a_child_prints_is_in_its_log(tmp_path: Path) -> None:
+def test_a_dead_child_is_started_again_after_a_pause_and_what_it_printed_is_in_its_log(tmp_path: Path) -> None:
     part = child(tmp_path, "print('hello'); raise SystemExit(3)")
-
     part.start()
-
     assert wait_until(part.died) == 3
     assert part.last_words() == "hello"
+
+    assert not part.restart_when_due()
+    assert wait_until(part.restart_when_due)
+    wait_until(part.died)
 
 
 def test_a_child_that_ignores_sigterm_is_killed_when_its_time_is_up(tmp_path: Path) -> None:
@@ -39,16 +41,6 @@ def test_a_child_that_ignores_sigterm_is_killed_when_its_time_is_up(tmp_path: Pa
     part.stop()
 
     assert part.died() == -signal.SIGKILL
-
-
-def test_a_dead_child_is_started_again_after_a_pause(tmp_path: Path) -> None:
-    part = child(tmp_path, "raise SystemExit(1)")
-    part.start()
-    wait_until(part.died)
-
-    assert not part.restart_when_due()
-    assert wait_until(part.restart_when_due)
-    wait_until(part.died)
 
 
 def test_a_child_that_ends_at_once_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:

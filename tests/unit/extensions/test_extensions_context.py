@@ -31,11 +31,6 @@ def test_a_handler_sees_where_and_with_what_the_run_works() -> None:
     assert seen == [(Path("/workspace"), "s1", "scripted")]
 
 
-def test_the_prompt_is_there_from_the_beginning_of_the_turn_on() -> None:
-    assert heard(ExtendedLoop([says("Done.")]), "input", lambda c: c.get_system_prompt()) == [""]
-    assert heard(ExtendedLoop([says("Done.")]), "turn_start", lambda c: c.get_system_prompt()) == ["You are tested."]
-
-
 def test_the_context_usage_is_that_of_the_last_answer() -> None:
     loop = ExtendedLoop([calls("one", usage=USAGE), says("Done.")])
     seen = heard(loop, "turn_start", lambda c: c.get_context_usage())
@@ -52,13 +47,6 @@ def test_the_agent_is_busy_in_a_handler_and_idle_before_and_after() -> None:
     )
 
 
-def test_a_handler_sees_whether_somebody_said_something() -> None:
-    loop = ExtendedLoop([calls("one"), says("Done.")])
-    loop.controls.to_steer = ["left"]
-    assert heard(loop, "turn_start", lambda c: c.has_pending_messages()) == [True, False]
-    assert ("user", "left") in loop.told
-
-
 def test_abort_ends_the_run_before_the_next_call() -> None:
     loop = ExtendedLoop([calls("one", "two")])
     loop.extensions.hooks.on("tool_execution_end", lambda _, context: context.abort("seen enough."))
@@ -72,13 +60,6 @@ def test_shutdown_lets_the_calls_of_the_message_be_done() -> None:
     loop.extensions.hooks.on("tool_execution_start", lambda _, context: context.shutdown())
     assert loop.run().exit_status is ExitStatus.HALTED
     assert (len(loop.toolbox.ran), len(loop.model.asked)) == (2, 1)
-
-
-def test_shutdown_leaves_follow_ups_unanswered() -> None:
-    loop = ExtendedLoop([says("Done."), says("never")])
-    loop.controls.to_follow_up = ["and then?"]
-    loop.extensions.hooks.on("message_start", lambda _, context: context.shutdown())
-    assert loop.run().exit_status is ExitStatus.STOPPED
 
 
 def test_compact_asks_for_a_compaction_before_the_next_question() -> None:
@@ -111,35 +92,18 @@ def test_a_thread_of_an_extension_waits_until_the_agent_is_idle() -> None:
     loop.run()
     thread.join(60)
     assert waited == [True]
-
-
-def test_waiting_for_the_agent_has_an_end() -> None:
-    loop = ExtendedLoop([])
     loop.agent.phase = "turn"
-    assert loop.extensions.context.wait_for_idle(0) is False
-
-
-@pytest.mark.parametrize(
-    ("method", "command"), [("new_session", "new"), ("fork", "fork"), ("switch_session", "switch")]
-)
-def test_sessions_are_the_control_planes(method: str, command: str) -> None:
-    with pytest.raises(Conflict) as refused:
-        getattr(ExtendedLoop([]).extensions.context, method)()
-    assert refused.value.next == f"fleet session {command}"
-
-
-def test_before_the_run_begins_there_is_nothing_to_see() -> None:
-    with pytest.raises(Conflict, match="has not started"):
+    assert context.wait_for_idle(0) is False
+    with pytest.raises(Conflict):
         ExtensionContext(lambda: None).is_idle()
 
 
-def test_what_people_said_is_not_lost_where_an_extension_has_looked_at_it() -> None:
-    loop = ExtendedLoop([says("Done.")])
-    loop.extensions.hooks.on("settled", lambda _, context: context.shutdown())
-    loop.extensions.hooks.on("settled", lambda _, context: setattr(loop.controls, "to_steer", ["wait"]))
-    loop.extensions.hooks.on("settled", lambda _, context: context.has_pending_messages())
-    loop.run()
-    assert loop.controls.to_steer == ["wait"]
+def test_sessions_are_the_control_planes() -> None:
+    cases: list[tuple[str, str]] = [("new_session", "new"), ("fork", "fork"), ("switch_session", "switch")]
+    for method, command in cases:
+        with pytest.raises(Conflict) as refused:
+            getattr(ExtendedLoop([]).extensions.context, method)()
+        assert refused.value.next == f"fleet session {command}", method
 
 
 def test_a_cancel_does_not_wait_for_a_handler(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable
@@ -49,16 +50,13 @@ def test_extensions_are_read_by_name_first_the_drones_then_the_projects(tmp_path
     assert loop.reports == []
 
 
-def test_nothing_is_read_of_a_project_that_is_not_given(tmp_path: Path) -> None:
-    assert ExtendedLoop(SCRIPT, home=tmp_path, project=None).extensions.loaded == ()
-
-
-@pytest.mark.parametrize("name", ["_part.py", ".hidden.py", "notes.md", "old.py~"])
-def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
-    write(tmp_path, f"extensions/{name}", "raise ValueError")
-    write(tmp_path, f"guardrails/{name}", "raise ValueError")
+def test_other_files_are_left_alone(tmp_path: Path) -> None:
+    for name in ("_part.py", ".hidden.py", "notes.md", "old.py~"):
+        write(tmp_path, f"extensions/{name}", "raise ValueError")
+        write(tmp_path, f"guardrails/{name}", "raise ValueError")
     loop = ExtendedLoop(SCRIPT, home=tmp_path)
     assert (loop.extensions.loaded, loop.reports) == ((), [])
+    assert ExtendedLoop(SCRIPT, home=tmp_path, project=None).extensions.loaded == ()
 
 
 def test_files_of_the_same_name_do_not_collide_and_nothing_is_written_beside_them(tmp_path: Path) -> None:
@@ -84,11 +82,9 @@ def test_guardrails_come_after_the_built_in_one_drone_before_project_before_exte
     )
     loop = ExtendedLoop(SCRIPT, home=home, project=project)
     assert loop.extensions.guardrails.names == ["loop_detection", "of_drone", "of_project", "rules"]
-
-
-def test_a_guardrail_file_may_export_several_rules(tmp_path: Path) -> None:
-    write(tmp_path, "guardrails/two.py", "class R:\n def before_call(self, call): ...\nguardrails = [R(), R()]")
-    assert ExtendedLoop(SCRIPT, home=tmp_path).extensions.guardrails.names[1:] == ["two", "two-2"]
+    write(home, "guardrails/two.py", "class R:\n def before_call(self, call): ...\nguardrails = [R(), R()]")
+    names = ExtendedLoop(SCRIPT, home=home, project=None).extensions.guardrails.names
+    assert names == ["loop_detection", "of_drone", "two", "two-2", "rules"]
 
 
 def test_a_project_cannot_take_the_place_of_the_owners_rule(tmp_path: Path) -> None:
@@ -117,6 +113,8 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "event": (_text("def extend(api): api.on('tool_cal', print)"), "unknown event 'tool_cal'"),
     "tool": (_text("def extend(api): api.tool('a b', '', None, print)"), "letters, digits"),
     "schema": (_text("def extend(api): api.tool('a', '', {'type': 'object', 'required': 5}, print)"), "JSON schema"),
+    "memory": (_text("def extend(api): api.memory(object())"), "a memory must be an object with recall"),
+    "command": (_text("def extend(api): api.command('Upper', 'x', print)"), "invalid name of a command"),
     "rule": (
         _text("def extend(api): api.guardrail(object())"),
         "a guardrail must be an object with at least one of before_call",
@@ -131,49 +129,37 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_file_is_reported_by_name_and_harmless(tmp_path: Path, kind: str) -> None:
-    spoil, complaint = BROKEN[kind]
-    write(tmp_path, "extensions/z_good.py", NOTES.format(word="still there"))
-    spoil(tmp_path / "extensions" / "broken.py")
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    assert loop.run().exit_status is ExitStatus.STOPPED
-    assert loop.reports[0].startswith("The extension extensions/broken.py of the drone could not be loaded: ")
-    assert complaint in loop.reports[0]
-    assert (len(loop.reports), len(loop.toolbox.ran)) == (1, 1)
-    assert loop.agent.transcript[0].content.endswith("still there")
-
-
-def test_a_file_that_takes_too_long_is_reported_and_harmless(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/slow.py", WAITS + "wait()")
-    loop = ExtendedLoop(SCRIPT, home=tmp_path, bounds={"load_seconds": 0.1})
-    assert loop.run().exit_status is ExitStatus.STOPPED
-    assert loop.reports == [
-        "The extension extensions/slow.py of the drone could not be loaded: took longer than 0.1 s."
-    ]
+def test_a_broken_file_is_reported_by_name_and_harmless(tmp_path: Path) -> None:
+    for kind, (spoil, complaint) in BROKEN.items():
+        home = tmp_path / kind
+        write(home, "extensions/z_good.py", NOTES.format(word="still there"))
+        spoil(home / "extensions" / "broken.py")
+        loop = ExtendedLoop(SCRIPT, home=home)
+        assert loop.run().exit_status is ExitStatus.STOPPED, kind
+        assert loop.reports[0].startswith("The extension extensions/broken.py of the drone could not be loaded: ")
+        assert complaint in loop.reports[0]
+        assert (len(loop.reports), len(loop.toolbox.ran)) == (1, 1), kind
+        assert loop.agent.transcript[0].content.endswith("still there"), kind
 
 
 def test_an_extension_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
     write(tmp_path, "extensions/half.py", "def extend(api):\n api.on('input', print)\n raise ValueError('boom')")
     loop = ExtendedLoop(SCRIPT, home=tmp_path)
     assert (loop.extensions.hooks.listens(), len(loop.reports)) == (False, 1)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "extensions").write_text("")
+    assert "NotADirectoryError" in ExtendedLoop(SCRIPT, home=tmp_path / "other").reports[0]
 
 
-def test_a_place_that_is_no_directory_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "extensions").write_text("")
-    assert "NotADirectoryError" in ExtendedLoop(SCRIPT, home=tmp_path).reports[0]
-
-
-@pytest.mark.parametrize(
-    "code", ["policy = True\nraise ValueError", "policy = True\n(", "policy: bool = True\ncaf\xe9"]
-)
-@pytest.mark.parametrize("place", ["guardrails", "extensions"])
-def test_a_policy_that_cannot_be_loaded_lets_no_call_pass(tmp_path: Path, place: str, code: str) -> None:
-    write(tmp_path, f"{place}/loop_detection.py", "").write_bytes(code.encode("latin-1"))
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    loop.run()
-    assert loop.toolbox.ran == []
-    assert "loop_detection.py of the drone is a policy and could not be loaded." in loop.told[1][1]
+def test_a_policy_that_cannot_be_loaded_lets_no_call_pass(tmp_path: Path) -> None:
+    codes = ("policy = True\nraise ValueError", "policy = True\n(", "policy: bool = True\ncaf\xe9")
+    for number, (place, code) in enumerate(itertools.product(("guardrails", "extensions"), codes)):
+        home = tmp_path / str(number)
+        write(home, f"{place}/loop_detection.py", "").write_bytes(code.encode("latin-1"))
+        loop = ExtendedLoop(SCRIPT, home=home)
+        loop.run()
+        assert loop.toolbox.ran == [], (place, code)
+        assert "loop_detection.py of the drone is a policy and could not be loaded." in loop.told[1][1]
 
 
 def test_a_policy_extension_that_fails_on_a_call_lets_it_not_pass(tmp_path: Path) -> None:
@@ -211,31 +197,6 @@ def test_reload_merges_anew(tmp_path: Path) -> None:
     assert loop.agent.transcript[0].content == "You are tested. new"
     assert loop.extensions.guardrails.names == ["loop_detection", "come"]
     assert (len(loop.toolbox.ran), reloaded) == (1, ["once"])
-
-
-def test_a_handler_may_ask_for_a_reload_which_is_done_after_its_event(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        "extensions/a.py",
-        """
-        from pathlib import Path
-
-        def extend(api):
-            count = Path(__file__).with_suffix(".txt")
-            count.write_text(count.read_text() + "x" if count.exists() else "x")
-
-            def reload(event, context):
-                context.reload()
-                count.with_suffix(".seen").write_text(count.read_text())
-
-            api.on("agent_start", reload)
-        """,
-    )
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    loop.run()
-    texts = [(tmp_path / "extensions" / name).read_text() for name in ("a.seen", "a.txt")]
-    assert texts == ["x", "xx"]
-    assert loop.reports == []
 
 
 def test_an_extension_that_was_replaced_can_register_nothing_more(tmp_path: Path) -> None:

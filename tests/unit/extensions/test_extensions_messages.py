@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from drone.extensions.context import RegisteredModel
 from shared.events import CommentStep, UserStep
 from tests.support.extensions import ExtendedLoop, write
@@ -31,20 +29,18 @@ def extend(api):
 """
 
 
-@pytest.mark.parametrize(
-    ("prompt", "given"),
-    [
+def test_a_command_gives_the_model_another_text(tmp_path: Path) -> None:
+    cases: list[tuple[str, str]] = [
         ("/upper be quick", "BE QUICK in s1"),
         ("/upper", " in s1"),
         ("/nothing at all", "/nothing at all"),
         ("/upperx be quick", "/upperx be quick"),
         ("say /upper", "say /upper"),
-    ],
-)
-def test_a_command_gives_the_model_another_text(tmp_path: Path, prompt: str, given: str) -> None:
-    loop = extended(tmp_path, COMMAND, prompt=prompt)
-    loop.run()
-    assert texts(loop) == [given]
+    ]
+    for prompt, given in cases:
+        loop = extended(tmp_path, COMMAND, prompt=prompt)
+        loop.run()
+        assert texts(loop) == [given], prompt
 
 
 def test_a_command_works_in_a_message_to_a_running_agent_as_well(tmp_path: Path) -> None:
@@ -59,12 +55,6 @@ def test_a_command_that_fails_is_reported_and_the_text_stays(tmp_path: Path) -> 
     loop.run()
     assert texts(loop) == ["/broken now"]
     assert "ZeroDivisionError" in loop.reports[0]
-
-
-@pytest.mark.parametrize("name", ["", "Upper", "two words", "a" * 33])
-def test_a_wrong_name_of_a_command_is_reported(tmp_path: Path, name: str) -> None:
-    loop = extended(tmp_path, f"def extend(api): api.command({name!r}, 'x', print)")
-    assert "invalid name of a command" in loop.reports[0]
 
 
 def test_a_handler_rewrites_a_message_or_keeps_it_from_the_model(tmp_path: Path) -> None:
@@ -103,11 +93,6 @@ def test_a_memory_is_asked_with_the_prompt_and_told_how_the_run_ended(tmp_path: 
     loop.run()
     assert texts(loop) == ["Do it.\n\n<memory>\nYou did something like Do it. before.\n</memory>"]
     assert (tmp_path / "kept").read_text() == "Do it. -> Done."
-
-
-def test_what_is_no_memory_is_reported(tmp_path: Path) -> None:
-    loop = extended(tmp_path, "def extend(api): api.memory(object())")
-    assert "a memory must be an object with recall" in loop.reports[0]
 
 
 def test_the_context_shows_session_models_and_whether_the_run_is_to_end() -> None:

@@ -54,20 +54,18 @@ def test_the_model_is_told_of_the_tool_and_gets_its_text(tmp_path: Path) -> None
     assert loop.extensions.tools[0].read_only
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
+def test_arguments_that_do_not_fit_are_the_models_to_mend(tmp_path: Path) -> None:
+    cases: list[tuple[Any, str]] = [
         ({}, "the arguments: 'a' is a required property"),
         ({"a": "1"}, "a: '1' is not of type 'integer'"),
         ({"a": 1, "b": 10}, "b: 10 is greater than the maximum of 9"),
         ({"a": 1, "c": 1}, "'c' was unexpected"),
-    ],
-)
-def test_arguments_that_do_not_fit_are_the_models_to_mend(tmp_path: Path, arguments: Any, complaint: str) -> None:
-    text, loop = told(tmp_path, "return 'never'", arguments)
-    assert text.startswith("Error: add: ")
-    assert complaint in text
-    assert loop.reports == []
+    ]
+    for arguments, complaint in cases:
+        text, loop = told(tmp_path, "return 'never'", arguments)
+        assert text.startswith("Error: add: "), arguments
+        assert complaint in text, arguments
+        assert loop.reports == [], arguments
 
 
 def test_a_tool_that_raises_is_an_error_for_the_model_and_reported_for_people(tmp_path: Path) -> None:
@@ -76,16 +74,11 @@ def test_a_tool_that_raises_is_an_error_for_the_model_and_reported_for_people(tm
     assert loop.reports == ["The tool add of the extension extensions/sums.py of the drone failed: ValueError: boom."]
 
 
-@pytest.mark.parametrize("body", ["return 3", "return None", "return ToolResult(3)"])
-def test_a_result_of_the_wrong_type_is_an_error(tmp_path: Path, body: str) -> None:
-    text, loop = told(tmp_path, body, {"a": 1})
-    assert "not a string or a ToolResult" in text
-    assert len(loop.reports) == 1
-
-
-def test_a_tool_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
-    text, _ = told(tmp_path, "wait()", {"a": 1}, tool_seconds=0.1)
-    assert text == "Error: add: took longer than 0.1 s"
+def test_a_result_of_the_wrong_type_is_an_error(tmp_path: Path) -> None:
+    for body in ("return 3", "return None", "return ToolResult(3)"):
+        text, loop = told(tmp_path, body, {"a": 1})
+        assert "not a string or a ToolResult" in text, body
+        assert len(loop.reports) == 1, body
 
 
 def test_a_long_result_is_shown_with_its_head_and_tail(tmp_path: Path) -> None:
@@ -129,14 +122,8 @@ def test_of_two_tools_with_one_name_the_first_is_kept(tmp_path: Path) -> None:
     assert "The tool add of the extension extensions/b.py of the drone is ignored" in loop.reports[0]
 
 
-def test_a_read_only_tool_with_the_same_result_is_no_progress(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/sums.py", ADD.format(body="return 'same'"))
-    loop = ExtendedLoop([call({"a": 1}), call({"a": 1}), says("Done.")], home=tmp_path)
-    loop.run()
-    assert "has returned the same result 2 times" in loop.told[3][1]
-
-
-@pytest.mark.parametrize("schema", [{"type": "array"}, [], {"type": "object", "properties": {"a": {"type": "whole"}}}])
-def test_a_schema_that_no_endpoint_would_take_is_refused(schema: Any) -> None:
-    with pytest.raises(ValueError, match="JSON schema"):
-        tool_spec("add", "", schema)
+def test_a_schema_that_no_endpoint_would_take_is_refused() -> None:
+    cases: list[Any] = [{"type": "array"}, [], {"type": "object", "properties": {"a": {"type": "whole"}}}]
+    for schema in cases:
+        with pytest.raises(ValueError, match="JSON schema"):
+            tool_spec("add", "", schema)

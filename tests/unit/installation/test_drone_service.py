@@ -24,20 +24,9 @@ def test_the_unit_starts_this_drone_and_not_the_one_of_somebody_else() -> None:
 
     assert 'Environment="DRONE_HOME=/home/me/my drone"' in lines
     assert next(line for line in lines if line.startswith("ExecStart=")).endswith('" -P -m drone.cli.main start')
-
-
-def test_what_systemd_would_expand_is_escaped() -> None:
-    lines = unit('/d/100%"x\\y')
-
-    assert 'Environment="DRONE_HOME=/d/100%%\\"x\\\\y"' in lines
-
-
-def test_the_owners_policy_file_goes_along() -> None:
-    assert 'Environment="DRONE_POLICY=/etc/policy.toml"' in unit(DRONE_POLICY="/etc/policy.toml")
-
-
-def test_the_port_for_metrics_goes_along() -> None:
-    assert 'Environment="DRONE_METRICS_PORT=9464"' in unit(DRONE_METRICS_PORT="9464")
+    assert 'Environment="DRONE_HOME=/d/100%%\\"x\\\\y"' in unit('/d/100%"x\\y'), "what systemd would expand is escaped"
+    variables = {"DRONE_POLICY": "/etc/policy.toml", "DRONE_METRICS_PORT": "9464"}
+    assert {f'Environment="{name}={value}"' for name, value in variables.items()} <= set(unit(**variables))
 
 
 def test_stopping_the_service_lets_runs_end_and_the_signal_after_that_gives_them_back() -> None:

@@ -45,21 +45,14 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_the_home_is_where_the_variable_says() -> None:
-    assert DroneHome.locate({"DRONE_HOME": "/x/y"}).path == Path("/x/y")
-
-
-def test_the_home_is_below_the_data_directory_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", "/data")
-
-    assert DroneHome.locate({}).path == Path("/data/dronefleet/drone")
-
-
-def test_a_relative_data_directory_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_home_is_where_the_variable_says_or_below_the_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "data")
     monkeypatch.setenv("HOME", "/h")
 
-    assert DroneHome.locate({}).path == Path("/h/.local/share/dronefleet/drone")
+    assert DroneHome.locate({}).path == Path("/h/.local/share/dronefleet/drone"), "it is relative, and does not count"
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert DroneHome.locate({}).path == Path("/data/dronefleet/drone")
+    assert DroneHome.locate({"DRONE_HOME": "/x/y"}).path == Path("/x/y")
 
 
 def test_a_registration_is_read_back_as_it_was_saved(registered: DroneHome) -> None:
@@ -67,6 +60,10 @@ def test_a_registration_is_read_back_as_it_was_saved(registered: DroneHome) -> N
     assert registered.config() == CONFIG
     assert registered.credentials() == CREDENTIALS
     assert len(registered.private_key()) == 32
+    assert registered.make_private_key() == registered.private_key(), "it is made once"
+    assert sorted(path.name for path in registered.path.iterdir()) == ["credentials.json", "drone.json", "key"]
+    assert registered.new_boot() != registered.new_boot()
+    assert registered.machine_id() == registered.machine_id() != ""
 
 
 def test_secrets_are_readable_by_their_owner_alone(registered: DroneHome) -> None:
@@ -74,26 +71,9 @@ def test_secrets_are_readable_by_their_owner_alone(registered: DroneHome) -> Non
     assert mode(registered.credentials_file) == 0o600
     assert mode(registered.key_file) == 0o600
     assert registered.loosely_kept() == []
-
-
-def test_a_file_that_others_can_read_is_noticed(registered: DroneHome) -> None:
-    registered.key_file.chmod(0o644)
-
-    assert registered.loosely_kept() == [registered.key_file]
-
-
-def test_the_configuration_holds_no_secret(registered: DroneHome) -> None:
     assert "secret" not in registered.config_file.read_text()
-
-
-def test_saving_leaves_no_half_file_behind(registered: DroneHome) -> None:
-    registered.save(CONFIG, CREDENTIALS)
-
-    assert sorted(path.name for path in registered.path.iterdir()) == ["credentials.json", "drone.json", "key"]
-
-
-def test_a_key_is_made_once_and_kept(home: DroneHome) -> None:
-    assert home.make_private_key() == home.make_private_key() == home.private_key()
+    registered.key_file.chmod(0o644)
+    assert registered.loosely_kept() == [registered.key_file]
 
 
 def test_without_a_registration_the_next_command_is_told(home: DroneHome) -> None:
@@ -111,14 +91,10 @@ def test_a_damaged_file_is_told_without_its_content(registered: DroneHome) -> No
 
     assert str(registered.credentials_file) in told.value.what
     assert "secret" not in f"{told.value.what} {told.value.why}"
-
-
-@pytest.mark.parametrize("text", ["", "not base64!", "AAAA"])
-def test_a_damaged_key_is_told(registered: DroneHome, text: str) -> None:
-    registered.key_file.write_text(text)
-
-    with pytest.raises(Precondition, match="cannot be used"):
-        registered.private_key()
+    for text in ("", "not base64!", "AAAA"):
+        registered.key_file.write_text(text)
+        with pytest.raises(Precondition):
+            registered.private_key()
 
 
 def test_forgetting_removes_the_registration_and_leaves_the_work(registered: DroneHome) -> None:
@@ -162,14 +138,3 @@ def test_looking_who_holds_the_home_does_not_keep_a_drone_from_starting(home: Dr
     with home.lock():
         assert home.holder() == os.getpid()
     end_of_look.join()
-
-
-def test_each_boot_has_an_id_of_its_own(home: DroneHome) -> None:
-    first = home.new_boot()
-
-    assert home.new_boot() != first
-    assert len(home.boot_file.read_text().strip()) == 12
-
-
-def test_the_machine_has_one_id(home: DroneHome) -> None:
-    assert home.machine_id() == home.machine_id() != ""

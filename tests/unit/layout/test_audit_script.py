@@ -55,20 +55,9 @@ def test_only_a_finding_fails(tmp_path: Path, found: list[Any], code: int, said:
     assert (done.returncode, said in done.stdout, done.stderr) == (code, True, "")
 
 
-def test_advisories_that_cannot_be_reached_are_said_and_do_not_fail(tmp_path: Path) -> None:
-    done = audit(tmp_path, "")
-    assert (done.returncode, done.stdout) == (
-        0,
-        "Known vulnerabilities are not looked up: ConnectionError: no route to pypi.org\n",
-    )
-
-
-def test_an_index_that_cannot_be_reached_is_said_and_does_not_fail(tmp_path: Path) -> None:
-    done = audit(tmp_path, "", "--not-installed", stdin=OFFLINE)
-    assert (done.returncode, done.stdout) == (
-        0,
-        "Known vulnerabilities are not looked up: no package index can be reached for pip-audit\n",
-    )
+def test_advisories_or_an_index_that_cannot_be_reached_are_said_and_do_not_fail(tmp_path: Path) -> None:
+    for done in (audit(tmp_path, ""), audit(tmp_path, "", "--not-installed", stdin=OFFLINE)):
+        assert (done.returncode, done.stdout.startswith("Known vulnerabilities are not looked up: ")) == (0, True)
 
 
 def test_another_reason_for_a_failed_installation_fails_with_it(tmp_path: Path) -> None:

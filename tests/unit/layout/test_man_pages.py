@@ -13,12 +13,8 @@ from tests.support.man_pages import PROGRAMS, page, path_of
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_manual_page_is_up_to_date(program: str) -> None:
+def test_the_manual_page_is_up_to_date_and_has_every_command_and_every_option(program: str) -> None:
     assert path_of(program).read_text(encoding="ascii") == page(program), "make man"
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_the_manual_page_has_every_command_and_every_option(program: str) -> None:
     text = path_of(program).read_text(encoding="ascii").replace("\\-", "-")
     top, *nodes = walk(PROGRAMS[program])
     shown = [node for node in nodes if not node.command.hidden]
@@ -45,12 +41,3 @@ def test_groff_finds_nothing_wrong_in_the_manual_page(program: str) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert program.upper() in done.stdout
-
-
-def test_groff_would_say_what_is_wrong() -> None:
-    needs("groff")
-    done = subprocess.run(
-        ["groff", "-man", "-Tutf8", "-ww"], input=".nosuch\n", capture_output=True, text=True, check=False
-    )
-
-    assert "nosuch" in done.stderr

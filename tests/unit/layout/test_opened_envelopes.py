@@ -25,21 +25,15 @@ def importers_of(name: str, package: str) -> set[str]:
     return found
 
 
-def test_only_one_module_of_the_control_plane_opens_envelopes() -> None:
+def test_each_side_opens_envelopes_in_its_own_places_alone() -> None:
     assert importers_of("open_envelope", "control_plane") == {"control_plane/drones/reports.py"}
-
-
-def test_on_the_drone_only_its_sealer_and_the_registration_open_envelopes() -> None:
     assert importers_of("open_envelope", "drone") == {
         "drone/reporting/uplink.py",
         "drone/installation/registration.py",
     }
+    users = {path for package in ("control_plane", "drone", "shared") for path in importers_of("Box", package)}
+    assert users == {"shared/envelope.py"}
 
 
 def test_every_direction_goes_to_drones_or_is_a_kind_of_report() -> None:
     assert set(get_args(Direction)) == TO_DRONES | set(REPORTS.values())
-
-
-def test_only_the_two_ends_know_nacls_boxes() -> None:
-    users = {path for package in ("control_plane", "drone", "shared") for path in importers_of("Box", package)}
-    assert users == {"shared/envelope.py"}

@@ -1,4 +1,4 @@
-"""The program's texts: the page of all of them, the check of their words, and the commands that they name.
+"""The program's texts: none is missing, the check of their words, and the commands that they name.
 
 Every `fleet` or `drone` command that is printed anywhere must exist, with the options that it names, and be called
 what the help calls it.
@@ -14,14 +14,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from control_plane.cli.main import app as fleet
 from drone.cli.main import app as drone
 from shared.errors import Invalid
-from tests.support.command_tree import built
+from tests.support.command_tree import built, walk
 from tests.support.documents import ROOT, modules, parse
-from tests.support.texts_page import PAGE, page
+from tests.support.texts_page import error_texts, explained, page, reasons
 
 CHECK = ROOT / ".ci" / "plain_words.py"
 _COMMANDS = {"fleet": set(built(fleet).commands), "drone": set(built(drone).commands)}
@@ -43,8 +41,17 @@ _CUT_SHORT = {"MissingParameter", "BadOptionUsage"}
 _VALUE = "{value}"
 
 
-def test_the_page_of_all_texts_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.texts_page"
+def test_no_command_option_error_or_reason_is_without_its_text() -> None:
+    nodes = [(name, node) for name, app in (("fleet", fleet), ("drone", drone)) for node in walk(app)]
+    unexplained = [(name, node.words) for name, node in nodes if not node.command.help]
+    unexplained += [
+        (name, [*node.words, each.name]) for name, node in nodes for each in explained(node) if not each.help
+    ]
+    assert unexplained == []
+    assert [(code, texts) for code, texts in error_texts() if "" in texts.values()] == []
+    assert [reason for reason, text in reasons() if not text] == []
+    shown = page()
+    assert [code for code, _ in error_texts() if f"\n- {code}\n" not in shown] == []
 
 
 def test_words_to_avoid_are_found_in_texts_and_not_in_docstrings(tmp_path: Path) -> None:
@@ -110,20 +117,18 @@ def test_every_command_that_is_printed_can_be_used_as_it_stands() -> None:
     assert sorted((name, command, why) for name, command in found if (why := problem(command))) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    cases: list[str] = [
         "next='fleet checkout 12'",
         "f'{x}; or fleet sumbit {y}'",
         "'look: fleet show ORDER --lgo 7'",
         "'fleet session chekout S'",
         "'drone statsu'",
         "'fleet token create'",
-    ],
-)
-def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
-    (command,) = printed_commands(ast.parse(f"f({text})"))
-    assert problem(command)
+    ]
+    for text in cases:
+        (command,) = printed_commands(ast.parse(f"f({text})"))
+        assert problem(command), text
 
 
 def test_words_are_no_commands() -> None:

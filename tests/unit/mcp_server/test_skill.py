@@ -19,9 +19,10 @@ TEXT = skill_text().decode()
 COMMANDS = list(commands_in(TEXT))
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_every_command_of_the_skill_exists_with_its_options(words: list[str]) -> None:
-    parse(words)
+def test_every_command_of_the_skill_exists_with_its_options() -> None:
+    for words in COMMANDS:
+        parse(words)
+    assert len(COMMANDS) > 20
 
 
 def test_the_skill_has_the_front_matter_that_assistants_expect() -> None:
@@ -31,7 +32,6 @@ def test_the_skill_has_the_front_matter_that_assistants_expect() -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", NAME)
     assert 0 < len(head["description"]) <= 1024
     assert len(head["compatibility"]) <= 500
-    assert len(COMMANDS) > 20
 
 
 def test_the_skill_goes_where_assistants_of_the_project_look(tmp_path: Path) -> None:
@@ -40,43 +40,28 @@ def test_the_skill_goes_where_assistants_of_the_project_look(tmp_path: Path) -> 
     assert skills_directory(tmp_path) == tmp_path / ".claude" / "skills"
 
 
-def test_installing_twice_changes_nothing(tmp_path: Path) -> None:
-    assert install(tmp_path).outcome == "written"
-    assert install(tmp_path).outcome == "unchanged"
-    assert (tmp_path / NAME / FILE).read_bytes() == skill_text()
+def test_the_skill_is_installed_and_updated_and_what_others_wrote_is_left_alone_without_force(tmp_path: Path) -> None:
+    path = install(tmp_path, text=b"As it was.").path
+    assert [install(tmp_path).outcome for _ in range(2)] == ["updated", "unchanged"]
+    assert path.read_bytes() == skill_text()
 
-
-def test_a_changed_skill_is_left_alone_without_force(tmp_path: Path) -> None:
-    path = install(tmp_path).path
     path.write_text("Mine.")
-
-    with pytest.raises(Conflict, match="was changed"):
+    with pytest.raises(Conflict):
         install(tmp_path)
-
     assert path.read_text() == "Mine."
     assert install(tmp_path, force=True).outcome == "updated"
     assert path.read_bytes() == skill_text()
 
-
-def test_a_file_that_was_there_before_is_left_alone_too(tmp_path: Path) -> None:
-    (tmp_path / NAME).mkdir()
-    (tmp_path / NAME / FILE).write_text("Somebody else's.")
-
-    with pytest.raises(Conflict, match="was not overwritten"):
-        install(tmp_path)
-
-
-def test_the_skill_of_an_older_version_is_updated(tmp_path: Path) -> None:
-    install(tmp_path, text=b"As it was.")
-
-    assert install(tmp_path).outcome == "updated"
-    assert (tmp_path / NAME / FILE).read_bytes() == skill_text()
+    (tmp_path / "other" / NAME).mkdir(parents=True)
+    (tmp_path / "other" / NAME / FILE).write_text("Somebody else's.")
+    with pytest.raises(Conflict):
+        install(tmp_path / "other")
 
 
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(FleetFault, match="cannot be written"):
+    with pytest.raises(FleetFault):
         install(tmp_path / "file")
 
 

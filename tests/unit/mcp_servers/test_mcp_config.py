@@ -40,12 +40,8 @@ def project(homes: Path, **servers: Any) -> Configs:
     return read(homes)
 
 
-def test_without_files_there_are_no_servers(homes: Path) -> None:
-    assert read(homes) == Configs()
-    assert read_configs(homes / "none", None, {}) == Configs()
-
-
 def test_a_command_is_a_server_with_the_defaults(homes: Path) -> None:
+    assert read(homes) == read_configs(homes / "none", None, {}) == Configs()
     (server,) = owner(homes, files={"command": "serve", "args": ["-v"], "env": {"A": "1"}}).servers
 
     assert (server.name, server.command, server.args, server.env) == ("files", "serve", ["-v"], {"A": "1"})
@@ -53,6 +49,8 @@ def test_a_command_is_a_server_with_the_defaults(homes: Path) -> None:
 
 
 def test_servers_of_both_files_are_sorted_by_name(homes: Path) -> None:
+    project(homes, c={"command": "c"})
+    assert read_configs(homes, None, ENVIRON) == Configs(), "a project without permission is not looked at"
     owner(homes, b={"command": "b"}, d={"command": "d"})
 
     found = project(homes, c={"command": "c"}, a={"url": "https://mcp.example.org/mcp"})
@@ -65,19 +63,12 @@ def test_servers_of_both_files_are_sorted_by_name(homes: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("entry", [{"command": "mine"}, {"command": "mine", "disabled": True}, {"nonsense": 1}])
-def test_the_owners_entry_wins_even_where_it_starts_nothing(homes: Path, entry: dict[str, Any]) -> None:
-    owner(homes, same=entry)
-
-    found = project(homes, same={"command": "theirs"})
-
-    assert [each.command for each in found.servers if each.command == "theirs"] == []
-
-
-def test_a_project_without_permission_is_not_looked_at(homes: Path) -> None:
-    project(homes, theirs={"command": "x"})
-
-    assert read_configs(homes, None, ENVIRON) == Configs()
+def test_the_owners_entry_wins_even_where_it_starts_nothing(homes: Path) -> None:
+    entries: list[dict[str, Any]] = [{"command": "mine"}, {"command": "mine", "disabled": True}, {"nonsense": 1}]
+    for entry in entries:
+        owner(homes, same=entry)
+        found = project(homes, same={"command": "theirs"})
+        assert [each.command for each in found.servers if each.command == "theirs"] == [], entry
 
 
 def test_variables_are_put_into_the_owners_entries_alone(homes: Path) -> None:
@@ -98,39 +89,43 @@ def test_a_variable_that_is_not_there_leaves_the_server_out(homes: Path) -> None
     assert found.problems[0].endswith("is ignored: environment variable NOT_THERE is not set on the drone")
 
 
-@pytest.mark.parametrize(
-    ("entry", "why"),
-    [
-        ([], "it is not an object with a `command` or a `url`"),
-        ({}, "it must have either a `command` or a `url`"),
-        ({"command": "x", "url": "https://x.example"}, "it must have either a `command` or a `url`"),
-        ({"command": ["x"]}, "`command`: Input should be a valid string"),
-        ({"command": ""}, "`command`: must not be empty"),
-        ({"command": "x\0"}, "`command`: contains an invalid character"),
-        ({"command": "x", "args": "-v"}, "`args`: Input should be a valid list"),
-        ({"command": "x", "args": ["\ud800"]}, "`args.0`: contains an invalid character"),
-        ({"command": "x", "env": {"A B": "1"}}, "is not a valid variable name"),
-        ({"command": "x", "env": {"A": 1}}, "`env.A`: Input should be a valid string"),
-        ({"command": "x", "timeout": "1"}, "`timeout`: Input should be a valid number"),
-        ({"command": "x", "timeout": 0}, "`timeout`: Input should be greater than 0"),
-        ({"command": "x", "timeout": float("nan")}, "`timeout`: "),
-        ({"command": "x", "start_timeout": 60}, "`start_timeout`: Input should be less than or equal to 15"),
-        ({"command": "x", "tools": "all"}, "`tools`: Input should be a valid list"),
-        ({"command": "x", "type": "sse"}, "`type`: Input should be 'stdio', 'http'"),
-        ({"url": "ftp://x.example"}, "its `url` is not an http or https address"),
-        ({"url": "https://"}, "its `url` is not an http or https address"),
-        ({"url": "http://[::1"}, "its `url` is invalid"),
-        ({"url": "http://x.example"}, "its `url` is plain http to another machine"),
-        ({"url": "https://x.example", "headers": {"A": "1\r\nB: 2"}}, "is not a valid header"),
-    ],
-)
-def test_a_wrong_entry_is_left_out_with_one_sentence(homes: Path, entry: Any, why: str) -> None:
-    found = owner(homes, wrong=entry, right={"command": "x"})
+WRONG: list[tuple[Any, str]] = [
+    ([], "it is not an object with a `command` or a `url`"),
+    ({}, "it must have either a `command` or a `url`"),
+    ({"command": "x", "url": "https://x.example"}, "it must have either a `command` or a `url`"),
+    ({"command": ["x"]}, "`command`: Input should be a valid string"),
+    ({"command": ""}, "`command`: must not be empty"),
+    ({"command": "x\0"}, "`command`: contains an invalid character"),
+    ({"command": "x", "args": "-v"}, "`args`: Input should be a valid list"),
+    ({"command": "x", "args": ["\ud800"]}, "`args.0`: contains an invalid character"),
+    ({"command": "x", "env": {"A B": "1"}}, "is not a valid variable name"),
+    ({"command": "x", "env": {"A": 1}}, "`env.A`: Input should be a valid string"),
+    ({"command": "x", "timeout": "1"}, "`timeout`: Input should be a valid number"),
+    ({"command": "x", "timeout": 0}, "`timeout`: Input should be greater than 0"),
+    ({"command": "x", "timeout": float("nan")}, "`timeout`: "),
+    ({"command": "x", "start_timeout": 60}, "`start_timeout`: Input should be less than or equal to 15"),
+    ({"command": "x", "tools": "all"}, "`tools`: Input should be a valid list"),
+    ({"command": "x", "type": "sse"}, "`type`: Input should be 'stdio', 'http'"),
+    ({"url": "ftp://x.example"}, "its `url` is not an http or https address"),
+    ({"url": "https://"}, "its `url` is not an http or https address"),
+    ({"url": "http://[::1"}, "its `url` is invalid"),
+    ({"url": "http://x.example"}, "its `url` is plain http to another machine"),
+    ({"url": "https://x.example", "headers": {"A": "1\r\nB: 2"}}, "is not a valid header"),
+]
 
-    assert [each.name for each in found.servers] == ["right"]
-    assert len(found.problems) == 1
-    assert f"MCP server 'wrong' of the owner's file {homes}/mcp.json is ignored: " in found.problems[0]
-    assert why in found.problems[0]
+
+def test_a_wrong_entry_is_left_out_with_one_sentence(homes: Path) -> None:
+    for entry, why in WRONG:
+        found = owner(homes, wrong=entry, right={"command": "x"})
+        assert ([each.name for each in found.servers], len(found.problems)) == (["right"], 1), entry
+        assert f"MCP server 'wrong' of the owner's file {homes}/mcp.json is ignored: " in found.problems[0]
+        assert why in found.problems[0]
+    unknown = owner(homes, mine={"command": "x", "cwd": "/", "autoApprove": []})
+    assert ([each.name for each in unknown.servers], len(unknown.problems)) == (["mine"], 1)
+    hostile = owner(homes, **{"\ud800\x1b[31m": {"command": "x", "\udfff\n": 1}})
+    assert ([each for each in hostile.problems if not each.isprintable()], hostile.servers) == ([], ())
+    many = owner(homes, **{f"s{number:03}": {"command": "x"} for number in range(MOST_SERVERS + 2)})
+    assert (len(many.servers), len(many.problems)) == (MOST_SERVERS, 2)
 
 
 def test_plain_http_is_for_this_machine_or_where_the_owner_says_so(homes: Path) -> None:
@@ -144,13 +139,6 @@ def test_plain_http_is_for_this_machine_or_where_the_owner_says_so(homes: Path) 
         "MCP server 'theirs' of the project's .dronefleet/mcp.json is ignored: "
         "only the file of the drone's owner can set `allow_http`",
     )
-
-
-def test_unknown_keys_are_said_and_do_no_harm(homes: Path) -> None:
-    found = owner(homes, mine={"command": "x", "cwd": "/", "autoApprove": []})
-
-    assert [each.name for each in found.servers] == ["mine"]
-    assert found.problems[0].endswith("has unknown keys: autoApprove, cwd")
 
 
 def test_no_sentence_quotes_what_may_be_secret(homes: Path) -> None:
@@ -168,29 +156,26 @@ def test_what_is_secret_in_the_owners_servers_is_known_to_the_redactor(homes: Pa
     assert secrets_of(homes / "none", ENVIRON) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"", "it is not JSON"),
-        (b"{", "it is not JSON"),
-        (b"\xff\xfe{}", "it is not UTF-8"),
-        (b"[" * 100_000, "it is not JSON"),
-        (b"1" * 10_000, "it is not"),
-        (b"[]", 'it is not an object with an object "mcpServers"'),
-        (b'{"mcpServers": []}', 'it is not an object with an object "mcpServers"'),
-        (b'{"servers": {}}', 'it is not an object with an object "mcpServers"'),
-        (b" " * (LARGEST_FILE + 1), "it is larger than 1,000,000 bytes"),
-    ],
-)
-def test_a_broken_file_is_one_sentence_and_the_other_counts(homes: Path, content: bytes, why: str) -> None:
-    owner(homes, mine={"command": "x"})
-    (homes / ".dronefleet" / "mcp.json").write_bytes(content)
+BROKEN = [
+    (b"", "it is not JSON"),
+    (b"{", "it is not JSON"),
+    (b"\xff\xfe{}", "it is not UTF-8"),
+    (b"[" * 100_000, "it is not JSON"),
+    (b"1" * 10_000, "it is not"),
+    (b"[]", 'it is not an object with an object "mcpServers"'),
+    (b'{"mcpServers": []}', 'it is not an object with an object "mcpServers"'),
+    (b'{"servers": {}}', 'it is not an object with an object "mcpServers"'),
+    (b" " * (LARGEST_FILE + 1), "it is larger than 1,000,000 bytes"),
+]
 
-    found = read(homes)
 
-    assert [each.name for each in found.servers] == ["mine"]
-    assert len(found.problems) == 1
-    assert found.problems[0].startswith(f"No MCP servers from the project's .dronefleet/mcp.json: {why}")
+def test_a_broken_file_is_one_sentence_and_the_other_counts(homes: Path) -> None:
+    for content, why in BROKEN:
+        owner(homes, mine={"command": "x"})
+        (homes / ".dronefleet" / "mcp.json").write_bytes(content)
+        found = read(homes)
+        assert ([each.name for each in found.servers], len(found.problems)) == (["mine"], 1), content[:20]
+        assert found.problems[0].startswith(f"No MCP servers from the project's .dronefleet/mcp.json: {why}")
 
 
 def test_a_directory_a_pipe_or_a_link_in_a_repository_is_not_read(homes: Path, tmp_path: Path) -> None:
@@ -209,20 +194,6 @@ def test_a_directory_a_pipe_or_a_link_in_a_repository_is_not_read(homes: Path, t
     assert directory[0].endswith("it is not a file")
     assert pipe[0].endswith("it is not a file")
     assert "it cannot be read" in link[0]
-
-
-def test_of_very_many_servers_the_first_are_started(homes: Path) -> None:
-    found = project(homes, **{f"s{number:03}": {"command": "x"} for number in range(MOST_SERVERS + 2)})
-
-    assert len(found.servers) == MOST_SERVERS
-    assert found.problems[-1] == "MCP server 's017' is ignored: a run can have at most 16"
-
-
-def test_sentences_can_be_printed_whatever_the_names_are(homes: Path) -> None:
-    found = project(homes, **{"\ud800\x1b[31m": {"command": "x", "\udfff\n": 1}})
-
-    assert all(problem.isprintable() for problem in found.problems)
-    assert found.servers == ()
 
 
 def test_the_examples_of_the_documents_are_read_as_they_stand(homes: Path) -> None:

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import CallToolResult, Tool
@@ -20,16 +19,14 @@ def shown(tmp_path: Path, *content: dict[str, Any], **more: Any) -> str:
     return result_of(CallToolResult.model_validate({"content": content, **more}), tmp_path / "log").output
 
 
-@pytest.mark.parametrize(
-    ("server", "tool", "name"),
-    [
+def test_a_name_has_letters_that_every_provider_takes() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("files", "read", "mcp__files__read"),
         ("my files", "read/all.now", "mcp__my_files__read_all_now"),
         ("größe", "漢字", "mcp__gr__e____"),
-    ],
-)
-def test_a_name_has_letters_that_every_provider_takes(server: str, tool: str, name: str) -> None:
-    assert Names().give(server, tool) == name
+    ]
+    wrong = [(server, tool, got) for server, tool, name in cases if (got := Names().give(server, tool)) != name]
+    assert wrong == []
 
 
 def test_names_that_become_alike_are_told_apart() -> None:
@@ -76,18 +73,13 @@ def test_structured_content_is_shown_where_there_is_no_text(tmp_path: Path) -> N
     assert shown(tmp_path, text, structuredContent={"sum": 3}) == "the sum is 3"
 
 
-@pytest.mark.parametrize(
-    ("block", "text"),
-    [
+def test_what_is_no_text_is_named_by_kind_and_size(tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"type": "image", "mimeType": "image/png", "data": "A" * 16460}, "[image/png, 12,345 bytes, not shown]"),
         ({"type": "audio", "mimeType": "audio/wav", "data": ""}, "[audio/wav, 0 bytes, not shown]"),
         ({"type": "resource_link", "name": "n" * 900, "uri": "x:y"}, f"[link to {'n' * 200}, x:y, not shown]"),
         ({"type": "resource", "resource": {"uri": "x:y", "blob": "QQ=="}}, "[x:y, bytes, 1 bytes, not shown]"),
-    ],
-)
-def test_what_is_no_text_is_named_by_kind_and_size(tmp_path: Path, block: dict[str, Any], text: str) -> None:
-    assert shown(tmp_path, block) == text
-
-
-def test_nul_and_halves_of_pairs_do_not_reach_the_journal(tmp_path: Path) -> None:
-    assert shown(tmp_path, {"type": "text", "text": "a\0b\ud800c"}) == "a␀b?c"
+        ({"type": "resource", "resource": {"uri": "x:y", "text": "all of it"}}, "[x:y]\nall of it"),
+    ]
+    wrong = [(block, got) for block, text in cases if (got := shown(tmp_path, block)) != text]
+    assert wrong == []

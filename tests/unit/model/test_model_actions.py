@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,17 +58,14 @@ def test_a_block_with_a_json_object_is_a_call() -> None:
     )
 
 
-def test_plain_text_is_the_only_required_string() -> None:
-    assert made("```action shell\ncd src\nls | wc -l\n```") == ("shell", {"command": "cd src\nls | wc -l"})
-
-
-@pytest.mark.parametrize("body", ["{ echo a; }", '{"name": 1}', "[1]", '"ls"'])
-def test_text_that_looks_like_json_but_names_no_parameter_is_plain_text(body: str) -> None:
-    assert made(f"```action shell\n{body}\n```") == ("shell", {"command": body})
-
-
-def test_an_empty_block_is_a_call_without_arguments() -> None:
+def test_plain_text_is_the_only_required_string_in_any_fence() -> None:
+    nested = "cat > README.md <<'EOF'\n```sh\nmake\n```\n```action submit\n```\nEOF"
+    bodies = ["cd src\nls | wc -l", "{ echo a; }", '{"name": 1}', "[1]", '"ls"', nested]
+    for body in bodies:
+        assert made(f"````action shell\n{body}\n````") == ("shell", {"command": body})
+    assert made("~~~action shell\necho '```'\n~~~") == ("shell", {"command": "echo '```'"})
     assert made("```action submit\n```") == ("submit", {})
+    assert [block.name for block in blocks("```action submit\r\n{}\r\n```\r\n")] == ["submit"]
 
 
 def test_what_is_no_json_for_a_tool_with_several_parameters_is_left_for_its_error() -> None:
@@ -77,35 +73,19 @@ def test_what_is_no_json_for_a_tool_with_several_parameters_is_left_for_its_erro
     assert call.arguments == "a.py\nhello"
 
 
-def test_a_longer_fence_holds_shorter_ones() -> None:
-    body = "cat > README.md <<'EOF'\n```sh\nmake\n```\n```action submit\n```\nEOF"
-    assert made(f"````action shell\n{body}\n````") == ("shell", {"command": body})
-
-
-def test_a_fence_of_tildes_is_one_too() -> None:
-    assert made("~~~action shell\necho '```'\n~~~") == ("shell", {"command": "echo '```'"})
-
-
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_line_ends_of_other_systems_change_nothing_about_what_is_found(line_end: str) -> None:
-    assert [block.name for block in blocks(f"```action submit{line_end}{{}}{line_end}```{line_end}")] == ["submit"]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_anything_but_exactly_one_whole_block_is_named_and_not_run() -> None:
+    cases: list[tuple[str, str]] = [
         ("All done.", "no action block"),
         ("````markdown\n```action shell\nls\n```\n````", "no action block"),
         ("```bash\nls\n```", "no action block"),
         ("```action\nls\n```", "no action block"),
         ("```action shell\nls\n```\n```action shell\nls\n```", "2 action blocks"),
         ("```action shell\nrm -rf build", "not closed"),
-    ],
-)
-def test_anything_but_exactly_one_whole_block_is_named_and_not_run(text: str, problem: str) -> None:
-    message, said = read(text)
-    assert (message.tool_calls, message.content) == ((), text)
-    assert problem in said
+    ]
+    for text, problem in cases:
+        message, said = read(text)
+        assert (message.tool_calls, message.content) == ((), text), text
+        assert problem in said, text
 
 
 def test_an_answer_that_was_cut_off_is_told_so() -> None:
@@ -168,9 +148,8 @@ def test_users_and_results_take_turns_with_the_model() -> None:
     assert documents[-1]["content"] == "\n\n".join([*said, "Faster."])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_call_that_was_written_as_text_is_known_for_one_and_other_text_is_not() -> None:
+    written = [
         '{"name": "echo", "arguments": {"text": "x"}}',
         '```json\n{"name": "echo", "parameters": {"text": "x"}}\n```',
         '[{"type": "function", "function": {"name": "echo", "arguments": "{}"}}]',
@@ -178,25 +157,13 @@ def test_users_and_results_take_turns_with_the_model() -> None:
         "Sure. <function=echo><parameter=text>x</parameter></function>",
         '[TOOL_CALLS][{"name": "echo", "arguments": {}}]',
         "```action echo\nx\n```",
-    ],
-)
-def test_a_call_that_was_written_as_text_is_known_for_one(text: str) -> None:
-    assert "a call to echo written as text" in spoken_call(text, [ECHO])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    ]
+    other = [
         "I ran echo and it works.",
         '{"name": "ada", "arguments": []}',
         '{"echo": true}',
         "```python\nprint({'name': 'echo'})\n```",
-        "[" * 5000,
-        "{" + '"a":{' * 2000,
-        "",
-        "x" * 200_000,
-    ],
-    ids=lambda text: text[:30],
-)
-def test_other_text_is_not(text: str) -> None:
-    assert spoken_call(text, [ECHO]) == ""
+        *("[" * 5000, "{" + '"a":{' * 2000, "", "x" * 200_000),
+    ]
+    assert [text for text in written if "a call to echo written as text" not in spoken_call(text, [ECHO])] == []
+    assert [text[:30] for text in other if spoken_call(text, [ECHO]) != ""] == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from drone.model.assembly import LONGEST, Assembly
 from drone.model.model_families import Thinking
 from shared.messages import Message
@@ -60,26 +58,17 @@ def test_how_long_thinking_streamed_is_known() -> None:
     assert assembly.thinking_ms == 2000
 
 
-def test_calls_that_all_have_the_index_nought_are_told_apart_by_their_ids() -> None:
-    assert _calls(_piece(0, "a", "one", "{}"), _piece(0, "b", "two", "{}")) == [("a", "one", "{}"), ("b", "two", "{}")]
-
-
-def test_calls_without_index_and_id_are_told_apart_by_their_names() -> None:
-    pieces = _piece(None, None, "one", '{"x": 1}'), _piece(None, None, "one", '{"x": 2}')
-    assert _calls(*pieces) == [("", "one", '{"x": 1}'), ("", "one", '{"x": 2}')]
-
-
-@pytest.mark.parametrize("call_id", ["a", None])
-def test_a_name_that_is_repeated_in_every_piece_is_taken_once(call_id: str | None) -> None:
-    pieces = _piece(0, call_id, "one", '{"x":'), _piece(0, call_id, "one", "1}")
-    assert _calls(*pieces) == [(call_id or "", "one", '{"x":1}')]
-
-
-def test_two_calls_with_one_id_stay_two() -> None:
+def test_calls_are_told_apart_by_what_their_pieces_have_in_common() -> None:
+    named, one = (("a", "one", "{}"), ("b", "two", "{}")), ("", "one", '{"x": 1}')
+    assert _calls(*(_piece(0, *each) for each in named)) == list(named), "all have the index 0"
+    assert _calls(*(_piece(None, None, "one", text) for text in ('{"x": 1}', '{"x": 2}'))) == [
+        one,
+        ("", "one", '{"x": 2}'),
+    ]
+    for call_id in ("a", None):
+        repeated = (_piece(0, call_id, "one", text) for text in ('{"x":', "1}"))
+        assert _calls(*repeated) == [(call_id or "", "one", '{"x":1}')]
     assert [name for _, name, _ in _calls(_piece(0, "a", "one", "{}"), _piece(1, "a", "two", "{}"))] == ["one", "two"]
-
-
-def test_a_call_without_a_name_is_kept_as_it_came() -> None:
     assert _calls(_piece(0, "a", None, '{"x": 1}')) == [("a", "", '{"x": 1}')]
 
 
@@ -87,13 +76,6 @@ def test_a_character_that_was_cut_in_two_is_whole_again_and_half_a_one_is_marked
     message, seen = _assembled(_delta(content="ok \ud83d"), _delta(content="\ude00"), _delta(content="\ud83d"))
     assert message.content == "ok \U0001f600�"
     assert "".join(text for _, text in seen).encode()
-
-
-def test_every_piece_is_shown_as_it_comes() -> None:
-    _, seen = _assembled(
-        _delta(reasoning_content="Hm."), _delta(content="Yes."), _delta(tool_calls=[_piece(0, "a", "one", "{}")])
-    )
-    assert seen == [("thinking", "Hm."), ("text", "Yes."), ("tool_call", "one "), ("tool_call", "{}")]
 
 
 def test_signed_thinking_is_put_together_block_by_block() -> None:
@@ -113,11 +95,9 @@ def test_signed_thinking_is_put_together_block_by_block() -> None:
         {"type": "redacted_thinking", "data": "d1"},
         {"type": "redacted_thinking", "data": "d2"},
     )
-
-
-def test_a_signature_without_any_thinking_to_read_is_kept_too() -> None:
-    blocks = _blocks("blocks", {"type": "thinking", "thinking": "", "signature": "s"})
-    assert blocks == ({"type": "thinking", "thinking": "", "signature": "s"},)
+    alone = {"type": "thinking", "thinking": "", "signature": "s"}
+    assert _blocks("blocks", alone) == (alone,)
+    assert _blocks("tags", {"type": "thinking", "thinking": "Hm.", "signature": "mistral"}) == (), "not kept"
 
 
 def test_details_of_openrouter_are_put_together_by_their_index() -> None:
@@ -130,10 +110,6 @@ def test_details_of_openrouter_are_put_together_by_their_index() -> None:
         {**kind, "text": "One two.", "index": 0, "signature": "s1"},
         {"type": "reasoning.encrypted", "data": "d", "id": "call_1", "index": 1},
     )
-
-
-def test_what_others_sign_is_not_kept() -> None:
-    assert _blocks("tags", {"type": "thinking", "thinking": "Hm.", "signature": "mistral"}) == ()
 
 
 def test_an_answer_that_is_longer_than_any_models_is_noticed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,49 +16,37 @@ def _after(said: str, family: Family = CLAUDE, error_class: ErrorClass = ErrorCl
     return changed[0] if changed else family
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "llama2 does not support tools",
-        "This model doesn't support tool use in streaming mode.",
-        "Function calling is not enabled for models/gemma-3",
-        "groq does not support parameters: ['tools'], for model=x",
-        "[{'type': 'extra_forbidden', 'loc': ('body', 'tools'), 'msg': 'Extra inputs are not permitted'}]",
-    ],
-)
-def test_who_takes_no_tools_gets_them_in_text(said: str) -> None:
-    assert _after(said).text
+NO_TOOLS = [
+    "llama2 does not support tools",
+    "This model doesn't support tool use in streaming mode.",
+    "Function calling is not enabled for models/gemma-3",
+    "groq does not support parameters: ['tools'], for model=x",
+    "[{'type': 'extra_forbidden', 'loc': ('body', 'tools'), 'msg': 'Extra inputs are not permitted'}]",
+]
+OTHER_REASONS = [
+    "messages: tool_use ids were found without tool_result blocks",
+    "temperature is not supported",
+    "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern",
+    "the tools are busy",
+]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "messages: tool_use ids were found without tool_result blocks",
-        "temperature is not supported",
-        "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern",
-        "the tools are busy",
-    ],
-)
-def test_a_refusal_for_another_reason_changes_nothing(said: str) -> None:
-    assert _after(said) == CLAUDE
+def test_who_takes_no_tools_gets_them_in_text_and_other_refusals_change_nothing() -> None:
+    assert [said for said in NO_TOOLS if not _after(said).text] == []
+    assert [said for said in OTHER_REASONS if _after(said) != CLAUDE] == []
+    for error_class in (ErrorClass.RATE_LIMIT, ErrorClass.AUTH, ErrorClass.CONTEXT_OVERFLOW):
+        assert _after(NO_TOOLS[0], error_class=error_class) == CLAUDE
 
 
-@pytest.mark.parametrize("error_class", [ErrorClass.RATE_LIMIT, ErrorClass.AUTH, ErrorClass.CONTEXT_OVERFLOW])
-def test_only_a_refusal_of_the_request_is_read_so(error_class: ErrorClass) -> None:
-    assert _after("llama2 does not support tools", error_class=error_class) == CLAUDE
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_who_refuses_a_thinking_level_gets_none() -> None:
+    cases: list[str] = [
         "Unrecognized request argument supplied: reasoning_effort",
         "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.",
         "`max_tokens` must be greater than `thinking.budget_tokens`.",
         "Budget 0 is invalid. This model only works in thinking mode.",
-    ],
-)
-def test_who_refuses_a_thinking_level_gets_none(said: str) -> None:
-    assert _after(said).leave_out == {"thinking", "reasoning_effort"}
+    ]
+    wrong = [(said, got) for said in cases if (got := _after(said).leave_out) != ({"thinking", "reasoning_effort"})]
+    assert wrong == []
 
 
 def test_who_thinks_and_takes_no_temperature_gets_none_and_later_changes_add_to_it() -> None:

@@ -20,18 +20,11 @@ def _texts(book: Book, *requests: list[dict[str, Any]]) -> list[str]:
 
 def test_the_reply_is_chosen_by_the_number_of_answers_so_far() -> None:
     book = Book.of([{"text": "one"}, {"text": "two"}])
-    assert _texts(book, [SYSTEM, USER], [SYSTEM, USER, ASSISTANT, USER]) == ["one", "two"]
-
-
-def test_the_same_request_gets_the_same_reply_again() -> None:
-    book = Book.of([{"text": "one"}, {"text": "two"}])
-    assert _texts(book, [USER], [USER]) == ["one", "one"]
-
-
-def test_a_later_prompt_of_the_session_starts_the_script_anew() -> None:
     opening = {"role": "user", "content": "Next.\n<situation>\n</situation>"}
-    book = Book.of([{"text": "one"}, {"text": "two"}])
-    assert _texts(book, [USER, ASSISTANT, ASSISTANT, opening]) == ["one"]
+    requests = [[SYSTEM, USER], [SYSTEM, USER, ASSISTANT, USER], [SYSTEM, USER], [USER, *[ASSISTANT] * 2, opening]]
+    assert _texts(book, *requests) == ["one", "two", "one", "one"]
+    for_ever = Book.of([{"text": "one"}, {"text": "and so on", "repeat": True}])
+    assert _texts(for_ever, [USER, *[ASSISTANT] * 9]) == ["and so on"]
 
 
 def test_a_script_is_chosen_by_its_name_in_the_prompt() -> None:
@@ -47,23 +40,16 @@ def test_failures_are_played_once_a_conversation_and_before_the_reply() -> None:
     assert book.reply([other])[1].status == 429
 
 
-def test_the_last_reply_may_be_given_for_ever() -> None:
-    book = Book.of([{"text": "one"}, {"text": "and so on", "repeat": True}])
-    assert _texts(book, [USER, *[ASSISTANT] * 9]) == ["and so on"]
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [("script:nowhere", "no script named 'nowhere'; known: default"), ("Go.", "number 2 was requested")],
-)
-def test_a_script_that_has_nothing_to_say_says_why(content: str, why: str) -> None:
-    with pytest.raises(NoReply, match=why):
-        Book.of([{"text": "one"}]).reply([{"role": "user", "content": content}, *[ASSISTANT] * (content == "Go.")])
-
-
-def test_a_misspelt_field_is_an_error_that_names_it() -> None:
-    with pytest.raises(ValidationError, match="tool_cals"):
-        Book.of([{"tool_cals": []}])
+def test_a_script_that_has_nothing_to_say_says_why() -> None:
+    cases: list[tuple[str, str]] = [
+        ("script:nowhere", "no script named 'nowhere'; known: default"),
+        ("Go.", "number 2 was requested"),
+    ]
+    for content, why in cases:
+        with pytest.raises(NoReply, match=why):
+            Book.of([{"text": "one"}]).reply([{"role": "user", "content": content}, *[ASSISTANT] * (content == "Go.")])
+        with pytest.raises(ValidationError, match="tool_cals"):
+            Book.of([{"tool_cals": []}])
 
 
 def _called(number: int) -> dict[str, Any]:
@@ -74,22 +60,5 @@ def test_after_a_compaction_the_script_goes_on_where_it_was() -> None:
     compacted = {"role": "user", "content": "<summary>\nshort\n\n<request>\nscript:long\n</request>\n</summary>"}
     book = Book.of({"long": [{"text": str(n)} for n in range(10)]})
     assert _texts(book, [compacted, _called(4), _called(5)], [compacted, _called(5), USER, ASSISTANT]) == ["6", "7"]
-
-
-def test_a_prompt_after_a_compaction_starts_the_script_anew() -> None:
-    compacted = {"role": "user", "content": "<summary>\nshort\n</summary>"}
-    opening = {"role": "user", "content": "Next.\n<situation>\n</situation>"}
-    book = Book.of([{"text": "one"}, {"text": "two"}])
-    assert _texts(book, [compacted, _called(0), opening], [compacted, _called(0), opening, _called(0)]) == [
-        "one",
-        "two",
-    ]
-
-
-def test_a_request_without_tools_gets_the_summary_where_the_script_has_one() -> None:
-    asking = [{"role": "user", "content": "Summarize: script:fix-it"}]
-    script = {"default": [{"text": "one"}], "fix-it": [{"text": "fixed"}]}
-    with_summary = Book.of({**script, "summary": [{"text": "short"}]})
-    assert with_summary.reply(asking, with_tools=False)[1].text == "short"
-    assert with_summary.reply(asking)[1].text == "fixed"
-    assert Book.of(script).reply(asking, with_tools=False)[1].text == "fixed"
+    opening = {"role": "user", "content": "Next: script:long\n<situation>\n</situation>"}
+    assert _texts(book, [compacted, _called(0), opening], [compacted, _called(0), opening, _called(0)]) == ["0", "1"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from drone.agent.in_memory import ECHO
 from drone.model.conversion import LONGEST_BROKEN, NO_ANSWER, WireConversation
 from drone.model.model_families import Family, family_of
@@ -34,64 +32,52 @@ def marked(documents: list[dict[str, Any]]) -> list[int]:
     return [at for at, document in enumerate(documents) if "cache_control" in document]
 
 
-def _unmarked(documents: list[dict[str, Any]]) -> list[str]:
-    return [json.dumps({**document, "cache_control": None}) for document in documents]
-
-
 def test_thinking_is_sent_back_before_the_content() -> None:
     message = Message(role="assistant", content="I found it.", thinking="Where is it?")
     assert sent(message)[0]["content"] == "<thinking>Where is it?</thinking>\nI found it."
-
-
-def test_an_answer_that_held_nothing_is_not_sent_back_empty() -> None:
     assert sent(Message(role="assistant"))[0]["content"] == NO_ANSWER
 
 
-@pytest.mark.parametrize("arguments", ['{"command": "l', '"ls"', '["ls"]', "[" * 1000 + "]" * 1000, '{"a":' * 900])
-def test_arguments_that_are_no_flat_json_object_go_back_inside_one(arguments: str) -> None:
-    call = ToolCall(id="a", name="shell", arguments=arguments)
-    wire = sent(Message(role="assistant", tool_calls=(call,)))[0]["tool_calls"][0]["function"]["arguments"]
-    assert json.loads(wire)["not_json"].startswith(arguments[:LONGEST_BROKEN])
+def test_arguments_that_are_no_flat_json_object_go_back_inside_one_and_large_ones_are_cut() -> None:
+    for arguments in ('{"command": "l', '"ls"', '["ls"]', "[" * 1000 + "]" * 1000, '{"a":' * 900, "x" * 1_000_000):
+        call = ToolCall(id="a", name="shell", arguments=arguments)
+        wire = sent(Message(role="assistant", tool_calls=(call,)))[0]["tool_calls"][0]["function"]["arguments"]
+        assert json.loads(wire)["not_json"].startswith(arguments[:LONGEST_BROKEN])
+        assert len(json.loads(wire)["not_json"]) < LONGEST_BROKEN + 100, arguments[:20]
 
 
-def test_of_large_arguments_that_are_no_json_only_the_beginning_goes_back() -> None:
-    call = ToolCall(id="a", name="shell", arguments="x" * 1_000_000)
-    wire = sent(Message(role="assistant", tool_calls=(call,)))[0]["tool_calls"][0]["function"]["arguments"]
-    assert len(wire) < LONGEST_BROKEN + 100
-    assert "[… 996000 more characters]" in json.loads(wire)["not_json"]
+def test_a_name_that_endpoints_would_refuse_is_mended() -> None:
+    cases: list[tuple[str, str]] = [
+        ("", "unnamed"),
+        ("functions.shell", "functions_shell"),
+        ("a b\n", "a_b_"),
+        ("x" * 99, "x" * 64),
+    ]
+    for name, wire in cases:
+        message = Message(role="assistant", tool_calls=(ToolCall(id="a", name=name),))
+        assert sent(message)[0]["tool_calls"][0]["function"]["name"] == wire, name
 
 
-@pytest.mark.parametrize(
-    ("name", "wire"), [("", "unnamed"), ("functions.shell", "functions_shell"), ("a b\n", "a_b_"), ("x" * 99, "x" * 64)]
-)
-def test_a_name_that_endpoints_would_refuse_is_mended(name: str, wire: str) -> None:
-    message = Message(role="assistant", tool_calls=(ToolCall(id="a", name=name),))
-    assert sent(message)[0]["tool_calls"][0]["function"]["name"] == wire
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
+def test_claude_gets_its_signed_thinking_back_unchanged() -> None:
+    cases: list[str] = [
         CLAUDE,
         "claude-opus-4-1",
         "anthropic/a-name-at-a-gateway",
         "bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0",
         "bedrock/converse/anthropic.claude-3-7-sonnet-20250219-v1:0",
         "vertex_ai/claude-sonnet-4@20250514",
-    ],
-)
-def test_claude_gets_its_signed_thinking_back_unchanged(model: str) -> None:
-    message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=(SIGNED, HIDDEN))
-    assert sent(message, model=model)[0] == {
-        "role": "assistant",
-        "content": "Yes.",
-        "thinking_blocks": [SIGNED, HIDDEN],
-    }
+    ]
+    for model in cases:
+        message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=(SIGNED, HIDDEN))
+        assert sent(message, model=model)[0] == {
+            "role": "assistant",
+            "content": "Yes.",
+            "thinking_blocks": [SIGNED, HIDDEN],
+        }, model
 
 
-@pytest.mark.parametrize(
-    ("model", "blocks"),
-    [
+def test_thinking_of_another_family_or_without_signature_goes_back_as_text() -> None:
+    cases: list[tuple[str, Any]] = [
         (CLAUDE, (DETAIL,)),
         (CLAUDE, ()),
         (CLAUDE, ({"type": "thinking", "thinking": "Hm."},)),
@@ -99,12 +85,12 @@ def test_claude_gets_its_signed_thinking_back_unchanged(model: str) -> None:
         ("openrouter/anthropic/claude-sonnet-4.5", (SIGNED,)),
         ("openrouter/google/gemini-3-pro-preview", (DETAIL,)),
         ("hosted_vllm/claude-at-home", (SIGNED,)),
-    ],
-    ids=str,
-)
-def test_thinking_of_another_family_or_without_signature_goes_back_as_text(model: str, blocks: Any) -> None:
-    message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=blocks)
-    assert sent(message, model=model)[0] == {"role": "assistant", "content": "<thinking>Hm.</thinking>\nYes."}
+    ]
+    for model, blocks in cases:
+        message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=blocks)
+        assert sent(message, model=model)[0] == {"role": "assistant", "content": "<thinking>Hm.</thinking>\nYes."}, (
+            model
+        )
 
 
 def test_openrouter_gets_back_the_details_of_the_vendor_that_gave_them_out() -> None:
@@ -113,20 +99,18 @@ def test_openrouter_gets_back_the_details_of_the_vendor_that_gave_them_out() -> 
     assert document == {"role": "assistant", "content": "Yes.", "reasoning_details": [DETAIL]}
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
+def test_who_reasons_between_calls_gets_the_reasoning_back_in_its_field() -> None:
+    cases: list[str] = [
         "deepseek/deepseek-reasoner",
         "moonshot/kimi-k2-thinking",
         "zai/glm-4.7",
         "hosted_vllm/moonshotai/Kimi-K2-Thinking",
         "hosted_vllm/MiniMaxAI/MiniMax-M2",
         "hosted_vllm/deepseek-v3.2",
-    ],
-)
-def test_who_reasons_between_calls_gets_the_reasoning_back_in_its_field(model: str) -> None:
-    first = sent(*step(1, thinking="Hm.", content="Look."), model=model)[0]
-    assert (first["reasoning_content"], first["content"]) == ("Hm.", "Look.")
+    ]
+    for model in cases:
+        first = sent(*step(1, thinking="Hm.", content="Look."), model=model)[0]
+        assert (first["reasoning_content"], first["content"]) == ("Hm.", "Look."), model
 
 
 def test_reasoning_that_is_missing_is_filled_once_a_provider_asked_for_it() -> None:
@@ -144,42 +128,35 @@ def test_signatures_of_gemini_go_back_with_their_calls_even_if_an_id_was_changed
     assert (signed, wire["reasoning_content"]) == ([None, {"thought_signature": "c2ln"}], "Hm.")
 
 
-@pytest.mark.parametrize("call", [7, -1, "1", None])
-def test_a_signature_of_a_call_that_is_not_there_goes_back_with_none(call: Any) -> None:
-    wire = sent(*step(1, thinking_blocks=({**CALL_SIGNED, "call": call},)), model=GEMINI)[0]
-    assert "provider_specific_fields" not in wire["tool_calls"][0]
+def test_a_signature_of_a_call_that_is_not_there_goes_back_with_none() -> None:
+    for call in (7, -1, "1", None):
+        wire = sent(*step(1, thinking_blocks=({**CALL_SIGNED, "call": call},)), model=GEMINI)[0]
+        assert "provider_specific_fields" not in wire["tool_calls"][0], call
 
 
-@pytest.mark.parametrize(
-    ("model", "call_id", "wire"),
-    [
+def test_an_id_that_a_provider_refuses_is_replaced_on_the_call_and_its_result() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("mistral/mistral-large-latest", "a1b2c3d4e", "a1b2c3d4e"),
         ("hosted_vllm/mistralai/Devstral-Small", "call_1", "74196fe72"),
         ("openai/gpt-4.1", "x" * 41, "3164596df4fdd018b2c567ec8c03e79bd76f4e4c"),
         ("openai/gpt-4.1", "call_1", "call_1"),
         ("hosted_vllm/gemini-at-a-gateway", "call__thought__" + "c2ln" * 500, "call__thought__" + "c2ln" * 500),
         ("ollama_chat/mistral", "call_1", "call_1"),
-    ],
-)
-def test_an_id_that_a_provider_refuses_is_replaced_on_the_call_and_its_result(
-    model: str, call_id: str, wire: str
-) -> None:
-    call = Message(role="assistant", tool_calls=(ToolCall(id=call_id, name="echo"),))
-    first, second = sent(call, Message(role="tool", tool_call_id=call_id, content="out"), model=model)
-    assert (first["tool_calls"][0]["id"], second["tool_call_id"]) == (wire, wire)
+    ]
+    for model, call_id, wire in cases:
+        call = Message(role="assistant", tool_calls=(ToolCall(id=call_id, name="echo"),))
+        first, second = sent(call, Message(role="tool", tool_call_id=call_id, content="out"), model=model)
+        assert (first["tool_calls"][0]["id"], second["tool_call_id"]) == (wire, wire), model
 
 
-@pytest.mark.parametrize(
-    "model", ["openai/gpt-x", "hosted_vllm/claude-at-home", "gemini/gemini-2.5-pro", "openrouter/openai/gpt-5", ""]
-)
-def test_others_get_no_cache_markers(model: str) -> None:
-    assert marked(sent(SYSTEM, USER, *step(1), model=model)) == []
-
-
-@pytest.mark.parametrize("model", [CLAUDE, "openrouter/anthropic/claude-sonnet-4.5", "bedrock/anthropic.claude-x"])
-def test_the_cache_is_cut_after_the_system_prompt_and_after_the_last_two_questions(model: str) -> None:
-    assert marked(sent(SYSTEM, USER, model=model)) == [0, 1]
-    assert marked(sent(SYSTEM, USER, *step(1), *step(2), model=model)) == [0, 3, 5]
+def test_the_cache_is_cut_after_the_system_prompt_and_after_the_last_two_questions_where_there_are_marks() -> None:
+    for model in (CLAUDE, "openrouter/anthropic/claude-sonnet-4.5", "bedrock/anthropic.claude-x"):
+        assert marked(sent(SYSTEM, USER, model=model)) == [0, 1], model
+        assert marked(sent(SYSTEM, USER, *step(1), *step(2), model=model)) == [0, 3, 5], model
+    for model in ("openai/gpt-x", "hosted_vllm/claude-at-home", "gemini/gemini-2.5-pro", "openrouter/openai/gpt-5", ""):
+        assert marked(sent(SYSTEM, USER, *step(1), model=model)) == [], model
+    # Nothing empty is marked: that would be refused.
+    assert marked(sent(SYSTEM, USER.model_copy(update={"content": ""}), model=CLAUDE)) == [0]
 
 
 def test_the_end_of_the_question_before_is_marked_again_however_many_results_came_since() -> None:
@@ -189,27 +166,12 @@ def test_the_end_of_the_question_before_is_marked_again_however_many_results_cam
     assert len(marked(after)) <= 4
 
 
-def test_nothing_empty_is_marked_because_that_would_be_refused() -> None:
-    assert marked(sent(SYSTEM, USER.model_copy(update={"content": ""}), model=CLAUDE)) == [0]
-
-
-def test_questions_differ_in_their_markers_alone_where_they_have_the_same_messages() -> None:
-    wire = WireConversation(family_of(CLAUDE), CLAUDE, [ECHO])
-    history = [SYSTEM, USER, *step(1, thinking="Hm.", thinking_blocks=(SIGNED,))]
-    first = wire.documents(history)
-    second = wire.documents([*history, *step(2)])
-    assert _unmarked(second)[: len(first)] == _unmarked(first)
-
-
 def test_what_was_converted_is_not_converted_again_and_what_changed_is() -> None:
     wire = WireConversation(Family(), "", [])
     wire.documents([SYSTEM, USER, *step(1)])
     other = [SYSTEM, Message(role="user", content="A summary."), *step(2)]
     assert wire.documents(other) == sent(*other)
     assert wire.documents(other[:2]) == sent(*other[:2])
-
-
-def test_an_endpoint_that_changes_its_request_changes_no_later_one() -> None:
-    wire = WireConversation(Family(), "", [])
+    # An endpoint that changes its request changes no later one.
     wire.documents([SYSTEM, USER])[1].pop("content")
     assert wire.documents([SYSTEM, USER])[1]["content"] == "Go."

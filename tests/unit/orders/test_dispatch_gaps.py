@@ -34,10 +34,7 @@ def test_held_events_come_out_in_order_once_the_first_is_there(seqs: list[int]) 
     assert drained(gaps, 0) == []
     assert drained(gaps, 1) == list(range(2, 9))
     assert not gaps
-
-
-def test_a_second_hole_holds_back_what_lies_behind_it() -> None:
-    gaps = Gaps()
+    # A second hole holds back what lies behind it.
     [gaps.hold(str(seq), event(seq)) for seq in (2, 3, 5)]
     assert drained(gaps, 1) == [2, 3]
     assert gaps.first(RUN).seq == 5

@@ -22,9 +22,8 @@ def candidate(
     return Candidate("mila", slots, outstanding, has_mirror, has_rival, permit_s, hours_left_s)
 
 
-@pytest.mark.parametrize(
-    ("of", "seconds"),
-    [
+def test_a_score_is_the_sum_of_its_parts_in_seconds() -> None:
+    expected = [
         (candidate(), 0),
         (candidate(has_mirror=False), 100),
         (candidate(outstanding=1), 10),
@@ -35,10 +34,9 @@ def candidate(
         (candidate(hours_left_s=400), 0),
         (candidate(hours_left_s=100), 300),
         (candidate(has_mirror=False, hours_left_s=0), 100 + 500),
-    ],
-)
-def test_a_score_is_the_sum_of_its_parts_in_seconds(of: Candidate, seconds: float) -> None:
-    assert score(of, USUAL).seconds == pytest.approx(seconds)
+    ]
+    assert [score(of, USUAL).seconds for of, _ in expected] == pytest.approx([seconds for _, seconds in expected])
+    assert (average(None, 50.0), average(100.0, 50.0)) == (50.0, 90.0)
 
 
 def test_a_free_slot_goes_before_a_full_drone_with_the_repository() -> None:
@@ -62,8 +60,3 @@ def test_the_parts_are_told() -> None:
         "mila 1997 s (queue 400 s, clone 100 s, shared machine 20 s, same race 600 s, rate limit 7 s,"
         " owner's hours 870 s)"
     )
-
-
-def test_the_newest_value_counts_a_fifth() -> None:
-    assert average(None, 50.0) == 50.0
-    assert average(100.0, 50.0) == 90.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from drone.prompting import PromptSources, Skill, read_sources
 from tests.support.toolboxes import called, toolbox, workspace
 
@@ -52,71 +50,51 @@ def test_a_skill_of_the_drone_can_be_read_through_the_toolbox_though_it_is_linke
     assert "Carefully." in read.output
 
 
-def test_of_two_with_one_name_the_projects_counts(tmp_path: Path) -> None:
+BROKEN: list[tuple[str | bytes, str]] = [
+    ("# No front matter", "does not begin with front matter"),
+    ("---\nname: mend\ndescription: never closed", "does not begin with front matter"),
+    ("---\n" + "[" * 1000 + "\n---\n", "is not valid YAML"),
+    ("---\n!!python/object/apply:os.system [true]\n---\n", "is not valid YAML"),
+    ("---\nname: 2026-99-99\n---\n", "is not valid YAML"),
+    ("---\n---\n", "has no fields"),
+    ("---\ndescription: Mends.\n---\n", "`name` must be"),
+    (f"---\nname: {'x' * 65}\ndescription: Mends.\n---\n", "`name` must be"),
+    ("---\nname: 7\ndescription: Mends.\n---\n", "`name` must be"),
+    (f"---\nname: mend\ndescription: {'x' * 1025}\n---\n", "`description` must be"),
+    (b"---\nname: mend\ndescription: caf\xe9\n---\n", "is not UTF-8"),
+]
+
+
+def test_of_two_with_one_name_the_projects_and_the_first_count(tmp_path: Path) -> None:
     write(tmp_path / "home", "mend")
-    write(tmp_path / "project", "mend")
+    write(tmp_path / "project", "a", "---\r\nname: mend\r\ndescription: >\r\n  Mends\r\n  things.\r\n---\r\n")
+    write(tmp_path / "project", "b", GOOD.format("mend", "b"))
 
     parts = read_sources(PromptSources(tmp_path / "home", tmp_path / "project"))
 
-    assert [skill.location for skill in parts.skills] == [".dronefleet/skills/mend/SKILL.md"]
+    assert [(skill.location, skill.description) for skill in parts.skills] == [
+        (".dronefleet/skills/a/SKILL.md", "Mends things.")
+    ]
     assert parts.readable == ()
-    assert parts.problems == ["The drone's skill 'mend' is ignored: the project has one with the same name."]
+    assert len(parts.problems) == 2
 
 
-def test_a_long_description_over_several_lines_becomes_one(tmp_path: Path) -> None:
-    write(tmp_path, "mend", "---\r\nname: mend\r\ndescription: >\r\n  Mends\r\n  things.\r\nlicense: MIT\r\n---\r\n")
-
-    assert read_sources(PromptSources(None, tmp_path)).skills[0].description == "Mends things."
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("# No front matter", "does not begin with front matter"),
-        ("", "does not begin with front matter"),
-        ("---\nname: mend\ndescription: never closed", "does not begin with front matter"),
-        ("---\nname: [\n---\n", "is not valid YAML"),
-        ("---\n" + "[" * 1000 + "\n---\n", "is not valid YAML"),
-        ("---\n!!python/object/apply:os.system [true]\n---\n", "is not valid YAML"),
-        ("---\nname: 2026-99-99\n---\n", "is not valid YAML"),
-        ("---\njust text\n---\n", "has no fields"),
-        ("---\n---\n", "has no fields"),
-        ("---\ndescription: Mends.\n---\n", "`name` must be"),
-        ("---\nname: Mend It\ndescription: Mends.\n---\n", "`name` must be"),
-        (f"---\nname: {'x' * 65}\ndescription: Mends.\n---\n", "`name` must be"),
-        ("---\nname: 7\ndescription: Mends.\n---\n", "`name` must be"),
-        ("---\nname: mend\n---\n", "`description` must be"),
-        ("---\nname: mend\ndescription: [a, b]\n---\n", "`description` must be"),
-        (f"---\nname: mend\ndescription: {'x' * 1025}\n---\n", "`description` must be"),
-        (b"---\nname: mend\ndescription: caf\xe9\n---\n", "is not UTF-8"),
-        (b"---\nname: mend\ndescription: a\0b\n---\n", "contains NUL"),
-    ],
-)
-def test_a_broken_skill_is_reported_and_the_others_are_listed(tmp_path: Path, text: str | bytes, words: str) -> None:
-    write(tmp_path, "broken", text)
-    write(tmp_path, "whole")
-
-    parts = read_sources(PromptSources(None, tmp_path))
-
-    assert [skill.name for skill in parts.skills] == ["whole"]
-    assert len(parts.problems) == 1
-    assert parts.problems[0].startswith(".dronefleet/skills/broken/SKILL.md ")
-    assert words in parts.problems[0]
-
-
-def test_aliases_that_multiply_cost_neither_time_nor_memory(tmp_path: Path) -> None:
+def test_a_broken_skill_is_reported_and_the_others_are_listed(tmp_path: Path) -> None:
+    # Only its front matter is read.
+    write(tmp_path, "whole", GOOD.format("whole", "whole") + "x" * 10_000_000)
+    file = write(tmp_path, "broken")
+    # Aliases that multiply cost neither time nor memory.
     levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
-    write(tmp_path, "bomb", f"---\na0: &a0 [x]\n{levels}description: *a29\nname: bomb\n---\n")
+    bomb = f"---\na0: &a0 [x]\n{levels}description: *a29\nname: bomb\n---\n"
+    for text, words in [*BROKEN, (bomb, "`description` must be")]:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    assert "`description` must be" in read_sources(PromptSources(None, tmp_path)).problems[0]
+        parts = read_sources(PromptSources(None, tmp_path))
 
-
-def test_a_huge_skill_is_listed_as_only_its_front_matter_is_read(tmp_path: Path) -> None:
-    write(tmp_path, "mend", GOOD.format("mend", "mend") + "x" * 10_000_000)
-
-    parts = read_sources(PromptSources(None, tmp_path))
-
-    assert ([skill.name for skill in parts.skills], parts.problems) == (["mend"], [])
+        assert [skill.name for skill in parts.skills] == ["whole"]
+        assert len(parts.problems) == 1
+        assert parts.problems[0].startswith(".dronefleet/skills/broken/SKILL.md ")
+        assert words in parts.problems[0]
 
 
 def test_what_is_no_file_or_leads_out_of_the_project_is_never_opened(tmp_path: Path) -> None:
@@ -135,32 +113,4 @@ def test_what_is_no_file_or_leads_out_of_the_project_is_never_opened(tmp_path: P
     assert parts.problems == [
         ".dronefleet/skills/folder/SKILL.md is a directory, not a file.",
         ".dronefleet/skills/waits/SKILL.md is a FIFO, a device or a socket, not a file.",
-    ]
-
-
-def test_two_folders_with_one_name_are_reported(tmp_path: Path) -> None:
-    write(tmp_path, "a", GOOD.format("mend", "a"))
-    write(tmp_path, "b", GOOD.format("mend", "b"))
-
-    parts = read_sources(PromptSources(None, tmp_path))
-
-    assert parts.skills[0].description == "Does a well."
-    assert "another skill is also called 'mend'" in parts.problems[0]
-
-
-def test_at_most_100_are_listed(tmp_path: Path) -> None:
-    [write(tmp_path, f"s{number:03}") for number in range(130)]
-
-    parts = read_sources(PromptSources(None, tmp_path))
-
-    assert len(parts.skills) == 100
-    assert parts.skills[-1].name == "s099"
-    assert parts.problems == ["There are 130 skills; the first 100 by name are listed."]
-
-
-def test_a_skills_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "skills").write_text("none")
-
-    assert read_sources(PromptSources(None, tmp_path)).problems == [
-        ".dronefleet/skills cannot be listed: Not a directory."
     ]

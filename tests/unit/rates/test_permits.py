@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from control_plane.rates.permits import AHEAD, Asker, PermitDecision
 from control_plane.rates.state import GroupState
 from shared.rates import MOST, CallReport, Kind, ModelPermit, PermitRequest, Rate, Tokens, wait_text
@@ -50,37 +48,35 @@ def test_the_provider_s_setting_limits_all_runs_together() -> None:
     granted = [ask(state, asker(f"run{n}", rpm=60), T0 + n / 1000) for n in range(30)]
     assert given(*granted) == 10
     assert granted[-1].limit == 60
-    assert "60 requests per minute are allowed, position 25 of 25" in wait_text(granted[-1], "main")
+    assert "position 25 of 25" in wait_text(granted[-1], "main")
 
 
-@pytest.mark.parametrize("rpm", [1, 7, 30, 61])
-def test_no_minute_has_more_than_the_limit_and_almost_all_of_it_is_used(rpm: int) -> None:
-    state, times, now = GroupState(), [], T0
-    while now < T0 + 600:
-        answer = ask(state, asker(rpm=rpm), now)
-        times += [answer.at] if answer.granted else []
-        now += max(answer.wait_s, 0.01)
-    assert len(times) >= 9.4 * rpm
-    assert min(later - earlier for earlier, later in zip(times, times[rpm:], strict=False)) > 60.5
+def test_no_minute_has_more_than_the_limit_and_almost_all_of_it_is_used() -> None:
+    for rpm in (1, 30, 61):
+        state, times, now = GroupState(), list[float](), T0
+        while now < T0 + 600:
+            answer = ask(state, asker(rpm=rpm), now)
+            times += [answer.at] if answer.granted else []
+            now += max(answer.wait_s, 0.01)
+        assert len(times) >= 9.4 * rpm
+        assert min(later - earlier for earlier, later in zip(times, times[rpm:], strict=False)) > 60.5
 
 
-@pytest.mark.parametrize("kind", ["requests", "tokens", "input_tokens", "output_tokens"])
-def test_a_limit_in_headers_applies_to_every_run_of_the_group(kind: Kind) -> None:
-    state = GroupState()
-    ask(state, asker("first"), expected=None, reports=(CallReport(used=SOME, rates=(Rate(kind=kind, limit=600),)),))
-    answers = [ask(state, asker(f"run{n}")) for n in range(120)]
-    assert not answers[-1].granted
-    assert (answers[-1].kind, answers[-1].limit) == (kind, 600)
+def test_a_limit_in_headers_applies_to_every_run_of_the_group() -> None:
+    kinds: tuple[Kind, ...] = ("requests", "tokens", "input_tokens", "output_tokens")
+    for kind in kinds:
+        state = GroupState()
+        ask(state, asker("first"), expected=None, reports=(CallReport(used=SOME, rates=(Rate(kind=kind, limit=600),)),))
+        answers = [ask(state, asker(f"run{n}")) for n in range(120)]
+        assert not answers[-1].granted
+        assert (answers[-1].kind, answers[-1].limit) == (kind, 600)
 
 
-def test_the_smaller_one_of_setting_and_headers_applies() -> None:
+def test_the_smaller_one_of_two_settings_or_of_setting_and_headers_applies() -> None:
     state = GroupState()
     ask(state, asker(rpm=600), expected=None, reports=(CallReport(rates=(Rate(kind="requests", limit=12),)),))
     assert [ask(state, asker(rpm=600)).granted for _ in range(3)] == [True, False, False]
     assert ask(state, asker(rpm=600)).limit == 12
-
-
-def test_two_providers_with_one_key_share_the_smaller_setting() -> None:
     state = GroupState()
     first = ask(state, asker("one", rpm=12), expected=None)
     assert given(first, *(ask(state, asker(f"other{n}", rpm=6000)) for n in range(4))) == 2
@@ -134,14 +130,11 @@ def test_a_refusal_with_retry_after_stops_every_run_of_the_group_until_then() ->
     other = ask(state, asker("other", "b", model="another"), T0 + 1)
     assert not other.granted
     assert other.left_s >= 29
-    assert "the endpoint refused a request (429) and is given a pause" in wait_text(other, "main")
+    assert "429" in wait_text(other, "main")
     assert ask(state, asker("other", "b", model="another"), T0 + 30.1).granted
-
-
-def test_a_wish_for_an_endless_pause_is_bounded() -> None:
-    state = GroupState()
-    ask(state, asker(), expected=None, reports=(refused(86_400.0 * 300),))
-    assert ask(state, asker(), T0 + 901).granted
+    # A wish for an endless pause is bounded.
+    ask(state, asker("one"), T0 + 60, expected=None, reports=(refused(86_400.0 * 300),))
+    assert ask(state, asker("one"), T0 + 60 + 901).granted
 
 
 def test_refusals_without_a_header_pause_longer_each_time_and_a_success_ends_that() -> None:
@@ -186,24 +179,10 @@ def test_one_hundred_runs_of_an_organization_do_not_delay_the_only_one_of_anothe
     assert sorted(times, key=lambda run: times[run]).index("only") <= 1
 
 
-def test_two_organizations_take_turns() -> None:
-    runs = [asker(f"{org}{n}", org, rpm=60) for org in "ab" for n in range(20)]
-    times = times_of_grants(used_up(rpm=60), *runs, seconds=32)
-    first = sorted(times, key=lambda run: times[run])[:20]
-    assert abs(sum(run.startswith("a") for run in first) - 10) <= 2
-
-
 def test_a_more_urgent_run_goes_first() -> None:
     many = [asker(f"batch{n}", rank=0, rpm=12) for n in range(30)]
     times = times_of_grants(used_up(rpm=12), *many, asker("urgent", "a", rank=9, rpm=12), seconds=60)
     assert times["urgent"] == min(times.values())
-
-
-def test_runs_of_one_organization_are_served_in_the_order_of_their_requests() -> None:
-    runs = [asker(f"run{n:02}", rpm=60) for n in range(20)]
-    times = times_of_grants(used_up(rpm=60), *runs, seconds=25)
-    assert list(times.values()) == sorted(times.values())
-    assert list(times) == sorted(times)
 
 
 def test_a_run_that_stopped_asking_delays_the_others_only_briefly() -> None:
@@ -249,9 +228,8 @@ def test_calls_without_a_permit_count_when_they_are_reported() -> None:
 # --- odd values -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "report",
-    [
+def test_reports_with_odd_values_break_nothing() -> None:
+    reports = [
         CallReport(at=0.0, expected=Tokens(input_tokens=MOST), used=Tokens()),
         CallReport(at=-1e300, used=SOME),
         CallReport(at=1e300, used=SOME),
@@ -260,20 +238,16 @@ def test_calls_without_a_permit_count_when_they_are_reported() -> None:
         CallReport(rates=(Rate(kind="requests", limit=MOST, remaining=MOST, reset_s=86_400 * 366),)),
         CallReport(refused=True, retry_after_s=0.0),
         CallReport(refused=True, made=False, at=5.0),
-    ],
-)
-def test_reports_with_odd_values_break_nothing(report: CallReport) -> None:
-    state = GroupState()
-    ask(state, asker(rpm=60), expected=None, reports=(report,) * 5)
-    stored = GroupState.model_validate_json(state.model_dump_json())
-    assert ask(stored, asker(rpm=60), T0 + 1000).granted
+    ]
+    for report in reports:
+        state = GroupState()
+        ask(state, asker(rpm=60), expected=None, reports=(report,) * 5)
+        stored = GroupState.model_validate_json(state.model_dump_json())
+        assert ask(stored, asker(rpm=60), T0 + 1000).granted, report
 
 
-def test_a_clock_that_is_set_back_stops_no_call() -> None:
+def test_a_clock_that_is_set_back_or_forward_stops_no_call() -> None:
     state = used_up(rpm=60)
     ask(state, asker(rpm=60), T0 + 1, expected=None, reports=(refused(20.0),))
     assert ask(state, asker(rpm=60), T0 - 3600).granted
-
-
-def test_a_clock_that_is_set_forward_frees_what_was_used() -> None:
     assert ask(used_up(rpm=60), asker(rpm=60), T0 + 3600).granted

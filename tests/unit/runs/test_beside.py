@@ -27,20 +27,19 @@ def test_an_event_of_the_loop_is_recorded_after_those_of_the_work() -> None:
     assert [body.text for body in kept.bodies if isinstance(body, CommentStep)] == ["work", "loop"]
 
 
-def test_the_work_itself_may_record_in_order() -> None:
-    kept, work = KeptEvents(), Beside()
-    work.start(lambda: InOrder(kept, work).record(CommentStep(text="work")))
-    work.settle()
-    assert len(kept.bodies) == 1
-
-
-def test_live_text_does_not_wait_for_the_work() -> None:
+def test_neither_the_work_itself_nor_live_text_waits_for_the_work() -> None:
     kept, work, may_end = KeptEvents(), Beside(), threading.Event()
-    work.start(lambda: may_end.wait(60))
+
+    def slow() -> None:
+        assert may_end.wait(60)
+        InOrder(kept, work).record(CommentStep(text="work"))
+
+    work.start(slow)
     InOrder(kept, work).delta("text", "Hello")
     assert not may_end.is_set()
     may_end.set()
     work.settle()
+    assert len(kept.bodies) == 1
 
 
 def test_an_error_of_the_work_is_raised_once_where_it_is_awaited() -> None:

@@ -26,21 +26,15 @@ def asked(answer: Ruling | None, about: str = "limit") -> tuple[Purse, KeptEvent
     return purse, recorder, question
 
 
-def test_an_approval_raises_the_limit_by_the_given_amount_or_by_itself() -> None:
+def test_an_approval_raises_the_limit_and_not_a_budget_and_anything_else_stops_the_run() -> None:
     assert asked(Ruling(approved=True, raise_usd=0.5))[0].limit == 1.5
     assert asked(Ruling(approved=True))[0].limit == 2.0
-
-
-def test_an_approval_at_a_budget_tries_again_and_raises_nothing() -> None:
     purse, recorder, _ = asked(Ruling(approved=True), about="budget")
     assert purse.limit == 1.0
     assert [body.kind for body in recorder.bodies] == ["approval", "decision"]
-
-
-@pytest.mark.parametrize("answer", [Ruling(approved=False), None])
-def test_a_denial_and_no_answer_stop_the_run(answer: Ruling | None) -> None:
-    with pytest.raises(MoneyUsedUp):
-        asked(answer)
+    for answer in (Ruling(approved=False), None):
+        with pytest.raises(MoneyUsedUp):
+            asked(answer)
 
 
 def test_finishing_allows_one_more_answer_with_a_summary() -> None:

@@ -108,23 +108,38 @@ def test_a_run_that_is_to_end_stops_waiting_and_gives_its_permit_back(run: Make)
     wait_until(lambda: running.desk.reports == [CallReport(at=5.0, expected=SOME, made=False)])
 
 
-def test_calls_that_are_free_need_no_permit_until_they_are_used_up(run: Make) -> None:
+def test_calls_that_are_free_need_no_permit_until_they_or_their_time_are_used_up(run: Make) -> None:
     free = ModelPermit(granted=True, at=1.0, free_s=10, free_calls=2, free_tokens=10_000)
     running = run(free, ModelPermit(granted=True, at=2.0))
     taken = [running.permits.take("main", SOME) for _ in range(4)]
     assert [permit.at for permit in taken] == [1.0, None, None, 2.0]
+    late = run(free)
+    late.permits.take("main", SOME)
+    late.clock.sleep(11)
+    assert late.permits.take("main", SOME).at == 1.0
+    # A call that was not reported yet counts as one of those that are free.
+    one = run(*(ModelPermit(granted=True, at=at, free_s=10, free_calls=1, free_tokens=10_000) for at in (1, 2, 3)))
+    assert [one.permits.take("main", SOME).at for _ in range(4)] == [1, None, 2, 3]
 
 
-def test_calls_that_are_free_need_a_permit_after_their_time(run: Make) -> None:
-    running = run(ModelPermit(granted=True, at=1.0, free_s=10, free_calls=2, free_tokens=10_000))
-    running.permits.take("main", SOME)
-    running.clock.sleep(11)
-    assert running.permits.take("main", SOME).at == 1.0
+def test_the_pause_of_a_refusal_is_bounded_and_may_come_from_its_headers(run: Make) -> None:
+    resets = {**LIMITED, "x-ratelimit-reset-requests": "7s"}
+    for headers, wished, pause in (({}, float("inf"), 900.0), ({}, 0.0, 0.0), (resets, None, 7.0)):
+        running = run(ModelPermit(granted=True))
+        running.permits.take("main", SOME).refused(headers, wished)
+        wait_until(lambda desk=running.desk: bool(desk.reports))
+        assert running.desk.reports[0].retry_after_s == pause
 
 
-def test_a_call_that_was_not_reported_yet_counts_as_one_of_those_that_are_free(run: Make) -> None:
-    running = run(*(ModelPermit(granted=True, at=at, free_s=10, free_calls=1, free_tokens=10_000) for at in (1, 2, 3)))
-    assert [running.permits.take("main", SOME).at for _ in range(4)] == [1, None, 2, 3]
+def test_without_an_answer_calls_continue_at_the_last_known_rate_or_at_once(run: Make) -> None:
+    for error in (Unreachable("away", code="E-NO-SERVER"), FleetFault("a bug", code="E-HTTP-500")):
+        running = run(ModelPermit(granted=True, at=1.0, share=10.0), error)
+        running.calls()
+        wait_until(lambda desk=running.desk: len(desk.requests) >= 2)
+        assert [running.calls() for _ in range(2)] == pytest.approx([6.0, 6.0])
+        assert not running.permits.take("main", SOME).refused({}, 1.0)
+    running = run(Unreachable("away", code="E-NO-SERVER"))
+    assert [running.calls() for _ in range(3)] == [0.0] * 3
 
 
 def test_headers_that_name_a_limit_are_reported_at_once(run: Make) -> None:
@@ -146,40 +161,11 @@ def test_after_a_refusal_the_next_call_needs_a_permit_and_the_report_comes_first
     assert any(request.expected is not None for request in running.desk.requests)
 
 
-@pytest.mark.parametrize("pause", [1e300, float("inf"), 0.0])
-def test_an_odd_wish_for_a_pause_is_bounded(run: Make, pause: float) -> None:
-    running = run(ModelPermit(granted=True))
-    running.permits.take("main", SOME).refused({}, pause)
-    wait_until(lambda: bool(running.desk.reports))
-    assert running.desk.reports[0].retry_after_s == min(pause, 900.0)
-
-
-def test_a_refusal_that_only_names_resets_is_reported_with_the_pause_until_then(run: Make) -> None:
-    running = run(ModelPermit(granted=True))
-    running.permits.take("main", SOME).refused({**LIMITED, "x-ratelimit-reset-requests": "7s"}, None)
-    wait_until(lambda: bool(running.desk.reports))
-    assert running.desk.reports[0].retry_after_s == 7.0
-
-
 def test_an_earlier_control_plane_is_asked_once_and_calls_are_made_as_before(run: Make) -> None:
     running = run(NotFound("no such route", code="E-HTTP-404"))
     assert [running.calls() for _ in range(3)] == [0.0] * 3
     assert not running.permits.take("main", SOME).refused({}, 1.0)
     assert len(running.desk.requests) == 1
-
-
-@pytest.mark.parametrize("error", [Unreachable("away", code="E-NO-SERVER"), FleetFault("a bug", code="E-HTTP-500")])
-def test_without_an_answer_calls_continue_at_the_last_known_rate(run: Make, error: FleetError) -> None:
-    running = run(ModelPermit(granted=True, at=1.0, share=10.0), error)
-    running.calls()
-    wait_until(lambda: len(running.desk.requests) >= 2)
-    assert [running.calls() for _ in range(2)] == pytest.approx([6.0, 6.0])
-    assert not running.permits.take("main", SOME).refused({}, 1.0)
-
-
-def test_without_any_answer_calls_are_made_at_once(run: Make) -> None:
-    running = run(Unreachable("away", code="E-NO-SERVER"))
-    assert [running.calls() for _ in range(3)] == [0.0] * 3
 
 
 def test_reports_are_kept_until_the_control_plane_answers_again(run: Make) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
-
 from drone.agent.budget import RunBudget
 from drone.agent.in_memory import QuietControls
 from drone.agent.values import Ruling
@@ -76,15 +74,22 @@ def test_without_an_amount_the_limit_is_doubled_and_asked_for_again_when_that_is
     outcome = loop.run()
     assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.MAX_ITERATIONS, True)
     assert [why for _, _, why in asked(loop)] == ["The limit of 2 steps is reached", "The limit of 4 steps is reached"]
+    decided = [body for body in loop.recorder.bodies if isinstance(body, DecisionStep)]
+    assert (decided[-1].about, decided[-1].approved, decided[-1].by) == ("limit", False, "person")
 
 
-@pytest.mark.parametrize("answer", [Ruling(approved=False), None])
-def test_denied_or_unanswered_the_run_ends_as_it_would_have(answer: Ruling | None) -> None:
-    answers: dict[str, Ruling | BaseException] = {"steps-1": answer} if answer else {}
-    loop = asking(answers, [calls("a"), says("never")], max_iterations=1, approval_timeout=120)
+def test_unanswered_the_run_ends_as_it_would_have_and_other_limits_are_not_asked_about() -> None:
+    loop = asking({}, [calls("a"), says("never")], max_iterations=1, approval_timeout=120)
     assert loop.run().exit_status is ExitStatus.MAX_ITERATIONS
     (decided,) = [body for body in loop.recorder.bodies if isinstance(body, DecisionStep)]
-    assert (decided.about, decided.approved, decided.by) == ("limit", False, "person" if answer else "clock")
+    assert (decided.about, decided.approved, decided.by) == ("limit", False, "clock")
+    of_tokens = asking({}, [calls("a", usage={"input_tokens": 5}), says("never")], token_limit=1)
+    assert of_tokens.run().exit_status is ExitStatus.TOKEN_LIMIT
+    reminded = asking({}, [calls("a"), says("ok")], max_iterations=9)
+    assert reminded.agent.budget is not None
+    with reminded.agent.budget.at_most(1):
+        assert reminded.run().exit_status is ExitStatus.MAX_ITERATIONS
+    assert asked(of_tokens) == asked(reminded) == []
 
 
 def test_more_time_lets_the_run_continue_and_the_wait_costs_none_of_it() -> None:
@@ -101,21 +106,6 @@ def test_a_message_that_interrupts_the_wait_is_read_once_there_are_steps_again()
     assert loop.run().response == "ok"
     assert ("user", "Only the tests.") in loop.told
     assert [name for name, _, _ in asked(loop)] == ["steps-1", "steps-2"]
-
-
-def test_the_few_answers_of_a_reminder_are_no_limit_of_the_users() -> None:
-    loop = asking({}, [calls("a"), says("ok")], max_iterations=9)
-    budget = loop.agent.budget
-    assert budget is not None
-    with budget.at_most(1):
-        assert loop.run().exit_status is ExitStatus.MAX_ITERATIONS
-    assert asked(loop) == []
-
-
-def test_other_limits_are_not_asked_about() -> None:
-    loop = asking({}, [calls("a", usage={"input_tokens": 5}), says("never")], token_limit=1)
-    assert loop.run().exit_status is ExitStatus.TOKEN_LIMIT
-    assert asked(loop) == []
 
 
 def _taking(loop: Loop, seconds: float) -> Any:

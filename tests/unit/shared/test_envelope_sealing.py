@@ -30,23 +30,16 @@ def test_what_was_sealed_comes_out_as_it_went_in(body: str) -> None:
     assert opened(sealed(body)) == body
 
 
-def test_the_binding_and_the_time_come_out_too() -> None:
+def test_the_binding_and_the_time_come_out_too_and_the_envelope_names_the_key_that_opens_it() -> None:
     found = open_envelope(sealed(), recipients=DRONE_KEYS, sender=public_key(PLANE), expect=ORDER)
     assert (found.binding, found.issued_at) == (ORDER, NOW)
-
-
-def test_nothing_of_the_content_can_be_read_in_the_envelope() -> None:
-    envelope = sealed()
-    raw = base64.b64decode(envelope.partition(".")[2])
-    assert b"secret" not in raw
-    assert ORDER.order.encode() not in raw
-
-
-def test_the_envelope_names_the_key_that_opens_it() -> None:
     assert recipient_of(sealed()) == key_id(public_key(DRONE))
 
 
-def test_the_same_words_sealed_twice_look_different() -> None:
+def test_nothing_of_the_content_can_be_read_in_the_envelope() -> None:
+    raw = base64.b64decode(sealed().partition(".")[2])
+    assert b"secret" not in raw
+    assert ORDER.order.encode() not in raw
     assert sealed() != sealed()
 
 
@@ -77,19 +70,11 @@ def test_any_text_that_is_no_envelope_is_refused_and_nothing_else_is_raised(text
         opened(f"{key_id(public_key(DRONE))}.{text}")
 
 
-@pytest.mark.parametrize(
-    ("expect", "what"),
-    [
-        (ORDER.model_copy(update={"direction": "control"}), "direction"),
-        (ORDER.model_copy(update={"drone": "e" * 12}), "drone"),
-        (ORDER.model_copy(update={"order": "e" * 12}), "order"),
-        (ORDER.model_copy(update={"run": "e" * 12}), "run"),
-        (ORDER.model_copy(update={"generation": 4}), "generation"),
-    ],
-)
-def test_an_envelope_that_belongs_elsewhere_is_refused_with_the_reason(expect: Binding, what: str) -> None:
-    with pytest.raises(CannotOpen, match=f"bound to another {what}"):
-        opened(sealed(), expect)
+def test_an_envelope_that_belongs_elsewhere_is_refused_with_the_reason() -> None:
+    other = {"direction": "control", "drone": "e" * 12, "order": "e" * 12, "run": "e" * 12, "generation": 4}
+    for what, value in other.items():
+        with pytest.raises(CannotOpen, match=f"bound to another {what}"):
+            opened(sealed(), ORDER.model_copy(update={what: value}))
 
 
 def test_what_the_reader_does_not_know_yet_is_not_compared() -> None:

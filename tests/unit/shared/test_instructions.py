@@ -22,50 +22,25 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("content", "why"), BAD, ids=[why for _, why in BAD])
-def test_content_that_cannot_be_instructions_is_refused_with_the_reason(content: bytes, why: str) -> None:
-    with pytest.raises(ValueError, match=f"^{why}$"):
-        instructions_of(content)
+def test_content_that_cannot_be_instructions_is_refused_in_requests_and_in_files(tmp_path: Path) -> None:
+    file = tmp_path / "lead.md"
+    for content, why in BAD:
+        with pytest.raises(ValueError, match=f"^{why}$"):
+            instructions_of(content)
+        file.write_bytes(content)
+        with pytest.raises(Invalid) as refused:
+            read_instructions(str(file), {"name": "lead"})
+        assert (refused.value.code, refused.value.why) == ("E-AGENT-INSTRUCTIONS", f"{file} {why}")
 
 
 def test_the_text_comes_without_the_mark_and_the_white_space_around_it() -> None:
     assert instructions_of("\ufeff\n# Lead\n\nPlan. Ünd so.\n".encode()) == "# Lead\n\nPlan. Ünd so."
+    assert len(instructions_of(("€" * MAX_INSTRUCTIONS).encode())) == MAX_INSTRUCTIONS == base.MAX_INSTRUCTIONS
 
 
-def test_as_many_characters_as_are_allowed_pass_however_many_bytes_they_have() -> None:
-    assert len(instructions_of(("€" * MAX_INSTRUCTIONS).encode())) == MAX_INSTRUCTIONS
-
-
-def test_requests_and_files_have_the_same_limit() -> None:
-    assert base.MAX_INSTRUCTIONS == MAX_INSTRUCTIONS
-
-
-@pytest.mark.parametrize(("content", "why"), BAD, ids=[why for _, why in BAD])
-def test_the_command_line_refuses_a_file_that_cannot_be_instructions(tmp_path: Path, content: bytes, why: str) -> None:
-    file = tmp_path / "lead.md"
-    file.write_bytes(content)
-
-    with pytest.raises(Invalid) as refused:
-        read_instructions(str(file), {"name": "lead"})
-
-    assert refused.value.code == "E-AGENT-INSTRUCTIONS"
-    assert refused.value.exit_code == 2
-    assert (refused.value.what, refused.value.why) == (
-        "the instructions of agent lead cannot be read",
-        f"{file} {why}",
-    )
-
-
-def test_the_command_line_names_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="agent lead") as refused:
-        read_instructions(str(tmp_path / "gone.md"), {"name": "lead"})
-
-    assert refused.value.code == "E-AGENT-INSTRUCTIONS"
-    assert refused.value.why == f"{tmp_path / 'gone.md'} cannot be read: No such file or directory"
-
-
-def test_the_command_line_does_not_take_a_directory_for_a_file(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="agent lead") as refused:
-        read_instructions(str(tmp_path), {"name": "lead"})
-
-    assert refused.value.why.endswith("Is a directory")
+def test_the_command_line_names_a_file_that_is_not_there_or_is_a_directory(tmp_path: Path) -> None:
+    for file in (tmp_path / "gone.md", tmp_path):
+        with pytest.raises(Invalid) as refused:
+            read_instructions(str(file), {"name": "lead"})
+        assert refused.value.code == "E-AGENT-INSTRUCTIONS"
+        assert str(file) in refused.value.why

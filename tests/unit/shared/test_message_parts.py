@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from shared.events import CompactionStep, UserStep
 from shared.messages import Message
 from shared.transcripts import messages_of, opens_turn, said, summary_in, summary_message
@@ -20,27 +18,18 @@ def test_steps_say_what_their_messages_are() -> None:
     ]
     assert [message.part for message in messages_of(steps[:2])] == ["opening", "other"]
     assert [message.part for message in messages_of(steps)] == ["summary", "other"]
-
-
-@pytest.mark.parametrize("text", [OPENING, SUMMARY])
-def test_words_of_a_person_that_look_like_the_loops_own_are_a_persons(text: str) -> None:
-    message = said(UserStep(text=text, source="steer"))
-    assert (opens_turn(message), summary_in(message)) == (False, None)
-
-
-def test_a_prompt_opens_a_run_whatever_it_says() -> None:
-    message = said(UserStep(text=SUMMARY, source="prompt"))
-    assert (opens_turn(message), summary_in(message)) == (True, None)
-
-
-def test_a_summary_is_given_back_as_it_was() -> None:
+    prompt = said(UserStep(text=SUMMARY, source="prompt"))
+    assert (opens_turn(prompt), summary_in(prompt)) == (True, None)
     assert summary_in(summary_message("<summary>\nquoted\n</summary>")) == "<summary>\nquoted\n</summary>"
 
 
-@pytest.mark.parametrize(
-    ("text", "opens", "summary"),
-    [(OPENING, True, None), (SUMMARY, False, "All is well."), ("And the logout.", False, None)],
-)
-def test_messages_of_older_processes_are_read_from_their_text(text: str, opens: bool, summary: str | None) -> None:
-    message = Message.model_validate({"role": "user", "content": text})
-    assert (opens_turn(message), summary_in(message)) == (opens, summary)
+def test_words_of_a_person_that_look_like_the_loops_own_are_a_persons() -> None:
+    for text in (OPENING, SUMMARY):
+        message = said(UserStep(text=text, source="steer"))
+        assert (opens_turn(message), summary_in(message)) == (False, None), text
+
+
+def test_messages_of_older_processes_are_read_from_their_text() -> None:
+    cases = {OPENING: (True, None), SUMMARY: (False, "All is well."), "And the logout.": (False, None)}
+    read = {text: Message.model_validate({"role": "user", "content": text}) for text in cases}
+    assert {text: (opens_turn(message), summary_in(message)) for text, message in read.items()} == cases

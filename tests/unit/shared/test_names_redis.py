@@ -10,13 +10,6 @@ from shared import names
 IDS = st.text("0123456789abcdef", min_size=names.ID_LENGTH, max_size=names.ID_LENGTH)
 
 
-def test_an_id_is_12_hexadecimal_characters_and_new_each_time() -> None:
-    first, second = names.new_id(), names.new_id()
-    assert len(first) == names.ID_LENGTH
-    assert int(first, 16) >= 0
-    assert first != second
-
-
 @given(one=IDS, other=IDS)
 def test_no_name_of_one_drone_begins_with_a_name_of_another(one: str, other: str) -> None:
     built = (names.queue, names.events_stream, names.live_channel, names.inbox_key, names.lease_key)
@@ -28,12 +21,6 @@ def test_no_name_of_one_drone_begins_with_a_name_of_another(one: str, other: str
 def test_the_drone_can_be_told_from_every_name_that_holds_it(drone: str, run: str) -> None:
     made = [names.events_stream(drone), names.live_channel(drone), names.beat_channel(drone), names.run_key(drone, run)]
     assert {names.drone_of(each) for each in made} == {drone}
-
-
-def test_the_states_of_a_runs_key_differ_by_generation_and_boot() -> None:
-    assert names.dispatched(1) != names.dispatched(2)
-    assert names.claimed(1, "boot-a") != names.claimed(1, "boot-b")
-    assert names.revoked(1).partition(":")[0] == "revoked"
 
 
 def test_a_late_branch_does_not_lie_below_the_orders_own() -> None:

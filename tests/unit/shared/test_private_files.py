@@ -28,26 +28,19 @@ def test_files_and_directories_are_closed_and_programs_stay_programs(tmp_path: P
     assert mode(root / "elses") == 0o644
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
+def test_links_are_not_followed_and_a_directory_like_tmp_keeps_its_mode(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.touch()
     outside.chmod(0o644)
     root = tmp_path / "root"
     root.mkdir()
-    (root / "link").symlink_to(outside)
-
-    assert make_private(root, [root / "link", root]) == ""
-    assert mode(outside) == 0o644
-
-
-def test_a_directory_like_tmp_keeps_its_mode(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    root.mkdir()
     root.chmod(0o1777)
     (root / "ours").mkdir(mode=0o755)
+    for link in (root / "link", root / "ours" / "link"):
+        link.symlink_to(outside)
 
-    assert make_private(root, [root / "ours"]) == ""
-    assert (mode(root), mode(root / "ours")) == (0o1777, 0o700)
+    assert make_private(root, [root / "link", root / "ours"]) == ""
+    assert (mode(root), mode(outside), mode(root / "ours")) == (0o1777, 0o644, 0o700)
 
 
 def test_what_cannot_be_changed_is_named_with_the_command_that_changes_it() -> None:

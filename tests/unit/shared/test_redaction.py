@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,40 +19,30 @@ secret_texts = st.text(LETTERS, min_size=4, max_size=12).filter(str.strip)
 TOKENS = ["sk-A1b2C3d4E5f6G7h8I9j0", "ghp_0123456789abcdefghij0123", "AKIA0123456789ABCDEF", "fd_0123456789abcdef01"]
 
 
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        SECRET,
-        quote(SECRET, safe=""),
-        quote_plus(SECRET),
-        json.dumps(SECRET)[1:-1],
-        json.dumps(SECRET, ensure_ascii=False)[1:-1],
-    ],
-)
-def test_a_known_secret_is_found_in_every_spelling(spelling: str) -> None:
-    assert Redactor([SECRET]).text(f"before {spelling} after") == f"before {MARK} after"
+def test_a_known_secret_is_found_in_every_spelling() -> None:
+    in_json = [json.dumps(SECRET)[1:-1], json.dumps(SECRET, ensure_ascii=False)[1:-1]]
+    spellings = [SECRET, quote(SECRET, safe=""), quote_plus(SECRET), *in_json]
+    shown = {spelling: Redactor([SECRET]).text(f"before {spelling} after") for spelling in spellings}
+    assert shown == dict.fromkeys(spellings, f"before {MARK} after")
 
 
-@pytest.mark.parametrize("before", [b"", b"u", b"us", b"user:"])
-@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-def test_a_secret_within_base64_is_found_wherever_it_stands(before: bytes, encode: Callable[[bytes], bytes]) -> None:
-    encoded = encode(before + SECRET.encode() + b"!").decode()
+def test_a_secret_within_base64_is_found_wherever_it_stands() -> None:
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        for before in (b"", b"u", b"us", b"user:"):
+            encoded = encode(before + SECRET.encode() + b"!").decode()
 
-    shown = Redactor([SECRET]).text(f"Authorization: Basic {encoded}")
+            shown = Redactor([SECRET]).text(f"Authorization: Basic {encoded}")
 
-    left = shown.removeprefix("Authorization: Basic ").replace(MARK, "")
-    assert MARK in shown
-    assert len(left) <= len(encode(before)) + 8
-
-
-@pytest.mark.parametrize("token", [*TOKENS, "github_pat_0123456789abcdefghij", "glpat-0123456789abcdefghij"])
-def test_tokens_of_well_known_shapes_are_found_without_being_known(token: str) -> None:
-    assert Redactor().text(f"key={token}.") == f"key={MARK}."
+            left = shown.removeprefix("Authorization: Basic ").replace(MARK, "")
+            assert MARK in shown, encode
+            assert len(left) <= len(encode(before)) + 8, encode
 
 
-@pytest.mark.parametrize("name", ["fd_set_nonblocking_mode", "sk-learn-like-pipelines", "task-force-0123456789abcdef"])
-def test_names_that_only_look_like_tokens_stay(name: str) -> None:
-    assert Redactor().text(name) == name
+def test_tokens_of_well_known_shapes_are_found_without_being_known_and_names_like_them_stay() -> None:
+    tokens = [*TOKENS, "github_pat_0123456789abcdefghij", "glpat-0123456789abcdefghij"]
+    assert {token: Redactor().text(f"key={token}.") for token in tokens} == dict.fromkeys(tokens, f"key={MARK}.")
+    names = "fd_set_nonblocking_mode sk-learn-like-pipelines task-force-0123456789abcdef"
+    assert Redactor().text(names) == names
 
 
 def test_a_password_in_a_url_is_hidden_in_any_text() -> None:
@@ -76,60 +64,54 @@ def test_what_is_too_short_to_be_a_secret_is_not_hidden_everywhere() -> None:
 COMMON = ["test", "main", "true", "password", "http", "8080", "a+b5", "Summer", "admin"]
 
 
-@pytest.mark.parametrize("secret", COMMON)
-def test_a_common_value_is_hidden_only_where_it_is_stated_as_a_secret(secret: str) -> None:
-    redactor = Redactor([secret])
-    ordinary = f"def {secret}_x(): the {secret} of {secret}s, http://host:{secret}/ and keys.{secret}"
-    stated = ["password={}", '"api_key": "{}"', "--token {}", "DB_PASSWD: '{}'"]
+def test_a_common_value_is_hidden_only_where_it_is_stated_as_a_secret() -> None:
+    for secret in COMMON:
+        redactor = Redactor([secret])
+        ordinary = f"def {secret}_x(): the {secret} of {secret}s, http://host:{secret}/ and keys.{secret}"
+        stated = ["password={}", '"api_key": "{}"', "--token {}", "DB_PASSWD: '{}'"]
 
-    assert redactor.text(ordinary) == ordinary
-    assert [redactor.text(text.format(secret)) for text in stated] == [text.format(MARK) for text in stated]
-    assert redactor.text(f"https://me:{secret}@host") == f"https://{MARK}@host"
-
-
-@pytest.mark.parametrize("size", [1, 2, 5, 50])
-def test_a_common_value_is_hidden_in_a_text_that_arrives_in_pieces(size: int) -> None:
-    stream = Redactor(["test"]).stream()
-    text = "A test. The password is set: password: test, and the tests run."
-
-    shown = "".join([*(stream.feed(text[at : at + size]) for at in range(0, len(text), size)), stream.flush()])
-
-    assert shown == f"A test. The password is set: password: {MARK}, and the tests run."
+        assert redactor.text(ordinary) == ordinary, secret
+        assert [redactor.text(text.format(secret)) for text in stated] == [text.format(MARK) for text in stated], secret
+        assert redactor.text(f"https://me:{secret}@host") == f"https://{MARK}@host", secret
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("https://user:secret@host/x.git", f"https://{MARK}@host/x.git"),
-        ("https://ghtoken@host/x.git", f"https://{MARK}@host/x.git"),
-        ("ssh://git@host/x.git", "ssh://git@host/x.git"),
-        ("ssh://git:secret@host/x.git", f"ssh://git:{MARK}@host/x.git"),
-        ("git@host:x.git", "git@host:x.git"),
-        ("https://host/x.git?access_token=abc&y=1", f"https://host/x.git?access_token={MARK}&y=1"),
-        ("/srv/x.git", "/srv/x.git"),
-    ],
-)
-def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
-    assert redact_url(url) == shown
+def test_a_common_value_is_hidden_in_a_text_that_arrives_in_pieces() -> None:
+    for size in (1, 2, 5, 50):
+        stream = Redactor(["test"]).stream()
+        text = "A test. The password is set: password: test, and the tests run."
+
+        shown = "".join([*(stream.feed(text[at : at + size]) for at in range(0, len(text), size)), stream.flush()])
+
+        assert shown == f"A test. The password is set: password: {MARK}, and the tests run.", size
 
 
-@pytest.mark.parametrize(
-    ("url", "secrets"),
-    [
-        ("https://deploy:secret@host/x.git", {"secret"}),
-        ("https://deploy:p%40ss%2Fw@host/x.git", {"p%40ss%2Fw", "p@ss/w"}),
-        ("https://gittoken@host/x.git", {"gittoken"}),
-        ("https://gittoken:@host/x.git", {"gittoken"}),
-        ("https://gittoken:x-oauth-basic@host/x.git", {"gittoken"}),
-        ("rediss://drone:secret@host:6380/0", {"secret"}),
-        ("ssh://git@host/x.git", set()),
-        ("git@host:x.git", set()),
-        ("https://host/x.git", set()),
-        ("/srv/x.git", set()),
-    ],
-)
-def test_the_login_of_a_url_has_its_password_or_the_user_that_is_a_token(url: str, secrets: set[str]) -> None:
-    assert login_secrets(url) == secrets
+def test_a_url_is_shown_without_its_secrets() -> None:
+    cases: dict[str, str] = {
+        "https://user:secret@host/x.git": f"https://{MARK}@host/x.git",
+        "https://ghtoken@host/x.git": f"https://{MARK}@host/x.git",
+        "ssh://git@host/x.git": "ssh://git@host/x.git",
+        "ssh://git:secret@host/x.git": f"ssh://git:{MARK}@host/x.git",
+        "git@host:x.git": "git@host:x.git",
+        "https://host/x.git?access_token=abc&y=1": f"https://host/x.git?access_token={MARK}&y=1",
+        "/srv/x.git": "/srv/x.git",
+    }
+    assert {url: redact_url(url) for url in cases} == cases
+
+
+def test_the_login_of_a_url_has_its_password_or_the_user_that_is_a_token() -> None:
+    cases: dict[str, set[str]] = {
+        "https://deploy:secret@host/x.git": {"secret"},
+        "https://deploy:p%40ss%2Fw@host/x.git": {"p%40ss%2Fw", "p@ss/w"},
+        "https://gittoken@host/x.git": {"gittoken"},
+        "https://gittoken:@host/x.git": {"gittoken"},
+        "https://gittoken:x-oauth-basic@host/x.git": {"gittoken"},
+        "rediss://drone:secret@host:6380/0": {"secret"},
+        "ssh://git@host/x.git": set(),
+        "git@host:x.git": set(),
+        "https://host/x.git": set(),
+        "/srv/x.git": set(),
+    }
+    assert {url: login_secrets(url) for url in cases} == cases
 
 
 @given(st.lists(secret_texts, min_size=1, max_size=4), st.data())

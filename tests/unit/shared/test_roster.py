@@ -44,9 +44,6 @@ def test_an_agent_whose_boss_is_not_among_them_stands_at_the_top() -> None:
     assert draw([RosterAgent(name="backend", boss="gone"), RosterAgent(name="api", boss="backend")]) == (
         "backend\n└── api"
     )
-
-
-def test_no_agents_give_no_text() -> None:
     assert draw(()) == ""
 
 
@@ -70,7 +67,4 @@ def test_the_terminal_and_the_prompt_draw_the_same(choices: list[int]) -> None:
 
 def test_a_circle_of_bosses_is_named_from_the_agent_up_to_itself() -> None:
     assert circle({"lead": "db", "backend": "lead", "db": "backend"}, "lead") == ["lead", "db", "backend", "lead"]
-
-
-def test_bosses_that_end_at_the_top_are_no_circle() -> None:
     assert circle({"lead": None, "backend": "lead", "db": "backend"}, "db") == ()

@@ -28,20 +28,14 @@ def printed(capsys: pytest.CaptureFixture[str], width: int) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-def test_ids_and_states_stay_whole_and_each_row_is_one_line(capsys: pytest.CaptureFixture[str], width: int) -> None:
-    lines = printed(capsys, width)
-    assert len(lines) == 1 + len(ROWS)
-    assert max(map(cell_len, lines)) <= width
-    for line, row in zip(lines[1:], ROWS, strict=True):
-        assert line.split()[:2] == list(row[:2])
-
-
-def test_columns_are_left_out_from_the_right(capsys: pytest.CaptureFixture[str]) -> None:
-    headings = {width: printed(capsys, width)[0].split() for width in (40, 60, 80, 120)}
-    assert headings[40] == ["ORDER", "STATUS"]
-    assert headings[60] == ["ORDER", "STATUS", "TITLE"]
-    assert headings[120] == list(COLUMNS)
+def test_ids_and_states_stay_whole_each_row_is_one_line_and_columns_are_left_out_from_the_right(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for width, headings in ((40, COLUMNS[:2]), (60, COLUMNS[:3]), (80, COLUMNS[:4]), (120, COLUMNS), (200, COLUMNS)):
+        lines = printed(capsys, width)
+        assert tuple(lines[0].split()) == headings, width
+        assert (len(lines), max(map(cell_len, lines)) <= width) == (1 + len(ROWS), True), width
+        assert [line.split()[:2] for line in lines[1:]] == [list(row[:2]) for row in ROWS], width
 
 
 def test_without_a_terminal_nothing_is_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from drone.installation.policy import Policy, load
 from drone.runs.delivery import commit_message
 from shared.trailers import has_trailers, trailers_of
@@ -15,20 +13,15 @@ from tests.support.repositories import work_order
 BOTH = ["Assisted-by: openai/x via Dronefleet", "Fleet-Order: 0rder"]
 
 
-@pytest.mark.parametrize(
-    ("chosen", "lines"),
-    [
-        ((), BOTH[1:]),
-        (("Fleet-Order",), BOTH[1:]),
-        (("Assisted-by",), BOTH[:1]),
-        (("Fleet-Order", "Assisted-by"), BOTH),
-        (("Signed-off-by", "Assisted-by"), BOTH[:1]),
-    ],
-)
-def test_a_project_chooses_its_trailers_and_without_a_choice_work_names_its_order(
-    chosen: tuple[str, ...], lines: list[str]
-) -> None:
-    assert trailers_of(chosen, model="openai/x", order_id="0rder") == lines
+def test_a_project_chooses_its_trailers_and_without_a_choice_work_names_its_order() -> None:
+    cases: dict[tuple[str, ...], list[str]] = {
+        (): BOTH[1:],
+        ("Fleet-Order",): BOTH[1:],
+        ("Assisted-by",): BOTH[:1],
+        ("Fleet-Order", "Assisted-by"): BOTH,
+        ("Signed-off-by", "Assisted-by"): BOTH[:1],
+    }
+    assert {chosen: trailers_of(chosen, model="openai/x", order_id="0rder") for chosen in cases} == cases
 
 
 def test_a_models_name_cannot_add_a_trailer() -> None:
@@ -47,11 +40,8 @@ def test_the_drones_commit_says_what_it_is_about_and_carries_the_trailers() -> N
     assert commit_message(made) == (
         f"Fix it\n\nAssisted-by: {made.provider.model} via Dronefleet\nFleet-Order: 0rder0rder00\n"
     )
-
-
-def test_the_commit_of_a_tasks_turn_names_task_and_title() -> None:
-    made = order("# Task PAYM-0001: Mend it\n\nOrganization: payments", task="PAYM-0001")
-    assert commit_message(made).splitlines()[0] == "PAYM-0001: Mend it"
+    turn = order("# Task PAYM-0001: Mend it\n\nOrganization: payments", task="PAYM-0001")
+    assert commit_message(turn).splitlines()[0] == "PAYM-0001: Mend it"
 
 
 def test_a_trailer_is_one_only_in_the_last_paragraph() -> None:

@@ -31,7 +31,6 @@ from shared.events import (
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.trajectories import FORMAT, NOT_EXECUTED, RunFacts, trajectory
-from tests.support.clocks import processor_time
 from tests.support.scripted import Loop, submits
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -116,22 +115,15 @@ def test_an_observation_has_its_output_without_the_template() -> None:
     assert (message["extra"]["returncode"], message["extra"]["exception_info"]) == (2, "")
 
 
-@pytest.mark.parametrize("output", ["", "a\n", "a\n\n", "(return code 7)\n", "größe\n", "ended after 3 s\n"])
-def test_what_an_older_shell_tool_added_is_taken_off_again(output: str) -> None:
-    done = extra_of(answer(LIST), older(LIST, f"{output}(return code 0)", 0))
-    late = extra_of(answer(LIST), older(LIST, f"{output}(ended after 3 s; ask for more)", is_error=True))
+def test_what_an_older_shell_tool_added_is_taken_off_again() -> None:
+    cases: list[str] = ["", "a\n", "a\n\n", "(return code 7)\n", "größe\n", "ended after 3 s\n"]
+    for output in cases:
+        done = extra_of(answer(LIST), older(LIST, f"{output}(return code 0)", 0))
+        late = extra_of(answer(LIST), older(LIST, f"{output}(ended after 3 s; ask for more)", is_error=True))
 
-    assert (done["raw_output"], done["returncode"], done["exception_info"]) == (output, 0, "")
-    assert (late["raw_output"], late["returncode"]) == (output, -1)
-    assert late["exception_info"] == "ended after 3 s; ask for more"
-
-
-def test_the_word_of_a_guardrail_is_no_output() -> None:
-    note = "(return code 0)\n\n[You did that before.]"
-    new = extra_of(answer(LIST), result(LIST, f"a\n{note}", 0, note=note))
-    old = extra_of(answer(LIST), older(LIST, f"a\n{note}", 0))
-
-    assert (new["raw_output"], new["returncode"]) == (old["raw_output"], old["returncode"]) == ("a\n", 0)
+        assert (done["raw_output"], done["returncode"], done["exception_info"]) == (output, 0, ""), output
+        assert (late["raw_output"], late["returncode"]) == (output, -1), output
+        assert late["exception_info"] == "ended after 3 s; ask for more", output
 
 
 def test_a_command_that_ran_out_of_time_has_return_code_minus_one() -> None:
@@ -142,37 +134,27 @@ def test_a_command_that_ran_out_of_time_has_return_code_minus_one() -> None:
     assert extra["exception_info"].startswith("ended after 3 s")
 
 
-@pytest.mark.parametrize(
-    "bodies",
-    [
+def test_a_call_that_was_not_run_says_so() -> None:
+    cases: list[tuple[Body, ...]] = [
         (result(LIST, "Not now.", execution="held_back", note="Not now."),),
         (GuardrailStep(call_id="c1", guardrail="loop", action="block"), older(LIST, "Blocked: no.")),
         (DecisionStep(call_id="c1", approved=False), older(LIST, "No.")),
         (older(LIST, "This call was not run: the run had ended.", is_error=True),),
         (older(LIST, "This call was blocked: no.", is_error=True),),
         (older(LIST, "This call was broken off: canceled.", is_error=True),),
-    ],
-)
-def test_a_call_that_was_not_run_says_so(bodies: tuple[Body, ...]) -> None:
-    extra = extra_of(answer(LIST), *bodies)
+    ]
+    for bodies in cases:
+        extra = extra_of(answer(LIST), *bodies)
 
-    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == ("", -1, NOT_EXECUTED)
-
-
-@pytest.mark.parametrize("make", [result, older])
-def test_a_command_that_prints_the_words_for_a_call_that_was_not_run_was_run(make: Any) -> None:
-    output = "This call was not run: printed by a command.\n"
-    extra = extra_of(answer(LIST), make(LIST, f"{output}(return code 0)", 0))
-
-    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == (output, 0, "")
+        assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == ("", -1, NOT_EXECUTED), bodies
 
 
-@pytest.mark.parametrize("said", [{"execution": "submitted", "note": "Handed in."}, {"execution": "", "note": ""}])
-def test_a_command_that_submitted_was_run(said: dict[str, str]) -> None:
-    extra = extra_of(answer(LIST), result(LIST, "Handed in.", **said))
+def test_a_command_that_prints_the_words_for_a_call_that_was_not_run_was_run() -> None:
+    for make in (result, older):
+        output = "This call was not run: printed by a command.\n"
+        extra = extra_of(answer(LIST), make(LIST, f"{output}(return code 0)", 0))
 
-    assert (extra["returncode"], extra["exception_info"], extra["execution"]) == (0, "", "submitted")
-    assert extra["raw_output"] == ""
+        assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == (output, 0, ""), make
 
 
 @pytest.mark.parametrize("submits_by", ["submit", "shell"])
@@ -208,17 +190,8 @@ def test_an_unknown_cost_is_null_and_said() -> None:
     assert document["messages"][2]["extra"]["cost"] is None
 
 
-def test_a_run_at_work_gives_what_there_is_so_far() -> None:
-    document = made(PROMPT, answer(cost=0.25))
-
-    assert [message["role"] for message in document["messages"]] == ["user", "assistant"]
-    assert (document["info"]["exit_status"], document["info"]["dronefleet"]["status"]) == ("", "running")
-    assert document["info"]["model_stats"]["instance_cost"] == 0.25
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
+def test_the_end_is_said_in_the_words_of_the_format() -> None:
+    cases: list[tuple[str, str]] = [
         ("submitted", "Submitted"),
         ("stopped", "Submitted"),
         ("max_iterations", "LimitsExceeded"),
@@ -226,13 +199,12 @@ def test_a_run_at_work_gives_what_there_is_so_far() -> None:
         ("time_limit", "TimeExceeded"),
         ("format_errors", "RepeatedFormatError"),
         ("model_error", "model_error"),
-    ],
-)
-def test_the_end_is_said_in_the_words_of_the_format(ours: str, theirs: str) -> None:
-    document = made(ENDED.model_copy(update={"exit_status": ours}))
+    ]
+    for ours, theirs in cases:
+        document = made(ENDED.model_copy(update={"exit_status": ours}))
 
-    assert document["info"]["exit_status"] == document["messages"][-1]["extra"]["exit_status"] == theirs
-    assert document["info"]["dronefleet"]["exit_status"] == ours
+        assert document["info"]["exit_status"] == document["messages"][-1]["extra"]["exit_status"] == theirs, ours
+        assert document["info"]["dronefleet"]["exit_status"] == ours, ours
 
 
 def test_thinking_steering_and_compactions_are_in_their_places() -> None:
@@ -251,12 +223,3 @@ def test_thinking_steering_and_compactions_are_in_their_places() -> None:
     assert (messages[3]["content"], messages[3]["extra"]["source"]) == ("Faster!", "steer")
     assert "So far so good." in messages[4]["content"]
     assert "reasoning_content" not in messages[5]
-
-
-def test_a_long_run_takes_time_in_proportion_to_its_length() -> None:
-    def seconds(steps: int) -> float:
-        bodies = ((AT, body) for _ in range(steps) for body in (answer(LIST), result(LIST, "x" * 1000, 0)))
-        return processor_time(lambda: trajectory(FACTS, bodies))
-
-    seconds(100)
-    assert min(seconds(2400) for _ in range(3)) < 40 * min(seconds(300) for _ in range(3))

@@ -73,20 +73,20 @@ def test_our_own_tools_keep_their_names_and_arguments() -> None:
     assert call.expected == Expected("Done.")
 
 
-@pytest.mark.parametrize("fence", ["mswea_bash_command", "bash"])
-def test_one_fenced_block_is_a_call_of_the_shell(fence: str) -> None:
-    user = {"role": "user", "content": "<returncode>1</returncode>\n<output>\nb\n</output>"}
+def test_one_fenced_block_is_a_call_of_the_shell() -> None:
+    for fence in ("mswea_bash_command", "bash"):
+        user = {"role": "user", "content": "<returncode>1</returncode>\n<output>\nb\n</output>"}
 
-    call = read(spoken(fenced("ls\npwd", fence)), user).turns[0].calls[0]
+        call = read(spoken(fenced("ls\npwd", fence)), user).turns[0].calls[0]
 
-    assert call == RecordedCall("shell", '{"command": "ls\\npwd"}', Expected("b\n", 1), command="ls\npwd")
+        assert call == RecordedCall("shell", '{"command": "ls\\npwd"}', Expected("b\n", 1), command="ls\npwd"), fence
 
 
-@pytest.mark.parametrize("text", ["Nothing to do.", f"{fenced('a')}\n{fenced('b')}"])
-def test_none_or_two_fenced_blocks_are_no_call(text: str) -> None:
-    turn = read(spoken(text), {"role": "user", "content": "One command, please."}).turns[0]
+def test_none_or_two_fenced_blocks_are_no_call() -> None:
+    for text in ("Nothing to do.", f"{fenced('a')}\n{fenced('b')}"):
+        turn = read(spoken(text), {"role": "user", "content": "One command, please."}).turns[0]
 
-    assert (turn.calls, turn.said) == ((), ("One command, please.",))
+        assert (turn.calls, turn.said) == ((), ("One command, please.",)), text
 
 
 def test_actions_are_found_as_the_recorded_configuration_says() -> None:
@@ -94,10 +94,6 @@ def test_actions_are_found_as_the_recorded_configuration_says() -> None:
 
     assert read(spoken("So <run> ls </run>"), config=config).turns[0].calls[0].command == "ls"
     assert read(spoken(fenced("ls")), config={"model": {"action_regex": "("}}).turns[0].calls[0].command == "ls"
-
-
-def test_what_was_run_counts_for_more_than_the_text() -> None:
-    assert read(spoken("No fence.", actions=[{"command": "ls"}])).turns[0].calls[0].command == "ls"
 
 
 def test_a_command_that_a_person_typed_is_played_too() -> None:
@@ -116,9 +112,8 @@ def test_what_people_said_is_kept_where_they_said_it() -> None:
     assert (recording.opening, recording.turns[0].said) == (("Task", "Faster!"), ("Faster!",))
 
 
-@pytest.mark.parametrize(
-    ("content", "wanted"),
-    [
+def test_the_template_is_taken_off_a_text() -> None:
+    cases: list[tuple[str, Expected | None]] = [
         ("<returncode>2</returncode>\n<output>\na\nb\n</output>", Expected("a\nb\n", 2)),
         ("<returncode>0</returncode>\n<output>\n</output>", Expected("", 0)),
         (
@@ -144,16 +139,9 @@ def test_what_people_said_is_kept_where_they_said_it() -> None:
         ("ab\n[… 1,234 characters elided …]\nyz\n(return code 0)", Expected("ab", 0, tail="yz\n", elided=1234)),
         ("half\n(ended after 1 s; give a longer `timeout`)", Expected("half\n", timed_out=True)),
         ("It went well.", None),
-    ],
-)
-def test_the_template_is_taken_off_a_text(content: str, wanted: Expected | None) -> None:
-    assert expected(content) == wanted
-
-
-def test_a_call_that_was_not_run_is_known() -> None:
-    call = read(calls("ls"), observed(raw_output="", returncode=-1, exception_info=NOT_EXECUTED)).turns[0].calls[0]
-
-    assert (call.executed, call.expected) == (False, None)
+    ]
+    wrong = [(content, got) for content, wanted in cases if (got := expected(content)) != wanted]
+    assert wrong == []
 
 
 def test_the_submission_is_what_the_last_command_printed() -> None:
@@ -184,29 +172,35 @@ def test_the_surroundings_are_those_of_the_recording() -> None:
     assert recording.shell == ("/bin/sh", "-c")
 
 
-@pytest.mark.parametrize("value", [None, 7, "x", [], {}, [[]], [None], "\ud800", True])
-@pytest.mark.parametrize(
-    "path",
-    ["info", "config", "environment", "env", "timeout", "cwd", "content", "tool_calls", "function", "extra", "actions"],
+FIELDS = (
+    *("info", "config", "environment", "env", "timeout", "cwd", "content"),
+    *("tool_calls", "function", "extra", "actions"),
 )
-def test_a_field_of_another_kind_is_no_reason_to_fall_over(path: str, value: Any) -> None:
+
+
+def test_a_field_of_another_kind_is_no_reason_to_fall_over() -> None:
+    values: list[Any] = [None, 7, "x", [], {}, [[]], [None], "\ud800", True]
+    turns = {(path, repr(value)): turns_with(path, value) for path in FIELDS for value in values}
+    assert {case: count for case, count in turns.items() if count != 2} == {}
+
+
+def turns_with(path: str, value: Any) -> int:
+    """The number of turns in a document in which every field of this name has this value."""
     message = {**calls("ls"), "extra": {"actions": [{"command": "ls"}]}}
     environment = {"cwd": "/x", "timeout": 1, "env": {}}
     document: Doc = {
         "trajectory_format": FORMAT,
-        "messages": [message, observed(0, **OBSERVED), spoken(fenced("ls")), observed(content="{}"), EXIT],
+        "messages": [message, observed(0, **OBSERVED), spoken(fenced("ls")), observed(content="{}"), dict(EXIT)],
         "info": {"config": {"environment": environment, "model": {}}},
     }
     holders: list[Doc] = [document, document["info"], document["info"]["config"], environment, message]
     holders += [message["tool_calls"][0], *document["messages"]]
     [holder.update({path: value}) for holder in holders if path in holder]
+    return len(recording_of(document).turns)
 
-    assert len(recording_of(document).turns) == 2
 
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
+def test_what_is_no_trajectory_is_refused_with_the_reason(tmp_path: Path) -> None:
+    cases: list[tuple[bytes, str]] = [
         (b"", "not valid JSON"),
         (b'{"trajectory_format": "mini-swe', "not valid JSON"),
         (b"[" * 100_000, "nested too deeply"),
@@ -219,17 +213,16 @@ def test_a_field_of_another_kind_is_no_reason_to_fall_over(path: str, value: Any
         (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [1]}', "must be a list of objects"),
         (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": []}', "no model answers"),
         (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [{"role": "user"}]}', "no model answers"),
-    ],
-)
-def test_what_is_no_trajectory_is_refused_with_the_reason(tmp_path: Path, content: bytes, why: str) -> None:
-    path = tmp_path / "run.traj.json"
-    path.write_bytes(content)
+    ]
+    for content, why in cases:
+        path = tmp_path / "run.traj.json"
+        path.write_bytes(content)
 
-    with pytest.raises(Invalid) as refused:
-        load(path)
+        with pytest.raises(Invalid) as refused:
+            load(path)
 
-    assert refused.value.code == "E-TRAJECTORY-FORMAT"
-    assert why in refused.value.why
+        assert refused.value.code == "E-TRAJECTORY-FORMAT", content
+        assert why in refused.value.why, content
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.visible_text import visible, visible_prose
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("evil()\rprint(1)", "evil()␍print(1)"),
-        ("\x1b]0;title\x07", "␛]0;title␇"),
-        ("\x7f\x85\x9b", "␡⟨U+0085⟩⟨U+009B⟩"),
-        ("if admin:\u202e)txet", "if admin:⟨U+202E⟩)txet"),
-        ("a\u200bb\u200cc\u200dd", "a⟨U+200B⟩b⟨U+200C⟩c⟨U+200D⟩d"),
-        ("A\ufe0f\U000e0101", "A⟨U+FE0F⟩⟨U+E0101⟩"),
-        ("⚠\ufe0f\ufe0f\ufe0f", "⚠\ufe0f⟨U+FE0F⟩⟨U+FE0F⟩"),
-        ("\u200dx \u200c", "⟨U+200D⟩x ⟨U+200C⟩"),
-    ],
-)
-def test_what_hides_something_has_a_mark(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_what_hides_something_has_a_mark() -> None:
+    cases: dict[str, str] = {
+        "evil()\rprint(1)": "evil()␍print(1)",
+        "\x1b]0;title\x07": "␛]0;title␇",
+        "\x7f\x85\x9b": "␡⟨U+0085⟩⟨U+009B⟩",
+        "if admin:\u202e)txet": "if admin:⟨U+202E⟩)txet",
+        "a\u200bb\u200cc\u200dd": "a⟨U+200B⟩b⟨U+200C⟩c⟨U+200D⟩d",
+        "A\ufe0f\U000e0101": "A⟨U+FE0F⟩⟨U+E0101⟩",
+        "⚠\ufe0f\ufe0f\ufe0f": "⚠\ufe0f⟨U+FE0F⟩⟨U+FE0F⟩",
+        "\u200dx \u200c": "⟨U+200D⟩x ⟨U+200C⟩",
+    }
+    assert {text: visible(text) for text in cases} == cases
 
 
 WRITTEN = [
@@ -36,9 +32,9 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("text", WRITTEN)
-def test_what_people_write_stays(text: str) -> None:
-    assert visible(text) == text
+def test_what_people_write_stays() -> None:
+    wrong = [(text, got) for text in WRITTEN if (got := visible(text)) != text]
+    assert wrong == []
 
 
 def test_only_in_prose_are_two_characters_one_end_of_line() -> None:

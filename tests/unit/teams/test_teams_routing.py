@@ -91,17 +91,7 @@ def decided(thread: Thread) -> Decision:
 def test_every_decision_is_the_models(thread: Thread) -> None:
     found = decided(thread)
     assert (found.to, found.how) == modelled(thread)
-
-
-@given(THREADS)
-def test_a_fallback_tells_the_thread_of_itself_and_a_tag_does_not(thread: Thread) -> None:
-    found = decided(thread)
     assert (found.note.kind if found.note else "tag") == found.how
-
-
-@given(THREADS)
-def test_only_an_active_agent_or_the_user_is_ever_next(thread: Thread) -> None:
-    assert decided(thread).to in {*ACTIVE, "user"}
 
 
 def after(last: str | None, *thread: tuple[str, str], **fields: Any) -> tuple[str, str]:
@@ -113,9 +103,6 @@ def after(last: str | None, *thread: tuple[str, str], **fields: Any) -> tuple[st
 
 def test_the_last_valid_tag_of_the_last_comment_decides() -> None:
     assert after("@backend did it; @tester, go on. @nobody, `@user`") == ("tester", "tag")
-
-
-def test_an_agent_may_tag_itself() -> None:
     assert after("more to do: @lead") == ("lead", "tag")
 
 
@@ -133,11 +120,7 @@ def test_mentions_of_the_user_of_oneself_and_by_the_system_count_for_nothing() -
 def test_without_mentions_the_boss_is_next_and_without_a_boss_the_user() -> None:
     assert after("done", boss="backend") == ("backend", "escalated")
     assert after(None, boss="backend") == ("backend", "escalated")
-    assert after("done") == ("user", "returned")
-
-
-def test_a_boss_who_was_removed_is_nobodys_boss() -> None:
-    assert after("done", boss="gone") == ("user", "returned")
+    assert after("done") == after("done", boss="gone") == ("user", "returned")
 
 
 def test_at_the_limit_of_hand_offs_the_task_goes_to_the_user() -> None:

@@ -32,26 +32,20 @@ PIECES: list[tuple[str, tuple[str, ...]]] = [
     ("\n- ```\n  @lead\n  ```\n", ()),
     ("\n> ```\n> @lead\n> ```\n", ()),
     ("\n```py\r\n@lead\r\n```\r\n", ()),
+    ("a lonely ` here\n\n@lead and a lonely ` there", ("lead",)),
 ]
 
 
-@pytest.mark.parametrize(("text", "tags"), PIECES)
-def test_a_tag_is_a_name_behind_an_at_sign_and_not_code_or_an_address(text: str, tags: tuple[str, ...]) -> None:
-    assert tags_in(text) == tags
+def test_a_tag_is_a_name_behind_an_at_sign_and_not_code_or_an_address() -> None:
+    assert [(text, tags_in(text)) for text, _ in PIECES] == PIECES
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
 def test_tags_come_in_the_order_of_the_text(pieces: list[tuple[str, tuple[str, ...]]]) -> None:
     text = "\n\n".join(text for text, _ in pieces)
     assert tags_in(text) == tuple(tag for _, tags in pieces for tag in tags)
-
-
-def test_a_fenced_block_that_is_never_closed_goes_to_the_end() -> None:
-    assert tags_in("@lead\n```\n@tester\n\n@user") == ("lead",)
-
-
-def test_code_ends_with_its_paragraph() -> None:
-    assert tags_in("a lonely ` here\n\n@lead and a lonely ` there") == ("lead",)
+    # A fenced block that is never closed goes to the end.
+    assert tags_in(f"@lead\n```\n{text.replace('`', '').replace('~', '')}") == ("lead",)
 
 
 def test_the_last_valid_tag_counts_whatever_follows_it() -> None:
@@ -64,9 +58,7 @@ def test_any_text_at_all_has_tags_or_has_none(text: str) -> None:
     assert all(f"@{tag}" in text for tag in tags_in(text))
 
 
-@pytest.mark.parametrize(
-    "text", ["`" * 3000 + "``` " * 30_000, " ".join("`" * n for n in range(1, 440)), "> " * 50_000]
-)
 @pytest.mark.timeout(60)
-def test_a_long_comment_full_of_marks_is_read_to_its_end(text: str) -> None:
-    assert tags_in(f"{text}\n\n@lead") == ("lead",)
+def test_a_long_comment_full_of_marks_is_read_to_its_end() -> None:
+    for text in ("`" * 3000 + "``` " * 30_000, " ".join("`" * n for n in range(1, 440)), "> " * 50_000):
+        assert tags_in(f"{text}\n\n@lead") == ("lead",)

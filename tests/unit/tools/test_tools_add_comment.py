@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from drone.agent.values import ToolResult
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
@@ -22,14 +20,11 @@ __all__ = ["workspace"]
 MODES = ["plan", "build", "test", "ship", "develop"]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_an_agent_of_a_team_has_it_in_every_mode(workspace: Path, mode: str) -> None:
-    names = toolbox(workspace, mode, thread=AddComment(print)).names
-    assert set(names) - set(toolbox(workspace, mode).names) == {"add_comment"}
-
-
-def test_an_order_without_a_team_has_it_in_no_mode(workspace: Path) -> None:
-    assert all("add_comment" not in toolbox(workspace, mode).names for mode in MODES)
+def test_an_agent_of_a_team_has_it_in_every_mode_and_an_order_without_a_team_in_none(workspace: Path) -> None:
+    for mode in MODES:
+        tools = toolbox(workspace, mode, thread=AddComment(print))
+        assert set(tools.names) - set(toolbox(workspace, mode).names) == {"add_comment"}, mode
+        assert "add_comment" in tools.read_only, "it needs no approval"
 
 
 def test_a_comment_is_recorded_at_once_for_the_thread(workspace: Path) -> None:
@@ -44,24 +39,12 @@ def test_a_comment_is_recorded_at_once_for_the_thread(workspace: Path) -> None:
     assert [first, second] == [ToolResult(f"comment {n} of this turn is in the thread") for n in (1, 2)]
 
 
-def test_it_needs_no_approval_since_it_changes_nothing_in_the_workspace(workspace: Path) -> None:
-    assert "add_comment" in toolbox(workspace, thread=AddComment(print)).read_only
-
-
-@pytest.mark.parametrize("message", ["", " \n\t"])
-def test_an_empty_comment_is_wrong_use(workspace: Path, message: str) -> None:
+def test_a_comment_that_is_empty_or_could_not_travel_whole_is_wrong_use(workspace: Path) -> None:
     kept: list[CommentStep] = []
-    said = called(toolbox(workspace, thread=AddComment(kept.append)), "add_comment", message=message)
-    assert (said.is_error, kept) == (True, [])
-    assert "the message is empty" in said.output
-
-
-@pytest.mark.parametrize("message", ["x" * 100_001, "\N{SNOWMAN}" * 90_000], ids=["characters", "bytes"])
-def test_a_comment_that_is_too_long_or_could_not_travel_whole_is_for_a_file(workspace: Path, message: str) -> None:
-    kept: list[CommentStep] = []
-    said = called(toolbox(workspace, thread=AddComment(kept.append)), "add_comment", message=message)
-    assert (said.is_error, kept) == (True, [])
-    assert f"{len(message):,} characters are too long for a comment; write them to a file" in said.output
+    tools = toolbox(workspace, thread=AddComment(kept.append))
+    for message in ("", " \n\t", "x" * 100_001, "\N{SNOWMAN}" * 90_000):
+        assert called(tools, "add_comment", message=message).is_error
+    assert kept == []
 
 
 def test_the_longest_comment_is_recorded_whole(workspace: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from drone.tools import AnswerReview
 from shared.events import ReviewAnswerStep
 from shared.work_order import CarriedComment
@@ -29,9 +27,8 @@ def test_an_answer_is_recorded_at_once_under_the_full_id(workspace: Path) -> Non
     assert last.output == "comment ffffff is done; all comments are answered"
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
+def test_wrong_use_is_told_and_records_nothing(workspace: Path) -> None:
+    wrong = [
         ({"comment": "123456", "verdict": "done"}, "there is no review comment '123456'; not answered yet: a1b2c3"),
         ({"comment": "a1", "verdict": "done"}, "there is no review comment 'a1'"),
         ({"comment": "d4e5f6", "verdict": "done"}, "comment d4e5f6 already has an answer, which stays"),
@@ -39,22 +36,14 @@ def test_an_answer_is_recorded_at_once_under_the_full_id(workspace: Path) -> Non
         ({"comment": "a1b2c3", "verdict": "asks", "text": " "}, "`text` must say the question"),
         ({"comment": "a1b2c3", "verdict": "maybe"}, "verdict"),
         ({"comment": "a1b2c3", "verdict": "done", "text": "x" * 10_001}, "10,001 characters; 10,000 are allowed"),
-    ],
-)
-def test_wrong_use_is_told_and_records_nothing(workspace: Path, call: dict[str, str], said: str) -> None:
-    kept: list[ReviewAnswerStep] = []
-    answer = called(toolbox(workspace, review=review(kept)), "answer_review", **call)
-    assert (answer.is_error, kept) == (True, [])
-    assert said in answer.output
-
-
-def test_a_second_answer_in_the_same_run_is_refused(workspace: Path) -> None:
+    ]
     kept: list[ReviewAnswerStep] = []
     tools = toolbox(workspace, review=review(kept))
-    for _ in range(2):
-        answer = called(tools, "answer_review", comment="a1b2c3", verdict="done")
-    assert "already has an answer, which stays; all comments are answered" in answer.output
-    assert len(kept) == 1
+    for call, said in wrong:
+        answer = called(tools, "answer_review", **call)
+        assert (answer.is_error, said in answer.output, kept) == (True, True, []), call
+    answers = [called(tools, "answer_review", comment="a1b2c3", verdict="done") for _ in range(2)]
+    assert ("already has an answer" in answers[1].output, len(kept)) == (True, 1)
 
 
 def test_it_is_offered_only_once_the_conversation_carries_a_review(workspace: Path) -> None:

@@ -74,33 +74,21 @@ def test_a_file_that_is_gone_when_it_is_edited_is_wrong_use(call: Call, workspac
     assert call("file_write", path="sub/a", content="new").output == "wrote 3 bytes to sub/a"
 
 
-@pytest.mark.parametrize("mode", [0o444, 0o400, 0o555])
-def test_a_read_only_file_is_not_written_and_says_so(call: Call, workspace: Path, mode: int) -> None:
+def test_a_read_only_file_or_directory_is_not_written_and_says_so(call: Call, workspace: Path) -> None:
     (workspace / "a").write_text("one")
-    (workspace / "a").chmod(mode)
-
-    results = [
-        call("file_write", path="a", content="two"),
-        call("editor", command="str_replace", path="a", old_str="one", new_str="two"),
-    ]
-
-    assert [result.output for result in results] == [
-        "Error: the file 'a' is read-only; to change it, run chmod with shell first"
-    ] * 2
-    assert (workspace / "a").read_text() == "one"
-
-
-def test_nothing_is_written_in_a_read_only_directory(call: Call, workspace: Path) -> None:
+    (workspace / "a").chmod(0o444)
     (workspace / "sub").mkdir()
     (workspace / "sub" / "a").write_text("one")
     (workspace / "sub").chmod(0o555)
 
-    results = [
-        call("file_write", path="sub/new", content="two"),
-        call("editor", command="insert", path="sub/a", insert_line=1, new_str="two"),
-    ]
-
-    assert all("the directory 'sub' is read-only" in result.output for result in results)
+    for path in ("a", "sub/a"):
+        results = [
+            call("file_write", path=path, content="two"),
+            call("editor", command="str_replace", path=path, old_str="one", new_str="two"),
+        ]
+        assert ["is read-only" in result.output and result.is_error for result in results] == [True, True], path
+        assert (workspace / path).read_text() == "one"
+    assert call("file_write", path="sub/new", content="two").is_error
     assert [path.name for path in (workspace / "sub").iterdir()] == ["a"]
 
 
@@ -154,19 +142,14 @@ def test_fifos_and_sockets_are_named_and_never_waited_for(
             call("editor", command="insert", path="socket", insert_line=1, new_str="x"),
             call("file_read", mode="search", search_pattern="x", path="fifo"),
             call("file_write", path="fifo/below", content="x"),
+            call("file_write", path="fifo", content="x"),
+            call("file_read", path="fifo"),
+            call("file_read", path="socket"),
         ]
         listing = call("file_read", path=".").output
 
     assert all(result.is_error for result in refused)
     assert listing == "fifo  (not a file)\nsocket  (not a file)"
-
-
-def test_a_directory_with_very_many_entries_is_listed_in_part(call: Call, workspace: Path) -> None:
-    [(workspace / f"{number:05}").touch() for number in range(3_000)]
-
-    lines = call("file_read", path=".").output.splitlines()
-
-    assert (lines[0], lines[999], lines[1000]) == ("00000  (0 bytes)", "00999  (0 bytes)", "(and 2,000 more)")
 
 
 def test_a_file_of_5_gb_can_be_replaced_and_found_and_not_loaded(call: Call, workspace: Path) -> None:
@@ -230,9 +213,8 @@ def test_an_inserted_line_leaves_every_other_byte_of_any_file_as_it_was(
     assert result.is_error or head.count(b"\n") == line - 1
 
 
-@pytest.mark.parametrize(
-    ("before", "edit", "after"),
-    [
+def test_binary_files_and_odd_line_ends_are_edited_to_the_byte(call: Call, workspace: Path) -> None:
+    cases: list[tuple[bytes, tuple[str, str], bytes]] = [
         (b"\xef\xbb\xbfa\r\nb\r\n", ("a\nb", "c\nd"), b"\xef\xbb\xbfc\r\nd\r\n"),
         (b"a\r\nb\nc\r\n", ("b", "x\ny"), b"a\r\nx\ny\nc\r\n"),
         (b"a\r\nb\nc\r\n", ("a\r\nb", "x"), b"x\nc\r\n"),
@@ -240,13 +222,10 @@ def test_an_inserted_line_leaves_every_other_byte_of_any_file_as_it_was(
         (b"\x89PNG\r\n\x1a\n\0end", ("end", "END"), b"\x89PNG\r\n\x1a\n\0END"),
         ("naïve\n".encode("latin-1"), ("ve\n", "f"), "naïf".encode("latin-1")),
         ("wide".encode("utf-16"), ("x", "y"), "wide".encode("utf-16")),
-    ],
-)
-def test_binary_files_and_odd_line_ends_are_edited_to_the_byte(
-    call: Call, workspace: Path, before: bytes, edit: tuple[str, str], after: bytes
-) -> None:
-    (workspace / "a").write_bytes(before)
+    ]
+    for before, edit, after in cases:
+        (workspace / "a").write_bytes(before)
 
-    call("editor", command="str_replace", path="a", old_str=edit[0], new_str=edit[1])
+        call("editor", command="str_replace", path="a", old_str=edit[0], new_str=edit[1])
 
-    assert (workspace / "a").read_bytes() == after
+        assert (workspace / "a").read_bytes() == after, before

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import tracemalloc
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,58 +15,28 @@ from tests.support.toolboxes import Call, call, workspace
 __all__ = ["call", "workspace"]
 
 
-def test_view_numbers_the_lines_of_a_file(call: Call, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("one\ntwo\r\nthree")
+def test_view_numbers_the_lines_of_a_file_and_lines_gives_a_range_with_both_ends(call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\ntwo\r\nthree\nfour")
 
-    assert call("file_read", path="a.txt").output == "     1\tone\n     2\ttwo\n     3\tthree"
-
-
-def test_view_takes_absolute_paths_inside_the_workspace(call: Call, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("one")
-
-    assert call("file_read", mode="view", path=str(workspace / "a.txt")).output == "     1\tone"
-
-
-def test_view_lists_a_directory(call: Call, workspace: Path) -> None:
-    (workspace / "sub").mkdir()
-    (workspace / "a.txt").write_text("12345")
-    (workspace / "link").symlink_to("a.txt")
-
-    assert call("file_read", path=".").output == "a.txt  (5 bytes)\nlink -> a.txt\nsub/"
-
-
-def test_view_of_a_long_file_says_how_to_go_on(call: Call, workspace: Path) -> None:
-    (workspace / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 10_001)))
-
-    result = call("file_read", path="long.txt")
-
-    assert result.output.endswith("""{"mode": "lines", "path": 'long.txt', "start_line": 401})""")
-    assert "line 400\n" in result.output
-    assert "line 401\n" not in result.output
-    assert (
-        call("file_read", mode="lines", path="long.txt", start_line=2001, end_line=2001).output == "  2001\tline 2001"
-    )
-
-
-def test_lines_that_are_asked_for_by_number_may_be_more_than_a_view_shows(call: Call, workspace: Path) -> None:
-    (workspace / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 10_001)))
-
-    shown = call("file_read", mode="lines", path="long.txt", start_line=2).output
-
-    assert shown.splitlines()[0] == "     2\tline 2"
-    assert shown.endswith('"start_line": 2002})')
-
-
-def test_lines_gives_a_range_with_both_ends(call: Call, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("1\n2\n3\n4\n")
-
-    assert call("file_read", mode="lines", path="a.txt", start_line=2, end_line=3).output == "     2\t2\n     3\t3"
-
-
-def test_lines_past_the_end_say_so(call: Call, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("1\n")
-
+    numbered = "     1\tone\n     2\ttwo\n     3\tthree\n     4\tfour"
+    for path in ("a.txt", str(workspace / "a.txt")):
+        assert call("file_read", path=path).output == numbered
+    some = call("file_read", mode="lines", path="a.txt", start_line=2, end_line=3).output
+    assert some == "     2\ttwo\n     3\tthree"
     assert "fewer than 5 lines" in call("file_read", mode="lines", path="a.txt", start_line=5).output
+
+
+def test_a_long_file_says_how_to_go_on_and_more_lines_are_shown_where_they_are_asked_for(
+    call: Call, workspace: Path
+) -> None:
+    (workspace / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 10_001)))
+
+    viewed = call("file_read", path="long.txt").output
+    assert viewed.endswith("""{"mode": "lines", "path": 'long.txt', "start_line": 401})""")
+    assert ("line 400\n" in viewed, "line 401\n" in viewed) == (True, False)
+    asked_for = call("file_read", mode="lines", path="long.txt", start_line=2).output
+    assert asked_for.startswith("     2\tline 2\n")
+    assert asked_for.endswith('"start_line": 2002})')
 
 
 def test_a_very_long_line_is_cut(call: Call, workspace: Path) -> None:
@@ -81,12 +48,22 @@ def test_a_very_long_line_is_cut(call: Call, workspace: Path) -> None:
     assert result.output.endswith("     2\tnext")
 
 
-def test_an_empty_file_and_an_empty_directory_are_said_to_be_empty(call: Call, workspace: Path) -> None:
+def test_directories_are_listed_links_not_followed_and_empty_and_binary_files_said_to_be_so(
+    call: Call, workspace: Path
+) -> None:
     (workspace / "a.txt").touch()
 
     assert call("file_read", path="a.txt").output == "(the file is empty)"
     (workspace / "a.txt").unlink()
     assert call("file_read", path=".").output == "(the directory is empty)"
+
+    (workspace / "sub").mkdir()
+    (workspace / "a.bin").write_bytes(b"\x7fELF\0\0")
+    (workspace / "link").symlink_to("/etc")
+    assert call("file_read", path=".").output == "a.bin  (6 bytes)\nlink -> /etc\nsub/"
+    assert call("file_read", mode="find").output == "a.bin\nlink"
+    binary = call("file_read", path="a.bin")
+    assert (binary.is_error, "binary file of 6 bytes" in binary.output) == (True, True)
 
 
 def test_a_file_of_5_gb_is_read_without_being_loaded(call: Call, workspace: Path) -> None:
@@ -103,15 +80,6 @@ def test_a_file_of_5_gb_is_read_without_being_loaded(call: Call, workspace: Path
     assert peak < 5_000_000
 
 
-def test_a_binary_file_is_refused_with_a_hint(call: Call, workspace: Path) -> None:
-    (workspace / "a.bin").write_bytes(b"\x7fELF\0\0")
-
-    result = call("file_read", path="a.bin")
-
-    assert result.is_error
-    assert "binary file of 6 bytes" in result.output
-
-
 def test_search_finds_lines_below_a_directory_with_their_numbers(call: Call, workspace: Path) -> None:
     (workspace / "sub").mkdir()
     (workspace / "sub" / "a.py").write_text("import os\ndef f(x):\n    return x\n")
@@ -121,21 +89,17 @@ def test_search_finds_lines_below_a_directory_with_their_numbers(call: Call, wor
     result = call("file_read", mode="search", path=".", search_pattern=r"def \w+\(")
 
     assert result.output.splitlines() == ["sub/a.py", "2:def f(x):"]
+    nothing = call("file_read", mode="search", search_pattern="nothing")
+    assert (nothing.output, nothing.is_error) == ("(no line matches)", False)
 
 
-def test_search_that_finds_nothing_is_no_error(call: Call, workspace: Path) -> None:
-    result = call("file_read", mode="search", search_pattern="nothing")
-
-    assert (result.output, result.is_error) == ("(no line matches)", False)
-
-
-@pytest.mark.parametrize("pattern", ["(", "[a", "--help", "-f/etc/passwd", "$(touch sprung)"])
-def test_a_pattern_is_only_ever_a_pattern(call: Call, workspace: Path, pattern: str) -> None:
+def test_a_pattern_is_only_ever_a_pattern(call: Call, workspace: Path) -> None:
     (workspace / "a.txt").write_text("text\n")
 
-    result = call("file_read", mode="search", search_pattern=pattern)
+    patterns = ("(", "[a", "--help", "-f/etc/passwd", "$(touch sprung)")
+    shown = [call("file_read", mode="search", search_pattern=pattern).output for pattern in patterns]
 
-    assert "root:" not in result.output
+    assert [text for text in shown if "root:" in text] == []
     assert not (workspace / "sprung").exists()
 
 
@@ -149,41 +113,6 @@ def test_find_lists_at_most_200_files_and_says_how_many_more(call: Call, workspa
     assert lines[0] == "000.txt"
     assert lines[-1].startswith("(and 51 more")
     assert call("file_read", mode="find", search_pattern="*.py").output == "other.py"
-
-
-def test_find_names_links_and_does_not_follow_them(call: Call, workspace: Path) -> None:
-    (workspace / "out").symlink_to("/etc")
-
-    assert call("file_read", mode="find").output == "out"
-
-
-@pytest.mark.parametrize("mode", ["view", "lines", "search", "find"])
-@pytest.mark.parametrize(
-    "path", ["/etc/passwd", "../outside", "out/passwd", "out", "a/../../x", "/", "~/x/../../..", "../work2/a"]
-)
-def test_no_path_leads_out_of_the_workspace(call: Call, workspace: Path, mode: str, path: str) -> None:
-    (workspace / "out").symlink_to("/etc")
-    (workspace.parent / "outside").write_text("secret")
-    (workspace / "~").mkdir()
-    (workspace.parent / "work2").mkdir()
-    (workspace.parent / "work2" / "a").write_text("root:")
-
-    result = call("file_read", mode=mode, path=path, start_line=1, search_pattern="root|secret|.")
-
-    assert result.is_error
-    assert "root:" not in result.output
-    assert "outside the workspace" in result.output or "not found" in result.output
-
-
-@pytest.mark.parametrize("path", ["/etc/x", "../x", "out/x", "dangling"])
-def test_nothing_is_written_outside_the_workspace(call: Call, workspace: Path, path: str) -> None:
-    (workspace / "out").symlink_to(workspace.parent)
-    (workspace / "dangling").symlink_to(workspace.parent / "x")
-
-    result = call("file_write", path=path, content="x")
-
-    assert result.is_error
-    assert [entry.name for entry in workspace.parent.iterdir()] == ["work"]
 
 
 @given(st.lists(st.sampled_from(["..", ".", "a", "in", "out", "/", "~", "a b"]), min_size=1, max_size=6))
@@ -201,26 +130,17 @@ def test_whatever_path_is_resolved_lies_in_the_workspace(tmp_path: Path, parts: 
     assert found.is_relative_to(tmp_path / "work")
 
 
-@pytest.mark.parametrize("path", ["a\0b", "x" * 5000, "loop/x"])
-def test_a_path_that_cannot_be_is_wrong_use(call: Call, workspace: Path, path: str) -> None:
+def test_a_path_that_cannot_be_is_wrong_use(call: Call, workspace: Path) -> None:
     (workspace / "loop").symlink_to("loop")
+    (workspace / "sub").mkdir()
+    (workspace / "file").touch()
 
-    assert call("file_read", path=path).is_error
-    assert call("file_write", path=path, content="").is_error
-
-
-def test_fifos_sockets_and_devices_are_refused_at_once(call: Call, workspace: Path) -> None:
-    os.mkfifo(workspace / "fifo")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(os.path.relpath(workspace / "socket"))
-        results = [
-            call("file_read", path="fifo"),
-            call("file_read", path="socket"),
-            call("file_write", path="fifo", content=""),
-        ]
-
-    assert [result.is_error for result in results] == [True] * 3
-    assert all("not a file" in result.output for result in results)
+    for path in ("a\0b", "x" * 5000, "loop/x", "file/below"):
+        assert call("file_read", path=path).is_error, path
+    for path in ("a\0b", "x" * 5000, "loop/x", ".", "sub", "file/below"):
+        refused = call("file_write", path=path, content="x")
+        assert (refused.is_error, refused.output.startswith("Error: ")) == (True, True), path
+    assert call("file_write", path="a", content="\ud800").is_error
 
 
 def test_file_write_makes_parents_and_counts_bytes(call: Call, workspace: Path) -> None:
@@ -248,18 +168,3 @@ def test_file_write_goes_through_a_link_inside_the_workspace(call: Call, workspa
 
     assert (workspace / "link").is_symlink()
     assert (workspace / "real.txt").read_text() == "new"
-
-
-@pytest.mark.parametrize("path", [".", "sub", "file/below"])
-def test_file_write_on_a_directory_or_below_a_file_is_wrong_use(call: Call, workspace: Path, path: str) -> None:
-    (workspace / "sub").mkdir()
-    (workspace / "file").touch()
-
-    result = call("file_write", path=path, content="x")
-
-    assert result.is_error
-    assert result.output.startswith("Error: ")
-
-
-def test_half_a_surrogate_pair_is_wrong_use(call: Call) -> None:
-    assert "surrogate" in call("file_write", path="a", content="\ud800").output

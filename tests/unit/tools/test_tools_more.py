@@ -20,13 +20,6 @@ def names(tools: Any) -> list[str]:
     return [spec.name for spec in tools.specs()]
 
 
-def test_todo_and_spawn_exist_only_where_somebody_stands_behind_them(workspace: Path) -> None:
-    alone = toolbox(workspace)
-    whole = toolbox(workspace, record_todo=print, spawn=lambda *_: ToolResult(""))
-
-    assert set(names(whole)) - set(names(alone)) == {"todo", "spawn"}
-
-
 def test_todo_records_the_whole_list_and_answers_with_a_count(workspace: Path) -> None:
     kept: list[TodoStep] = []
     tools = toolbox(workspace, record_todo=kept.append)
@@ -42,34 +35,23 @@ def test_todo_records_the_whole_list_and_answers_with_a_count(workspace: Path) -
     assert called(tools, "todo", items=[]).output == "noted: the list is empty"
 
 
-@pytest.mark.parametrize(
-    ("items", "words"),
-    [
+def test_a_list_that_cannot_be_shown_is_wrong_use(workspace: Path) -> None:
+    cases: list[tuple[list[Any], str]] = [
         ([{"text": "a", "status": "in_progress"}] * 2, "2 items are in_progress"),
         ([{"text": "a"}] * 101, "at most 100 items"),
         ([{"text": "x" * 501}], "at most 500 characters"),
         ([{"text": ""}], "items.0.text"),
         ([{"text": "a", "status": "begun"}], "'pending', 'in_progress' or 'done'"),
         (["a"], "items.0"),
-    ],
-)
-def test_a_list_that_cannot_be_shown_is_wrong_use(workspace: Path, items: list[Any], words: str) -> None:
-    kept: list[TodoStep] = []
+    ]
+    for items, words in cases:
+        kept: list[TodoStep] = []
 
-    said = called(toolbox(workspace, record_todo=kept.append), "todo", items=items)
+        said = called(toolbox(workspace, record_todo=kept.append), "todo", items=items)
 
-    assert said.is_error
-    assert words in said.output
-    assert kept == []
-
-
-def test_the_schema_of_nested_arguments_is_written_out(workspace: Path) -> None:
-    tools = toolbox(workspace, record_todo=print, spawn=lambda *_: ToolResult(""))
-    schemas = {spec.name: spec.parameters for spec in tools.specs()}
-
-    assert schemas["todo"]["properties"]["items"]["items"]["properties"]["status"]["enum"][0] == "pending"
-    assert schemas["spawn"]["properties"]["tools"]["items"] == {"type": "string"}
-    assert not any(word in str(schemas) for word in ("anyOf", "$ref", "$defs", "title"))
+        assert said.is_error, items
+        assert words in said.output, items
+        assert kept == [], items
 
 
 class Nursery:
@@ -93,16 +75,17 @@ def test_spawn_hands_call_task_and_tools_on_and_returns_the_childs_answer(worksp
     assert nursery.asked == [("call1", "Look.", None), ("call1", "Count.", ("grep", "submit"))]
 
 
-@pytest.mark.parametrize("tool", ["fly", "spawn", "shell"])
-def test_a_child_gets_no_tool_that_is_not_for_it(workspace: Path, tool: str) -> None:
-    nursery = Nursery()
+def test_a_child_gets_no_tool_that_is_not_for_it(workspace: Path) -> None:
+    for tool in ("fly", "spawn", "shell"):
+        nursery = Nursery()
 
-    said = called(toolbox(workspace, "plan", spawn=nursery.spawn), "spawn", task="Look.", tools=["grep", tool])
+        said = called(toolbox(workspace, "plan", spawn=nursery.spawn), "spawn", task="Look.", tools=["grep", tool])
 
-    assert (
-        said.output == f"Error: a child cannot use {tool!r}; available tools: file_read, grep, glob, web_fetch, submit"
-    )
-    assert nursery.asked == []
+        assert (
+            said.output
+            == f"Error: a child cannot use {tool!r}; available tools: file_read, grep, glob, web_fetch, submit"
+        ), tool
+        assert nursery.asked == [], tool
 
 
 def test_what_ends_a_child_ends_its_parents_step(workspace: Path) -> None:
@@ -120,15 +103,19 @@ def test_plan_has_every_tool_that_changes_nothing_and_no_other(workspace: Path) 
 
     assert names(tools) == ["file_read", "grep", "glob", "web_fetch", "todo", "spawn", "submit", "look_up"]
     assert tools.read_only == set(names(tools))
+    alone = set(names(toolbox(workspace)))
+    assert not {"todo", "spawn"} & alone, "nobody stands behind them"
 
 
 def test_a_tool_from_elsewhere_gets_the_call_as_it_is(workspace: Path) -> None:
     made = MadeTool("look_up")
+    tools = toolbox(workspace, foreign=[made])
+    before = tools.specs()
 
-    said = called(toolbox(workspace, foreign=[made]), "look_up", word="drone")
+    said = called(tools, "look_up", word="drone")
 
-    assert said.output == '{"word": "drone"}'
-    assert made.calls[0].id == "call1"
+    assert (said.output, made.calls[0].id) == ('{"word": "drone"}', "call1")
+    assert tools.specs() == before, "what the model was told stays the same for the whole run"
 
 
 def test_built_in_names_win_and_what_was_left_out_is_said(workspace: Path) -> None:
@@ -156,15 +143,6 @@ def test_a_tool_from_elsewhere_that_breaks_is_the_answer_to_its_call(workspace: 
 def test_a_tool_from_elsewhere_lets_through_what_ends_the_run(workspace: Path) -> None:
     with pytest.raises(Preempted):
         called(toolbox(workspace, foreign=[MadeTool("look_up", error=Preempted())]), "look_up")
-
-
-def test_what_the_model_was_told_of_a_tool_stays_the_same_for_the_whole_run(workspace: Path) -> None:
-    tools = toolbox(workspace, foreign=[MadeTool("look_up")])
-    before = tools.specs()
-
-    called(tools, "look_up")
-
-    assert tools.specs() == before
 
 
 def test_further_directories_can_be_read_and_searched_and_not_written(workspace: Path, tmp_path: Path) -> None:

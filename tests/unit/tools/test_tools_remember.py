@@ -21,22 +21,20 @@ def test_a_note_is_recorded_on_one_line() -> None:
     assert "a user decides" in result.output
 
 
-@pytest.mark.parametrize(
-    ("note", "why", "problem"),
-    [
+def test_a_note_that_is_too_long_empty_or_holds_a_secret_is_refused() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("x" * 501, "y", "`note` has 501 characters"),
         ("x" * 10_000_000, "y", "`note` has 10,000,000 characters"),
         ("x", "y" * 501, "`why` has 501 characters"),
         (" \n ", "y", "`note` is empty"),
         ("The key is ghp_0123456789abcdefghijklmnopqrstuvwxyz", "y", "`note` contains a secret"),
         ("x", "ghp_0123456789abcdefghijklmnopqrstuvwxyz works", "`why` contains a secret"),
-    ],
-)
-def test_a_note_that_is_too_long_empty_or_holds_a_secret_is_refused(note: str, why: str, problem: str) -> None:
-    kept: list[RememberStep] = []
-    with pytest.raises(WrongUse, match=problem):
-        Remember(kept.append)(said(note, why))
-    assert kept == []
+    ]
+    for note, why, problem in cases:
+        kept: list[RememberStep] = []
+        with pytest.raises(WrongUse, match=problem):
+            Remember(kept.append)(said(note, why))
+        assert kept == [], note
 
 
 def test_a_run_proposes_a_note_once_and_only_a_few() -> None:

@@ -10,9 +10,8 @@ from control_plane.validation.git_urls import GitUrl, check_branch, parse_git_ur
 from shared.errors import Invalid
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_usual_url_is_taken_and_shown_as_it_is() -> None:
+    cases: list[str] = [
         "https://host/path.git",
         "http://127.0.0.1:8080/path.git",
         "https://git.example:8443/a/b/c",
@@ -25,45 +24,41 @@ from shared.errors import Invalid
         "file:///srv/path.git",
         "file://localhost/srv/path.git",
         "file:///srv/with a space/path.git",
-    ],
-)
-def test_a_usual_url_is_taken_and_shown_as_it_is(url: str) -> None:
-    assert parse_git_url(url, files_allowed=True) == GitUrl(url, None)
+    ]
+    wrong = [(url, got) for url in cases if (got := parse_git_url(url, files_allowed=True)) != GitUrl(url, None)]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("path", "url"),
-    [
+def test_an_absolute_path_becomes_a_file_url() -> None:
+    cases: list[tuple[str, str]] = [
         ("/srv/path.git", "file:///srv/path.git"),
         ("/srv/a b/ü", "file:///srv/a b/ü"),
         ("/srv/100%/x", "file:///srv/100%25/x"),
-    ],
-)
-def test_an_absolute_path_becomes_a_file_url(path: str, url: str) -> None:
-    assert parse_git_url(path, files_allowed=True) == GitUrl(url, None)
+    ]
+    wrong = [
+        (path, got) for path, url in cases if (got := parse_git_url(path, files_allowed=True)) != GitUrl(url, None)
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_password_is_kept_apart_and_not_shown() -> None:
+    cases: list[str] = [
         "https://user:hunter2@host/path.git",
         "https://hunter2@host/path.git",
         "https://hunter2:x-oauth-basic@host/path.git",
         "https://user:hunter2@[::1]:80/path.git",
         "ssh://git:hunter2@host/path.git",
         "https://host/path.git?access_token=hunter2",
-    ],
-)
-def test_a_password_is_kept_apart_and_not_shown(url: str) -> None:
-    parsed = parse_git_url(url, files_allowed=False)
-    assert "hunter2" not in parsed.shown
-    assert "host" in parsed.shown or "::1" in parsed.shown
-    assert parsed.secret == url
+    ]
+    for url in cases:
+        parsed = parse_git_url(url, files_allowed=False)
+        assert "hunter2" not in parsed.shown, url
+        assert "host" in parsed.shown or "::1" in parsed.shown, url
+        assert parsed.secret == url, url
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_what_is_no_safe_git_url_is_refused_with_examples() -> None:
+    cases: list[str] = [
         "",
         "  ",
         "-uhost:path",
@@ -98,30 +93,28 @@ def test_a_password_is_kept_apart_and_not_shown(url: str) -> None:
         "C:/repo",
         "https:/host/path",
         "https://host/" + "x" * 10_000,
-    ],
-)
-def test_what_is_no_safe_git_url_is_refused_with_examples(url: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        parse_git_url(url, files_allowed=True)
-    assert refusal.value.code == "E-GIT-URL"
-    assert "https://host/path.git" in refusal.value.next
-    assert len(refusal.value.what) < 200
+    ]
+    for url in cases:
+        with pytest.raises(Invalid) as refusal:
+            parse_git_url(url, files_allowed=True)
+        assert refusal.value.code == "E-GIT-URL", url
+        assert "https://host/path.git" in refusal.value.next, url
+        assert len(refusal.value.what) < 200, url
 
 
-@pytest.mark.parametrize(
-    "url", ["https://user:hunter2@ho st/x", "git://user:hunter2@host/x", "https://user:hunter2@h:p/x"]
-)
-def test_a_password_is_not_repeated_by_the_refusal_either(url: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        parse_git_url(url, files_allowed=True)
-    assert "hunter2" not in f"{refusal.value.what} {refusal.value.why} {refusal.value.next}"
+def test_a_password_is_not_repeated_by_the_refusal_either() -> None:
+    cases: list[str] = ["https://user:hunter2@ho st/x", "git://user:hunter2@host/x", "https://user:hunter2@h:p/x"]
+    for url in cases:
+        with pytest.raises(Invalid) as refusal:
+            parse_git_url(url, files_allowed=True)
+        assert "hunter2" not in f"{refusal.value.what} {refusal.value.why} {refusal.value.next}", url
 
 
-@pytest.mark.parametrize("url", ["file:///srv/x", "/srv/x"])
-def test_a_directory_is_refused_where_files_are_not_allowed(url: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        parse_git_url(url, files_allowed=False)
-    assert refusal.value.code == "E-GIT-FILE"
+def test_a_directory_is_refused_where_files_are_not_allowed() -> None:
+    for url in ("file:///srv/x", "/srv/x"):
+        with pytest.raises(Invalid) as refusal:
+            parse_git_url(url, files_allowed=False)
+        assert refusal.value.code == "E-GIT-FILE", url
 
 
 @given(text=st.text(max_size=300))
@@ -140,6 +133,7 @@ def taken_as(text: str) -> str:
     return parsed.secret or parsed.shown
 
 
-@pytest.mark.parametrize("branch", ["main", "feature/x-1", "release-2.0", "ünïcode", "a.b"])
-def test_a_usual_branch_is_taken(branch: str) -> None:
-    assert check_branch(branch) == branch
+def test_a_usual_branch_is_taken() -> None:
+    cases: list[str] = ["main", "feature/x-1", "release-2.0", "ünïcode", "a.b"]
+    wrong = [(branch, got) for branch in cases if (got := check_branch(branch)) != branch]
+    assert wrong == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from control_plane.documents.orders import StepDocument
 from control_plane.web.conversation.blocks import CallsBlock, ChatBlock, NoteBlock
 from control_plane.web.conversation.grouping import chat_of
@@ -57,9 +55,9 @@ def test_text_between_calls_divides_them_and_thinking_does_not() -> None:
     assert found[0].sentence == "Thought once, ran 2 commands"
 
 
-@pytest.mark.parametrize(("duration_ms", "words"), [(4200, "Thought for 4.2 s"), (300, "Thought<"), (0, "Thought<")])
-def test_thinking_says_how_long_it_took(duration_ms: int, words: str) -> None:
-    assert words in rendered(step("reasoning", text="hm", duration_ms=duration_ms))
+def test_thinking_says_how_long_it_took() -> None:
+    for duration_ms, words in ((4200, "Thought for 4.2 s"), (300, "Thought<"), (0, "Thought<")):
+        assert words in rendered(step("reasoning", text="hm", duration_ms=duration_ms))
 
 
 def test_a_call_without_a_result_runs_only_while_its_run_does() -> None:
@@ -119,36 +117,22 @@ def test_undone_steps_are_folded_into_one_line() -> None:
     assert "lost" not in html
 
 
-HIDING = [
-    "\r",
-    "\x0b",
-    "\x1b",
-    "\x85",
-    "\u2028",
-    "\u200e",
-    "\u202e",
-    "\u2066",
-    "\u00ad",
-    "\u200b",
-    "\ufeff",
-    "\U000e0041",
-]
+HIDING = "\r\x0b\x1b\x85\u2028\u200e\u202e\u2066\u00ad\u200b\ufeff\U000e0041"
 
 
-@pytest.mark.parametrize("hiding", HIDING, ids=ascii)
-def test_nothing_is_hidden_in_what_people_and_models_say(hiding: str) -> None:
-    evil = f"evil(){hiding}print(1)"
-    html = rendered(
-        step("assistant", text=evil),
-        step("reasoning", text=evil),
-        step("tool_call", call_id="c", tool=evil, arguments={"command": evil, evil: [evil]}),
-        step("approval", call_id="other", tool=evil, why=evil, command=evil),
-        step("run_ended", status="failed", exit_status="lost", reason=evil),
-        step("user", text=evil, source="steer"),
-        step("error", what=evil, detail=evil),
-    )
-    assert hiding not in html
-    assert html.count("evil()") >= 9
+def test_nothing_is_hidden_in_what_people_and_models_say() -> None:
+    for hiding in HIDING:
+        evil = f"evil(){hiding}print(1)"
+        html = rendered(
+            step("assistant", text=evil),
+            step("reasoning", text=evil),
+            step("tool_call", call_id="c", tool=evil, arguments={"command": evil, evil: [evil]}),
+            step("approval", call_id="other", tool=evil, why=evil, command=evil),
+            step("run_ended", status="failed", exit_status="lost", reason=evil),
+            step("user", text=evil, source="steer"),
+            step("error", what=evil, detail=evil),
+        )
+        assert (hiding in html, html.count("evil()") >= 9) == (False, True), ascii(hiding)
 
 
 def test_what_a_model_or_a_command_says_is_never_markup() -> None:
@@ -202,9 +186,8 @@ NOTES = {
 }
 
 
-@pytest.mark.parametrize("words", NOTES)
-def test_what_happens_to_a_run_is_said_in_a_line(words: str) -> None:
-    assert words in rendered(NOTES[words])
+def test_what_happens_to_a_run_is_said_in_a_line() -> None:
+    assert [words for words, each in NOTES.items() if words not in rendered(each)] == []
 
 
 def test_a_link_of_another_kind_than_the_web_is_not_a_link() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from control_plane.operations.orders.log_lines import CHUNK, LONGEST, SEARCH_CHUNK, LineIndex, found_in, opened
 
 OUTPUTS = (
@@ -21,15 +19,15 @@ OUTPUTS = (
 )
 
 
-@pytest.mark.parametrize("output", OUTPUTS, ids=lambda each: f"{len(each)}-{each[:3]!r}")
-def test_every_line_is_found_by_its_number(output: bytes) -> None:
-    index = LineIndex.of(output)
-    lines = output.removesuffix(b"\n").split(b"\n") if output else []
-    assert index.lines == len(lines)
-    for first in {0, 1, len(lines) // 2, len(lines) - 1} & set(range(len(lines))):
-        shown = list(index.page(output, first, 3))
-        assert [text for text, _ in shown] == [line[:LONGEST] for line in lines[first : first + 3]]
-        assert shown[0][1] == max(0, len(lines[first]) - LONGEST)
+def test_every_line_is_found_by_its_number() -> None:
+    for output in OUTPUTS:
+        index = LineIndex.of(output)
+        lines = output.removesuffix(b"\n").split(b"\n") if output else []
+        assert index.lines == len(lines)
+        for first in {0, 1, len(lines) // 2, len(lines) - 1} & set(range(len(lines))):
+            shown = list(index.page(output, first, 3))
+            assert [text for text, _ in shown] == [line[:LONGEST] for line in lines[first : first + 3]]
+            assert shown[0][1] == max(0, len(lines[first]) - LONGEST)
 
 
 def test_a_match_is_found_once_for_each_line_wherever_it_is() -> None:
@@ -39,15 +37,15 @@ def test_a_match_is_found_once_for_each_line_wherever_it_is() -> None:
     assert [index.line_at(output, place) for place in found_in(output, b"Error")] == [0, 2, 3, 4]
 
 
-@pytest.mark.parametrize("cut", range(8))
-def test_a_match_across_two_chunks_is_found(cut: int) -> None:
-    output = b"x" * (SEARCH_CHUNK - cut) + b"needle\n" + b"needle\n"
-    assert list(found_in(output, b"needle")) == [SEARCH_CHUNK - cut, SEARCH_CHUNK - cut + 7]
+def test_a_match_across_two_chunks_is_found() -> None:
+    for cut in range(8):
+        output = b"x" * (SEARCH_CHUNK - cut) + b"needle\n" + b"needle\n"
+        assert list(found_in(output, b"needle")) == [SEARCH_CHUNK - cut, SEARCH_CHUNK - cut + 7]
 
 
-def test_fifty_megabytes_are_indexed_and_searched(tmp_path: Path) -> None:
+def test_ten_megabytes_are_indexed_and_searched(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(b"a line of output that says nothing at all\n" * 1_250_000 + b"the needle\n")
+    path.write_bytes(b"a line of output that says nothing at all\n" * 250_000 + b"the needle\n")
     with opened(path) as source:
         index = LineIndex.of(source)
         (place,) = found_in(source, b"NEEDLE")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from control_plane.web.markup.code import highlighted
 from control_plane.web.markup.markdown import markdown
 from control_plane.web.markup.terminal import terminal_line, terminal_lines
@@ -30,15 +28,14 @@ def test_code_of_an_unknown_language_or_of_great_length_stays_plain() -> None:
     assert "<span" not in highlighted("def f(): pass\n" * 1000, "python")
 
 
-@pytest.mark.parametrize("text", HOSTILE_MARKDOWN)
-def test_hostile_markdown_runs_loads_and_hides_nothing(text: str) -> None:
-    html = str(markdown(text))
-    elements = re.findall(r"<[^>]*>", html)
-    assert not re.search(r"(?i)<(script|img|iframe|svg|object|style|form|input|base|meta|link)", html)
-    for each in elements:
-        assert not re.search(r"(?i)\s(on\w+|style|id|name|srcset|src)\s*=", each)
-        assert not re.search(r"(?i)href=\"?\s*(javascript|data|vbscript|file):", each)
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00\x08\x1b]", html)
+def test_hostile_markdown_runs_loads_and_hides_nothing() -> None:
+    for text in HOSTILE_MARKDOWN:
+        html = str(markdown(text))
+        assert not re.search(r"(?i)<(script|img|iframe|svg|object|style|form|input|base|meta|link)", html), text
+        for each in re.findall(r"<[^>]*>", html):
+            assert not re.search(r"(?i)\s(on\w+|style|id|name|srcset|src)\s*=", each), text
+            assert not re.search(r"(?i)href=\"?\s*(javascript|data|vbscript|file):", each), text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00\x08\x1b]", html), text
 
 
 def test_an_image_becomes_a_link_to_it() -> None:
@@ -77,9 +74,9 @@ def test_only_the_last_lines_are_shown_on_request() -> None:
     assert terminal_lines("\n".join(map(str, range(100))), last=2) == ["98", "99"]
 
 
-@pytest.mark.parametrize("entity", ["&#x202e;", "&#8238;", "&ZeroWidthSpace;", "&#x200b;", "&#xE0041;", "&shy;"])
-def test_an_entity_hides_nothing_either(entity: str) -> None:
-    for text in (f"pay {entity}bob", f"`pay` {entity}bob", f"[pay{entity}](https://a.example '{entity}')"):
-        html = str(markdown(text))
-        assert not [each for each in html if each in "\u202e\u200b\U000e0041\xad"]
-        assert "⟨U+" in html
+def test_an_entity_hides_nothing_either() -> None:
+    for entity in ("&#x202e;", "&#8238;", "&ZeroWidthSpace;", "&#x200b;", "&#xE0041;", "&shy;"):
+        for text in (f"pay {entity}bob", f"`pay` {entity}bob", f"[pay{entity}](https://a.example '{entity}')"):
+            html = str(markdown(text))
+            assert not [each for each in html if each in "\u202e\u200b\U000e0041\xad"], text
+            assert "⟨U+" in html, text

@@ -10,20 +10,17 @@ from control_plane.web.middleware import refuse_no_text, refuse_nul
 from shared.errors import Invalid
 
 
-@pytest.mark.parametrize("value", ["a\0b", "\ud83d", {"key \udc00": 1}, [[{"deep": ["\0"]}]]])
-def test_a_text_that_nothing_can_hold_is_refused_however_deep(value: object) -> None:
-    with pytest.raises(Invalid, match="NUL character or an unpaired surrogate"):
+def test_a_text_that_nothing_can_hold_is_refused_however_deep() -> None:
+    for value in ("a\0b", "\ud83d", {"key \udc00": 1}, [[{"deep": ["\0"]}]]):
+        with pytest.raises(Invalid):
+            refuse_no_text(json.dumps(value).encode())
+
+
+def test_what_only_looks_like_one_or_is_no_json_is_let_through() -> None:
+    for value in ("💥", "\\u0000 as text", "\\ud83d", "a\n\t\x01b", {}, None):
         refuse_no_text(json.dumps(value).encode())
-
-
-@pytest.mark.parametrize("value", ["💥", "\\u0000 as text", "\\ud83d", "a\n\t\x01b", {}, None])
-def test_a_text_that_only_looks_like_one_is_let_through(value: object) -> None:
-    refuse_no_text(json.dumps(value).encode())
-
-
-@pytest.mark.parametrize("body", [b"", b"{\\u0000", b"[" * 100_000 + b"\\u0000", b"\\ud800"])
-def test_what_is_no_json_is_left_to_whoever_reads_it(body: bytes) -> None:
-    refuse_no_text(body)
+    for body in (b"", b"{\\u0000", b"[" * 100_000 + b"\\u0000", b"\\ud800"):
+        refuse_no_text(body)
 
 
 def test_a_nul_in_an_address_is_refused() -> None:

@@ -36,34 +36,24 @@ class Watched:
         return self.waiting
 
 
-def test_a_message_that_waits_beside_a_free_slot_has_the_consumer_rebuilt() -> None:
+def test_a_worker_that_leaves_a_message_beside_a_free_slot_is_rebuilt_and_in_the_end_given_up() -> None:
     watched = Watched()
     assert watched.pass_time(20) == []
     assert watched.pass_time(5) == ["rebuild"]
+    assert watched.pass_time(40) == ["rebuild", "rebuild", "give up"]
 
 
-def test_a_worker_that_stays_deaf_is_given_up() -> None:
-    assert Watched().pass_time(65) == ["rebuild", "rebuild", "give up"]
+def test_a_full_drone_an_empty_queue_and_a_broker_that_is_away_say_nothing() -> None:
+    full = Watched()
+    with full.dog.message_taken():
+        assert full.pass_time(100) == []
+    assert Watched(waiting=0).pass_time(100) == Watched(reachable=False).pass_time(100) == []
 
 
 def test_nothing_is_given_up_while_a_run_is_in_hand() -> None:
     watched = Watched(slots=2)
     with watched.dog.message_taken():
         assert watched.pass_time(100) == ["rebuild"] * 4
-
-
-def test_a_full_drone_is_not_deaf() -> None:
-    watched = Watched()
-    with watched.dog.message_taken():
-        assert watched.pass_time(100) == []
-
-
-def test_an_empty_queue_says_nothing() -> None:
-    assert Watched(waiting=0).pass_time(100) == []
-
-
-def test_a_broker_that_is_away_says_nothing() -> None:
-    assert Watched(reachable=False).pass_time(100) == []
 
 
 def test_a_message_that_is_taken_begins_the_wait_anew() -> None:

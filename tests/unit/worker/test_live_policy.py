@@ -44,15 +44,6 @@ def test_a_policy_that_is_written_later_applies_and_the_drone_says_since_when(tm
     assert before <= found.age_s < 5
 
 
-def test_a_policy_that_forbids_the_sandbox_in_use_keeps_the_drone_from_taking_orders(tmp_path: Path) -> None:
-    file = tmp_path / "policy.toml"
-    found = live(file)
-
-    file.write_text('[sandbox]\nallow = ["none"]\n')
-
-    assert "does not allow the sandbox bwrap" in found.withheld()
-
-
 def test_no_orders_are_taken_once_the_day_s_money_is_spent_and_refused_ones_may_come_again_after_midnight(
     tmp_path: Path,
 ) -> None:

@@ -34,45 +34,37 @@ def event(seq: int, body: Phase | RunEnded) -> Event:
 END = RunEnded(status="success", exit_status="stopped", reason="done")
 
 
-def test_what_is_said_before_the_process_is_there_is_handed_on_in_order(directory: RunDirectory) -> None:
+def test_what_is_said_before_the_process_is_there_is_handed_on_in_order_and_nothing_once_it_is_gone(
+    directory: RunDirectory,
+) -> None:
     run, heard = TrackedRun(directory, IDENTITY, HandClock()), []
     words = [LeaseExtended(until=1.0), said("faster"), LeaseExtended(until=2.0)]
     run.send(words[0])
     run.send(words[1])
     run.attach(heard.append)
     run.send(words[2])
+    run.gone()
+    run.send(LeaseExtended(until=3.0))
     assert heard == words
 
 
-def test_a_run_that_is_gone_is_told_nothing(directory: RunDirectory) -> None:
-    run, heard = TrackedRun(directory, IDENTITY, HandClock()), []
-    run.attach(heard.append)
-    run.gone()
-    run.send(LeaseExtended(until=1.0))
-    assert heard == []
-
-
-def test_a_run_that_was_asked_to_end_is_overdue_when_its_time_is_up(directory: RunDirectory) -> None:
-    clock = HandClock()
-    run = TrackedRun(directory, IDENTITY, clock)
-    run.ask_to_end(Wish("cancel", "enough"), within=60)
-    assert not run.overdue()
-    clock.sleep(60)
-    assert run.overdue()
-
-
-def test_a_cancel_that_comes_before_its_run_is_tracked_ends_it_all_the_same(directory: RunDirectory) -> None:
+def test_a_cancel_or_terminate_that_comes_before_its_run_is_tracked_ends_it_all_the_same(
+    directory: RunDirectory,
+) -> None:
     runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
-    runs.cancel(IDENTITY.run_id, IDENTITY.generation, "enough")
+    runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "of another generation")
     runs.add(run)
-    assert run.wish == Wish("cancel", "enough")
-
-
-def test_a_run_that_is_terminated_before_it_is_tracked_ends_all_the_same(directory: RunDirectory) -> None:
-    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
-    runs.terminate(IDENTITY.run_id, "stopped in Flower")
-    runs.add(run)
-    assert run.wish == Wish("terminate", "stopped in Flower")
+    assert run.wish is None
+    runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "of another generation")
+    assert run.wish is None
+    for wish in (Wish("cancel", "enough"), Wish("terminate", "stopped in Flower")):
+        runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
+        if wish.kind == "cancel":
+            runs.cancel(IDENTITY.run_id, IDENTITY.generation, wish.reason)
+        else:
+            runs.terminate(IDENTITY.run_id, wish.reason)
+        runs.add(run)
+        assert run.wish == wish
 
 
 def test_a_revoke_leaves_a_run_alone_that_has_begun_and_a_terminate_ends_it(directory: RunDirectory) -> None:
@@ -84,20 +76,16 @@ def test_a_revoke_leaves_a_run_alone_that_has_begun_and_a_terminate_ends_it(dire
     assert run.wish == Wish("terminate", "stopped in Flower")
 
 
-def test_a_cancel_of_another_generation_leaves_the_run_alone(directory: RunDirectory) -> None:
-    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
-    runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "enough")
-    runs.add(run)
-    runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "enough")
-    assert run.wish is None
-
-
 def test_a_cancel_replaces_a_stop_and_a_stop_does_not_replace_a_cancel(directory: RunDirectory) -> None:
-    run = TrackedRun(directory, IDENTITY, HandClock())
+    clock = HandClock()
+    run = TrackedRun(directory, IDENTITY, clock)
     run.ask_to_end(Wish("stop", "the drone stops"), within=30)
     run.ask_to_end(Wish("cancel", "enough"), within=60)
     run.ask_to_end(Wish("stop", "the drone stops"), within=30)
     assert run.wish == Wish("cancel", "enough")
+    assert not run.overdue()
+    clock.sleep(60)
+    assert run.overdue()
 
 
 def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> None:

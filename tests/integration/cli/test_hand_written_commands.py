@@ -1,0 +1,186 @@
+"""Hand-written commands at a real server, called in this process: what they send, print and refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import control_plane.client.fleet
+from control_plane.cli.main import app
+from control_plane.client.fleet import FleetClient
+from control_plane.declarations import agents, orders, organizations
+from control_plane.declarations.agents import AgentRequest
+from shared.events import ApprovalStep
+from shared.terminal.boundary import run
+from tests.support.fleet import Api
+
+Doc = dict[str, Any]
+Cli = Callable[..., tuple[int, str, str]]
+
+
+class Closing(FleetClient):
+    """A client that is kept in a list, so that it can be closed; a program leaves that to its exit."""
+
+    opened: ClassVar[list[FleetClient]] = []
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.opened.append(self)
+
+
+@pytest.fixture
+def cli(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """`fleet` as an admin: returns exit code, stdout and stderr. No agent begins a task by itself."""
+    api.add_work()
+    for name, boss in (("lead", None), ("backend", "lead")):
+        api.client.call(agents.ADD, AgentRequest(name=name, instructions="You work.", boss=boss))
+    api.client.call(organizations.PAUSE, name="default")
+    for name, value in (("URL", api.url), ("API_TOKEN", api.token), ("HOME", str(tmp_path))):
+        monkeypatch.setenv(f"FLEET_{name}", value)
+    monkeypatch.setattr(control_plane.client.fleet, "FleetClient", Closing)
+
+    def typed(*words: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = run(app, list(words))
+        while Closing.opened:
+            Closing.opened.pop().close()
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return typed
+
+
+def document(done: tuple[int, str, str]) -> Doc:
+    code, out, err = done
+    assert code == 0, err
+    return dict(json.loads(out))
+
+
+def test_every_command_of_tasks_speaks_json(cli: Cli) -> None:
+    """S-123: each subcommand once, with the document that it prints."""
+    task = document(cli("task", "create", "Mend it", "--assignee", "user", "--json"))
+    task_id = task["id"]
+    assert (task["status"], task["assignee"], task["description"]) == ("open", "user", "Mend it")
+    for words, wanted in (
+        (("task", "show", task_id), {"status": "open"}),
+        (("comment", task_id, "Just a remark."), {"author": "user", "kind": "comment"}),
+        (("task", "comment", task_id, "To @lead please."), {"text": "To @lead please."}),
+        (("task", "assign", task_id, "user"), {"assignee": "user"}),
+        (("task", "done", task_id), {"status": "done"}),
+        (("task", "reopen", task_id), {"status": "open", "assignee": "user"}),
+        (("task", "done", task_id), {"status": "done"}),
+        (("task", "retry", task_id, "--assign", "backend"), {"status": "open", "assignee": "backend"}),
+        (("task", "cancel", task_id, "--reason", "no need"), {"status": "canceled"}),
+        (("status",), {"organization": "default", "paused": True}),
+    ):
+        printed = document(cli(*words, "--json"))
+        assert {name: printed[name] for name in wanted} == wanted, words
+    assert [each["id"] for each in json.loads(cli("task", "ls", "--json")[1])] == [task_id]
+    assert json.loads(cli("run", "ls", "--task", task_id, "--json")[1]) == []
+    code, out, _ = cli("task", "follow", task_id, "--json")
+    assert (code, json.loads(out.splitlines()[-1])["id"]) == (1, task_id)
+
+
+def test_a_new_tasks_id_is_alone_on_stdout_and_its_description_comes_from_an_option_a_file_or_a_pipe(
+    cli: Cli, api: Api, tmp_path: Path
+) -> None:
+    file = tmp_path / "what.md"
+    file.write_text("# What\n\nAll of it, mit Umläuten.\n", encoding="utf-8")
+    given = {
+        "Plainly.": cli("task", "create", "One", "--description", "Plainly."),
+        "# What\n\nAll of it, mit Umläuten.": cli("task", "create", "Two", "--description-file", str(file)),
+        "From a pipe.": cli("task", "create", "Three", "--description-file", "-", stdin="From a pipe.\n"),
+    }
+    ids = {wanted: out.strip() for wanted, (_, out, _) in given.items()}
+    assert {wanted: api.client.show_task(each)["description"] for wanted, each in ids.items()} == {
+        wanted: wanted for wanted in given
+    }
+    assert all(f"fleet task follow {ids[wanted]}" in err for wanted, (_, _, err) in given.items())
+
+
+def test_what_only_the_command_line_can_find_wrong_is_refused_by_its_code(cli: Cli, api: Api, tmp_path: Path) -> None:
+    order = api.add_drone().take(api.submit()).order_id
+    missing, binary = str(tmp_path / "missing"), tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00")
+    wrong = {
+        ("task", "create", "it", "--description", "a", "--description-file", "b"): (2, "E-USAGE"),
+        ("task", "create", "it", "--description-file", missing): (3, "E-FILE-404"),
+        ("task", "create", "it", "--description-file", str(binary)): (2, "E-FILE-TEXT"),
+        ("task", "show", "../orders"): (3, "E-HTTP-404"),
+        ("run", "ls"): (2, "E-USAGE"),
+        ("orders", "--watch"): (2, "E-WATCH"),
+        ("drones", "--watch"): (2, "E-WATCH"),
+        ("say", order, ""): (2, "E-SAY-EMPTY"),
+        ("session", "new"): (2, "E-REQUEST"),
+        ("trajectory", "0" * 12): (3, "E-ORDER-404"),
+        ("trajectory", order, "--run", "none"): (3, "E-ORDER-RUN"),
+        ("trajectory", order, "--output", f"{missing}/file"): (2, "E-OUTPUT"),
+        ("organization", "import", missing): (3, "E-FILE-404"),
+        ("organization", "rm", "default"): (2, "E-NOT-CONFIRMED"),
+        ("keys", "rotate", "drone", "mila", "--force"): (2, "E-NOT-CONFIRMED"),
+    }
+    got = {words: cli(*words, "--json") for words in wrong}
+    found = {words: (code, json.loads(err)["code"]) for words, (code, _, err) in got.items()}
+    assert {words: each for words, each in found.items() if each != wrong[words]} == {}
+    assert {out for _, out, _ in got.values()} == {""}
+
+
+def test_only_the_limit_at_which_an_order_waits_is_raised(cli: Cli, api: Api) -> None:
+    drone = api.add_drone(concurrency=2)
+    asks, limited = (drone.take(api.submit()) for _ in range(2))
+    asks.asks("c1", "shell", "Deletes files")
+    why = "The limit of 2 steps is reached"
+    limited.step(ApprovalStep(call_id="steps-1", tool="", why=why, about="limit", limit="steps"))
+    wrong = {
+        ("approve", asks.order_id, "--raise", "1"): "E-APPROVAL-RAISE",
+        ("deny", asks.order_id, "--finish"): "E-APPROVAL-FINISH",
+        ("approve", asks.order_id, "--raise", "-1"): "E-REQUEST",
+        ("approve", limited.order_id, "--raise", "5"): "E-APPROVAL-RAISE",
+        ("deny", limited.order_id, "--finish"): "E-APPROVAL-FINISH",
+    }
+    refused = {words: cli(*words, "--json") for words in wrong}
+    assert {words: json.loads(err)["code"] for words, (_, _, err) in refused.items()} == wrong
+    assert {code for code, _, _ in refused.values()} == {2}
+    assert "--raise-steps" in refused["approve", limited.order_id, "--raise", "5"][2]
+
+    before = api.client.call(orders.SHOW, order_id=limited.order_id)
+    document(cli("approve", limited.order_id, "--raise-steps", "5", "--json"))
+    after = api.client.call(orders.SHOW, order_id=limited.order_id)
+    assert after["limits"]["max_iterations"]["value"] == before["limits"]["max_iterations"]["value"] + 5
+
+
+def test_an_organization_travels_through_a_file_and_a_pipe(cli: Cli, tmp_path: Path) -> None:
+    document(cli("task", "create", "Mend it", "--assignee", "user", "--json"))
+    file = tmp_path / "default.jsonl"
+    assert cli("organization", "export", "default", "--output", str(file))[:2] == (0, "")
+    made = document(cli("organization", "import", str(file), "--name", "moved", "--json"))
+    assert (made["name"], made["paused"], sum(made["tasks"].values())) == ("moved", True, 1)
+    piped = cli("organization", "export", "moved")[1]
+    again = document(cli("organization", "import", "-", "--name", "again", "--json", stdin=piped))
+    assert again["tasks"] == made["tasks"]
+    code, _, err = cli("organization", "import", "-", "--name", "cut", stdin=piped[:-200])
+    assert (code, "line " in err) == (2, True)
+    assert cli("organization", "show", "cut")[0] == 3
+
+
+def test_a_trajectory_is_the_same_document_on_stdout_and_in_a_file(cli: Cli, api: Api, tmp_path: Path) -> None:
+    taken = api.add_drone().take(api.submit())
+    file = tmp_path / "run.traj.json"
+    assert cli("trajectory", taken.order_id, "--output", str(file))[:2] == (0, "")
+    plain, chosen = cli("trajectory", taken.order_id), cli("trajectory", taken.order_id, "--run", taken.id)
+    assert document(plain) == document(chosen) == json.loads(file.read_text())
+
+
+def test_a_login_link_logs_one_browser_in_once(cli: Cli, api: Api) -> None:
+    _, link, _ = cli("login-link")
+    assert link.startswith(f"{api.url}/login?token=")
+    secret = link.strip().partition("?token=")[2]
+    with api.http(None, Origin=api.url) as browser:
+        answers = [browser.post("/login", data={"link": secret}).status_code for _ in range(2)]
+    assert answers == [303, 401]
