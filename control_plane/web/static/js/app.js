@@ -1,5 +1,4 @@
 // Every page loads this one module; each behavior is a module of its own, configured by data attributes alone.
-import "./login.js";
 import "./forms.js";
 import "./live.js";
 import "./times.js";
