@@ -104,8 +104,8 @@ class OrderRunner:
             return RunResult(refused=True)
         claim = self._claim(identity)
         if not claim.granted:
-            log.info("run %s is not started: its key is %r", identity.run_id, claim.found)
             directory.discard()
+            log.info("run %s is not started: its key is %r", identity.run_id, claim.found)
             return RunResult(refused=True, revoked=claim.revoked)
         run = TrackedRun(directory, identity, self.clock)
         self.runs.add(run)
