@@ -155,3 +155,18 @@ def test_a_wrong_address_of_the_mail_server_or_sender_is_refused_without_a_passw
         with pytest.raises(ValidationError) as refused:
             FleetSettings(**values, **fields)
         assert "secret" not in str([each["msg"] for each in refused.value.errors()])
+
+
+def test_the_settings_page_has_the_forms_and_saves_them(notifying: Notifying) -> None:
+    caller = notifying.user(email=False)
+    with notifying.api.browser({"Accept": "text/html"}, token=notifying.token("ada")) as browser:
+        page = browser.get("/settings/attention").text
+        assert ("E-mail to ada@example.org" in page, "Notify in this browser" in page) == (True, True)
+        was = {"was.kinds": "approvals\nquestions\ntasks", "was.about": "all", "was.email": "", "was.webhook_url": ""}
+        form = {**was, "kinds": ["", "orders", "budgets"], "about": "own", "email": "true", "webhook_url": ""}
+        assert browser.post("/actions/edit_attention", data=form).status_code == 303
+        none = {**was, "was.kinds": "orders\nbudgets", "was.about": "own", "kinds": "", "about": "own"}
+        stored = choices.show(notifying.core, caller)
+        assert browser.post("/actions/edit_attention", data=none).status_code == 303
+    assert (stored.kinds, stored.about, stored.email) == (["orders", "budgets"], "own", True)
+    assert choices.show(notifying.core, caller).kinds == []

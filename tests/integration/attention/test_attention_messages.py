@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from control_plane.attention.collecting import COLLECT_FOR, collect
+from datetime import timedelta
+
+from standardwebhooks import Webhook as Verifier
+
+from control_plane.attention.collecting import COLLECT_FOR, collect, notice_drones
 from control_plane.attention.outbox import RETRIES, lease
 from control_plane.attention.presence import page_in_front, page_left
 from control_plane.db.attention import AttentionChoices, PushSubscription
@@ -14,6 +18,7 @@ from control_plane.operations.attention import choices
 from control_plane.operations.orders.steering import approve, deny
 from control_plane.supervisor import Supervisor
 from shared.names import new_id
+from shared.states import OrderStatus
 from tests.support import wait_until
 from tests.support.attention import COMMAND, Notifying, asks, questions
 from tests.support.planes import QUICK
@@ -232,3 +237,45 @@ def test_hostile_texts_add_no_header_no_markup_and_hide_nothing(notifying: Notif
     for text in (html, notifying.mailed(), str(mail["Subject"])):
         assert ("\u202e" in text, "\u200b" in text) == (False, False)
     assert "⟨U+202E⟩; rm␍-rf" in notifying.mailed()
+
+
+def test_ended_orders_and_silent_drones_are_told_to_those_who_chose_them(notifying: Notifying) -> None:
+    notifying.user(kinds=["orders", "drones"])
+    notifying.run().ends(OrderStatus.FAILED)
+    notifying.clock.sleep(180)
+    notice_drones(notifying.core)
+    notice_drones(notifying.core)
+    notifying.round()
+    text = notifying.mailed()
+    assert ("2 things for you", "Order ended: Fix the log-in" in text, text.count("needs care: ")) == (
+        notifying.mail.received[0]["Subject"],
+        True,
+        1,
+    )
+
+
+def test_a_webhook_of_ones_own_is_signed_with_the_secret_that_was_shown_once(
+    notifying: Notifying, receiver: Receiver
+) -> None:
+    caller = notifying.user(email=False)
+    shown = notifying.choose(caller, webhook_url=receiver.url)
+    assert shown.secret is not None
+    assert choices.show(notifying.core, caller).secret is None
+    asks(notifying.run())
+    notifying.round()
+    [sent] = receiver.sent
+    body = Verifier(shown.secret).verify(sent.body, {**sent.headers})
+    [item] = body["data"]["items"]
+    assert (body["type"], item["command"], item["kind"]) == ("attention", COMMAND, "approvals")
+    assert "/answer/fq_" in item["answer_url"]
+
+
+def test_old_notices_and_messages_are_deleted(notifying: Notifying) -> None:
+    from control_plane.supervisor.cleaning import clean
+
+    notifying.user()
+    asks(notifying.run())
+    notifying.round()
+    notifying.clock.sleep(timedelta(days=31).total_seconds())
+    clean(notifying.core)
+    assert (notifying.messages(), notifying.notices()) == ([], [])

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.declarations.pull_requests import PullRequestRequest
+from control_plane.operations import projects
 from control_plane.operations.orders import pull_requests, reading
 from control_plane.services import pull_requests as services
 from control_plane.services.pull_request_text import quiet, title_of
@@ -188,3 +192,12 @@ def test_a_title_is_the_first_line_in_one_line() -> None:
 def test_tags_call_nobody_on_a_code_host() -> None:
     said = "@tester and (@lead), me@example.org, `@kept`\n```\n@in_code\n```\n@user"
     assert quiet(said) == "`@tester` and (`@lead`), me@example.org, `@kept`\n```\n@in_code\n```\n`@user`"
+
+
+def test_a_projects_wishes_are_kept_and_changed(core: Core, admin: Caller) -> None:
+    made = projects.add(core, admin, ProjectRequest(slug="web", git_url="https://h/r.git"))
+    assert (made.pull_requests, made.trailers) == ("never", [])
+    wishes = ProjectEdit(pull_requests="open", trailers=["Fleet-Order", "Assisted-by", "Fleet-Order"])
+    assert projects.edit(core, admin, "web", wishes).trailers == ["Assisted-by", "Fleet-Order"]
+    with core.database.read() as db:
+        assert db.scalars(select(Project.pull_requests)).one() == "open"

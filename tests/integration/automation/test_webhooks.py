@@ -6,16 +6,17 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from standardwebhooks import Webhook as Verifier
 
 from control_plane.automation.notices import notify
 from control_plane.automation.webhook_delivery import WebhookMessage, post
-from control_plane.automation.webhook_outbox import RETRIES, Sender, send_one
+from control_plane.automation.webhook_outbox import PATIENCE, RETRIES, Sender, send_one
 from control_plane.broker.broker import Broker
 from control_plane.core import Core
 from control_plane.db.automation import Webhook, WebhookDelivery
@@ -24,6 +25,7 @@ from control_plane.declarations.webhooks import WebhookDocument, WebhookEdit, We
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.automation import webhooks
 from control_plane.operations.orders.canceling import cancel
+from control_plane.supervisor.cleaning import clean
 from shared.errors import Conflict, Invalid
 from tests.support import wait_until
 from tests.support.clocks import HandClock
@@ -339,3 +341,59 @@ def test_what_waits_for_a_webhook_that_is_removed_is_not_sent(any_core: Core, re
     Sender(any_core).send_due()
     assert messages(any_core)[0].error == "the webhook was removed"
     assert receiver.sent == []
+
+
+def test_a_receiver_that_only_failed_for_five_days_is_left_alone_with_the_reason(
+    core: Core, receiver: Receiver
+) -> None:
+    receiver.answers = [500]
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    core.clock.sleep(PATIENCE.total_seconds() - 60)
+    send_all(core)
+    still = show(core).enabled
+    core.clock.sleep(3600)
+    send_all(core)
+    off = show(core)
+    on = webhooks.edit(core, system_caller(core), "chat", WebhookEdit(enabled=True))
+    assert (still, off.enabled, on.enabled, on.failing_since) == (True, False, True, None)
+    assert "every attempt since" in off.last_error
+
+
+def test_messages_are_kept_for_thirty_days(core: Core, receiver: Receiver) -> None:
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    core.clock.sleep(timedelta(days=29).total_seconds())
+    clean(core)
+    kept = len(messages(core))
+    core.clock.sleep(timedelta(days=2).total_seconds())
+    clean(core)
+    assert (kept, len(messages(core))) == (1, 0)
+
+
+def test_a_webhook_can_be_tried_out_also_while_it_is_off(core: Core, receiver: Receiver) -> None:
+    admin = system_caller(core)
+    add(core, receiver.url)
+    webhooks.edit(core, admin, "chat", WebhookEdit(enabled=False))
+    taken = webhooks.test(core, admin, "chat")
+    receiver.answers = [404]
+    refused = webhooks.test(core, admin, "chat")
+    assert (taken.status_code, taken.error, refused.status_code, refused.error) == (204, "", 404, "HTTP 404")
+    assert [each.attempts for each in webhooks.deliveries(core, admin, "chat")] == [1, 1]
+    assert json.loads(receiver.sent[0].body)["type"] == "fleet.test"
+
+
+def test_receivers_that_have_waited_longest_come_first(
+    core_factory: CoreFactory, database_url: str, clock: HandClock
+) -> None:
+    core = core_factory(database_url, clock=clock, webhook_private=True)
+    hooks = [add(core, f"http://127.0.0.1:{port}/", f"hook-{port}").id for port in range(1, 7)]
+    tell(core, "task.done")
+    for hook in hooks:
+        clock.sleep(-1)
+        with core.database.write() as db:
+            db.execute(update(WebhookDelivery).where(WebhookDelivery.webhook_id == hook).values(next_at=clock.now()))
+    clock.sleep(10)
+    assert Sender(core)._receivers() == hooks[::-1]

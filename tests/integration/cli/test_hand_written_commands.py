@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-import control_plane.client.fleet
 from control_plane.cli.main import app
-from control_plane.client.fleet import FleetClient
 from control_plane.declarations import agents, orders, organizations
 from control_plane.declarations.agents import AgentRequest
 from shared.events import ApprovalStep
-from shared.terminal.boundary import run
+from tests.support.command_lines import CommandLine
 from tests.support.fleet import Api
 
 Doc = dict[str, Any]
 Cli = Callable[..., tuple[int, str, str]]
-
-
-class Closing(FleetClient):
-    """A client that is kept in a list, so that it can be closed; a program leaves that to its exit."""
-
-    opened: ClassVar[list[FleetClient]] = []
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.opened.append(self)
 
 
 @pytest.fixture
@@ -43,15 +29,11 @@ def cli(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     api.client.call(organizations.PAUSE, name="default")
     for name, value in (("URL", api.url), ("API_TOKEN", api.token), ("HOME", str(tmp_path))):
         monkeypatch.setenv(f"FLEET_{name}", value)
-    monkeypatch.setattr(control_plane.client.fleet, "FleetClient", Closing)
+    line = CommandLine(app, capsys, monkeypatch)
 
     def typed(*words: str, stdin: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        code = run(app, list(words))
-        while Closing.opened:
-            Closing.opened.pop().close()
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        done = line(*words, stdin=stdin)
+        return done.returncode, done.stdout, done.stderr
 
     return typed
 

@@ -10,11 +10,13 @@ from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage
+from control_plane.db.projects import Project
 from control_plane.db.reviews import ReviewComment
 from control_plane.declarations.code_hosts import CodeHostEdit, HostUserRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.users import UserEdit
 from control_plane.lookups.organizations import system_caller
-from control_plane.operations import code_hosts
+from control_plane.operations import code_hosts, providers
 from control_plane.operations.access import users
 from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
 from shared.work_order import PushWork
@@ -308,3 +310,35 @@ def test_only_one_order_reads_a_host_at_a_time(shop: Connected) -> None:
     assert two is not None
     assert one[0].id == two[0].id
     start_run(shop.core, one[0].id)
+
+
+def test_progress_and_result_are_one_comment(shop: Connected) -> None:
+    shop.reads(comments(shop.comment()))
+    (first,) = shop.writes()
+    shop.delivered(shop.work()[0].id)
+    (second,) = shop.writes()
+    assert (first.text.split("**")[1], first.comment) == ("Queued", None)
+    assert (second.text.split("**")[1], second.comment, second.id) == ("Done", f"c-{first.id}", first.id)
+    assert "pull request [#4](https://host/shop/calc/pull/4)" in second.text
+    assert shop.writes() == []
+
+
+def test_or_one_sentence_per_thread_where_that_is_wanted(shop: Connected) -> None:
+    code_hosts.edit(shop.core, shop.admin, "shop", CodeHostEdit(strangers="reply"))
+    strangers = [shop.comment(id=f"{n}", author="mallory", account="4") for n in range(3)]
+    shop.reads(comments(*strangers))
+    (written,) = shop.writes()
+    assert written.text == "Only users who are connected to this fleet can start work here."
+    shop.reads(comments(shop.comment(id="9", author="eve", account="5")))
+    assert shop.writes() == []
+
+
+def test_what_cannot_be_started_is_said_in_the_thread_and_undoes_nothing_else(shop: Connected) -> None:
+    huge = shop.comment("@fleet " + "x" * 9000, id="1", about="y" * 10_000)
+    with shop.core.database.write() as db:
+        db.scalars(select(Project).where(Project.slug == "web")).one().provider_id = None
+    providers.add(shop.core, shop.admin, ProviderRequest(name="second", model="openai/x"))
+    shop.reads(comments(huge))
+    assert shop.events()[0][1].startswith("not started: no provider given")
+    (written,) = shop.writes()
+    assert written.text.startswith("This was not started: no provider given")

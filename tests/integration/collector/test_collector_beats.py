@@ -165,3 +165,24 @@ def test_a_renamed_drone_is_told_once_and_keeps_its_worker_until_it_reports_the_
     assert worker(plane, oka.id) == f"oka.{oka.id}@test-host"
     oka.beat(name="west")
     plane.until(lambda: worker(plane, oka.id) == f"west.{oka.id}@test-host")
+
+
+def test_a_run_that_waits_for_a_person_may_be_quiet(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = plane.begun(oka)
+    doing = "waiting for approval of shell"
+    beat = oka.run_beat(order, doing=doing, doing_seconds=7200, quiet_seconds=7200, waits_for="person")
+    plane.until(lambda: oka.beat(beat) or plane.order(order.order_id).doing == f"{doing}, for 2 h 0 min")
+    assert plane.order(order.order_id).runs[0].waits_for == "person"
+
+
+def test_a_drone_that_says_no_durations_counts_from_when_it_was_heard_first(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = plane.begun(oka)
+    beat = oka.run_beat(order, doing="thinks")
+    plane.until(lambda: oka.beat(beat) or plane.order(order.order_id).runs[0].doing == "thinks")
+    first = plane.order(order.order_id).runs[0]
+    plane.until(lambda: oka.beat(beat) or plane.order(order.order_id).runs[0].progress_at > first.progress_at)
+    assert plane.order(order.order_id).runs[0].doing_since == first.doing_since

@@ -25,6 +25,7 @@ from control_plane.declarations.pools import PoolRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.metrics.scraping import Scrapes
 from control_plane.operations.drones import pools
+from control_plane.operations.retention.keeping import keep
 from shared import names
 from shared.errors import Invalid
 from shared.events import AssistantStep, Stats, ToolCallStep, ToolResultStep, Usage
@@ -269,3 +270,48 @@ def test_the_documents_have_every_metric_with_its_type_and_labels(small: Api) ->
     known = documented("dronefleet") | documented("fleet_pool")
     assert printed(text) == {name: kind for name, (kind, _) in known.items()}
     assert labels_in(text) == {name: labels for name, (_, labels) in known.items()}
+
+
+def test_no_counter_shrinks_when_the_retention_removes_services(metered: Api) -> None:
+    drone = metered.add_drone(concurrency=9)
+    drone.take(metered.submit("for a user")).ends()
+    service = metered.submit("a reading of a code host")
+    drone.take(service).ends()
+    long_ago = metered.core.clock.now() - timedelta(days=30)
+    with metered.core.database.write() as db:
+        changed = update(Order).where(Order.id == service["id"])
+        db.execute(changed.values(purpose="code_host", ended_at=long_ago))
+    before = scrape(metered)
+    keep(metered.core)
+
+    after = scrape(metered)
+    assert of(after, "dronefleet_orders") == {"succeeded": 1.0}
+    assert of(after, "dronefleet_runs_ended_total") == {"submitted": 1.0}
+    smaller = [key for key, value in before.items() if key[0].endswith("_total") and after[key] < value]
+    assert smaller == []
+
+
+def test_models_beyond_the_first_hundred_share_a_series_and_keep_it(small: Api) -> None:
+    run = small.add_drone().take(small.submit())
+    with small.core.database.write() as db:
+        order = db.get_one(Order, run.order_id)
+        for number in range(103):
+            db.add(block_of(order, run.id, f"model-{number}", 1_000_000_000 + number))
+            db.flush()
+    found = scrape(small)
+    costs = [labels for name, labels in found if name == "dronefleet_cost_usd_total"]
+    assert len(costs) == 101
+    assert figure(found, "dronefleet_cost_usd_total", organization="default", provider="other", model="other") > 3
+
+
+def test_what_a_pool_has_and_needs_is_what_its_document_says(metered: Api) -> None:
+    admin = system_caller(metered.core)
+    pools.add(metered.core, admin, PoolRequest(name="burst", labels={"cloud": "yes"}, max_drones=2))
+    for _ in range(3):
+        metered.submit(labels={"cloud": "yes"})
+    found = scrape(metered)
+    shown = [
+        figure(found, f"dronefleet_pool_{name}", organization="default", pool="burst")
+        for name in ("wanted", "waiting", "drones")
+    ]
+    assert shown == [2, 3, 0]

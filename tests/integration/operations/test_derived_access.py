@@ -109,6 +109,7 @@ def test_nothing_is_created_with_a_token_that_was_revoked_since_the_request_bega
         assert refusal.value.code == "E-TOKEN-REVOKED"
 
 
+@pytest.mark.dialects
 def test_a_token_that_is_created_while_its_maker_is_revoked_ends_too(core: Core, admin: Caller) -> None:
     maker = issue(core, admin, "maker")
     done = threading.Event()

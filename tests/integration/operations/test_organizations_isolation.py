@@ -20,9 +20,9 @@ from tests.support.team_rows import add_agent
 
 Doc = dict[str, Any]
 MARK = "zebra"
+"""Is in every name and text of the organization that must not be seen."""
 OF_THE_INSTALLATION = ("/api/v1/audit/head", "/api/v1/audit/verification", "/api/v1/retention")
 """For administrators of all organizations only."""
-"""Is in every name and text of the organization that must not be seen."""
 NOBODY = "0" * 12
 SETS_OWN = {
     ("put", "/api/v1/prices/{model}"),

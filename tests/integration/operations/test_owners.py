@@ -188,3 +188,14 @@ def test_a_user_lists_their_own_drones_orders_and_sessions(core: Core, admin: Ca
         with pytest.raises(Invalid) as refusal:
             list_own(core, admin, mine=True)
         assert refusal.value.code == "E-USER-NONE"
+
+
+def test_join_tokens_of_a_user_stay_valid_where_they_are_still_a_member(core: Core, admin: Caller) -> None:
+    other = add_organization(core, admin, "other")
+    for each in (admin, other):
+        users.add(core, each, UserRequest(email=KIM, name="Kim", role="operator"))
+    secret = secret_of(core, other, owner=KIM)
+    ended = users.remove(core, admin, KIM).ended
+    assert ended is not None
+    assert (ended.drones, ended.join_tokens) == ([], [])
+    assert register(core, other, secret).owner == KIM

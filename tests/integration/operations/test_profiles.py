@@ -9,8 +9,10 @@ from control_plane.db.orders import Order
 from control_plane.declarations.profiles import ProfileEdit, ProfileRequest
 from control_plane.declarations.projects import ProjectEdit
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.operations import profiles, projects, providers
+from control_plane.declarations.races import RaceRequest
+from control_plane.operations import profiles, projects, providers, races
 from shared.errors import Conflict, FleetError, Invalid, NotFound
+from shared.events import ABILITIES
 from tests.support.made import make_drone, make_project, submit
 
 
@@ -100,3 +102,14 @@ def test_a_profile_that_could_not_work_is_refused(core: Core, admin: Caller, car
         with pytest.raises(error):
             profiles.add(core, admin, ProfileRequest.model_validate(fields))
     assert [each.name for each in profiles.list_(core, admin)] == ["careful"]
+
+
+def test_a_race_has_the_profile_with_the_providers_that_it_names(
+    core: Core, admin: Caller, careful: ProfileRequest
+) -> None:
+    projects.edit(core, admin, "web", ProjectEdit(verify=["true"]))
+    beat = {"abilities": list(ABILITIES)}
+    make_drone(core, admin, labels=careful.labels, concurrency=4, beat=beat)
+    request = RaceRequest(prompt="x", project="web", models=["local", "cheap"], profile="careful")
+    made = races.submit(core, admin, request)
+    assert [(each.provider, each.mode) for each in made.orders] == [("local", "test"), ("cheap", "test")]

@@ -6,17 +6,19 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
+from control_plane.db.sessions import ChatSession
 from control_plane.declarations.agents import AgentEdit, AgentRequest
 from control_plane.declarations.organizations import OrganizationEdit
 from control_plane.declarations.projects import ProjectEdit
 from control_plane.declarations.providers import ProviderEdit
-from control_plane.declarations.sessions import SessionEdit, SessionRequest
+from control_plane.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
 from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.orders import OrderDocument, ResumeRequest
 from control_plane.operations import limits, projects, providers
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.orders import reading, retrying
 from control_plane.operations.organizations import changing as changing_organizations
+from control_plane.operations.sessions import changing
 from control_plane.operations.sessions import changing as sessions
 from control_plane.operations.tasks import creating
 from shared.errors import Invalid
@@ -139,3 +141,20 @@ def test_the_level_is_that_of_the_submission_whatever_changes_later(core: Core, 
     retrying.retry(core, admin, order.id)
     assert reading.show_order(core, admin, order.id).thinking == "minimal"
     assert submit(core, admin).thinking is None
+
+
+def test_a_fork_keeps_the_limits_of_its_session(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    chat = sessions.create(core, admin, SessionRequest(project="web", limits={"retry_enabled": False}))
+    assert sessions.fork(core, admin, chat.id, ForkRequest()).limits == {"retry_enabled": False}
+
+
+def test_a_session_has_a_level_of_its_own_which_a_fork_keeps(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    session = changing.create(core, admin, SessionRequest(project="web", thinking="medium"))
+    assert session.thinking == "medium"
+    assert changing.edit(core, admin, session.id, SessionEdit(thinking="xhigh")).thinking == "xhigh"
+    assert changing.edit(core, admin, session.id, SessionEdit(name="named")).thinking == "xhigh"
+    fork = changing.fork(core, admin, session.id, ForkRequest())
+    with core.database.read() as db:
+        assert db.get_one(ChatSession, fork.id).thinking == "xhigh"

@@ -24,7 +24,7 @@ from control_plane.supervisor.cleaning import clean
 from shared.blobs import digest
 from shared.errors import Conflict, Invalid, Precondition
 from shared.events import Delivered
-from shared.reasons import Resumption, RunEnd, RunLoss
+from shared.reasons import EarlierOrder, Resumption, RunEnd, RunLoss
 from tests.support.going_on import (
     BASE,
     begin,
@@ -254,3 +254,18 @@ def test_a_key_that_was_used_before_an_upgrade_still_fits() -> None:
     plain = SubmitRequest(prompt="p", project="app")
     assert _hash(plain) == _hash(SubmitRequest(prompt="p", project="app", max_attempts=None))
     assert _hash(plain) != _hash(SubmitRequest(prompt="p", project="app", max_attempts=3))
+
+
+def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: DroneStandIn) -> None:
+    order_id = failed(plane, oka)
+    session = plane.order(order_id).session
+    plane.edit(Drone, oka.id, draining=True)
+    waiting = plane.submit("next", session=session)
+    resume(plane, order_id)
+    assert plane.order(waiting).status == "queued"
+    plane.edit(Drone, oka.id, draining=False)
+    first = go(oka)
+    assert first.order_id == order_id
+    plane.until(lambda: plane.facts(waiting).waits == EarlierOrder(order=order_id))
+    succeed(plane, oka, first)
+    assert go(oka).order_id == waiting

@@ -199,3 +199,10 @@ def is_done(core: Core, caller: Caller, email: str) -> bool:
     except Conflict:
         return False
     return True
+
+
+def test_a_token_for_someone_who_is_no_member_is_refused(core: Core, admin: Caller) -> None:
+    add(core, add_organization(core, admin, "other"))
+    with pytest.raises(NotFound) as refusal:
+        token_of(core, admin)
+    assert refusal.value.code == "E-USER-404"

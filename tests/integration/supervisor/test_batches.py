@@ -12,7 +12,7 @@ from control_plane.declarations.batches import RetryBatchRequest, RowsRequest
 from control_plane.operations import projects
 from control_plane.operations.batches import changing, comparing, reading, submitting
 from shared import names
-from shared.errors import Conflict, Invalid, NotFound
+from shared.errors import Conflict, Invalid, NotFound, TooLarge
 from shared.outcome import Verification
 from shared.work_order import WorkOrder
 from tests.support.batches import COST, ends, rows, rows_of, shown, submit_batch, work, work_off
@@ -247,3 +247,12 @@ def test_a_second_order_of_a_row_is_refused_by_the_database_too(plane: Plane) ->
     first, second = plane.until(lambda: len(orders_of(plane)) == 2 and orders_of(plane))
     with pytest.raises(IntegrityError):
         plane.edit(Order, second.id, idempotency_key=first.idempotency_key)
+
+
+def test_a_batch_has_at_most_ten_thousand_rows(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submitting.declared, "MOST_ROWS", 3)
+    submit_batch(plane, rows_of("abc"))
+    more = RowsRequest.model_validate({"rows": rows_of("d")})
+    with pytest.raises(TooLarge) as refusal:
+        submitting.add_rows(plane.core, plane.admin, "night", more)
+    assert refusal.value.code == "E-BATCH-SIZE"

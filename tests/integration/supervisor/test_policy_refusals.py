@@ -70,3 +70,24 @@ def test_an_order_that_the_only_drone_refuses_waits_with_the_line_until_the_poli
     order = plane.until(lambda: oka.beat(policy_age_s=0.0) or oka.take())
     oka.do(order)
     plane.until(lambda: plane.status(order_id) == "succeeded")
+
+
+def _withheld(plane: Plane, drone: DroneStandIn) -> bool:
+    return bool((plane.rows(Drone, Drone.id == drone.id)[0].beat or {}).get("withheld"))
+
+
+def test_what_waits_for_a_drone_outside_its_hours_says_so(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    why = "outside its hours, at Mon 12:30 (when.hours in /p.toml, line 2)"
+    plane.until(lambda: oka.beat(withheld=why) or _withheld(plane, oka))
+    order_id = plane.submit()
+
+    plane.until(
+        lambda: (
+            plane.facts(order_id).waits
+            == NoDroneTakesWork(states=(DroneState(drone="oka", code="withheld", detail=why),))
+        ),
+    )
+    assert f"oka accepts no work now by its owner's policy: {why}" in plane.order(order_id).reason
+    plane.until(lambda: oka.beat() or plane.status(order_id) == "assigned")

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from control_plane.broker.queue_messages import queued_messages
+from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.db.projects import Provider
 from control_plane.declarations.providers import ProviderRequest
@@ -17,7 +18,7 @@ from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.stale_messages import StaleMessages
 from shared import names
 from shared.errors import Unreachable
-from shared.events import Delivered
+from shared.events import ABILITIES, Delivered
 from shared.reasons import CannotBeSent
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
@@ -212,3 +213,14 @@ def test_what_is_no_message_and_what_is_unknown_stays(plane: Plane) -> None:
     assert StaleMessages(plane.core).drop() == 0
     assert queued_runs(plane, oka.id) == {"1" * 12}
     assert oka.queued() == len(junk) + 1
+
+
+def test_a_drone_whose_models_cannot_take_turns_gets_no_order_for_such_a_provider(plane: Plane) -> None:
+    old = plane.drone("old")
+    plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != "taking-turns"]})
+    add = partial(providers.add, plane.core, plane.admin)
+    add(ProviderRequest(name="second", model="openai/second"))
+    add(ProviderRequest(name="turning", model="openai/x", fallbacks=["second"], rotation="random"))
+    add(ProviderRequest(name="falling", model="openai/x", fallbacks=["second"]))
+    waiting, sent = plane.submit(provider="turning"), plane.submit(provider="falling")
+    assert (plane.status(waiting), plane.status(sent)) == ("queued", "assigned")

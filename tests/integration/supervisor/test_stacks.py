@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import inspect
 
 from control_plane.db.orders import Order
+from control_plane.db.projects import Provider
+from control_plane.db.stacks import Stack
 from control_plane.declarations.sessions import SessionEdit
 from control_plane.operations import sessions
 from control_plane.supervisor.restacking import restack
@@ -111,3 +114,40 @@ def test_a_session_that_is_not_to_be_restacked_or_whose_pull_request_is_over_sta
         running.until(lambda order_id=again: running.order(order_id).status == "succeeded")
         restack(running.core)
         assert not running.rows(Order, Order.merge_only), state
+
+
+def test_a_session_whose_provider_is_gone_is_passed_over_and_others_are_brought_up_to_date(
+    running: Plane, oka: DroneStandIn, pair: tuple[str, str]
+) -> None:
+    lower, upper = pair
+    other = running.submit(after=[lower])
+    works(oka, taken(oka), "e" * 40)
+    running.until(lambda: running.order(other).status == "succeeded")
+    with running.core.database.write() as db:
+        gone = db.get_one(Provider, db.get_one(Order, upper).provider_id)
+        copy = Provider(**{each.key: getattr(gone, each.key) for each in inspect(Provider).column_attrs})
+        copy.id, copy.name, copy.removed_at = "f" * 12, "gone", running.core.clock.now()
+        db.add(copy)
+        db.flush()
+        db.get_one(Order, upper).provider_id = copy.id
+    running.submit(session=session_of(running, lower))
+    works(oka, taken(oka), C)
+    order = taken(oka)
+    assert (order.session.id, order.merge_only) == (session_of(running, other), True)
+    running.until(lambda: not running.rows(Stack, Stack.due))
+    assert len(running.rows(Order, Order.merge_only)) == 1
+
+
+def test_a_person_who_merged_it_already_is_not_followed_by_another_order(
+    running: Plane, oka: DroneStandIn, pair: tuple[str, str]
+) -> None:
+    lower, upper = pair
+    again = running.submit(session=session_of(running, lower))
+    by_hand = running.submit(session=session_of(running, upper), after=[again])
+    works(oka, taken(oka), C)
+    order = taken(oka)
+    assert (order.order_id, order.merge_only) == (by_hand, False)
+    works(oka, order, D)
+    running.until(lambda: running.order(by_hand).status == "succeeded")
+    restack(running.core)
+    assert not running.rows(Order, Order.merge_only)

@@ -190,3 +190,49 @@ def test_the_trace_of_a_sender_that_records_none_is_not_exported(core: Core, otl
 
     root = only(otlp.received(), "order")
     assert (root.trace, root.parent, root.attributes["dronefleet.order.id"]) == (*PARENT, order_id)
+
+
+def test_headers_of_the_settings_are_sent_and_not_shown(
+    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver
+) -> None:
+    core = exporting(
+        core_factory, sqlite_url, clock, otlp, otlp_headers="authorization=Bearer%20sesame, x-scope-orgid = mine"
+    )
+    ended_order(core)
+    TraceExporter(core).round()
+
+    [sent] = otlp.sent
+    assert (sent.headers["authorization"], sent.headers["x-scope-orgid"]) == ("Bearer sesame", "mine")
+    assert "sesame" not in repr(core.settings)
+
+
+def test_spans_that_a_receiver_rejects_are_named_in_the_log_and_not_sent_again(
+    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, tmp_path: Path
+) -> None:
+    otlp = OtlpReceiver(rejects=2)
+    core = exporting(core_factory, sqlite_url, clock, otlp)
+    ended_order(core)
+    with logs_in(tmp_path / "traces.log"):
+        TraceExporter(core).round()
+    otlp.close()
+
+    line = json.loads((tmp_path / "traces.log").read_text())
+    assert (line["event"], line["spans"], line["why"]) == ("the receiver of traces rejected spans", 2, "no room")
+    assert waiting(core) == []
+
+
+@pytest.fixture
+def small(core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
+    """The same on SQLite."""
+    return exporting(core_factory, sqlite_url, clock, otlp)
+
+
+def test_a_long_trace_is_sent_in_several_requests(
+    small: Core, otlp: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("control_plane.tracing.otlp.AT_ONCE", 1)
+    order_id = ended_order(small)
+    TraceExporter(small).round()
+
+    assert len(otlp.sent) == 2
+    assert sorted(each.name for each in otlp.trace_of(order_id)) == ["order", "queued"]
