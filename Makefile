@@ -21,18 +21,22 @@ PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input install
 # These reach `make demo` through the environment: a key on a command line could be read by every user of the machine.
 export MODEL API_BASE API_KEY
 
-.PHONY: help venv demo test unit all dist test-wheel release check format chaos hostile browser pictures bench eval long scripts audit sbom licenses man texts assets lock clean
+.PHONY: help venv demo test campaigns unit all dist test-wheel release check format chaos hostile browser pictures bench eval long scripts audit sbom licenses man texts assets lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 venv: $(STAMP) ## make .venv from requirements.lock (PYTHON=... chooses the interpreter)
 
+# Made anew where its Python is gone or the checkout has moved: the programs in it name both.
+STALE := $(shell test -e $(STAMP) && ! test -L $(VENV) && { ! $(PY) -c '' 2>/dev/null || test "$$(cat $(STAMP))" != "$(CURDIR)"; } && echo moved)
+.PHONY: moved
+
 # A candidate is run, not only looked up: a version manager's shim may exist and fail, and Debian's Python may lack venv.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml $(STALE)
 	@set -e; began=$$(date +%s); \
 	fits='import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))'; \
-	if ! $(PY) -c "$$fits" 2>/dev/null; then \
+	if [ -n "$(STALE)" ] || ! $(PY) -c "$$fits" 2>/dev/null; then \
 		found=; \
 		for candidate in "$(PYTHON)" $(if $(PYTHON),,python3.13 python3.12 python3.11 python3); do \
 			if [ -n "$$candidate" ] && "$$candidate" -c "$$fits" 2>/dev/null; then found=$$candidate; break; fi; \
@@ -49,13 +53,16 @@ $(STAMP): requirements.lock pyproject.toml
 	echo "Installing what requirements.lock names into $(VENV): about a minute, up to three on a slow line"; \
 	$(PIP) --require-hashes -r requirements.lock; \
 	$(PIP) --no-deps --no-build-isolation -e .; \
-	touch $@; echo "Installed in $$(( $$(date +%s) - began )) s"
+	printf '%s\n' "$(CURDIR)" > $@; echo "Installed in $$(( $$(date +%s) - began )) s"
 
 demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prompt to branch (MODEL= API_BASE= API_KEY=)
 	@$(PY) deploy/demo/demo.py
 
-test: $(STAMP) ## every test but the long ones and measurements: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
-	@$(PYTEST) -m "not long and not bench" -n 4 --dist loadscope --no-loadscope-reorder $(ARGS)
+test: $(STAMP) ## every rule once: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
+	@$(PYTEST) -m "not long and not bench and not campaign" -n 4 --dist loadscope --no-loadscope-reorder $(ARGS)
+
+campaigns: $(STAMP) ## the short forms of chaos and hostile: whole fleets that are attacked, and whose parts die
+	@$(PYTEST) -m "campaign and not long" -n 3 --dist loadscope $(ARGS)
 
 unit: $(STAMP) ## the unit and contract tests alone, in less than a minute
 	@$(PYTEST) tests/unit tests/contract -m "not long" -n 3 --dist load $(ARGS)
@@ -90,7 +97,7 @@ format: $(STAMP) ## let ruff fix what it can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-chaos: $(STAMP) ## kill, pause and restart everything at random (MINUTES=5 CHAOS_SEED=), and write docs/reliability.md's tables
+chaos: $(STAMP) ## the long form of: kill, pause and restart everything at random (MINUTES=5 CHAOS_SEED=), and write docs/reliability.md's tables
 	@CHAOS_MINUTES="$(MINUTES)" CHAOS_WRITE=1 $(PYTEST) -m chaos $(ARGS)
 
 hostile: $(STAMP) ## the long form of: attacks on the fleet, and commands that try to get away

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,11 +52,13 @@ pytest_plugins = [
 ]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keep logs off stdout, and let Ctrl-C reach the programs that tests start.
 
     A shell without job control starts the tests of a script with SIGINT ignored, and every child inherits that.
     """
+    if config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.keyword:
+        _require_room()
     quiet_logs()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,6 +72,8 @@ sys.dont_write_bytecode = False
 
 
 _ROOT = Path(__file__).parents[1]
+_ROOM = 4 * 10**9
+"""Bytes that all tests together need for what they write."""
 _WAITING = (
     "chaos/",
     "integration/broker/",
@@ -95,6 +101,20 @@ _SLOWEST_FIRST = (
 """Test directories in the order in which they start, so that no slow file is left for the end."""
 
 
+def _require_room() -> None:
+    # A full disk would make hundreds of tests fail, none of which would say why.
+    try:
+        directory = tempfile.gettempdir()
+        room = shutil.disk_usage(directory).free
+    except FileNotFoundError:
+        directory, room = os.environ.get("TMPDIR", "/tmp"), 0
+    if room < _ROOM:
+        raise pytest.UsageError(
+            f"{directory} has room for {room // 10**6} MB, and the tests need {_ROOM // 10**6}: "
+            "make some, or name another directory: TMPDIR=/path make test"
+        )
+
+
 def pytest_collection_finish() -> None:
     """Enable garbage collection for objects made by tests, and exempt the modules and the tests themselves from it."""
     gc.freeze()
@@ -102,13 +122,8 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 10, 10)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the slow tests first, and deselect cases that do not depend on the database dialect.
-
-    For a test with many cases, the first runs on both databases and the others on SQLite only: the statements are the
-    same, only the values differ. If the statements differ, the test is marked `dialects`.
-    """
-    _leave_out_cases(config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slow tests first."""
     items.sort(key=_room)
 
 
@@ -149,24 +164,3 @@ def _kind(scope: str) -> int:
 def _room(item: pytest.Item) -> int:
     within = item.location[0].removeprefix("tests/")
     return next((n for n, room in enumerate(_SLOWEST_FIRST) if within.startswith(room)), len(_SLOWEST_FIRST))
-
-
-def _leave_out_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
-    seen: set[str] = set()
-    left_out = []
-    for item in items:
-        if "postgresql" not in _values(item) or item.get_closest_marker("dialects") is not None:
-            continue
-        function = item.nodeid.partition("[")[0]
-        if function in seen:
-            left_out.append(item)
-        seen.add(function)
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]
-
-
-def _values(item: pytest.Item) -> list[object]:
-    call = getattr(item, "callspec", None)
-    return [value for value in call.params.values() if isinstance(value, str)] if call else []

@@ -19,6 +19,7 @@ from tests.support.ending import kill_all
 from tests.support.repositories import calc_project, git
 from tests.support.whole_fleet import WholeFleet
 
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos]
 SCRIPTS = {"default": [shell("sleep 2; sed -i 's/a - b/a + b/' calc.py"), {"text": "Solved."}]}
 SECONDS_PER_ROW = 10
 SILENCE = 240

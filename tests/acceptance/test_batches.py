@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.support.repositories import calc_project, git
 from tests.support.warm_processes import FLEET
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
+pytestmark = pytest.mark.timeout(300)
 Doc = dict[str, Any]
 INSTANCES = 8
 SCRIPTS = {
@@ -29,14 +30,15 @@ SCRIPTS = {
 }
 
 
-@pytest.fixture
-def fleet(start_fleet: Callable[..., WholeFleet]) -> Iterator[WholeFleet]:
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
     """Four drones and a scripted model."""
-    with ScriptedServer(SCRIPTS) as model:
-        started = start_fleet(drones=4)
+    with ScriptedServer(SCRIPTS) as model, closing(WholeFleet(tmp_path_factory.mktemp("batches"), drones=4)) as started:
+        started.start()
         with started.client() as client:
             client.call(providers.ADD, ProviderRequest(name="local", model="openai/scripted", api_base=model.url))
         yield started
+        assert started.transcript_problems() == []
 
 
 def data_set(tmp_path: Path) -> tuple[Path, Path]:
@@ -106,7 +108,7 @@ def test_ctrl_c_stops_following_and_the_batch_continues(fleet: WholeFleet, tmp_p
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    wait_until(lambda: [each["ended"] for each in fleet.json("batch", "ls")] not in ([], [0]), seconds=60)
+    wait_until(lambda: any(each["ended"] for each in fleet.json("batch", "ls") if each["name"] == "many"), seconds=60)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

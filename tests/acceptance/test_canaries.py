@@ -29,7 +29,7 @@ from tests.support.repositories import calc_project
 from tests.support.spellings import BYTES_AS_TEXT, SPELLINGS
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.hostile, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.campaign, pytest.mark.hostile, pytest.mark.timeout(300)]
 
 KEY = "Qk7-Zx9Wv2Tp4Ls6Rm1Jd8Hf3Gb5Ny0Cu_Ea"
 TOKEN = "Vt4Mq8Xz2Kc6Ws0Np5Jb9Rg3Yd7Hf1Lu"

@@ -19,7 +19,7 @@ from tests.support.shifted import shifted_clock
 from tests.support.transcripts import transcript_problems
 from tests.support.whole_fleet import WholeFleet, WorkstationDrone
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(400)]
 NEAR = timedelta(minutes=5)
 HOUR = timedelta(hours=1)
 

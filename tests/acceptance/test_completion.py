@@ -1,4 +1,4 @@
-"""Completion in real shells: what a user sees after TAB, with `fleet` from the installed wheel and a running server."""
+"""Completion in real shells: what a user sees after TAB, with a running server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import needs, wait_until
-from tests.support.installed import Installation, base_installation, distributions
+from tests.support.command_tree import BIN, clean_environment
 from tests.support.repositories import calc_project
 from tests.support.terminals import Terminal
 from tests.support.whole_fleet import WholeFleet
 
-__all__ = ["base_installation", "distributions"]
 pytestmark = pytest.mark.timeout(280)
 PROMPT = "ready>"
 SHELLS = {
@@ -47,17 +46,13 @@ WITH_EQUALS = [("fleet submit --project=ca", "fleet submit --project=calc")]
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
-    """A fleet with the drone `mila` and the project `calc`."""
-    root = tmp_path_factory.mktemp("completed")
-    running = WholeFleet(root / "fleet", drones=0)
-    try:
-        running.start()
-        running.add_work("http://127.0.0.1:9/v1", calc_project(root / "calc.git").as_uri(), slug="calc")
-        running.workstation("mila")
-        yield running
-    finally:
-        running.close()
+def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
+    """The shared fleet with the drone `mila` and the project `calc`."""
+    remote = calc_project(tmp_path_factory.mktemp("completed") / "calc.git")
+    shared_fleet.add_work("http://127.0.0.1:9/v1", remote.as_uri(), slug="calc", provider="completed")
+    shared_fleet.workstation("mila")
+    yield shared_fleet
+    shared_fleet.json("drone", "rm", "mila", "--yes")
 
 
 @pytest.fixture
@@ -87,16 +82,16 @@ def started(words: Sequence[str], environment: dict[str, str], home: Path) -> It
         shown.close()
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.long) for each in ("zsh", "fish"))])
 def test_the_shell_completes_names_from_the_server_at_the_first_tab_and_the_option_installs_it_for_good(
-    shell: str, base_installation: Installation, fleet: WholeFleet, home: Path
+    shell: str, fleet: WholeFleet, home: Path
 ) -> None:
     needs(shell)
     words, file, switched_on = SHELLS[shell]
-    path = f"{base_installation.path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {
-        **base_installation.environment(home),
-        "PATH": path,
+        **{name: value for name, value in clean_environment().items() if not name.startswith("XDG_")},
+        "HOME": str(home),
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "FLEET_URL": fleet.url,
         "FLEET_API_TOKEN": fleet.token,
     }
@@ -109,7 +104,7 @@ def test_the_shell_completes_names_from_the_server_at_the_first_tab_and_the_opti
             # A new line, and nothing is run.
             shown.types("\x01echo nothing \x05 > /dev/null\r")
             wait_until(lambda typed=typed: typed not in shown.lines[-1])
-    install = f"{base_installation.command('fleet')} --install-completion; exit 0"
+    install = f'"{BIN / "fleet"}" --install-completion; exit 0'
     done = subprocess.run([shell, "-c", install], env=environment, capture_output=True, text=True, check=True)
     assert f"{shell} completion installed in {home}" in done.stdout
     assert (home / file).exists()

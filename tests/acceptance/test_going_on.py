@@ -14,7 +14,7 @@ from tests.support.ending import kill_all
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import Doc, WholeFleet, WorkstationDrone
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(600)]
 
 STEPS = 10
 
@@ -50,7 +50,7 @@ def cut_off(fleet: WholeFleet, drone: WorkstationDrone, order_id: str, step: int
 
 @pytest.mark.parametrize(
     "cuts",
-    [(1, 6), pytest.param(range(1, STEPS + 1), marks=[pytest.mark.long, pytest.mark.chaos])],
+    [(1, 6), pytest.param(range(1, STEPS + 1), marks=pytest.mark.long)],
     ids=["first and middle", "each"],
 )
 def test_a_drone_that_is_killed_in_several_steps_goes_on_as_if_nothing_had_been(

@@ -19,7 +19,7 @@ from tests.support.documents import ROOT
 from tests.support.local_runs import MEND, MODEL, make_repository
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.timeout(280), pytest.mark.apart]
+pytestmark = [pytest.mark.campaign, pytest.mark.hostile, pytest.mark.timeout(280), pytest.mark.apart]
 
 OURS = ("org", "shared", "drone", "control_plane", "tests")
 CONFIGURATION = ("sitecustomize", "usercustomize", "celeryconfig", "flowerconfig", "settings")

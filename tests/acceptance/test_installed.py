@@ -105,6 +105,7 @@ print(*map(importlib.util.find_spec, ("fastapi", "sqlalchemy")), importlib.impor
     assert list(home.rglob("*.log")) == []
 
 
+@pytest.mark.long
 def test_a_drone_of_the_base_installation_works_for_a_fleet_and_its_fleet_is_the_client(
     base_installation: Installation,
     start_fleet: Callable[..., WholeFleet],
@@ -154,6 +155,7 @@ def test_the_locked_releases_of_the_base_are_all_that_it_requires(distributions:
     assert [each["code"] for each in json.loads(doctor.stdout)["checks"] if each["state"] == "FAIL"] == ["D-REGISTERED"]
 
 
+@pytest.mark.long
 def test_the_demo_runs_from_the_installed_wheel_as_another_user(distributions: Sequence[Path]) -> None:
     """As this one, unless that is root. The demo's script is copied, so that it has no checkout beside it."""
     top = Path(tempfile.mkdtemp(prefix="installed-"))

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,9 +28,7 @@ from control_plane.declarations import orders
 from control_plane.documents.orders import SubmitRequest
 from shared.events import AssistantStep, Body, Prepared, ToolCallStep, ToolResultStep, Usage, UserStep
 from shared.work_order import WorkOrder
-from tests.scale.fleet import ScaleFleet, scale_fleet
-from tests.scale.samples import used_by
-from tests.scale.size import ScaleSize
+from tests.scale.fleet import ScaleFleet, ScaleSize, scale_fleet
 from tests.support import wait_until
 from tests.support.stand_in import DroneStandIn
 
@@ -48,8 +46,6 @@ class EventFlow:
     """Events that were stored per second while all of them waited in the drones' streams."""
     lag_p95_ms: float
     """From sending an event to its arrival at a client, at the paced rate."""
-    rate: float
-    """The paced rate that was reached, in events per second."""
     lost: int
     """Events that a client did not get, or got twice."""
     processor_ms: dict[str, float]
@@ -65,6 +61,9 @@ class _SentRun:
     waiting: list[str] = field(default_factory=list)
     """Sealed events that are not sent yet."""
     sent_at: list[float] = field(default_factory=list)
+
+    def seal(self, count: int) -> None:
+        self.waiting += self.drone.sealed_journal(self.order, bodies(count))
 
     def send(self, count: int) -> None:
         now, (first, self.waiting) = time.time(), (self.waiting[:count], self.waiting[count:])
@@ -83,35 +82,29 @@ def measure(root: Path, *, waiting: int, rate: float, seconds: float) -> EventFl
         stand_ins = fleet.drones(size)
         fleet.start_roles(size)
         runs = _claimed(fleet, stand_ins)
-        with _beating(runs), _followers(fleet, runs) as arrivals:
-            before = used_by(fleet)
+        with _beating(runs), _followers(fleet, runs) as clients:
+            before = fleet.used()
             stored_per_s = _stored(fleet, runs, waiting)
-            after = used_by(fleet)
+            after = fleet.used()
             began_at = len(runs[0].sent_at)
-            reached = _paced(runs, rate, seconds)
+            _paced(runs, rate, seconds)
             _wait_stored(fleet, runs)
             time.sleep(1)
-            arrived = arrivals()
-    lags = [
-        1e3 * (got - sent)
-        for run in runs
-        for got, sent in list(zip(arrived[run.order.order_id], run.sent_at, strict=False))[began_at:]
-    ]
+            out, _ = clients.communicate("", timeout=60)
+    arrived = {order: times[_FIRST_STEPS:] for order, times in json.loads(out).items()}
+    pairs = [list(zip(arrived[run.order.order_id], run.sent_at, strict=False))[began_at:] for run in runs]
+    lags = [1e3 * (got - sent) for each in pairs for got, sent in each]
     lost = sum(abs(len(run.sent_at) - len(arrived[run.order.order_id])) for run in runs)
     used = {name: round(1e3 * (after[name].cpu_s - before[name].cpu_s) / waiting, 3) for name in before}
-    return EventFlow(stored_per_s, statistics.quantiles(lags, n=20)[-1], reached, lost, used)
+    return EventFlow(stored_per_s, statistics.quantiles(lags, n=20)[-1], lost, used)
 
 
-def _claimed(fleet: ScaleFleet, stand_ins: Sequence[DroneStandIn]) -> list[_SentRun]:
+def _claimed(fleet: ScaleFleet, stand_ins: list[DroneStandIn]) -> list[_SentRun]:
     """One running order on each drone."""
     for drone in stand_ins:
         drone.beat()
     with fleet.client() as client:
-
-        def are_online() -> bool:
-            return all(each["status"] == "online" for each in client.call(drone_operations.LIST))
-
-        wait_until(are_online)
+        wait_until(lambda: all(each["status"] == "online" for each in client.call(drone_operations.LIST)))
         for drone in stand_ins:
             client.call(orders.SUBMIT, SubmitRequest(prompt="Go on.", project="demo", drone=drone.name))
     runs = []
@@ -136,9 +129,9 @@ def bodies(count: int) -> Iterator[Body]:
                 yield ToolResultStep(call_id=f"c{number - 1}", output="a line of the file\n" * 20, return_code=0)
 
 
-def _stored(fleet: ScaleFleet, runs: Sequence[_SentRun], count: int) -> float:
+def _stored(fleet: ScaleFleet, runs: list[_SentRun], count: int) -> float:
     for run in runs:
-        run.waiting += run.drone.sealed_journal(run.order, bodies(count // len(runs)))
+        run.seal(count // len(runs))
     before, began = _steps(fleet), time.monotonic()
     for run in runs:
         run.send(len(run.waiting))
@@ -146,20 +139,18 @@ def _stored(fleet: ScaleFleet, runs: Sequence[_SentRun], count: int) -> float:
     return (_steps(fleet) - before) / (time.monotonic() - began)
 
 
-def _paced(runs: Sequence[_SentRun], rate: float, seconds: float) -> float:
-    """Send at this rate, in turn; returns the rate that was reached."""
+def _paced(runs: list[_SentRun], rate: float, seconds: float) -> None:
+    """Send at this rate, one run after the other: real drones do not speak in unison."""
     each = int(rate * seconds / len(runs))
     for run in runs:
-        run.waiting += run.drone.sealed_journal(run.order, bodies(each))
-    began, turns = time.monotonic(), list(runs) * each
-    for number, run in enumerate(turns):
-        # One run after the other: real drones do not speak in unison.
+        run.seal(each)
+    began = time.monotonic()
+    for number, run in enumerate(runs * each):
         time.sleep(max(0.0, began + number / rate - time.monotonic()))
         run.send(1)
-    return each * len(runs) / (time.monotonic() - began)
 
 
-def _wait_stored(fleet: ScaleFleet, runs: Sequence[_SentRun]) -> None:
+def _wait_stored(fleet: ScaleFleet, runs: list[_SentRun]) -> None:
     wanted = sum(_FIRST_STEPS + len(run.sent_at) for run in runs)
     wait_until(lambda: _steps(fleet) >= wanted, seconds=300, every=0.05)
 
@@ -170,7 +161,7 @@ def _steps(fleet: ScaleFleet) -> int:
 
 
 @contextmanager
-def _beating(runs: Sequence[_SentRun]) -> Iterator[None]:
+def _beating(runs: list[_SentRun]) -> Iterator[None]:
     """Let the drones beat, from a thread, until the block ends."""
     done = threading.Event()
 
@@ -189,35 +180,32 @@ def _beating(runs: Sequence[_SentRun]) -> Iterator[None]:
 
 
 @contextmanager
-def _followers(fleet: ScaleFleet, runs: Sequence[_SentRun]) -> Iterator[_Arrivals]:
-    """Clients in a process of their own that follow the orders."""
+def _followers(fleet: ScaleFleet, runs: list[_SentRun]) -> Iterator[subprocess.Popen[str]]:
+    """Clients in a process of their own that follow the orders, and have their first steps."""
     words = [sys.executable, "-m", "tests.bench.event_flow", fleet.external.url, fleet.external.token]
     words += [run.order.order_id for run in runs]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
-            yield _Arrivals(process)
+            yield process
         finally:
             process.kill()
 
 
-@dataclass(frozen=True)
-class _Arrivals:
-    process: subprocess.Popen[str]
-
-    def __call__(self) -> dict[str, list[float]]:
-        """When the steps of each order arrived, the first ones left out; the clients end."""
-        out, _ = self.process.communicate("", timeout=60)
-        return {order: times[_FIRST_STEPS:] for order, times in json.loads(out).items()}
-
-
-def main() -> int:
+def main() -> None:
     """Be the clients."""
     url, token, *ids = sys.argv[1:]
     arrived: dict[str, list[float]] = {each: [] for each in ids}
+
+    def follow(order_id: str) -> None:
+        with FleetClient(url, token, "default") as client:
+            for kind, _ in client.follow(order_id):
+                if kind == "step":
+                    arrived[order_id].append(time.time())
+
     for each in ids:
-        threading.Thread(target=_follow, args=(url, token, each, arrived[each]), daemon=True).start()
+        threading.Thread(target=follow, args=(each,), daemon=True).start()
     wait_until(lambda: all(len(times) == _FIRST_STEPS for times in arrived.values()), seconds=60)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -228,12 +216,5 @@ def main() -> int:
     os._exit(0)
 
 
-def _follow(url: str, token: str, order_id: str, arrived: list[float]) -> None:
-    with FleetClient(url, token, "default") as client:
-        for kind, _ in client.follow(order_id):
-            if kind == "step":
-                arrived.append(time.time())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,5 @@
 """The cost of a step of the loop compared with a bare litellm call: same endpoint, same history, same tools.
 
-    python -m tests.bench.loop_cost [--calls 20] [--history 10 100 400]
-
 The endpoint is the scripted model in a separate process: a model that answers immediately, so that only our own cost
 remains. A *step* is everything that the loop does: build the request, stream, assemble the answer, record it, run the
 call, record its result.
@@ -9,7 +7,6 @@ call, record its result.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import statistics
@@ -62,8 +59,9 @@ class Row:
         return (self.bare_ms + self.ours_ms) / self.bare_ms
 
     def __str__(self) -> str:
-        figures = f"{self.sdk_ms:7.1f} | {self.own_path_ms:8.1f} | {self.step_ms:8.1f} | {self.ratio:9.2f}"
-        return f"| loop cost per step | {self.history:7} | {figures} | {self.ours_ms:14.2f} |"
+        calls = f"a call {self.sdk_ms:.1f} ms by default, {self.own_path_ms:.1f} ms on the own path"
+        ours = f"a step {self.step_ms:.1f} ms, {self.ratio:.2f} times the processor, {self.ours_ms:.2f} ms of ours"
+        return f"{self.history} steps of history: {calls}; {ours}"
 
 
 @dataclass(frozen=True)
@@ -127,11 +125,6 @@ class _Counted:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._stream, name, value)
-
-
-HEADER = """\
-|                    | history | `openai/`, ms | own path, ms | our step, ms | ratio, CPU | less call, CPU |
-|--------------------|---------|---------|----------|----------|-----------|----------------|"""
 
 
 def measure(histories: Sequence[int], calls: int) -> list[Row]:
@@ -230,18 +223,3 @@ def endpoint(replies: Sequence[dict[str, Any]]) -> Iterator[str]:
                 yield process.stdout.readline().strip()
             finally:
                 process.terminate()
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description="What a step of the loop costs beside litellm alone.")
-    parser.add_argument("--calls", type=int, default=20)
-    parser.add_argument("--history", type=int, nargs="+", default=[10, 100, 400])
-    chosen = parser.parse_args()
-    sys.stdout.write(f"{HEADER}\n")
-    for row in measure(chosen.history, chosen.calls):
-        sys.stdout.write(f"{row}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -73,6 +73,9 @@ class SizeCost:
     def times(self) -> float:
         return self.large_ms / self.small_ms
 
+    def __str__(self) -> str:
+        return f"{self.small_ms:7.1f} ms, {self.large_ms:7.1f} ms: {self.times:4.1f} times"
+
 
 @dataclass(frozen=True)
 class FilledFleet:
@@ -152,7 +155,7 @@ def _filled(url: str, size: TableSize, broker: BrokerServer, directory: Path) ->
             order, short = db.scalars(select(Order).order_by(Order.number.desc()).limit(2)).all()
         _add_messages(api.core, caller, size.orders)
         _add_steps(api.core, order, size.steps)
-        _settle(api.core)
+        settle(api.core)
         with api.browser() as browser:
             yield FilledFleet(api, caller, browser, order, short.id)
 
@@ -195,7 +198,7 @@ def _step(number: int) -> dict[str, object]:
     return {"seq": number, "run_seq": number, "kind": body.kind, "body": body.model_dump(mode="json")}
 
 
-def _settle(core: Core) -> None:
+def settle(core: Core) -> None:
     """Vacuum and analyze, as PostgreSQL does automatically within minutes."""
     if core.database.is_sqlite:
         return

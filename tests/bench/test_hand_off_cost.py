@@ -32,16 +32,15 @@ SLACK = 10
 
 @pytest.mark.bench
 @pytest.mark.long
+@pytest.mark.dialects
 @pytest.mark.timeout(900)
 def test_a_hand_off_takes_at_most_100_ms_beside_10_000_tasks(
-    any_live_plane: Plane, capsys: pytest.CaptureFixture[str]
+    live_plane: Plane, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    team = Team.at_work(any_live_plane, tasks=10_000, each=10, waiting=1_000)
-    took = sorted(team.hand_off() for _ in range(HAND_OFFS))
-    median = statistics.median(took)
+    team = Team.at_work(live_plane, tasks=10_000, each=10, waiting=1_000)
+    median = statistics.median(team.hand_off() for _ in range(HAND_OFFS))
     with capsys.disabled():
-        kind = any_live_plane.core.database.url.get_backend_name()
-        sys.stdout.write(f"\n{kind}: a hand-off: median {median:.0f} ms, {took[0]:.0f} to {took[-1]:.0f} ms\n")
+        sys.stdout.write(f"\na hand-off: median {median:.0f} ms\n")
     assert median <= 100
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.bench.loop_cost import HEADER, Row, measure
+from tests.bench.loop_cost import Row, measure
 
 pytestmark = [pytest.mark.bench, pytest.mark.usefixtures("warm_model")]
 
@@ -21,7 +21,7 @@ GROWTH = 5.0
 def rows(warm_model: None) -> dict[int, Row]:
     """A row for each history length, measured once for all of these tests and printed."""
     measured = measure((10, 100, 400), calls=4)
-    sys.stdout.write("\n".join(["", HEADER, *map(str, measured), ""]))
+    sys.stdout.write("\n".join(["", *map(str, measured), ""]))
     return {row.history: row for row in measured}
 
 

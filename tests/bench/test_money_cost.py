@@ -34,21 +34,18 @@ MOST_OF_A_CALL = 0.5
 
 
 @pytest.fixture
-def endpoint() -> Iterator[ScriptedServer]:
-    with ScriptedServer([{"text": "Done.", "repeat": True}]) as server:
-        yield server
-
-
-@pytest.fixture
-def models(api: Api, endpoint: ScriptedServer, tmp_path: Path) -> Iterator[dict[str, LiteLLMModel]]:
+def models(api: Api, tmp_path: Path) -> Iterator[dict[str, LiteLLMModel]]:
     """The same model without and with a budget, whose blocks are granted by a real control plane."""
     api.add_work()
     drone = api.add_drone()
     run = drone.take(api.submit())
     api.client.call(budgets.SET, BudgetRequest(usd=100, per="day"), kind="project", name="demo")
     clock, recorder, controls = SystemClock(), KeptEvents(), QuietControls()
-    provider = OrderProvider(name="scripted", model="openai/gpt-4o", api_base=endpoint.url)
-    with closing(RunApi(api.url, drone.token, run.id, clock, lambda: 5.0)) as account:
+    with (
+        ScriptedServer([{"text": "Done.", "repeat": True}]) as endpoint,
+        closing(RunApi(api.url, drone.token, run.id, clock, lambda: 5.0)) as account,
+    ):
+        provider = OrderProvider(name="scripted", model="openai/gpt-4o", api_base=endpoint.url)
         purse = Purse(0, 0, account, Money(bounded=True), KeptSpending(tmp_path / "spending"))
         meter = RunMeter(purse, recorder, controls, clock)
         plain = LiteLLMModel(provider, None, Limits(), recorder, clock, controls)
@@ -71,24 +68,15 @@ def medians(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
     return {name: statistics.median(each[5:]) for name, each in taken.items()}
 
 
-def measured(models: dict[str, LiteLLMModel], capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+@pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.long)])
+def test_a_budget_adds_little_to_a_call(
+    models: dict[str, LiteLLMModel], capsys: pytest.CaptureFixture[str], form: str
+) -> None:
     question = (Message(role="system", content="Rules. " * 500), Message(role="user", content="Do it."))
     found = medians(
         {name: lambda model=model: model.answer(question, (), lambda *_: None) for name, model in models.items()}
     )
     with capsys.disabled():
         sys.stdout.write(f"\na call: {found['plain']:.2f} ms, with a budget {found['metered']:.2f} ms\n")
-    return found
-
-
-def test_a_budget_adds_little_to_a_call(models: dict[str, LiteLLMModel], capsys: pytest.CaptureFixture[str]) -> None:
-    found = measured(models, capsys)
-    assert found["metered"] - found["plain"] <= MOST_OF_A_CALL * found["plain"]
-
-
-@pytest.mark.long
-def test_a_budget_adds_at_most_2_ms_to_a_call(
-    models: dict[str, LiteLLMModel], capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = measured(models, capsys)
-    assert found["metered"] - found["plain"] <= MOST_MS
+    most = MOST_MS if form == "long" else MOST_OF_A_CALL * found["plain"]
+    assert found["metered"] - found["plain"] <= most

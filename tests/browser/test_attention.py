@@ -1,8 +1,4 @@
-"""Notifications in a real Chromium: subscribing, the service worker, presence, and the page of an answer link.
-
-Chromium cannot reach its vendor's push service here, so `PushManager.subscribe` is replaced by one that returns the
-subscription of a stand-in; messages reach the service worker through the browser's own debugging interface instead.
-"""
+"""Notifications in a real Chromium: subscribing, the service worker, and that a page is in front."""
 
 from __future__ import annotations
 
@@ -11,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
 from control_plane.attention.presence import is_present
 from control_plane.operations.attention import choices
 from tests.browser.conftest import Person
 from tests.support import wait_until
-from tests.support.attention import COMMAND, Notifying, asks
+from tests.support.attention import COMMAND, Notifying
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 SUBSCRIBE = """
@@ -27,6 +23,10 @@ PushManager.prototype.subscribe = async (options) => {
   return {toJSON: () => (%s)};
 };
 """
+NOTIFICATIONS = """async () => {
+  const made = await navigator.serviceWorker.getRegistration("/static/js/");
+  return (await made.getNotifications()).map((each) => [each.title, each.body, each.data.url]);
+}"""
 
 
 @pytest.fixture
@@ -44,51 +44,43 @@ def ada(chromium: Browser, notifying: Notifying) -> Iterator[Person]:
     assert visitor.errors == []
 
 
-def test_a_browser_is_added_shows_what_is_sent_and_is_removed(notifying: Notifying, ada: Person) -> None:
+def test_a_browser_is_added_and_removed_and_its_service_worker_shows_a_message(
+    notifying: Notifying, ada: Person
+) -> None:
+    """Chromium cannot reach its vendor's push service here: it is given the subscription of a stand-in.
+
+    Messages reach the service worker through the browser's own debugging interface instead.
+    """
     caller, browser = notifying.caller("ada"), notifying.push.subscribe()
     request = browser.request
     keys = {"p256dh": request["p256dh"], "auth": request["auth"]}
     ada.context.grant_permissions(["notifications"])
     ada.page.add_init_script(SUBSCRIBE % json.dumps({"endpoint": request["endpoint"], "keys": keys}))
     page = ada.open("/settings/attention")
+    worker: list[dict[str, Any]] = []
+    debugger = ada.context.new_cdp_session(page)
+    debugger.on("ServiceWorker.workerRegistrationUpdated", lambda event: worker.extend(event["registrations"]))
+    debugger.send("ServiceWorker.enable")
     page.get_by_label("Name of this browser").fill("my laptop")
     page.get_by_role("button", name="Notify in this browser").click()
     ada.sees("my laptop")
     [shown] = choices.show(notifying.core, caller).browsers
     assert (shown.name, len(page.evaluate("window.subscribedWith"))) == ("my laptop", 65)
-    page.get_by_role("button", name="Remove").click()
-    ada.sees("No browser shows notifications.")
-    assert choices.show(notifying.core, caller).browsers == []
 
-
-def test_the_service_worker_shows_a_message(notifying: Notifying, ada: Person) -> None:
-    ada.context.grant_permissions(["notifications"])
-    page = ada.open("/settings/attention")
-    worker: list[dict[str, Any]] = []
-    debugger = ada.context.new_cdp_session(page)
-    debugger.on("ServiceWorker.workerRegistrationUpdated", lambda event: worker.extend(event["registrations"]))
-    debugger.send("ServiceWorker.enable")
-    page.evaluate(
-        """async () => {
-          const made = await navigator.serviceWorker.register("/static/js/push-worker.js");
-          while (!made.active) await new Promise((done) => setTimeout(done, 20));
-        }"""
-    )
     wait_until(lambda: page.evaluate("1") and worker)
     told = {"id": "b1", "title": "Approval needed: <b>x</b>", "body": COMMAND, "url": "/orders"}
-    shown = """async () => {
-      const made = await navigator.serviceWorker.getRegistration("/static/js/");
-      return (await made.getNotifications()).map((each) => [each.title, each.body, each.data.url]);
-    }"""
 
     def delivered() -> list[list[str]]:
         # Repeated, as a push service does: the same message replaces the notification that it showed.
         sent = {"origin": notifying.api.url, "registrationId": worker[-1]["registrationId"], "data": json.dumps(told)}
         debugger.send("ServiceWorker.deliverPushMessage", sent)
-        found: list[list[str]] = page.evaluate(shown)
+        found: list[list[str]] = page.evaluate(NOTIFICATIONS)
         return found
 
     assert wait_until(delivered, every=0.5) == [[told["title"], COMMAND, "/orders"]]
+    page.get_by_role("button", name="Remove").click()
+    ada.sees("No browser shows notifications.")
+    assert choices.show(notifying.core, caller).browsers == []
 
 
 def test_a_page_says_that_it_is_in_front_and_that_it_is_left(notifying: Notifying, ada: Person) -> None:
@@ -102,24 +94,3 @@ def test_a_page_says_that_it_is_in_front_and_that_it_is_left(notifying: Notifyin
         return not is_present(notifying.core, caller.organization_id, str(caller.user_id))
 
     wait_until(left)
-
-
-def test_the_page_says_why_notifications_are_unavailable(notifying: Notifying, ada: Person) -> None:
-    ada.page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")
-    ada.open("/settings/attention")
-    ada.sees("Unavailable: browsers allow notifications only over https, or on localhost.")
-    expect(ada.page.get_by_role("button", name="Notify in this browser")).to_be_disabled()
-
-
-def test_a_link_is_answered_without_a_log_in(notifying: Notifying, ada: Person, chromium: Browser) -> None:
-    notifying.choose(notifying.caller("ada"), email=True)
-    asks(notifying.run())
-    notifying.clock.sleep(60)
-    notifying.round()
-    stranger = chromium.new_context()
-    page = stranger.new_page()
-    page.goto(notifying.api.url + notifying.link())
-    page.get_by_role("button", name="Approve").click()
-    page.get_by_text("You approved it").wait_for()
-    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
-    stranger.close()

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 from tests.browser.conftest import Person
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
-from tests.support.flower import api_with_flower
+from tests.support.flower import flower_behind_api
 
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(180)]
 def test_flower_runs_behind_the_log_in_without_errors_or_requests_to_other_origins(
     chromium: Browser, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
 ) -> None:
-    with api_with_flower(sqlite_url, valkey, core_factory) as api:
+    with flower_behind_api(sqlite_url, valkey, core_factory) as flower:
+        api = flower.api
         context = chromium.new_context(viewport={"width": 1280, "height": 800})
         admin, asked, said = Person(api, context), [], []
         admin.page.on("request", lambda request: asked.append(request.url))

@@ -1,16 +1,90 @@
-"""Lists of orders and the thread of a task as users see them."""
+"""The inbox, lists of orders and the thread of a task as users see them."""
 
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from sqlalchemy import select
 
+from control_plane.db.waits import Wait
 from control_plane.declarations import agents, orders, organizations, tasks
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.task_documents import CommentRequest, TaskRequest
 from tests.browser.conftest import Person
 from tests.support import wait_until
 from tests.support.fleet import Api
+from tests.support.waiting import Waiting, everything_waits
+
+
+@pytest.fixture
+def waiting(api: Api) -> Waiting:
+    found = everything_waits(api)
+    api.wait_for_hub()
+    return found
+
+
+def test_everything_is_handled_by_mouse_and_what_is_typed_survives_news(person: Person, waiting: Waiting) -> None:
+    page = person.open("/")
+    assert page.title().startswith("(4) Inbox")
+    assert "icon-waiting" in str(page.locator("#favicon").get_attribute("href"))
+
+    question = page.locator("[data-row]", has_text="Which rounding")
+    question.get_by_text("Write an answer").click()
+    write(page, "Ask the accountants")
+    waiting.approval.ends()
+    page.locator("[data-row]", has_text="Approve this command?").wait_for(state="detached")
+    expect(question.locator("textarea")).to_have_value("Ask the accountants")
+    question.get_by_role("button", name="Answer", exact=True).click()
+    question.wait_for(state="detached")
+    assert answers(person.api, waiting.question.order_id) == [("Ask the accountants", "")]
+
+    checks = page.locator("[data-row]", has_text="Checks failed")
+    checks.get_by_text("Add a hint").click()
+    write(page, "Look at the paths")
+    checks.get_by_role("button", name="Resume").click()
+    checks.wait_for(state="detached")
+    assert person.api.client.call(orders.SHOW, order_id=waiting.checks.order_id)["status"] in {"queued", "assigned"}
+
+    task = page.locator("[data-row]", has_text="Windows paths")
+    task.get_by_role("button", name="Mark as done").click()
+    task.wait_for(state="detached")
+    page.get_by_role("button", name="Undo").click()
+    task.wait_for()
+    assert person.api.client.call(tasks.SHOW, task_id=waiting.task)["assignee"] == "user"
+    task.get_by_text("Reply").click()
+    write(page, "@tester fix them")
+    task.get_by_role("button", name="Comment").click()
+    task.wait_for(state="detached")
+    assert person.api.client.call(tasks.SHOW, task_id=waiting.task)["assignee"] == "tester"
+
+
+def test_a_command_is_decided_without_the_mouse(person: Person, waiting: Waiting) -> None:
+    page = person.open("/")
+    row = page.locator("[data-row]", has_text="Approve this command?")
+    page.keyboard.press("j")
+    while "Approve this command?" not in page.evaluate("document.activeElement.textContent"):
+        page.keyboard.press("j")
+    page.keyboard.press("c")
+    write(page, "Use the package manager")
+    row.get_by_role("link").focus()
+    page.keyboard.press("d")
+    row.wait_for(state="detached")
+    wait_until(lambda: page.title().startswith("(3) Inbox"))
+    assert answers(person.api, waiting.approval.order_id) == [("deny", "Use the package manager")]
+
+
+def write(page: Page, text: str) -> None:
+    """Type into the box that has just opened."""
+    page.locator("textarea:focus").wait_for()
+    page.keyboard.type(text)
+
+
+def answers(api: Api, order_id: str) -> list[tuple[str, str]]:
+    """What was answered to the waits of an order, with the comments."""
+    with api.core.database.read() as db:
+        waits = db.scalars(select(Wait).where(Wait.order_id == order_id, Wait.answered_at.is_not(None)))
+        return [(str(wait.answer), wait.comment or "") for wait in waits]
+
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -46,20 +120,6 @@ def test_orders_are_filtered_selected_compared_and_canceled(person: Person, work
     page.locator("#selected").get_by_role("button", name="Cancel").click()
     wait_until(lambda: [each["status"] for each in work.client.call(orders.LIST)] == ["canceled", "queued", "canceled"])
     page.locator("#selected").wait_for(state="hidden")
-
-
-def test_more_orders_are_appended_and_stay_while_new_ones_come(person: Person, work: Api) -> None:
-    for number in range(55):
-        work.submit(f"Order {number}")
-    page = person.open("/orders")
-    expect(page.locator("#orders [data-row]")).to_have_count(50)
-    page.get_by_label("Select Order 54").check()
-    page.get_by_role("link", name="Load more").click()
-    page.get_by_role("link", name="Order 0", exact=True).wait_for()
-    work.submit("A new one")
-    page.get_by_role("link", name="A new one").wait_for()
-    expect(page.locator("#orders [data-row]")).to_have_count(56)
-    expect(page.get_by_label("Select Order 54")).to_be_checked()
 
 
 def test_in_the_thread_of_a_task_names_are_completed_and_drafts_stay(person: Person, work: Api) -> None:

@@ -1,20 +1,15 @@
-"""Pages that stay up to date: one connection for all tabs, through restarts, proxies and wrong clocks."""
+"""Pages that stay up to date: one connection for all tabs, through restarts and without streams."""
 
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from control_plane.declarations import tokens
-from shared.errors import Unreachable
-from tests.browser.conftest import Person, watch
+from tests.browser.conftest import Person
 from tests.support import wait_until
-from tests.support.broker import BrokerServer
-from tests.support.database import CoreFactory
-from tests.support.fleet import Api, api_on
-from tests.support.http_proxy import StreamProxy, stream_proxy
-from tests.support.postgres import PostgresServer
+from tests.support.fleet import Api
 
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 NO_SHARED_WORKER = "delete window.SharedWorker"
 
 
@@ -51,8 +46,6 @@ def test_all_tabs_of_a_browser_live_on_one_connection_and_miss_nothing_of_a_rest
         row(page, order)
 
 
-@pytest.mark.browser
-@pytest.mark.long
 def test_without_shared_workers_one_tab_holds_the_connection_and_another_takes_over(person: Person) -> None:
     person.api.add_work()
     person.context.add_init_script(NO_SHARED_WORKER)
@@ -68,75 +61,13 @@ def test_without_shared_workers_one_tab_holds_the_connection_and_another_takes_o
         row(page, order)
 
 
-@pytest.mark.browser
-@pytest.mark.long
-def test_a_restart_of_the_database_is_said_and_nothing_is_missed(
-    chromium: Browser,
-    postgres_server: PostgresServer,
-    postgres_url: str,
-    valkey: BrokerServer,
-    core_factory: CoreFactory,
-) -> None:
-    with api_on(postgres_url, valkey, core_factory) as api:
-        api.add_work()
-        person = Person(api, chromium.new_context())
-        person.log_in()
-        page = person.open("/orders")
-        mark(page, "Live")
-        postgres_server.stop()
-        try:
-            mark(page, "The database does not answer")
-        finally:
-            postgres_server.start()
-        order = wait_until(lambda: submitted(api), seconds=60)
-        mark(page, "Live")
-        row(page, order)
-        person.context.close()
-
-
-def submitted(api: Api) -> str:
-    """The id of a new order; empty while the database is not back."""
-    try:
-        return str(api.submit()["id"])
-    except Unreachable:
-        return ""
-
-
-def behind(chromium: Browser, api: Api, proxy: StreamProxy) -> Person:
-    """A user whose browser reaches the fleet through the proxy."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    person = Person(api, context)
+def test_behind_a_proxy_that_holds_streams_back_pages_poll(person: Person) -> None:
+    person.api.add_work()
     person.page.close()
-    person.page = context.new_page()
-    watch(person.page, person.errors, proxy.url)
-    link = api.client.call(tokens.CREATE_LOGIN_LINK)["url"].replace(api.url, proxy.url)
-    person.page.goto(link)
-    person.page.wait_for_url(f"{proxy.url}/")
-    return person
-
-
-@pytest.mark.browser
-@pytest.mark.long
-def test_behind_a_proxy_that_holds_streams_back_pages_poll(chromium: Browser, api: Api) -> None:
-    api.add_work()
-    with stream_proxy(api.url, holds_back=True) as proxy:
-        person = behind(chromium, api, proxy)
-        person.page.goto(proxy.url + "/orders")
-        mark(person.page, "Live, every 3 s")
-        row(person.page, api.submit()["id"])
-        person.context.close()
-    assert person.errors == []
-
-
-@pytest.mark.browser
-@pytest.mark.long
-def test_behind_a_proxy_that_cuts_streams_pages_stay_up_to_date(chromium: Browser, api: Api) -> None:
-    api.add_work()
-    with stream_proxy(api.url, cuts_after_s=2.0) as proxy:
-        person = behind(chromium, api, proxy)
-        person.page.goto(proxy.url + "/orders")
-        wait_until(lambda: proxy.streams >= 3, seconds=60)
-        row(person.page, api.submit()["id"])
-        mark(person.page, "Live")
-        person.context.close()
-    assert person.errors == []
+    person.context.add_init_script(NO_SHARED_WORKER)
+    page = person.context.new_page()
+    # A request that is neither answered nor continued waits.
+    page.route("**/live?*", lambda route: None)
+    page.goto(person.api.url + "/orders")
+    mark(page, "Live, every 3 s")
+    row(page, person.api.submit()["id"])

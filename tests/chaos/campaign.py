@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -52,16 +52,13 @@ class Campaign:
     fleet: FleetUnderLoad
     load: Load
     faults: list[Fault] = field(default_factory=list)
-    started_again: list[str] = field(default_factory=list)
-    """Roles that exited without a fault."""
-    findings: Findings = field(default_factory=Findings)
+    findings: Findings = field(default_factory=lambda: Findings({}))
     began: float = 0.0
     faults_ended: float = 0.0
     settled: float = 0.0
     _kept: float = 0.0
     """All four are seconds since the epoch."""
     _facts: Facts | None = None
-    _threads: list[threading.Thread] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _watched: threading.Event = field(default_factory=threading.Event)
 
@@ -73,10 +70,10 @@ class Campaign:
         feeder = self._thread(self._feed, "feed")
         self.began = time.time()
         self._wait_for_work()
-        self._do_faults()
+        carried_out = self._do_faults()
         self.faults_ended = time.time()
         self._over.set()
-        for thread in [*self._threads, feeder]:
+        for thread in [*carried_out, feeder]:
             thread.join(180)
             assert not thread.is_alive(), thread.name
         self._settle()
@@ -86,9 +83,10 @@ class Campaign:
         watcher.join(30)
         reader.join(30)
         self.findings = invariants.examine(self.fleet, self.load, late_followers=late)
-        self.findings.metrics_wrong = list(meter.wrong())
+        differing = "metrics that differ from the database, or counters that fell"
+        self.findings.promises[differing] = list(meter.wrong())
         self.fleet.stop_drones()
-        self.findings = invariants.after_the_stop(self.fleet, self.findings)
+        invariants.after_the_stop(self.fleet, self.findings)
         return self
 
     # --- concurrent activities -----------------------------------------------------------------
@@ -120,30 +118,31 @@ class Campaign:
         """Restart ended roles, at most once a second, so that a role that cannot start does not load the machine."""
         if time.time() - self._kept > ROLE_PAUSE:
             self._kept = time.time()
-            self.started_again += self.fleet.start_again_what_ended()
+            self.fleet.start_again_what_ended()
 
     def _feed(self) -> None:
         """Submit half of the orders at once, the rest during the faults, and more while there are too few to hit."""
         plan, load = self.plan, self.load
-        never = threading.Event()
         while len(load.accepted) < plan.size.orders // 2:
-            load.submit(never)
+            load.submit()
         pause = plan.seconds / max(1, plan.size.orders - len(load.accepted))
         least = self.fleet.slots * (1 if plan.each_once else 2)
         while len(load.accepted) < plan.size.orders or not self._over.is_set():
             if len(load.accepted) < plan.size.orders or self._outstanding() < least:
-                load.submit(never)
+                load.submit()
             self._over.wait(pause if len(load.accepted) < plan.size.orders else 0.3)
 
-    def _do_faults(self) -> None:
+    def _do_faults(self) -> list[threading.Thread]:
+        threads = []
         numbers = random.Random(self.plan.seed)
-        faults = Faults(self.fleet, numbers, self._fresh_look)
+        faults = Faults(self.fleet, numbers, lambda: look(self.fleet.database))
         for kinds in self._draws(numbers):
             fault = self._drawn(faults, kinds)
             if fault is not None:
                 self.faults.append(fault)
-                self._threads.append(self._thread(lambda it=fault: faults.carry_out(it), f"fault-{fault.kind}"))
+                threads.append(self._thread(lambda it=fault: faults.carry_out(it), f"fault-{fault.kind}"))
             time.sleep(self.plan.every)
+        return threads
 
     def _drawn(self, faults: Faults, kinds: Mapping[str, int]) -> Fault | None:
         """A fault, or None; if every kind must occur once, wait until this kind is possible."""
@@ -152,10 +151,13 @@ class Campaign:
             time.sleep(0.2)
         return fault
 
-    def _draws(self, numbers: random.Random) -> list[Mapping[str, int]] | _Until:
+    def _draws(self, numbers: random.Random) -> Iterator[Mapping[str, int]]:
         if self.plan.each_once:
-            return [{kind: 1} for kind in numbers.sample(sorted(self.plan.kinds), len(self.plan.kinds))]
-        return _Until(time.time() + self.plan.seconds, self.plan.kinds)
+            yield from ({kind: 1} for kind in numbers.sample(sorted(self.plan.kinds), len(self.plan.kinds)))
+            return
+        end = time.time() + self.plan.seconds
+        while time.time() < end:
+            yield self.plan.kinds
 
     def _wait_for_work(self) -> None:
         self._until(lambda facts: len(facts.running()) >= min(self.fleet.slots, 2), 60)
@@ -176,9 +178,6 @@ class Campaign:
                 return
             time.sleep(0.5)
 
-    def _fresh_look(self) -> Facts:
-        return look(self.fleet.database)
-
     def _look_now(self) -> Facts | None:
         try:
             return look(self.fleet.database)
@@ -192,22 +191,6 @@ class Campaign:
         thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
         return thread
-
-
-class _Until:
-    """The same kinds, repeated until `end`."""
-
-    def __init__(self, end: float, kinds: Mapping[str, int]) -> None:
-        self._end = end
-        self._kinds = kinds
-
-    def __iter__(self) -> _Until:
-        return self
-
-    def __next__(self) -> Mapping[str, int]:
-        if time.time() >= self._end:
-            raise StopIteration
-        return self._kinds
 
 
 def carry_out(plan: Plan, root: Path) -> Campaign:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import psutil
 import pytest
 
 from control_plane.declarations import drones, orders
@@ -17,16 +16,19 @@ from control_plane.declarations.orders import CancelRequest
 from shared.errors import FleetError, Refused
 from shared.states import OrderStatus
 from tests.chaos.facts import Facts
-from tests.chaos.fleet_under_load import ROLES, FleetUnderLoad
-from tests.chaos.parts import Drone, thaw
+from tests.chaos.fleet_under_load import FleetUnderLoad
+from tests.chaos.parts import Drone
+from tests.support.freezing import frozen
 
 KILL_SPACING_SECONDS = 20.0
 """Between two kills of one drone."""
 SHOWN_SILENT_SECONDS = 15.0
 TAKEN_OVER_SECONDS = 70.0
-REMOTE_SECONDS = 5.0
-BROKER_SECONDS = 5.0
+AWAY_SECONDS = 5.0
+"""Of the broker when it is frozen, and of the git remote."""
 DRAIN_SECONDS = 60.0
+
+Sign = Callable[["Fault", Facts], bool]
 
 
 @dataclass
@@ -38,11 +40,9 @@ class Fault:
     """The part that it hits; no other fault hits this part before this one is undone."""
     act: Callable[[Fault], None]
     """Causes the fault and undoes it; sets `done_at` in between."""
-    noticed: Callable[[Fault, Facts], bool] | None
+    noticed: Sign | None
     """None: the fleet does not show this fault."""
-    recovered: Callable[[Fault, Facts], bool]
-    seconds: float = 0.0
-    """How long it lasts, if it has a duration."""
+    recovered: Sign
     hit: dict[str, str] = field(default_factory=dict)
     """Runs that the part was running when it was hit, each with its order."""
     before: Facts | None = None
@@ -83,7 +83,7 @@ class Faults:
             kind = self._numbers.choices(list(left), list(left.values()))[0]
             made: Fault | None = None
             with suppress(FleetError):  # a kind that reads the database first, while it is unavailable
-                made = KINDS[kind](self, kind)
+                made = KINDS[kind].make(self, kind)
             if made is not None and made.part not in self.busy:
                 return made
             del left[kind]
@@ -104,28 +104,26 @@ class Faults:
     # --- drones --------------------------------------------------------------------------------
 
     def worker_kill(self, kind: str) -> Fault | None:
-        def act(fault: Fault) -> None:
+        def act(fault: Fault, drone: Drone) -> None:
             worker = drone.worker()
             self._begin(fault, drone)
             if worker is not None:
                 worker.kill()
 
-        drone = self._drone(killing=True)
-        return drone and Fault(kind, drone.name, act, _runs_taken_back, _runs_go_on)
+        return self._of_drone(kind, act, _runs_taken_back, _runs_go_on)
 
     def drone_kill(self, kind: str) -> Fault | None:
-        def act(fault: Fault) -> None:
+        def act(fault: Fault, drone: Drone) -> None:
             self._begin(fault, drone)
             drone.kill()
-            time.sleep(fault.seconds)
+            time.sleep(seconds)
             drone.start()
 
-        drone = self._drone(killing=True)
         seconds = self._numbers.uniform(1, 5)
-        return drone and Fault(kind, drone.name, act, _runs_taken_back, _runs_go_on, seconds)
+        return self._of_drone(kind, act, _runs_taken_back, _runs_go_on)
 
     def run_kill(self, kind: str) -> Fault | None:
-        def act(fault: Fault) -> None:
+        def act(fault: Fault, drone: Drone) -> None:
             self._begin(fault, drone)
             fault.hit = {}
             for run_id, order_id in sorted((fault.before or self._look()).running_on(drone.id).items()):
@@ -135,102 +133,101 @@ class Faults:
                     process.kill()
                     return
 
-        drone = self._drone(killing=True, working=True)
-        return drone and Fault(kind, drone.name, act, _runs_taken_back, _runs_go_on)
+        return self._of_drone(kind, act, _runs_taken_back, _runs_go_on, working=True)
 
     def freeze(self, kind: str) -> Fault | None:
-        return self._frozen(kind, self._numbers.uniform(3, 20))
+        seconds = self._numbers.uniform(3, 20)
+        noticed = _silent if seconds > SHOWN_SILENT_SECONDS + 1 else None
+        return self._of_drone(kind, self._frozen(seconds), noticed, _drone_seen)
 
     def long_freeze(self, kind: str) -> Fault | None:
-        return self._frozen(kind, TAKEN_OVER_SECONDS)
+        return self._of_drone(kind, self._frozen(TAKEN_OVER_SECONDS), _runs_taken_back, _runs_go_on)
 
-    def _frozen(self, kind: str, seconds: float) -> Fault | None:
-        def act(fault: Fault) -> None:
+    def _frozen(self, seconds: float) -> Callable[[Fault, Drone], None]:
+        def act(fault: Fault, drone: Drone) -> None:
             self._begin(fault, drone)
-            stopped: list[psutil.Process] = []
-            try:
-                stopped = drone.freeze()
-                time.sleep(fault.seconds)
-            finally:
-                thaw(stopped)
+            with frozen(drone.pid):
+                time.sleep(seconds)
 
-        def silent(fault: Fault, facts: Facts) -> bool:
-            return facts.at - facts.drones[drone.name].seen >= SHOWN_SILENT_SECONDS
-
-        drone = self._drone(killing=True)
-        taken_over = seconds >= TAKEN_OVER_SECONDS
-        noticed = _runs_taken_back if taken_over else silent if seconds > SHOWN_SILENT_SECONDS + 1 else None
-        recovered = _runs_go_on if taken_over else _drone_seen
-        return drone and Fault(kind, drone.name, act, noticed, recovered, seconds)
+        return act
 
     def restart(self, kind: str) -> Fault | None:
-        def act(fault: Fault) -> None:
+        def act(fault: Fault, drone: Drone) -> None:
             self._begin(fault, drone)
             drone.stop(seconds=DRAIN_SECONDS)
             drone.start()
 
-        def leaves(fault: Fault, facts: Facts) -> bool:
-            shown = facts.drones[drone.name]
-            return shown.stopping or shown.draining or _new_boot(fault, facts)
-
-        drone = self._drone(killing=True)
-        return drone and Fault(kind, drone.name, act, leaves, _drone_back)
+        return self._of_drone(kind, act, _leaves, _drone_back)
 
     def drain(self, kind: str) -> Fault | None:
-        def act(fault: Fault) -> None:
+        def act(fault: Fault, drone: Drone) -> None:
             with self._fleet.client() as client:
                 self._begin(fault, drone)
                 self._until_told(lambda: client.call(drones.DRAIN, name=drone.name))
-                time.sleep(fault.seconds)
+                time.sleep(seconds)
                 self._until_told(lambda: client.call(drones.RESUME, name=drone.name))
 
-        def drains(fault: Fault, facts: Facts) -> bool:
-            return facts.drones[drone.name].draining
+        seconds = self._numbers.uniform(2, 6)
+        return self._of_drone(kind, act, _drains, _takes_again, killing=False)
 
-        def takes_again(fault: Fault, facts: Facts) -> bool:
-            return not facts.drones[drone.name].draining and _drone_seen(fault, facts)
-
-        drone = self._drone()
-        return drone and Fault(kind, drone.name, act, drains, takes_again, self._numbers.uniform(2, 6))
+    def _of_drone(
+        self,
+        kind: str,
+        act: Callable[[Fault, Drone], None],
+        noticed: Sign | None,
+        recovered: Sign,
+        *,
+        killing: bool = True,
+        working: bool = False,
+    ) -> Fault | None:
+        """A fault of a drone that is up, was not killed recently if it is killed, and has a run if it must."""
+        now = time.monotonic()
+        facts = self._look() if working else None
+        free = [
+            drone
+            for drone in self._fleet.drones.values()
+            if drone.up
+            and drone.name not in self.busy
+            and not (killing and now - drone.last_killed < KILL_SPACING_SECONDS)
+            and (facts is None or facts.running_on(drone.id))
+        ]
+        if not free:
+            return None
+        drone = self._numbers.choice(free)
+        return Fault(kind, drone.name, lambda fault: act(fault, drone), noticed, recovered)
 
     # --- the broker, the database, the remote -----------------------------------------------------
 
     def broker_restart(self, kind: str) -> Fault | None:
         hard = self._numbers.random() < 0.5
-
-        def act(fault: Fault) -> None:
-            self._begin(fault)
-            self._fleet.broker.restart(kill=hard)
-
-        return Fault(kind, "redis", act, _broker_missed, self._all_seen)
+        return self._of_broker(kind, lambda: self._fleet.broker.restart(kill=hard), _broker_missed)
 
     def broker_emptied(self, kind: str) -> Fault | None:
-        def act(fault: Fault) -> None:
-            self._begin(fault)
-            self._fleet.broker.redis.flushall()
-
-        return Fault(kind, "redis", act, None, self._all_seen)
+        return self._of_broker(kind, self._fleet.broker.redis.flushall, None)
 
     def broker_frozen(self, kind: str) -> Fault | None:
+        def freeze() -> None:
+            with frozen(self._fleet.broker.pid):
+                time.sleep(AWAY_SECONDS)
+
+        return self._of_broker(kind, freeze, _broker_missed)
+
+    def _of_broker(self, kind: str, do: Callable[[], object], noticed: Sign | None) -> Fault:
         def act(fault: Fault) -> None:
             self._begin(fault)
-            self._fleet.freeze_broker()
-            try:
-                time.sleep(BROKER_SECONDS)
-            finally:
-                self._fleet.freeze_broker(thaw=True)
+            do()
 
-        return Fault(kind, "redis", act, _broker_missed, self._all_seen, BROKER_SECONDS)
+        return Fault(kind, "redis", act, noticed, self._all_seen)
 
     def database_restart(self, kind: str) -> Fault | None:
         def act(fault: Fault) -> None:
             self._begin(fault)
             self._fleet.postgres.stop()
-            time.sleep(fault.seconds)
+            time.sleep(seconds)
             self._fleet.postgres.start()
 
         seconds = self._numbers.uniform(0, 3)
-        return Fault(kind, "database", act, _database_missed, self._all_seen, seconds)
+        return Fault(kind, "database", act, lambda _, facts: facts.health.get("database") is False, self._all_seen)
 
     def remote_away(self, kind: str) -> Fault | None:
         away = self._fleet.remote.with_name("away.git")
@@ -239,7 +236,7 @@ class Faults:
             self._begin(fault)
             self._fleet.remote.rename(away)
             try:
-                time.sleep(REMOTE_SECONDS)
+                time.sleep(AWAY_SECONDS)
             finally:
                 away.rename(self._fleet.remote)
 
@@ -248,7 +245,7 @@ class Faults:
             nothing_left = all(order.ended for order in facts.orders.values())
             return nothing_left or any(each.stat().st_mtime > fault.undone_at for each in heads.glob("*"))
 
-        return Fault(kind, "remote", act, None, pushed_again, REMOTE_SECONDS)
+        return Fault(kind, "remote", act, None, pushed_again)
 
     # --- the control plane, users ----------------------------------------------------------------
 
@@ -259,7 +256,7 @@ class Faults:
         def act(fault: Fault) -> None:
             self._begin(fault)
             role.end(signal.SIGKILL)
-            time.sleep(fault.seconds)
+            time.sleep(seconds)
             role.start()
 
         def works(fault: Fault, facts: Facts) -> bool:
@@ -269,7 +266,8 @@ class Faults:
                 return bool(facts.leader) and facts.leader != (fault.before.leader if fault.before else "")
             return any(drone.seen > fault.undone_at for drone in facts.drones.values())
 
-        return Fault(kind, name, act, None, works, self._numbers.uniform(1, 3)) if role.alive else None
+        seconds = self._numbers.uniform(1, 3)
+        return Fault(kind, name, act, None, works) if role.alive else None
 
     def cancel(self, kind: str) -> Fault | None:
         def act(fault: Fault) -> None:
@@ -278,18 +276,15 @@ class Faults:
                 fault.hit = {run: order for run, order in fault.hit.items() if order == order_id}
                 self._until_told(lambda: client.call(orders.CANCEL, CancelRequest(reason="chaos"), order_id=order_id))
 
-        def asked(fault: Fault, facts: Facts) -> bool:
+        def asked(_: Fault, facts: Facts) -> bool:
             return facts.orders[order_id].status in {"canceling", "canceled"}
-
-        def ended(fault: Fault, facts: Facts) -> bool:
-            return facts.orders[order_id].ended
 
         facts = self._look()
         chosen = sorted(each for each in facts.running().values() if facts.orders[each].status == OrderStatus.RUNNING)
         if not chosen:
             return None
         order_id = self._numbers.choice(chosen)
-        return Fault(kind, f"order {order_id}", act, asked, ended)
+        return Fault(kind, f"order {order_id}", act, asked, lambda _, facts: facts.orders[order_id].ended)
 
     # --- shared by all faults -------------------------------------------------------------------
 
@@ -301,19 +296,6 @@ class Faults:
         fault.done_at = time.time()
         if drone is not None:
             drone.last_killed = time.monotonic()
-
-    def _drone(self, *, killing: bool = False, working: bool = False) -> Drone | None:
-        now = time.monotonic()
-        facts = self._look() if working else None
-        free = [
-            drone
-            for drone in self._fleet.drones.values()
-            if drone.up
-            and drone.name not in self.busy
-            and not (killing and now - drone.last_killed < KILL_SPACING_SECONDS)
-            and (facts is None or facts.running_on(drone.id))
-        ]
-        return self._numbers.choice(free) if free else None
 
     def _all_seen(self, fault: Fault, facts: Facts) -> bool:
         """True if every drone that is up has sent a beat since, and consumes or has no free slot."""
@@ -353,6 +335,22 @@ def _drone_seen(fault: Fault, facts: Facts) -> bool:
     return facts.drones[fault.part].seen > fault.undone_at
 
 
+def _silent(fault: Fault, facts: Facts) -> bool:
+    return facts.at - facts.drones[fault.part].seen >= SHOWN_SILENT_SECONDS
+
+
+def _drains(fault: Fault, facts: Facts) -> bool:
+    return facts.drones[fault.part].draining
+
+
+def _takes_again(fault: Fault, facts: Facts) -> bool:
+    return not _drains(fault, facts) and _drone_seen(fault, facts)
+
+
+def _leaves(fault: Fault, facts: Facts) -> bool:
+    return facts.drones[fault.part].stopping or _drains(fault, facts) or _new_boot(fault, facts)
+
+
 def _new_boot(fault: Fault, facts: Facts) -> bool:
     return fault.before is not None and facts.drones[fault.part].boot_id != fault.before.drones[fault.part].boot_id
 
@@ -362,64 +360,36 @@ def _drone_back(fault: Fault, facts: Facts) -> bool:
     return (fault.before is None or _new_boot(fault, facts)) and _drone_seen(fault, facts)
 
 
-def _broker_missed(fault: Fault, facts: Facts) -> bool:
+def _broker_missed(_: Fault, facts: Facts) -> bool:
     return facts.health.get("broker") is False
 
 
-def _database_missed(fault: Fault, facts: Facts) -> bool:
-    return facts.health.get("database") is False
+@dataclass(frozen=True)
+class Kind:
+    """One kind of fault."""
+
+    make: Callable[[Faults, str], Fault | None]
+    weight: int
+    """Its relative frequency."""
+    label: str
 
 
-KINDS: dict[str, Callable[[Faults, str], Fault | None]] = {
-    "worker_kill": Faults.worker_kill,
-    "drone_kill": Faults.drone_kill,
-    "run_kill": Faults.run_kill,
-    "freeze": Faults.freeze,
-    "long_freeze": Faults.long_freeze,
-    "restart": Faults.restart,
-    "drain": Faults.drain,
-    "broker_restart": Faults.broker_restart,
-    "broker_emptied": Faults.broker_emptied,
-    "broker_frozen": Faults.broker_frozen,
-    "database_restart": Faults.database_restart,
-    "remote_away": Faults.remote_away,
-    **{f"{role}_kill": Faults.role_kill for role in ROLES},
-    "cancel": Faults.cancel,
+KINDS: dict[str, Kind] = {
+    "worker_kill": Kind(Faults.worker_kill, 3, "SIGKILL of a drone's worker"),
+    "drone_kill": Kind(Faults.drone_kill, 4, "SIGKILL of a whole drone, started again after 1 to 5 s"),
+    "run_kill": Kind(Faults.run_kill, 4, "SIGKILL of one run's process"),
+    "freeze": Kind(Faults.freeze, 3, "SIGSTOP of a drone for 3 to 20 s"),
+    "long_freeze": Kind(Faults.long_freeze, 1, "SIGSTOP of a drone for 70 s"),
+    "restart": Kind(Faults.restart, 2, "SIGTERM of a drone, started again"),
+    "drain": Kind(Faults.drain, 2, "drone drained, and resumed after 2 to 6 s"),
+    "broker_restart": Kind(Faults.broker_restart, 3, "Redis restarted, every second time killed"),
+    "broker_emptied": Kind(Faults.broker_emptied, 2, "Redis emptied (FLUSHALL)"),
+    "broker_frozen": Kind(Faults.broker_frozen, 2, "Redis frozen for 5 s"),
+    "database_restart": Kind(Faults.database_restart, 2, "database restarted, away for 0 to 3 s"),
+    "remote_away": Kind(Faults.remote_away, 2, "git remote away for 5 s"),
+    "collector_kill": Kind(Faults.role_kill, 2, "SIGKILL of the collector, restarted after 1 to 3 s"),
+    "supervisor_kill": Kind(Faults.role_kill, 2, "SIGKILL of the supervisor, restarted after 1 to 3 s"),
+    "api_kill": Kind(Faults.role_kill, 2, "SIGKILL of the API, restarted after 1 to 3 s"),
+    "cancel": Kind(Faults.cancel, 3, "order canceled by a user"),
 }
-WEIGHTS = {
-    "worker_kill": 3,
-    "drone_kill": 4,
-    "run_kill": 4,
-    "freeze": 3,
-    "long_freeze": 1,
-    "restart": 2,
-    "drain": 2,
-    "broker_restart": 3,
-    "broker_emptied": 2,
-    "broker_frozen": 2,
-    "database_restart": 2,
-    "remote_away": 2,
-    "collector_kill": 2,
-    "supervisor_kill": 2,
-    "api_kill": 2,
-    "cancel": 3,
-}
-"""The relative frequency of each kind."""
-LABELS = {
-    "worker_kill": "SIGKILL of a drone's worker",
-    "drone_kill": "SIGKILL of a whole drone, started again after 1 to 5 s",
-    "run_kill": "SIGKILL of one run's process",
-    "freeze": "SIGSTOP of a drone for 3 to 20 s",
-    "long_freeze": "SIGSTOP of a drone for 70 s",
-    "restart": "SIGTERM of a drone, started again",
-    "drain": "drone drained, and resumed after 2 to 6 s",
-    "broker_restart": "Redis restarted, every second time killed",
-    "broker_emptied": "Redis emptied (FLUSHALL)",
-    "broker_frozen": "Redis frozen for 5 s",
-    "database_restart": "database restarted, away for 0 to 3 s",
-    "remote_away": "git remote away for 5 s",
-    "collector_kill": "SIGKILL of the collector, restarted after 1 to 3 s",
-    "supervisor_kill": "SIGKILL of the supervisor, restarted after 1 to 3 s",
-    "api_kill": "SIGKILL of the API, restarted after 1 to 3 s",
-    "cancel": "order canceled by a user",
-}
+WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
+import redis
 
 from control_plane.broker.valkey_config import program
 from control_plane.client.fleet import FleetClient
@@ -109,30 +111,28 @@ class FleetUnderLoad:
     def slots(self) -> int:
         return self.size.drones * self.size.slots
 
+    @property
+    def token(self) -> str:
+        """The admin's."""
+        return self._fleet.token
+
     def client(self, *, timeout_s: float = 10.0) -> FleetClient:
         """A client with the admin's token."""
-        token = self._fleet.variables["FLEET_API_TOKEN"]
-        return FleetClient(self._fleet.url, token, timeout_s=timeout_s, ca_file=self._fleet.ca_file)
+        return FleetClient(self._fleet.url, self.token, timeout_s=timeout_s, ca_file=self._fleet.ca_file)
+
+    def get(self, path: str, token: str = "", *, timeout_s: float = 30.0) -> httpx.Response:
+        """The API's answer to anybody, or to whoever has the token."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.get(f"{self._fleet.url}{path}", headers=headers, timeout=timeout_s, trust_env=False, verify=False)
 
     def health(self) -> dict[str, Any]:
         """The API's health document, with any status code; empty if it does not answer within 2 s."""
-        import httpx
-
         with suppress(httpx.HTTPError, ValueError):
-            return dict(
-                httpx.get(f"{self._fleet.url}/api/v1/health", timeout=2.0, trust_env=False, verify=False).json()
-            )
+            return dict(self.get("/api/v1/health", timeout_s=2.0).json())
         return {}
-
-    @property
-    def metrics_url(self) -> str:
-        """Where Prometheus would read the control plane."""
-        return f"{self._fleet.url}/metrics"
 
     def consuming(self) -> set[str]:
         """Names of the drones with a connection that is blocked waiting for a message."""
-        import redis
-
         try:
             clients = self.broker.redis.client_list()
         except redis.RedisError:
@@ -140,23 +140,17 @@ class FleetUnderLoad:
         users = {each["user"] for each in clients if each["cmd"] == "brpop" and "b" in each["flags"]}
         return {name for name, drone in self.drones.items() if drone.id in users}
 
-    def freeze_broker(self, *, thaw: bool = False) -> None:
-        process = self.broker._process
-        assert process is not None
-        process.send_signal(signal.SIGCONT if thaw else signal.SIGSTOP)
-
     def git(self, *words: str) -> str:
         """Run git in the remote."""
         return git(self.remote, *words)
 
     # --- the end ---------------------------------------------------------------------------
 
-    def start_again_what_ended(self) -> list[str]:
-        """Restart ended roles, as a service manager does, including those that failed to start; return their names."""
-        ended = [role for role in self.roles.values() if role.process is not None and role.process.poll() is not None]
-        for role in ended:
-            role.start()
-        return [role.name for role in ended]
+    def start_again_what_ended(self) -> None:
+        """Restart ended roles, as a service manager does, including those that failed to start."""
+        for role in self.roles.values():
+            if role.process is not None and role.process.poll() is not None:
+                role.start()
 
     def stop_drones(self) -> None:
         """Signal all drones first, so that they end concurrently."""

@@ -29,6 +29,9 @@ from tests.support.repositories import git
 
 _BODY: TypeAdapter[Any] = TypeAdapter(Body)
 _NO_COMMIT = "0" * 40
+LOST = "accepted orders that did not end"
+ENDED_TWICE = "orders that ended twice"
+DOUBLE = "double or missing effects inside the workspace"
 _ALL = [str(number) for number in range(1, STEPS + 1)]
 _CLOCK = timedelta(seconds=2)
 """Tolerance: a reflog has a resolution of one second."""
@@ -36,21 +39,10 @@ _CLOCK = timedelta(seconds=2)
 
 @dataclass
 class Findings:
-    """Each list has the violations of one guarantee; all lists are empty if every guarantee holds."""
+    """For each promise, what broke it: all lists are empty if every promise was kept."""
 
-    lost: list[str] = field(default_factory=list)
-    """Accepted orders that have not ended."""
-    ended_twice: list[str] = field(default_factory=list)
-    transcript_gaps: list[str] = field(default_factory=list)
-    invalid_conversations: list[str] = field(default_factory=list)
-    double_effects: list[str] = field(default_factory=list)
-    refs_moved_late: list[str] = field(default_factory=list)
-    survivors: list[str] = field(default_factory=list)
-    no_receipt: list[str] = field(default_factory=list)
-    followers_wrong: list[str] = field(default_factory=list)
-    money_wrong: list[str] = field(default_factory=list)
-    metrics_wrong: list[str] = field(default_factory=list)
-    # Figures, not guarantees.
+    promises: dict[str, list[str]]
+    # Figures, not promises.
     statuses: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Orders that failed, each with its cause."""
@@ -67,20 +59,7 @@ class Findings:
     @property
     def broken(self) -> list[str]:
         """Every violation, one line each."""
-        found = {
-            "lost": self.lost,
-            "ended twice": self.ended_twice,
-            "transcript": self.transcript_gaps,
-            "conversation": self.invalid_conversations,
-            "double effect": self.double_effects,
-            "ref": self.refs_moved_late,
-            "survivor": self.survivors,
-            "receipt": self.no_receipt,
-            "follower": self.followers_wrong,
-            "money": self.money_wrong,
-            "metrics": self.metrics_wrong,
-        }
-        return [f"{what}: {each}" for what, all_of_it in found.items() for each in all_of_it]
+        return [f"{promise}: {each}" for promise, broke_it in self.promises.items() for each in broke_it]
 
 
 @dataclass
@@ -124,16 +103,24 @@ def examine(fleet: FleetUnderLoad, load: Load, *, late_followers: Sequence[str])
     orders = [stored.orders[order_id] for order_id in load.accepted if order_id in stored.orders]
     ends = [order for order in orders if OrderStatus(order.status) in ENDED]
     runs = [run for of_order in stored.runs.values() for run in of_order]
+    promises = {
+        LOST: [*(each for each in load.accepted if each not in stored.orders), *_not_ended(orders)],
+        ENDED_TWICE: list(_ended_twice(stored)),
+        "gaps in transcripts": [*_transcript_gaps(stored), *unsent(fleet, stored)],
+        "conversations that break the rule": list(_invalid(stored)),
+        DOUBLE: [each for order in ends for each in _effects(fleet, stored, order)],
+        "refs moved by late runs": list(_wrong_refs(fleet, stored)),
+        "canceled orders without a receipt of 0 survivors": [
+            f"order {order.id}: {order.receipt}" for order in ends if not _has_receipt(order)
+        ],
+        "followers who missed a step or saw one twice, or another end": [
+            *(f"{each}: no end came" for each in late_followers),
+            *_followers(load, stored),
+        ],
+        "runs, reservations and budgets that do not agree to the cent": list(wrong_money(fleet)),
+    }
     return Findings(
-        lost=[*(each for each in load.accepted if each not in stored.orders), *_not_ended(orders)],
-        ended_twice=list(_ended_twice(stored)),
-        transcript_gaps=[*_transcript_gaps(stored), *unsent(fleet, stored)],
-        invalid_conversations=list(_invalid(stored)),
-        double_effects=[each for order in ends for each in _effects(fleet, stored, order)],
-        refs_moved_late=list(_wrong_refs(fleet, stored)),
-        no_receipt=[f"order {order.id}: {order.receipt}" for order in ends if not _has_receipt(order)],
-        followers_wrong=[*(f"{each}: no end came" for each in late_followers), *_followers(load, stored)],
-        money_wrong=list(wrong_money(fleet)),
+        promises,
         statuses=dict(Counter(order.status for order in orders)),
         failed={o.id: f"{o.exit_status}: {o.reason}" for o in orders if o.status == OrderStatus.FAILED},
         unpushed={order.id: str(order.push_error) for order in ends if order.head_commit and not order.pushed},
@@ -146,11 +133,13 @@ def examine(fleet: FleetUnderLoad, load: Load, *, late_followers: Sequence[str])
     )
 
 
-def after_the_stop(fleet: FleetUnderLoad, findings: Findings) -> Findings:
+def after_the_stop(fleet: FleetUnderLoad, findings: Findings) -> None:
     """Add the processes that are left once all drones were stopped."""
-    findings.survivors = [f"process {pid}" for pid in fleet.survivors(tuple(_boots(fleet)))]
-    findings.survivors += [f"{count} of run {run}" for run, count in findings.left_by_run.items()]
-    return findings
+    with fleet.database.read() as db:
+        boots = tuple(boot for boot in db.scalars(select(Run.boot_id).distinct()) if boot)
+    left = [f"process {pid}" for pid in fleet.survivors(boots)]
+    left += [f"{count} of run {run}" for run, count in findings.left_by_run.items()]
+    findings.promises["processes left after the stop"] = left
 
 
 def unsent(fleet: FleetUnderLoad, stored: Stored | None = None) -> list[str]:
@@ -329,8 +318,3 @@ def _undone(stored: Stored) -> dict[str, int]:
 def _left_by_run(fleet: FleetUnderLoad, runs: Sequence[Run]) -> dict[str, int]:
     over = {run.id for run in runs if run.status != RunStatus.RUNNING}
     return {run_id: len(pids) for run_id, pids in fleet.commands_by_run().items() if run_id in over}
-
-
-def _boots(fleet: FleetUnderLoad) -> list[str]:
-    with fleet.database.read() as db:
-        return [boot for boot in db.scalars(select(Run.boot_id).distinct()) if boot]

@@ -7,11 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import update
-
 from control_plane.client.fleet import FleetClient
-from control_plane.db.orders import Order
-from control_plane.documents.orders import SubmitRequest
 from shared.errors import FleetError
 from shared.names import new_id
 from tests.chaos.fleet_under_load import FleetUnderLoad
@@ -73,41 +69,20 @@ class Load:
         self.accepted: list[str] = []
         self.followers: list[Follower] = []
 
-    def submit(self, stop: threading.Event) -> str | None:
+    def submit(self) -> None:
         """Submit one order, retrying with the same key until the fleet has accepted it."""
         number, key = len(self.accepted) + 1, new_id()
-        known = {"max_attempts": self._fleet.size.max_attempts} if _HAS_ATTEMPTS else {}
-        request = {"prompt": f"Count to ten for customer {number}, script:count", "project": "demo", **known}
+        prompt = f"Count to ten for customer {number}, script:count"
+        request = {"prompt": prompt, "project": "demo", "max_attempts": self._fleet.size.max_attempts}
         with self._fleet.client() as client:
-            while not stop.is_set():
+            while True:
                 try:
                     order_id = str(client.submit(request, idempotency_key=key)["id"])
                 except FleetError:
                     time.sleep(RETRY_SECONDS)
                     continue
-                self._took(order_id)
-                return order_id
-        return None
-
-    def _took(self, order_id: str) -> None:
-        if not _HAS_ATTEMPTS:
-            self._set_attempts(order_id)
-        with self._guard:
-            self.accepted.append(order_id)
-            follow = len(self.followers) < self._wanted_followers
-            if follow:
-                self.followers.append(Follower(order_id, self._fleet.client(timeout_s=30.0)))
-
-    def _set_attempts(self, order_id: str) -> None:
-        """Write the attempts to the database, for versions whose submission has no such field."""
-        for _ in range(60):
-            try:
-                with self._fleet.database.write() as db:
-                    values = {"max_attempts": self._fleet.size.max_attempts}
-                    db.execute(update(Order).where(Order.id == order_id).values(**values))
+                with self._guard:
+                    self.accepted.append(order_id)
+                    if len(self.followers) < self._wanted_followers:
+                        self.followers.append(Follower(order_id, self._fleet.client(timeout_s=30.0)))
                 return
-            except FleetError:
-                time.sleep(RETRY_SECONDS)
-
-
-_HAS_ATTEMPTS = "max_attempts" in SubmitRequest.model_fields

@@ -82,17 +82,19 @@ class Drone:
     def up(self) -> bool:
         return self.station.process is not None and self.station.process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Of the parent."""
+        assert self.station.process is not None
+        return self.station.process.pid
+
     def start(self) -> None:
         self.station.start()
 
     def tree(self) -> list[psutil.Process]:
         """The parent and all its descendants. It adopts orphans, so this is the complete list."""
-        if not self.up:
-            return []
-        assert self.station.process is not None
         with suppress(psutil.Error):
-            parent = psutil.Process(self.station.process.pid)
-            return [parent, *parent.children(recursive=True)]
+            return [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)] if self.up else []
         return []
 
     def worker(self) -> psutil.Process | None:
@@ -120,18 +122,6 @@ class Drone:
         if self.station.process is not None:
             self.station.process.wait(10)
 
-    def freeze(self) -> list[psutil.Process]:
-        """Suspend all processes of the drone, as a laptop does when it sleeps; return them."""
-        stopped: list[psutil.Process] = []
-        # Twice: the second round catches a process that was being started during the first.
-        for _ in range(2):
-            for each in self.tree():
-                if each not in stopped:
-                    with suppress(psutil.Error):
-                        each.suspend()
-                        stopped.append(each)
-        return stopped
-
     def stop(self, *, seconds: float) -> None:
         """Signal it once; after `seconds` signal it again, which ends its runs; then kill it."""
         if self.station.process is None:
@@ -141,12 +131,6 @@ class Drone:
                 self.station.stop(seconds=seconds)
                 return
         self.kill()
-
-
-def thaw(stopped: list[psutil.Process]) -> None:
-    for each in reversed(stopped):
-        with suppress(psutil.Error):
-            each.resume()
 
 
 @dataclass

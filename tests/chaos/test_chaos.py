@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sys
@@ -10,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos import report, stock_celery
+from tests.chaos import report
 from tests.chaos.campaign import Campaign, Plan, carry_out
 from tests.chaos.fleet_under_load import Size
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-RESULTS = Path("bench-results") / "chaos.json"
-SHORT = {"run_kill": 1, "worker_kill": 1, "broker_emptied": 1, "collector_kill": 1, "cancel": 1}
+SHORT = {"run_kill": 1, "broker_emptied": 1, "collector_kill": 1, "cancel": 1}
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(420)
 def test_after_a_few_faults_every_order_has_ended_once_and_whole(tmp_path: Path) -> None:
-    size = Size(drones=2, orders=6, step_seconds=0.15)
+    size = Size(drones=2, orders=5, step_seconds=0.15)
     plan = Plan(_seed(4), 0, size, kinds=SHORT, each_once=True, settle_seconds=240, followers=2)
 
     done = carry_out(plan, tmp_path / "fleet")
@@ -45,27 +44,10 @@ def test_after_minutes_of_faults_every_order_has_ended_once_and_whole(
 
     text = f"{report.summary(done)}\n\n{report.table(done)}"
     _say(capsys, f"\n{text}\n" + "\n".join(done.findings.broken))
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(report.document(done), indent=1) + "\n")
-    _write("campaign", text)
+    if os.environ.get("CHAOS_WRITE"):
+        # Even if a guarantee was violated: it is what was measured.
+        report.put_between(PAGE, "campaign", text)
     assert (done.findings.broken, _errors(done)) == ([], [])
-
-
-@pytest.mark.long
-@pytest.mark.chaos
-@pytest.mark.timeout(900)
-def test_stock_celery_loses_or_doubles_what_these_faults_hit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trials = stock_celery.compare(tmp_path / "stock")
-
-    text = stock_celery.table(trials)
-    _say(capsys, f"\n{text}")
-    _write("stock", text)
-    assert [trial.error for trial in trials if trial.error] == []
-    # Not every trial shows it, because it depends on timing. But these two totals follow from the settings.
-    assert sum(trial.lost for trial in trials if not trial.late) > 0
-    assert sum(trial.doubled for trial in trials if trial.late) > 0
 
 
 def _seed(default: int) -> int:
@@ -76,12 +58,6 @@ def _errors(done: Campaign) -> list[str]:
     """Faults that could not be carried out as planned, and those that were never recovered from."""
     failed = [f"{fault.kind} of {fault.part}: {fault.error}" for fault in done.faults if fault.error]
     return failed + [f"{fault.kind} of {fault.part}: no recovery" for fault in done.faults if not fault.settled]
-
-
-def _write(marker: str, text: str) -> None:
-    """Write to the page if `make chaos` requested it, even if a guarantee was violated: it is what was measured."""
-    if os.environ.get("CHAOS_WRITE"):
-        report.put_between(PAGE, marker, text)
 
 
 def _say(capsys: pytest.CaptureFixture[str], text: str) -> None:

@@ -14,13 +14,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from control_plane.declarations import drones
+from tests.chaos.captures import Capture, capturing
 from tests.chaos.fleet_under_load import FleetUnderLoad, Size
-from tests.chaos.load import Load
 from tests.chaos.parts import ModelServer
-from tests.chaos.test_outages import Stage, ended_by_themselves
+from tests.chaos.stage import Stage, staged
 from tests.support import free_port, needs, wait_until
 from tests.support.broker import BrokerServer, TlsAddress
-from tests.support.captures import Capture, capturing
 from tests.support.certificates import Authority
 from tests.support.machines import Island, host_address, new_island
 
@@ -47,9 +46,7 @@ class Machines:
 
     def shown_online(self) -> set[str]:
         with self.stage.fleet.client() as client:
-            found = client.call(drones.LIST)
-        log.info("drones: %s", {each["name"]: each["status"] for each in found})
-        return {each["name"] for each in found if each["status"] in {"online", "busy"}}
+            return {each["name"] for each in client.call(drones.LIST) if each["status"] in {"online", "busy"}}
 
     def online(self, *names: str) -> None:
         wait_until(lambda: self.shown_online() >= set(names), seconds=300, every=0.5)
@@ -68,16 +65,15 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
         for island in islands:
             island.reach(address)
         fleet = over_tls(tmp_path, address, islands)
-        stack.callback(fleet.close)
         captures = [stack.enter_context(capturing(island.link, PLAIN)) for island in islands]
-        fleet.start()
+        stage = stack.enter_context(staged(fleet))
         port = urlsplit(fleet.model.url).port or 0
         for island in islands:
             log_file = fleet.root / f"model-{island.name}.log"
             model = ModelServer(fleet.root / "script.json", log_file, island=island, port=port)
             stack.callback(model.stop)
             model.start()
-        yield Machines(Stage(fleet, Load(fleet, followers=1)), islands, captures)
+        yield Machines(stage, islands, captures)
 
 
 def over_tls(root: Path, address: str, islands: tuple[Island, Island]) -> FleetUnderLoad:
@@ -113,9 +109,7 @@ def test_twenty_orders_end_once_although_both_links_are_cut(machines: Machines) 
     stage.running(2)
     with first.cut_off(silently=True), second.cut_off(silently=False):
         machines.silent("drone-1", "drone-2")
-    found = stage.settled()
-    assert (found.broken, ended_by_themselves(stage)) == ([], [])
-    assert (found.statuses, found.unpushed) == ({"succeeded": 20}, {})
+    stage.all_succeeded()
     only_tls_was_seen(machines)
 
 
@@ -131,10 +125,9 @@ def test_two_hundred_orders_end_once_although_links_are_cut_again_and_again(mach
             machines.silent(f"drone-{number + 1}")
         machines.online(f"drone-{number + 1}")
         cuts += 1
-    found = stage.settled()
+    found = stage.all_succeeded()
     log.info("%s cuts, %s runs, %s lost, %s resumed", cuts, found.runs, found.lost_runs, found.resumed_runs)
-    assert (found.broken, ended_by_themselves(stage)) == ([], [])
-    assert (found.statuses, found.unpushed, cuts >= 5) == ({"succeeded": 200}, {}, True)
+    assert cuts >= 5
     only_tls_was_seen(machines)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import shutil
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ import redis
 from control_plane.broker.broker import Broker
 from control_plane.declarations import providers
 from control_plane.declarations.providers import ProviderEdit
-from drone.reporting import journal
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
@@ -32,10 +29,8 @@ from tests.support.outages import (
     seconds_until,
 )
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(300)]
 CONSUMES_WITHIN = 15.0
-CUTS = [(20.0, True), (20.0, False), (45.0, True), (45.0, False)]
-log = logging.getLogger(__name__)
 
 
 # --- restarts --------------------------------------------------------------------------------------
@@ -62,18 +57,13 @@ def restarted_under_load(fleet: OutageFleet, times: int, *, emptied: bool) -> No
     submitted, took = [], []
     for _ in range(times):
         submitted.append(fleet.submit("three"))
-        restart(fleet.server, emptied=emptied)
+        fleet.server.stop(kill=True)
+        if emptied:
+            forget(fleet.server)
+        fleet.server.start()
         took.append(seconds_until(lambda: all(drone.consumes() for drone in fleet.drones), at_most=60))
     assert max(took) <= CONSUMES_WITHIN, took
-    log.info("consuming again after %s s", [round(seconds, 1) for seconds in took])
     [fleet.whole(order_id, 3, seconds=120) for order_id in submitted]
-
-
-def restart(server: BrokerServer, *, emptied: bool) -> None:
-    server.stop(kill=True)
-    if emptied:
-        forget(server)
-    server.start()
 
 
 def forget(server: BrokerServer) -> None:
@@ -84,45 +74,27 @@ def forget(server: BrokerServer) -> None:
 # --- down ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Outage:
-    """How long the broker is down, and after how much silence a run is lost."""
-
-    seconds: float
-    lost_after: float
-    script: str
-
-
-BRIEF = Outage(12.0, 10.0, "thirty")
-AS_DESIGNED = Outage(90.0, 60.0, "long")
-
-
-@pytest.fixture(params=[BRIEF, AS_DESIGNED], ids=["short", "long"])
-def outage(request: pytest.FixtureRequest) -> Outage:
-    return request.param
-
-
 @pytest.fixture
 def patient_fleet(
-    sqlite_url: str, valkey: BrokerServer, tmp_path: Path, core_factory: CoreFactory, outage: Outage
+    sqlite_url: str, valkey: BrokerServer, tmp_path: Path, core_factory: CoreFactory
 ) -> Iterator[OutageFleet]:
-    """A fleet whose drones may be silent for the outage's `lost_after`."""
-    with outage_fleet(sqlite_url, valkey, tmp_path, core_factory, lost_after=outage.lost_after, own_beat=1.0) as fleet:
+    """A fleet whose drones may be silent for 10 s."""
+    with outage_fleet(sqlite_url, valkey, tmp_path, core_factory, lost_after=10.0, own_beat=1.0) as fleet:
         yield fleet
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("emptied", [False, True], ids=["kept", "emptied"])
 def test_a_broker_that_is_gone_for_longer_than_a_drone_may_be_silent_loses_no_run_and_no_order(
-    patient_fleet: OutageFleet, outage: Outage, emptied: bool
+    patient_fleet: OutageFleet, emptied: bool
 ) -> None:
     fleet = patient_fleet
     fleet.started("oka", concurrency=2)
-    running = fleet.submit(outage.script)
+    running = fleet.submit("thirty")
     fleet.results(running, 2)
     fleet.server.stop(kill=True)
     meanwhile = fleet.submit("three")
-    last(outage.seconds)
+    time.sleep(12.0)
     if emptied:
         forget(fleet.server)
     fleet.server.start()
@@ -130,16 +102,13 @@ def test_a_broker_that_is_gone_for_longer_than_a_drone_may_be_silent_loses_no_ru
     fleet.whole(running, 30, seconds=240)
 
 
-def last(seconds: float) -> None:
-    """Wait during an outage."""
-    threading.Event().wait(seconds)
-
-
 # --- connected, but deaf ----------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_a_consumer_that_takes_nothing_is_rebuilt(outages: OutageFleet, proxy: Proxy) -> None:
+def test_a_consumer_that_takes_nothing_is_rebuilt_and_one_that_stays_deaf_ends_its_worker(
+    outages: OutageFleet, proxy: Proxy
+) -> None:
     fleet = outages
     drone = fleet.started("oka", broker_address=f"127.0.0.1:{proxy.port}")
     proxy.spoil(asks_the_wrong_queue(drone.id))
@@ -149,13 +118,9 @@ def test_a_consumer_that_takes_nothing_is_rebuilt(outages: OutageFleet, proxy: P
     fleet.whole(order_id, 3, seconds=60)
     assert "the consumer still takes no messages" not in drone.log()
 
-
-@pytest.mark.long
-def test_a_worker_whose_consumer_stays_deaf_is_replaced(outages: OutageFleet, proxy: Proxy) -> None:
-    fleet = outages
-    drone = fleet.started("oka", broker_address=f"127.0.0.1:{proxy.port}")
+    before = proxy.changed
     proxy.spoil(asks_the_wrong_queue(drone.id), later_ones_too=True)
-    wait_until(lambda: proxy.changed)
+    wait_until(lambda: proxy.changed > before)
     order_id = fleet.submit("three")
     wait_until(lambda: "the consumer still takes no messages" in drone.log(), seconds=120)
     proxy.mend()
@@ -200,27 +165,12 @@ def deafness(subscription: redis.client.PubSub) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("seconds", "silently"), CUTS)
-def test_a_drone_that_is_cut_off_works_on_and_reports_later(
-    outages: OutageFleet, island: Island, tmp_path: Path, seconds: float, silently: bool
-) -> None:
-    with cut_off_at_work(outages, island, tmp_path, "thirty") as order_id:
-        run = outages.run_of(order_id)
-        with island.cut_off(silently=silently):
-            stored = len(outages.kinds(order_id))
-            last(seconds)
-            spooled = len(list(journal.walk(run.journal)))
-        assert spooled > stored + 10
-        outages.whole(order_id, 30, seconds=120)
-
-
-@pytest.mark.long
 def test_a_drone_that_is_cut_off_for_90_s_is_stood_in_for(outages: OutageFleet, island: Island, tmp_path: Path) -> None:
     with cut_off_at_work(outages, island, tmp_path, "long") as order_id:
         late = outages.run_of(order_id).run_id
         with island.cut_off(silently=True):
             wait_until(lambda: outages.order(order_id).runs[0].status == "lost", seconds=90)
-            last(15.0)
+            time.sleep(15.0)
         # The drone notices that a later generation holds its order; the steps it recorded are stored as late steps.
         wait_until(lambda: any(step.run == late and step.late for step in outages.order(order_id).steps), seconds=60)
         order = outages.ended(order_id, seconds=240)

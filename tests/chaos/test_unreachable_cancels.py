@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,7 @@ from tests.support.sandboxes import processes_with
 from tests.support.scripted import ScriptedFactory
 from tests.support.whole_fleet import WorkstationDrone
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(240)]
 LOST_AFTER = 7.0
 """Longer than the interval between beats, and much shorter than in production."""
 
@@ -63,40 +61,15 @@ def drone(fleet: Api, tmp_path: Path) -> Iterator[WorkstationDrone]:
     made.stop()
 
 
-@pytest.mark.long
-def test_a_frozen_drone_sends_the_missing_receipt_when_it_goes_on(
-    fleet: Api, drone: WorkstationDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    order_id, number = running(fleet, repository, scripted)
-    family = processes_of(drone)
-    tell(family, signal.SIGSTOP)
-
-    fleet.client.call(orders.CANCEL, CancelRequest(reason="enough"), order_id=order_id)
-    given_up = canceled_unreachable(fleet, order_id)
-    tell(reversed(family), signal.SIGCONT)
-
-    receipt = complete(fleet, order_id)
-    assert (given_up["status"], given_up["receipt"]["survivors"]) == ("canceled", 0)
-    assert (receipt["found"], receipt["survivors"]) == (receipt["ended"], 0)
-    assert receipt["found"] >= 2
-    assert processes_with(number) == []
-
-
 def test_a_killed_drone_sends_the_missing_receipt_when_it_is_started_again(
     fleet: Api, drone: WorkstationDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     order_id, number = running(fleet, repository, scripted)
     kill(drone)
-
-    fleet.client.call(orders.CANCEL, CancelRequest(reason="enough"), order_id=order_id)
+    cancel(fleet, order_id)
     canceled_unreachable(fleet, order_id)
     drone.start()
-
-    receipt = complete(fleet, order_id)
-    assert (receipt["found"], receipt["survivors"]) == (receipt["ended"], 0)
-    assert receipt["found"] >= 2
-    assert processes_with(number) == []
-    assert "the drone restarted" not in fleet.client.call(orders.SHOW, order_id=order_id)["reason"]
+    assert "the drone restarted" not in complete(fleet, order_id, number)["reason"]
 
 
 @pytest.mark.long
@@ -105,16 +78,13 @@ def test_a_drone_that_is_back_before_it_is_given_up_ends_the_cancel_with_its_rec
 ) -> None:
     order_id, number = running(fleet, repository, scripted)
     kill(drone)
-
-    status = fleet.client.call(orders.CANCEL, CancelRequest(reason="enough"), order_id=order_id)["status"]
+    assert cancel(fleet, order_id)["status"] == "canceling"
     drone.start()
+    assert complete(fleet, order_id, number)["reason"].endswith("the run was lost when the drone restarted")
 
-    receipt = complete(fleet, order_id)
-    order = fleet.client.call(orders.SHOW, order_id=order_id)
-    assert (status, order["status"], receipt["survivors"]) == ("canceling", "canceled", 0)
-    assert receipt["found"] == receipt["ended"] >= 2
-    assert order["reason"].endswith("the run was lost when the drone restarted")
-    assert processes_with(number) == []
+
+def cancel(fleet: Api, order_id: str) -> dict[str, Any]:
+    return fleet.client.call(orders.CANCEL, CancelRequest(reason="enough"), order_id=order_id)
 
 
 def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[str, str]:
@@ -129,49 +99,38 @@ def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[st
     return order_id, number
 
 
-def canceled_unreachable(fleet: Api, order_id: str) -> dict[str, Any]:
+def canceled_unreachable(fleet: Api, order_id: str) -> None:
     """Delete the drone's lease, which would last a minute, and wait until the order is canceled without its receipt."""
     drone_id = fleet.client.call(drones.SHOW, name="oka")["id"]
     fleet.core.broker.redis.delete(names.lease_key(drone_id))
 
-    def given_up() -> dict[str, Any] | None:
-        order = fleet.client.call(orders.SHOW, order_id=order_id)
-        return order if (order["receipt"] or {}).get("unreachable_since") else None
-
-    found = wait_until(given_up, seconds=60)
-    assert found is not None
-    return found
+    order = with_receipt(fleet, order_id, of_the_drone=False)
+    assert (order["status"], order["receipt"]["survivors"]) == ("canceled", 0)
 
 
-def complete(fleet: Api, order_id: str) -> dict[str, Any]:
-    """Wait for the receipt that the drone itself sends."""
-
-    def receipt() -> dict[str, Any] | None:
-        found = fleet.client.call(orders.SHOW, order_id=order_id)["receipt"]
-        return found if found and not found["unreachable_since"] else None
-
-    found = wait_until(receipt, seconds=90)
-    assert found is not None
-    return found
+def complete(fleet: Api, order_id: str, number: str) -> dict[str, Any]:
+    """The order, once it has the receipt that the drone itself sends: nothing was left, and nothing is."""
+    order = with_receipt(fleet, order_id, of_the_drone=True)
+    receipt = order["receipt"]
+    assert receipt["found"] == receipt["ended"] >= 2
+    assert (order["status"], receipt["survivors"], processes_with(number)) == ("canceled", 0, [])
+    return order
 
 
-def processes_of(drone: WorkstationDrone) -> list[psutil.Process]:
-    """The drone's own processes and all their descendants, parents first."""
-    assert drone.process is not None
-    parent = psutil.Process(drone.process.pid)
-    return [parent, *parent.children(recursive=True)]
+def with_receipt(fleet: Api, order_id: str, *, of_the_drone: bool) -> dict[str, Any]:
+    def there() -> dict[str, Any] | None:
+        order: dict[str, Any] = fleet.client.call(orders.SHOW, order_id=order_id)
+        receipt = order["receipt"]
+        return order if receipt and bool(receipt.get("unreachable_since")) != of_the_drone else None
 
-
-def tell(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
-    for process in processes:
-        with suppress(psutil.Error):
-            process.send_signal(number)
+    return wait_until(there, seconds=90)  # type: ignore[return-value]
 
 
 def kill(drone: WorkstationDrone) -> None:
     """Kill the drone's own two processes, as a crash would; the run's process is not killed."""
     assert drone.process is not None
     worker = worker_below(drone.process.pid)
-    tell([psutil.Process(drone.process.pid), worker], signal.SIGKILL)
+    drone.process.kill()
+    worker.kill()
     drone.process.wait(10)
     wait_until(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)

@@ -7,11 +7,12 @@ its tests. The prompt of each order describes its history.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Engine, event, select
 
 from control_plane.db.engine import Database
 from control_plane.db.orders import Order
@@ -66,39 +67,50 @@ FACTS: dict[str, dict[str, Any]] = {
 """Some of the facts of each order, by its prompt."""
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def old_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return load(request.param, tmp_path, request)
+KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    """The upgraded database of each kind, for tests that read it."""
-    url = load(request.param, tmp_path_factory.mktemp("old"), request)
+class PowerCut(Exception):
+    """Ends an upgrade in the middle."""
+
+
+@contextmanager
+def cut_before(statement: int) -> Iterator[list[str]]:
+    """Let the database fail before so many statements; those until then."""
+    done: list[str] = []
+
+    def count(*arguments: Any) -> None:
+        if len(done) == statement:
+            raise PowerCut
+        done.append(str(arguments[2]))
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        yield done
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+
+
+@pytest.mark.dialects
+@KINDS
+def test_nothing_is_lost_and_an_upgrade_that_is_cut_off_leaves_everything_as_it_was(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    (tmp_path / "whole").mkdir()
+    with cut_before(1_000_000) as statements:
+        apply_migrations(load(kind, tmp_path / "whole", request))
+    url = load(kind, tmp_path, request)
+    before = rows_of(url)
+    # Whatever is stored too early is still there after the last cut.
+    for statement in (len(statements) // 2, len(statements) - 1):
+        with pytest.raises(PowerCut), cut_before(statement):
+            apply_migrations(url)
+        assert rows_of(url) == before
     apply_migrations(url)
-    database = Database(url)
-    yield database
-    database.dispose()
-
-
-def orders_by_prompt(database: Database) -> dict[str, Order]:
-    with database.read() as db:
-        return {order.prompt: order for order in db.scalars(select(Order))}
-
-
-def test_nothing_is_lost(old_url: str) -> None:
-    before = rows_of(old_url)
-    apply_migrations(old_url)
-    after = rows_of(old_url)
+    after = rows_of(url)
     for name, rows in before.items():
         assert [{column: row[column] for column in rows[0]} for row in after[name]] == rows, name
-
-
-def test_every_reason_becomes_the_facts_that_it_stated_and_is_rendered_from_them(upgraded: Database) -> None:
-    orders = orders_by_prompt(upgraded)
-    assert [prompt for prompt, order in orders.items() if order.explained is None or not order.reason] == []
-    found = {prompt: part_of(orders[prompt].facts.model_dump(mode="json"), wanted) for prompt, wanted in FACTS.items()}
-    assert found == FACTS
+    assert apply_migrations(url) == []
 
 
 def part_of(facts: Any, wanted: Any) -> Any:
@@ -108,12 +120,24 @@ def part_of(facts: Any, wanted: Any) -> Any:
     return facts
 
 
-def test_what_waits_for_a_person_can_be_answered(upgraded: Database) -> None:
+@pytest.mark.dialects
+@KINDS
+def test_every_reason_becomes_the_facts_that_it_stated_and_what_waits_for_a_person_can_be_answered(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = load(kind, tmp_path, request)
+    apply_migrations(url)
+    upgraded = Database(url)
     with upgraded.read() as db:
+        orders = {order.prompt: order for order in db.scalars(select(Order))}
         named = db.execute(select(Order.prompt, Wait).join(Wait, Wait.run_id == Order.run_id))
         waits = {prompt: (wait.kind, wait.answer, wait.closed_at is None) for prompt, wait in named}
+    assert [prompt for prompt, order in orders.items() if order.explained is None or not order.reason] == []
+    found = {prompt: part_of(orders[prompt].facts.model_dump(mode="json"), wanted) for prompt, wanted in FACTS.items()}
+    assert found == FACTS
     assert waits == {
         "awaiting": ("approval", None, True),
         "answer on its way": ("approval", "approve", True),
         "answered": ("approval", "approve", False),
     }
+    upgraded.dispose()

@@ -1,17 +1,17 @@
-"""Twenty rules of docs/coverage.md, each with a change that breaks it: the named test has to fail then.
+"""Ten rules of docs/coverage.md, each with a change that breaks it: the named test has to fail then.
 
-The rules were drawn with `random.Random(193).sample(rules, 20)` from all lines of the table.
+The rules were drawn with `random.Random(193).sample(rules, 10)` from all lines of the table.
 """
 
 from __future__ import annotations
 
-from tests.hostile.removed_defenses.removal import Edit, Removal, removal
+from tests.hostile.removed_defenses.removal import removal
 
 SEED = 193
 
 BROKEN = {
     "G-009": removal(
-        "integration/operations/test_operations_submit.py"
+        "integration/operations/test_operations_orders.py"
         "::test_an_order_is_assigned_to_the_only_drone_and_has_a_turn_and_an_outbox_row",
         "control_plane/orders/draft.py",
         "        prompt=order.prompt,\n",
@@ -25,13 +25,13 @@ BROKEN = {
         "            return outcome\n",
     ),
     "S-071": removal(
-        "unit/agent/test_team_prompts.py::test_the_thread_section_says_what_an_agent_has_to_know_of_threads",
+        "unit/agent/test_prompts.py::test_the_thread_section_says_what_an_agent_has_to_know_of_threads",
         "drone/agent/templates/thread.jinja",
         "the last valid tag in it decides who is next",
         "it is stored",
     ),
     "S-125": removal(
-        "unit/mcp_server/test_skill.py::test_the_command_says_what_it_did",
+        "unit/mcp_server/test_tools_and_skill.py::test_the_command_says_what_it_did",
         "control_plane/cli/mcp.py",
         '"outcome": done.outcome',
         '"outcome": ""',
@@ -76,74 +76,5 @@ BROKEN = {
         '    op.add_column("orders", sa.Column("merge_only", sa.Boolean(), nullable=False, '
         "server_default=sa.false()))\n",
         "",
-    ),
-    "S-062": removal(
-        "unit/tools/test_tools_files.py::test_file_write_makes_parents_and_counts_bytes",
-        "drone/tools/file_write.py",
-        "wrote {len(content):,} bytes",
-        "wrote {len(content) + 1:,} bytes",
-    ),
-    "O-080": removal(
-        "unit/agent/test_children.py"
-        "::test_a_child_begins_with_the_parents_system_prompt_byte_for_byte_and_its_own_task",
-        "drone/agent/children.py",
-        "agent.run(self.system, (), task)",
-        "agent.run(self.system.strip() + '.', (), task)",
-    ),
-    "G-005": removal(
-        "integration/operations/test_owners.py::test_a_drone_belongs_to_the_user_with_whose_join_token_it_registered",
-        "control_plane/operations/drones/registration.py",
-        "= token.id, token.user_id or drone.user_id",
-        "= token.id, drone.user_id",
-    ),
-    "M-009": removal(
-        "unit/agent/test_loop.py::test_every_call_has_its_step_and_its_result_step_also_when_it_was_not_run",
-        "drone/agent/agent.py",
-        "            terminate = self._calls.run(batch, cut=self._cut) and terminate\n",
-        "            try:\n"
-        "                terminate = self._calls.run(batch, cut=self._cut) and terminate\n"
-        "            except Submitted:\n"
-        "                terminate = True\n",
-    ),
-    "M-051": removal(
-        "unit/shared/test_trajectories.py::test_shell_calls_are_actions_and_all_calls_stay_native",
-        "shared/trajectories.py",
-        '"tool_call_id": call.id}\n\n\ndef command_in',
-        '"tool_call_id": ""}\n\n\ndef command_in',
-    ),
-    "G-027": removal(
-        "integration/runs/test_run_takes_over.py::"
-        "test_a_rewritten_branch_is_asked_about_before_the_model_and_then_continued",
-        "drone/workspace/branch_changes.py",
-        'return BranchChange("diverged",',
-        'return BranchChange("ahead",',
-    ),
-    "S-086": removal(
-        "integration/worker/test_worker_runs_orders.py::test_a_cancel_ends_the_running_command_and_sends_a_receipt",
-        "drone/sandbox/command.py",
-        "                watch.check()\n",
-        "                pass\n",
-    ),
-    "S-088": removal(
-        "integration/model/test_model_litellm.py::test_the_price_is_the_lists_or_unknown_and_never_nought",
-        "drone/model/prices.py",
-        "        return None if cost is None else min(",
-        "        return 0.0 if cost is None else min(",
-    ),
-    "O-101": removal(
-        "integration/web/test_actions_as_commands.py::test_a_page_and_its_command_do_the_same",
-        "control_plane/web/forms/commands.py",
-        'flags={name: _switch(f"--{name}") for name in ("after", "interrupt", "alone")}',
-        'flags={"after": _switch("--interrupt"), "interrupt": _switch("--after"), "alone": _switch("--alone")}',
-    ),
-    "O-105": Removal(
-        "integration/supervisor/test_orders_after.py::test_it_waits_until_the_other_has_succeeded_and_starts_from_its_head",
-        (
-            Edit(
-                "control_plane/orders/placement.py",
-                "earlier_in_session(db, order) or before_it(db, order) or",
-                "earlier_in_session(db, order) or",
-            ),
-        ),
     ),
 }

@@ -1,4 +1,4 @@
-"""A random twenty of the rules in docs/coverage.md: broken in a copy of the code, each fails the test that shows it."""
+"""A random ten of the rules in docs/coverage.md: broken in a copy of the code, each fails the test that shows it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,6 @@ from drone.model.scripted.server import ScriptedServer
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.opened import close_all
 from shared.errors import Refused
-from shared.terminal.boundary import version
 from shared.terminal.command_line import parse_params
 from tests.eval import mini, ours, replayed
 from tests.eval.attempt import Attempt, Bounds, Endpoint
@@ -44,6 +43,8 @@ class Contestant(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    def version(self) -> str: ...
 
     def attempt(self, task: EvalTask, endpoint: Endpoint, bounds: Bounds, scratch: Path) -> Attempt:
         """Work on the task's repository in the empty directory `scratch`, at most for the time of the bounds."""
@@ -74,7 +75,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print("\ninterrupted; these attempts were judged:", file=sys.stderr)  # noqa: T201
     finally:
         close_all()
-    print(_report(facts, rows, replay=endpoint is None))  # noqa: T201
+    print(_report(facts, rows))  # noqa: T201
     complete = len(rows) == len(tasks) * len(agents) * chosen.repeat
     return 0 if complete and (endpoint is not None or all(row.verdict.resolved for row in rows)) else 1
 
@@ -177,18 +178,18 @@ def _facts(
         "seeds": [] if chosen.seed is None else [chosen.seed + n for n in range(chosen.repeat)],
         "limits": {"steps": chosen.steps, "seconds": chosen.seconds, "cost_usd": chosen.cost_limit},
         "sandbox": sandbox.kind,
-        "versions": {agent.name: agent.version() if isinstance(agent, Mini) else version() for agent in agents},
+        "versions": {agent.name: agent.version() for agent in agents},
     }
 
 
-def _report(facts: dict[str, Any], rows: Sequence[Row], *, replay: bool) -> str:
-    limits = facts["limits"]
-    seeds = ", ".join(map(str, facts["seeds"])) or "none"
+def _report(facts: dict[str, Any], rows: Sequence[Row]) -> str:
+    replay, limits = facts["replayed"], facts["limits"]
+    versions = " · ".join(f"{name} {number}" for name, number in facts["versions"].items())
     head = [
         f"model {facts['model']}{' (a script plays the reference solutions)' if replay else ''} · {facts['date']} · "
-        + " · ".join(f"{name} {number}" for name, number in facts["versions"].items()),
+        f"{versions}",
         f"at most {limits['steps']} steps, {limits['seconds']} s and {limits['cost_usd']:g} USD for an attempt · "
-        f"seeds: {seeds} · sandbox {facts['sandbox']}",
+        f"seeds: {', '.join(map(str, facts['seeds'])) or 'none'} · sandbox {facts['sandbox']}",
     ]
     return "\n".join(["", details(rows), "", *head, "", summary(rows, replayed=replay)])
 

@@ -14,6 +14,8 @@ from tests.eval.task import EvalTask, git
 
 NAME = "mini-swe-agent"
 PROGRAM = Path(__file__).with_name("mini_program.py")
+SETTINGS = {"MSWEA_CONFIGURED": "true", "MSWEA_SILENT_STARTUP": "1", "MSWEA_COST_TRACKING": "ignore_errors"}
+"""For its environment: it asks nothing, prints nothing, and goes on without a price."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,7 @@ class Mini:
             "LANG": "C.UTF-8",
             "TMPDIR": str(scratch),
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "MSWEA_CONFIGURED": "true",
-            "MSWEA_SILENT_STARTUP": "1",
+            **SETTINGS,
             "MSWEA_GLOBAL_CONFIG_DIR": str(scratch),
-            "MSWEA_COST_TRACKING": "ignore_errors",
             "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "4",
         }

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from shared.terminal.boundary import version
 from tests.eval.attempt import Attempt, Bounds, Endpoint, ProgramFailed, output_of
 from tests.eval.task import EvalTask
 
@@ -21,6 +22,9 @@ class Ours:
     sandbox: str
     context_window: int = 0
     name: str = NAME
+
+    def version(self) -> str:
+        return version()
 
     def attempt(self, task: EvalTask, endpoint: Endpoint, bounds: Bounds, scratch: Path) -> Attempt:
         repository = task.make_repository(scratch / "repository")

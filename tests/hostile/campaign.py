@@ -7,8 +7,8 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ from drone.sandbox.account import give, give_tree
 from shared.names import new_id
 from tests.hostile import key_tries, text_tries
 from tests.hostile.git_tries import hostile_remote
-from tests.hostile.hostile_work import Row, Try, judged, script
+from tests.hostile.hostile_work import Try, problems_of, script
 from tests.hostile.way_out import PUBLIC, WayOut, way_out
 from tests.support import wait_until
 from tests.support.canaries import Canaries, objects_of
@@ -56,7 +56,7 @@ AS_ROOT, AS_USER, IN_CONTAINERS = Kind("bwrap"), Kind("bwrap", ORDINARY), Kind("
 
 @dataclass
 class Campaign:
-    """The fleet, the hostile drone's owner, and the table."""
+    """The fleet, and the hostile drone's owner."""
 
     fleet: WholeFleet
     drone: WorkstationDrone
@@ -65,7 +65,6 @@ class Campaign:
     scripts: dict[str, Any]
     decoys: dict[str, Any]
     remotes: Path
-    table: list[Row] = field(default_factory=list)
 
     def order(self, name: str, tries: list[Try]) -> tuple[dict[str, Any], list[str]]:
         """Have the model make these calls; return the order when it has ended, and what got through."""
@@ -80,7 +79,6 @@ class Campaign:
         wait_until(lambda: self.fleet.order(asked)["status"] == "awaiting_approval", seconds=60)
         self.fleet.json("deny", asked)
         denied, more = self._judged(asked, leak)
-        self.table.append(Row("deliver the key in the work", denied["reason"], "the order's reason"))
         told = Canaries(KEY).found_in_any((each["id"], json.dumps(each).encode()) for each in (order, denied))
         return [*problems, *more, *map(str, told.items())]
 
@@ -90,9 +88,7 @@ class Campaign:
         begun = self._begin("texts", tries, text_tries.TEXT)
         live = text_tries.on_terminal(self.fleet, "follow", begun)
         order, problems = self._judged(begun, tries)
-        rows, more = text_tries.judged_texts(text_tries.shown(self.fleet, order, live))
-        self.table += rows
-        return problems + more
+        return [*problems, *text_tries.problems_in(text_tries.shown(self.fleet, order, live))]
 
     def _begin(self, name: str, tries: list[Try], says: str = "I tried.") -> str:
         """Have the model begin to make these calls, and end with these words; return the order's id."""
@@ -101,9 +97,7 @@ class Campaign:
 
     def _judged(self, order_id: str, tries: list[Try]) -> tuple[dict[str, Any], list[str]]:
         order = self.fleet.ended(order_id, seconds=240)
-        rows, problems = judged(tries, order, [CANARY, OTHERS, KEY])
-        self.table += rows
-        return order, problems
+        return order, list(problems_of(tries, order, [CANARY, OTHERS, KEY]))
 
     def works_on(self) -> dict[str, Any]:
         """An honest order, after everything."""
@@ -128,7 +122,10 @@ def campaign(fleet: WholeFleet, root: Path, kind: Kind) -> Iterator[Campaign]:
         served = stack.enter_context(serving(GitHttpServer(remotes)))
         decoys = stack.enter_context(_decoys(fleet, home, drone))
         decoys |= {"git": served.server_port, "site": out.site}
-        _policy(drone, f'[network]\naccess = "public"\nhosts = ["127.0.0.1:{out.site}"]\n{LIMITS}', decoys)
+        policy = home / "policy.toml"
+        policy.write_text(f'[network]\naccess = "public"\nhosts = ["127.0.0.1:{out.site}"]\n{LIMITS}# {CANARY}\n')
+        drone.environment = {**drone.environment, "DRONE_POLICY": str(policy)}
+        decoys["policy"], decoys["files"][policy] = policy, policy.read_bytes()
         hostile_remote(remotes / "traps.git", decoys)
         git(empty_remote(remotes / "foreign.git"), "config", "http.receivepack", "true")
         git(calc_project(remotes / "calc.git"), "config", "http.receivepack", "true")
@@ -162,14 +159,6 @@ def _drone(fleet: WholeFleet, kind: Kind, out: WayOut, place: Path) -> Workstati
     machine = out.machine(room, PROCESSES, kind.user)
     own = {"XDG_STATE_HOME": str(home / "state"), "XDG_CONFIG_HOME": str(home / "config"), **out.variables}
     return fleet.workstation("crow", "--sandbox", kind.sandbox, home=home, code=own, machine=machine)
-
-
-def _policy(drone: WorkstationDrone, text: str, decoys: dict[str, Any]) -> None:
-    file = Path(drone.environment["HOME"]) / "policy.toml"
-    file.write_text(f"{text}# {CANARY}\n")
-    drone.environment = {**drone.environment, "DRONE_POLICY": str(file)}
-    decoys["policy"] = file
-    decoys["files"][file] = file.read_bytes()
 
 
 @contextmanager
@@ -211,13 +200,11 @@ def _decoys(fleet: WholeFleet, home: Path, drone: WorkstationDrone) -> Iterator[
         }
 
 
-def doctor_rows(drone: WorkstationDrone) -> tuple[list[Row], list[str]]:
-    """The break-outs of `drone doctor --sandbox`, as rows; those that got out, as problems."""
-    done = drone.run("doctor", "--sandbox", "--json")
-    checks = json.loads(done.stdout)["checks"]
-    rows = [Row(each["what"], each["found"], f"doctor, {each['code']}") for each in checks if "D-WALL" in each["code"]]
+def break_outs(drone: WorkstationDrone) -> list[str]:
+    """What gets out of the sandbox, according to `drone doctor --sandbox`."""
+    checks = json.loads(drone.run("doctor", "--sandbox", "--json").stdout)["checks"]
     held = "refused", "not provable here"
-    return rows, [f"{row.what}: {row.seen}" for row in rows if not row.seen.startswith(held)]
+    return [each["what"] for each in checks if "D-WALL" in each["code"] and not each["found"].startswith(held)]
 
 
 def leaks(campaign: Campaign) -> dict[str, set[str]]:
@@ -232,12 +219,8 @@ def left_behind(campaign: Campaign) -> list[str]:
     """Processes, mounts and namespaces that still know the campaign's directory, once its drone has ended."""
     word = str(campaign.decoys["home"].parent)
     mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if word in line]
-    return mounts + [each for pid in psutil.pids() if pid != os.getpid() for each in _knows(pid, word)]
-
-
-def _knows(pid: int, word: str) -> Iterator[str]:
-    try:
-        if word in Path(f"/proc/{pid}/mountinfo").read_text():
-            yield f"process {pid} has a mount: {psutil.Process(pid).cmdline()}"
-    except (OSError, psutil.Error):
-        return
+    for pid in psutil.pids():
+        with suppress(OSError, psutil.Error):
+            if pid != os.getpid() and word in Path(f"/proc/{pid}/mountinfo").read_text():
+                mounts.append(f"process {pid} has a mount: {psutil.Process(pid).cmdline()}")
+    return mounts

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -117,16 +117,11 @@ def copy_to(root: Path) -> Copy:
 
 def _end(pid: int) -> None:
     """Kill a process and all below it."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return
-    for each in family:
-        try:
-            each.kill()
-        except psutil.NoSuchProcess:
-            continue
+        for each in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +60,13 @@ class TwoOrganizations:
     hidden: Filled
     callers: dict[str, Mapping[str, str]]
     """The headers with which each caller authenticates."""
+    sessions: dict[str, requests.Session] = field(default_factory=dict)
+    """A connection for each caller."""
+
+    def send(self, caller: str, case: Case) -> Response:
+        """The answer to the caller; of a live stream, its first events."""
+        session = self.sessions.setdefault(caller, requests.Session())
+        return case.call(self.api.url, session, dict(self.callers[caller]), timeout=ANSWERED_S)
 
     def document(self) -> BaseSchema:
         """The fleet's OpenAPI document. Generated requests have no credentials of their own."""
@@ -149,23 +155,3 @@ def _name(case: Case, names: dict[str, str]) -> Case:
         if isinstance(part, dict):
             part.update({key: names[REFERENCES[key]] for key in part if REFERENCES.get(key) in names})
     return case
-
-
-class Senders:
-    """A connection to the fleet for each caller."""
-
-    def __init__(self, fleet: TwoOrganizations) -> None:
-        self._fleet = fleet
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Senders:
-        self._sessions = {name: self._stack.enter_context(requests.Session()) for name in self._fleet.callers}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def send(self, caller: str, case: Case) -> Response:
-        """The answer to the caller; of a live stream, its first events."""
-        headers = dict(self._fleet.callers[caller])
-        return case.call(self._fleet.api.url, self._sessions[caller], headers, timeout=ANSWERED_S)

@@ -1,7 +1,7 @@
 """A drone whose credentials are in the hands of an attacker, in a fleet of real processes, and what it may try.
 
-A try acts with these credentials alone and ends with who refused it. It also says where an operator finds it; the
-fleet is asked whether it is there.
+A try acts with these credentials alone, and raises `GotThrough` unless the right part refuses it. The fleet is then
+asked whether an operator finds it where it belongs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from tests.support.whole_fleet import WorkstationDrone
 Doc = dict[str, Any]
 ACL_LOG = 2000
 """Entries that the broker's ACL LOG holds here, so that each try can be found in it."""
-UNKNOWN = "audit log, summed by source and minute"
 
 
 class GotThrough(AssertionError):
@@ -46,19 +45,9 @@ class Try:
     """One thing that a hostile drone does."""
 
     what: str
-    act: Callable[[HostileDrone], str]
-    """Returns who refused it and why. Raises GotThrough."""
-    recorded: str
-    """A key of `RECORDS`."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A line of the table: the try, what refused it, and where that is recorded."""
-
-    what: str
-    by: str
-    where: str
+    act: Callable[[HostileDrone], object]
+    recorded: str = ""
+    """A key of `RECORDS`; empty: what has no effect and may also happen without bad intent."""
 
 
 @dataclass
@@ -100,7 +89,8 @@ class HostileDrone:
     """What the control plane has logged."""
     order: WorkOrder | None = None
     """An order that it was given, and has begun."""
-    table: list[Refusal] = field(default_factory=list)
+    codes: set[str] = field(default_factory=set)
+    """Those of refusals whose sender is unknown to the fleet: it writes them down once the minute is over."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _beats: threading.Thread = field(init=False)
 
@@ -119,6 +109,12 @@ class HostileDrone:
     def id(self) -> str:
         return self.played.id
 
+    @property
+    def held(self) -> WorkOrder:
+        """The order that it was given."""
+        assert self.order is not None
+        return self.order
+
     @contextmanager
     def online(self) -> Iterator[None]:
         """Beat every second, as far as the broker lets it, until the end or until `leave`."""
@@ -135,10 +131,9 @@ class HostileDrone:
             yield
         finally:
             self.leave()
-            self.played.close()
-            self.control.close()
+            for opened in (self.played, self.control, self.client):
+                opened.close()
             self.database.dispose()
-            self.client.close()
 
     def leave(self) -> None:
         """Stop beating, so that the honest program can start with the same credentials."""
@@ -150,48 +145,52 @@ class HostileDrone:
     def begin(self, order_id: str) -> None:
         """Take this order from the queue, claim it and report its start."""
         self.order = wait_until(self.played.take)
-        assert self.order is not None
-        assert self.order.order_id == order_id
-        assert self.played.claim(self.order)
-        self.played.report(self.order, self.played.started())
-        self.wait_status(order_id, "running")
+        assert self.held.order_id == order_id
+        assert self.played.claim(self.held)
+        self.played.report(self.held, self.played.started())
+        wait_until(lambda: self.shown()["status"] == "running", seconds=60)
 
     def finish(self) -> None:
         """Report that the order it was given succeeded, which no try may have prevented."""
-        assert self.order is not None
-        self.played.report(self.order, self.played.ended())
-        self.wait_status(self.order.order_id, "succeeded")
+        self.played.report(self.held, self.played.ended())
+        wait_until(lambda: self.shown()["status"] == "succeeded", seconds=60)
 
-    def wait_status(self, order_id: str, status: str) -> None:
-        wait_until(lambda: self.client.call(orders.SHOW, order_id=order_id)["status"] == status, seconds=60)
+    def shown(self, order_id: str = "") -> Doc:
+        """An order's document, by default that of its own."""
+        found: Doc = self.client.call(orders.SHOW, order_id=order_id or self.held.order_id)
+        return found
 
     def attempt(self, tries: Iterable[Try]) -> list[str]:
-        """Make each try; returns what was not refused, not recorded, or changed something of the others."""
-        return [f"{each.what}: {problem}" for each in tries if (problem := self._problem(each))]
+        """Make each try; returns what got through, is not recorded, or changed something of the others."""
+        tries, others = list(tries), self.others()
+        counted = {place: count(self) for place, count in RECORDS.items()}
+        problems = [f"{each.what}: {problem}" for each in tries if (problem := self._problem(each))]
+        for place, count in RECORDS.items():
+            made, recorded = sum(each.recorded == place for each in tries), count(self) - counted[place]
+            if recorded < made:
+                problems.append(f"{recorded} of {made} tries are recorded ({place})")
+        if (after := self.others()) != others:
+            problems.append(f"something of another drone changed: {others} is {after}")
+        return problems
 
     def _problem(self, tried: Try) -> str:
-        before, place = self.others(), RECORDS[tried.recorded](self)
         try:
-            by = tried.act(self)
+            code = tried.act(self)
         except GotThrough as got_through:
             return str(got_through)
-        where = place()
-        self.table.append(Refusal(tried.what, by, where))
-        after = self.others()
-        if after != before:
-            return f"changed something of another drone: {before} is {after}"
-        return "" if where else f"refused by {by}, and not recorded ({tried.recorded})"
+        if tried.recorded == "unknown":
+            self.codes.add(str(code))
+        return ""
 
     def others(self) -> list[Any]:
         """What the fleet knows of the drones, orders and runs of the others, but for what time alone changes."""
         known = self.victims
         shown = {each["name"]: each for each in self.client.call(drones.LIST)}
-        facts = [shown[name][key] for name in ("oka",) for key in ("status", "version", "concurrency", "labels")]
-        for order_id in (known.oka_order, known.oka_waiting):
-            order = self.client.call(orders.SHOW, order_id=order_id)
+        facts = [shown["oka"][key] for key in ("status", "version", "concurrency", "labels")]
+        for order in map(self.shown, (known.oka_order, known.oka_waiting)):
             facts.append([order["status"], order["attempt"], order["stats"]["cost_usd"], len(order["steps"])])
-        keys = [names.lease_key(known.oka), names.run_key(known.oka, known.oka_run)]
-        return [*facts, self.control.llen(names.queue(known.oka)), self.control.mget(keys)[1]]
+        run = self.control.get(names.run_key(known.oka, known.oka_run))
+        return [*facts, self.control.llen(names.queue(known.oka)), run]
 
     # --- reports ---------------------------------------------------------------------------
 
@@ -202,38 +201,34 @@ class HostileDrone:
 
     def event(self, body: Doc, **fields: Any) -> Doc:
         """The next event of the run that it was given, with these fields in place of the right ones."""
-        assert self.order is not None
         return {
-            "run_id": self.order.run_id,
-            "order_id": self.order.order_id,
-            "generation": self.order.generation,
-            "seq": len(self.played.journals[self.order.run_id]) + 1,
+            "run_id": self.held.run_id,
+            "order_id": self.held.order_id,
+            "generation": self.held.generation,
+            "seq": len(self.played.journals[self.held.run_id]) + 1,
             "at": "2026-01-01T00:00:00Z",
             "body": body,
             **fields,
         }
 
-    def refused_report(self, kind: str, sealed: str, why: str) -> str:
-        """Put an entry into the stream, and return why it was not processed."""
-        return self.refused_entry({"t": kind, "e": sealed}, why)
-
-    def refused_entry(self, fields: Any, why: str) -> str:
+    def refused_entry(self, fields: Any, why: str) -> None:
+        """Put an entry into the stream; it is refused for this reason."""
         before = self.refused_reports()
         self.played.redis.xadd(names.events_stream(self.id), fields)
         self.played.redis.publish(names.live_channel(self.id), '{"t": "event"}')
         wait_until(lambda: self.refused_reports() > before)
-        error = self.last_refusal()
+        newest = select(RawEvent.error).where(RawEvent.drone_id == self.id).order_by(RawEvent.id.desc()).limit(1)
+        with self.database.read() as db:
+            error = str(db.scalar(newest))
         if why not in error:
             raise GotThrough(f"refused for another reason than {why!r}: {error}")
-        return f"collector: {error.splitlines()[0][:70]}"
 
-    def ignored_report(self, kind: str, sealed: str, by: str) -> str:
+    def ignored_report(self, kind: str, sealed: str) -> None:
         """Put an entry into the stream that is processed without any effect."""
         stream = names.events_stream(self.id)
         before = self.control.xlen(stream)
         self.played.put(kind, sealed)
         wait_until(lambda: self.control.xlen(stream) <= before)
-        return by
 
     def row(self, drone_id: str = "") -> Drone:
         """A drone as it is stored, by default this one."""
@@ -245,25 +240,9 @@ class HostileDrone:
         before = self.row(self.victims.oka).last_seen_at
         wait_until(lambda: self.row(self.victims.oka).last_seen_at != before)
 
-    def refused_reports(self) -> int:
-        of_drone = select(func.count()).select_from(RawEvent).where(RawEvent.drone_id == self.id)
-        with self.database.read() as db:
-            return db.scalar(of_drone) or 0
-
-    def last_refusal(self) -> str:
-        newest = select(RawEvent.error).where(RawEvent.drone_id == self.id).order_by(RawEvent.id.desc()).limit(1)
-        with self.database.read() as db:
-            return str(db.scalar(newest))
-
-    # --- HTTP ------------------------------------------------------------------------------
-
     def http(self) -> httpx.Client:
         bearer = {"Authorization": f"Bearer {self.api_token}"}
         return httpx.Client(base_url=self.url, headers=bearer, trust_env=False, timeout=60)
-
-    def beats_refused(self) -> bool:
-        """Whether the control plane has logged that it refused a heartbeat of this drone."""
-        return any(self.id in line for line in self.log().splitlines() if "heartbeat" in line)
 
     # --- where it is recorded ----------------------------------------------------------------
 
@@ -273,64 +252,22 @@ class HostileDrone:
         return sum(int(each["count"]) for each in log if each["username"] == self.id or each["reason"] == "auth")
 
     def audited(self) -> int:
-        """The number of the newest refusal of this drone in the audit log."""
-        found = self.client.call(audit.LIST, AuditFilter(actor=self.id, outcome="refused", limit=1))
-        return int(found[0]["seq"]) if found else 0
+        """How many refusals of this drone the audit log names singly."""
+        return len(self.client.call(audit.LIST, AuditFilter(actor=self.id, outcome="refused", limit=1000)))
+
+    def refused_reports(self) -> int:
+        of_drone = select(func.count()).select_from(RawEvent).where(RawEvent.drone_id == self.id)
+        with self.database.read() as db:
+            return db.scalar(of_drone) or 0
+
+    def beats_refused(self) -> bool:
+        """Whether the control plane has logged that it refused a heartbeat of this drone: once in ten minutes."""
+        return any(self.id in line for line in self.log().splitlines() if "heartbeat" in line)
 
 
-# Each notes how things are before the try; what it returns looks again after the try, and names the place.
-
-
-def _in_acl_log(drone: HostileDrone) -> Callable[[], str]:
-    before = drone.acl_log()
-
-    def place() -> str:
-        return "broker: ACL LOG, summed in the audit log" if drone.acl_log() > before else ""
-
-    return place
-
-
-def _in_audit_log(drone: HostileDrone) -> Callable[[], str]:
-    before = drone.audited()
-
-    def place() -> str:
-        return "audit log, as the drone" if drone.audited() > before else ""
-
-    return place
-
-
-def _among_refused_reports(drone: HostileDrone) -> Callable[[], str]:
-    before = drone.refused_reports()
-
-    def place() -> str:
-        return "refused reports" if drone.refused_reports() > before else ""
-
-    return place
-
-
-def _in_process_log(drone: HostileDrone) -> Callable[[], str]:
-    def place() -> str:
-        wait_until(drone.beats_refused)
-        return "collector's log, once in 10 minutes"
-
-    return place
-
-
-def _among_unknown_senders(_: HostileDrone) -> Callable[[], str]:
-    # Written once the minute is over: the test looks there at its end.
-    return lambda: UNKNOWN
-
-
-def _nowhere(_: HostileDrone) -> Callable[[], str]:
-    return lambda: "-"
-
-
-RECORDS: dict[str, Callable[[HostileDrone], Callable[[], str]]] = {
-    "acl": _in_acl_log,
-    "audit": _in_audit_log,
-    "raw": _among_refused_reports,
-    "log": _in_process_log,
-    "unknown": _among_unknown_senders,
-    "": _nowhere,
+RECORDS: dict[str, Callable[[HostileDrone], int]] = {
+    "acl": HostileDrone.acl_log,
+    "audit": HostileDrone.audited,
+    "raw": HostileDrone.refused_reports,
 }
-"""Places where a try is recorded. Nowhere: what has no effect and may also happen without bad intent."""
+"""Places in which each try is recorded by itself; `unknown` is looked at in the end."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 OUT = "BROKEN-OUT"
 HELD = "held"
-RESULT = "tool result"
 
 
 @dataclass(frozen=True)
@@ -29,19 +28,14 @@ class Try:
     """A regular expression that is found in the call's result, which must contain no canary and no OUT."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A line of the table: the try, what was seen, and where that is recorded."""
-
-    what: str
-    seen: str
-    where: str
+def line(what: str, command: str, seen: str) -> Try:
+    return Try(what, "shell", {"command": command}, seen)
 
 
-def shell(what: str, line: str, seen: str = HELD) -> Try:
+def shell(what: str, command: str, seen: str = HELD) -> Try:
     """A line that gets out if it succeeds."""
     # The word that tells of success is not on the command line, which the command can see.
-    return Try(what, "shell", {"command": f"{{ {line}\n}} && echo BROKEN''-OUT || echo he''ld"}, seen)
+    return line(what, f"{{ {command}\n}} && echo BROKEN''-OUT || echo he''ld", seen)
 
 
 def script(tries: Sequence[Try], says: str = "I tried.") -> list[dict[str, Any]]:
@@ -50,19 +44,12 @@ def script(tries: Sequence[Try], says: str = "I tried.") -> list[dict[str, Any]]
     return [*turns[:-1], *({**turn, "text": says, "thinking": says} for turn in turns[-1:]), {"text": says}]
 
 
-def judged(tries: Sequence[Try], order: dict[str, Any], canaries: Iterable[str]) -> tuple[list[Row], list[str]]:
-    """The rows of an order's tries, and the problems: a missing result, another one than expected, or a canary."""
+def problems_of(tries: Sequence[Try], order: dict[str, Any], canaries: Iterable[str]) -> Iterator[str]:
+    """Of an order's tries: a missing result, another one than expected, or a canary in it."""
     results = [step for step in order["steps"] if step["kind"] == "tool_result"]
-    rows, problems = [], []
     for tried, result in zip(tries, results, strict=False):
         output = str(result["output"])
-        found = re.search(tried.seen, output)
-        rows.append(Row(tried.what, _one_line(found[0]) if found else "", RESULT))
-        if found is None or OUT in output or any(canary in json.dumps(result) for canary in canaries):
-            problems.append(f"{tried.what}: expected {tried.seen!r}, got {output[-600:]!r}")
-    problems += [f"{tried.what}: no result; the order ended: {order['reason']}" for tried in tries[len(results) :]]
-    return rows, problems
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:90]
+        is_out = OUT in output or any(canary in json.dumps(result) for canary in canaries)
+        if is_out or not re.search(tried.seen, output):
+            yield f"{tried.what}: expected {tried.seen!r}, got {output[-600:]!r}"
+    yield from (f"{each.what}: no result; the order ended: {order['reason']}" for each in tries[len(results) :])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 PAGE = """<!doctype html><title>Kittens</title><script>
 const posted = (address, fields, options = {}) => new Promise((resolve) => {
   const frame = document.createElement("iframe"), form = document.createElement("form");
@@ -43,87 +41,52 @@ const event = (target, names) => new Promise((resolve) => {
 </script><body>"""
 
 
-@dataclass(frozen=True)
-class Try:
-    """One of them: the script's body knows `fleet`, `order` and the attacker's `token` and `link` for the fleet."""
-
-    what: str
-    script: str
-    refused: bool = False
-    """The fleet receives a request that it must refuse, and count, as one of another site."""
-
-
 _ORDER = '{"prompt": "Steal it", "project": "demo"}'
-TRIES = (
-    Try("submit an order by a form", f"posted(fleet + '/orders', {_ORDER})", refused=True),
-    Try(
-        "… of several parts", f"posted(fleet + '/orders', {_ORDER}, {{ enctype: 'multipart/form-data' }})", refused=True
-    ),
-    Try(
-        "… with JSON as plain text",
+REFUSED = {
+    "submit an order by a form": f"posted(fleet + '/orders', {_ORDER})",
+    "… with JSON as plain text": (
         'posted(fleet + \'/api/v1/orders\', { \'{"prompt":"Steal it","project":"demo","x":"\': \'"}\' },'
-        " { enctype: 'text/plain' })",
-        refused=True,
+        " { enctype: 'text/plain' })"
     ),
-    Try("cancel an order by a form", "posted(`${fleet}/orders/${order}/cancel`, {})", refused=True),
-    Try(
-        "… of a page without an origin",
+    "cancel an order by a form": "posted(`${fleet}/orders/${order}/cancel`, {})",
+    "… of a page without an origin": (
         "included('iframe', { sandbox: 'allow-scripts allow-forms', srcdoc: `<form method=post action="
         "${fleet}/orders/${order}/cancel></form><script>document.forms[0].submit()<\\/script>` })"
-        ".then(() => fetched(fleet + '/orders', { method: 'POST', mode: 'no-cors' }))",
-        refused=True,
+        ".then(() => fetched(fleet + '/orders', { method: 'POST', mode: 'no-cors' }))"
     ),
-    Try(
-        "submit by a request without preflight",
-        f"fetched(fleet + '/api/v1/orders', {{ method: 'POST', mode: 'no-cors', body: '{_ORDER}' }})",
-        refused=True,
-    ),
-    Try(
-        "… with one",
+    "log the user in as another by a token": "posted(fleet + '/login', { token })",
+    "… by a link": "posted(fleet + '/login', { link })",
+    "log the user out by a form": "posted(fleet + '/logout', {})",
+}
+"""Scripts whose requests the fleet receives and must refuse, and count, as those of another site.
+
+They know `fleet`, `order` and the attacker's `token` and `link` for the fleet.
+"""
+BLOCKED = {
+    "submit by a request with preflight": (
         f"fetched(fleet + '/api/v1/orders', {{ method: 'POST', body: '{_ORDER}',"
-        " headers: { 'Content-Type': 'application/json' } })",
+        " headers: { 'Content-Type': 'application/json' } })"
     ),
-    Try(
-        "… that claims a key", "fetched(fleet + '/orders', { method: 'POST', headers: { 'X-Fleet-Browser-Key': 'k' } })"
+    "… that claims a key": "fetched(fleet + '/orders', { method: 'POST', headers: { 'X-Fleet-Browser-Key': 'k' } })",
+    "delete": "fetched(fleet + '/api/v1/projects/demo', { method: 'DELETE' })",
+    "use a link by fetching it in advance": (
+        "included('link', { rel: 'prefetch', href: `${fleet}/login?token=${link}` })"
     ),
-    Try("delete", "fetched(fleet + '/api/v1/projects/demo', { method: 'DELETE' })"),
-    Try("replace", "fetched(fleet + '/api/v1/projects/demo', { method: 'PUT', body: '{}' })"),
-    Try("log the user in as another by a token", "posted(fleet + '/login', { token })", refused=True),
-    Try("… by a link", "posted(fleet + '/login', { link })", refused=True),
-    Try(
-        "use a link by fetching it in advance",
-        "included('link', { rel: 'prefetch', href: `${fleet}/login?token=${link}` })",
-    ),
-    Try("… in a frame", "included('iframe', { src: `${fleet}/login?token=${link}` })"),
-    Try("log the user out by a form", "posted(fleet + '/logout', {})", refused=True),
-    Try("… by an image", "included('img', { src: fleet + '/logout' })"),
-    Try(
-        "… by a request without an answer",
-        "fetched(fleet + '/logout', { method: 'POST', mode: 'no-cors' })",
-        refused=True,
-    ),
-    Try("read the board", "fetched(fleet + '/')"),
-    Try("… without asking for its content", "fetched(fleet + '/', { mode: 'no-cors' })"),
-    Try("read an order", "fetched(`${fleet}/orders/${order}`)"),
-    Try("read the list of orders", "fetched(fleet + '/api/v1/orders')"),
-    Try(
-        "read live events",
+    "… in a frame": "included('iframe', { src: `${fleet}/login?token=${link}` })",
+    "log the user out by an image": "included('img', { src: fleet + '/logout' })",
+    "read an order": "fetched(`${fleet}/orders/${order}`)",
+    "read the list of orders": "fetched(fleet + '/api/v1/orders')",
+    "read live events": (
         "event(new EventSource(`${fleet}/api/v1/orders/${order}/events`, { withCredentials: true }),"
-        " ['error', 'message', 'step', 'order'])",
+        " ['error', 'message', 'step', 'order'])"
     ),
-    Try(
-        "open a web socket",
+    "open a web socket": (
         "event(new WebSocket(fleet.replace('http', 'ws') + `/api/v1/orders/${order}/events`),"
-        " ['error', 'message', 'open'])",
+        " ['error', 'message', 'open'])"
     ),
-    Try("include the list of orders as a script", "included('script', { src: fleet + '/api/v1/orders' })"),
-    Try("… a page", "included('script', { src: `${fleet}/orders/${order}` })"),
-    Try("… the fleet's own script, for its key", "included('script', { src: fleet + '/static/js/app.js' })"),
-    Try("include a page as a style sheet", "included('link', { rel: 'stylesheet', href: `${fleet}/orders/${order}` })"),
-    Try("… as an image", "included('img', { src: `${fleet}/orders/${order}` })"),
-    Try("show a page in a frame, for clicks", "included('iframe', { src: `${fleet}/orders/${order}` })"),
-    Try("… in an object", "included('object', { data: `${fleet}/orders/${order}`, type: 'text/html' })"),
-    Try("… in an embedded element", "included('embed', { src: `${fleet}/orders/${order}`, type: 'text/html' })"),
-    Try("run a worker of the fleet's origin", "event(new Worker(fleet + '/static/js/app.js'), ['error', 'message'])"),
-    Try("put a service worker before it", "navigator.serviceWorker.register(fleet + '/static/js/app.js')"),
-)
+    "include the list of orders as a script": "included('script', { src: fleet + '/api/v1/orders' })",
+    "… the fleet's own script, for its key": "included('script', { src: fleet + '/static/js/app.js' })",
+    "show a page in a frame, for clicks": "included('iframe', { src: `${fleet}/orders/${order}` })",
+    "run a worker of the fleet's origin": "event(new Worker(fleet + '/static/js/app.js'), ['error', 'message'])",
+}
+"""Scripts that the browser stops, as the fleet's answers tell it to, or that get nothing."""

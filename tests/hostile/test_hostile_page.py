@@ -14,22 +14,19 @@ from control_plane.db.audit import AuditRecord
 from control_plane.db.metadata import METADATA
 from control_plane.declarations import tokens
 from tests.browser.conftest import Person
-from tests.hostile.page_tries import PAGE, TRIES, Try
+from tests.hostile.page_tries import BLOCKED, PAGE, REFUSED
 from tests.support import needs
 from tests.support.fleet import Api
 from tests.support.receivers import Receiver
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.campaign, pytest.mark.hostile]
 SECRET = "zebra-in-the-prompt"
 OTHER_SITE = "evil.example"
 _READ = ".then(async (answer) => `${answer.status} ${await answer.text()}`)"
 REBOUND = [
-    f"fetch('/'){_READ}",
     f"fetch('/login'){_READ}",
-    f"fetch('/static/js/app.js'){_READ}",
     f"fetch('/login', {{ method: 'POST', body: new URLSearchParams({{ token }}) }}){_READ}",
     f"fetch('/api/v1/orders'){_READ}",
-    f"fetch(`/api/v1/orders/${{order}}/cancel`, {{ method: 'POST' }}){_READ}",
     f"fetch('/mcp', {{ method: 'POST', body: '{{}}', headers: {{ Authorization: `Bearer ${{token}}` }} }}){_READ}",
 ]
 """What scripts of a page try whose name leads to the fleet. With a token of the user, it needs no such name."""
@@ -74,16 +71,16 @@ def test_a_hostile_page_changes_nothing_and_reads_nothing(user: Person, receiver
     before, cookies = rows(api), fleet_cookies(user)
     page = user.context.new_page()
     problems = []
-    for each in TRIES:
+    for what, script in {**REFUSED, **BLOCKED}.items():
         page.goto(f"http://{host}:{receiver.port}/")
-        read = attempt(page, each, given)
+        read = attempt(page, script, given)
         if SECRET in read or (rows(api), fleet_cookies(user)) != (before, cookies):
-            problems.append(f"{each.what}: {read[:300]}")
+            problems.append(f"{what}: {read[:300]}")
     assert problems == []
     user.open(f"/orders/{given['order']}")
     user.sees(SECRET)
     api.stop()
-    assert refusals(api) >= sum(each.refused for each in TRIES)
+    assert refusals(api) >= len(REFUSED)
 
 
 def test_a_name_that_is_rebound_to_the_fleet_gets_nothing(user: Person) -> None:
@@ -97,12 +94,11 @@ def test_a_name_that_is_rebound_to_the_fleet_gets_nothing(user: Person) -> None:
     assert (rows(api), fleet_cookies(user)) == (before, cookies)
 
 
-def attempt(page: Page, tried: Try, given: dict[str, str]) -> str:
+def attempt(page: Page, script: str, given: dict[str, str]) -> str:
     """All that the script read, or why it could not."""
-    script = f"({{ fleet, order, token, link }}) => Promise.race([{tried.script}, LATE])"
     late = "new Promise((resolve) => setTimeout(resolve, 5000, 'no answer'))"
     try:
-        return str(page.evaluate(script.replace("LATE", late), given))
+        return str(page.evaluate(f"({{ fleet, order, token, link }}) => Promise.race([{script}, {late}])", given))
     except Error as error:
         return str(error)
 

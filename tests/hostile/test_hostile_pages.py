@@ -8,9 +8,7 @@ import gzip
 import re
 import socket
 import threading
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
 import psutil
@@ -57,70 +55,47 @@ def silent(client: socket.socket, ended: threading.Event) -> None:
 
 CASES: Mapping[str, tuple[Answer, str]] = {
     "an endless body": (endlessly(OK + b"\r\n", b"x" * MB), "larger than 5 MB"),
-    "a body of 1 GB": (OK + b"Content-Length: 1000000000\r\n\r\n", "larger than 5 MB"),
     "an endless body in chunks": (
         endlessly(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65536 + b"\r\n"),
         "larger than 5 MB",
     ),
     "a bomb of gzip": (page(BOMB, TEXT, Content_Encoding="gzip"), "larger than 5 MB"),
-    "a bomb of deflate": (page(zlib.compress(b"x" * 50 * MB), TEXT, Content_Encoding="deflate"), "larger than 5 MB"),
     "endless gzip that holds nothing": (
         endlessly(OK + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(b"") * 5000),
         "larger than 5 MB|did not answer completely",
     ),
-    "gzip that ends early": (page(gzip.compress(b"words" * 999)[:-20], TEXT, Content_Encoding="gzip"), "is broken"),
-    "gzip that is none": (page("plain", TEXT, Content_Encoding="gzip"), "is broken"),
-    "another compression": (page("\x1b", TEXT, Content_Encoding="br"), "compressed in a way"),
     "two compressions": (page(BOMB, TEXT, Content_Encoding="gzip, gzip"), "compressed in a way"),
     "silence": (silent, "did not answer completely within 2 s"),
-    "a slow drip of the head": (endlessly(b"HTTP/1.1 200 OK\r\nX: ", b"x", 0.1), "did not answer completely"),
     "a slow drip of the body": (endlessly(OK + b"\r\n", b"x", 0.1), "did not answer completely"),
-    "an endless line": (endlessly(b"HTTP/1.1 200 OK\r\nX: ", b"x" * MB), "is broken"),
     "endless headers": (endlessly(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 1000), "is broken"),
     "endless interim answers": (endlessly(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000), "larger than 5 MB"),
     "endless trailers": (
         endlessly(OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n" * 1000),
         "larger than 5 MB",
     ),
-    "a size of a chunk that is no number": (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "is broken"),
     "a chunk of -1 bytes, without end": (
         endlessly(OK + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n", b"x" * MB),
         "larger than 5 MB",
     ),
-    "a chunk of -5 bytes": (OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nwords", "is broken"),
-    "a body that ends early": (OK + b"Content-Length: 100\r\n\r\nshort", "is broken"),
-    "a chunk that ends early": (OK + b"Transfer-Encoding: chunked\r\n\r\nff\r\nshort", "is broken"),
     "an answer that is no HTTP": (b"SSH-2.0-OpenSSH_9.9\r\n", "is broken"),
-    "no answer": (b"", "cannot be reached|is broken"),
-    "a binary that calls itself text": (page(b"\x7fELF\0\0\0\1", TEXT), "binary, or text in an unknown encoding"),
-    "noise that calls itself HTML": (page(bytes(range(128, 256)) * 40, "text/html"), "in an unknown encoding"),
     "text in another encoding than it names": (
         page("слова ".encode("cp1251") * 99, "text/plain; charset=utf-8"),
         "in an unknown encoding",
     ),
     "a picture": (page(b"\x89PNG", "image/png"), "is image/png, not text"),
-    "a document": (page(b"%PDF", "Application/PDF"), "is application/pdf, not text"),
     "a redirect to itself": (moved("/"), "more than 5 redirects"),
     "a redirect to a file": (moved("file:///etc/passwd"), "not a URL of the web"),
-    "a redirect to a port of the machine": (moved("http://127.0.0.1:22/"), "not among the hosts"),
     "a redirect to the metadata address": (moved("http://169.254.169.254/latest/"), "not among the hosts"),
-    "a redirect to nothing": (page("", TEXT, "302 Found"), "answered 302"),
     "a redirect with a login": (moved("http://me:word@127.0.0.1/"), "with a login"),
-    "a redirect that is no URL": (moved("http://[::1"), "not a valid URL"),
-    "a redirect of a megabyte": (moved("/" + "x" * MB), "is broken"),
     "a redirect of 9,000 characters": (moved("/" + "x" * 9000), "at most 2,000"),
-    "401": (page("log in", TEXT, "401 Unauthorized"), "requires a login"),
-    "403": (page("", TEXT, "403 Forbidden"), "use another source"),
     "404": (page('{"error": "no such page"}', "application/json", "404 Not Found"), r"no such page.*check the address"),
-    "429": (page("", TEXT, "429 Too Many Requests"), "use another source"),
-    "500": (page("x" * 9999, TEXT, "500 Internal Server Error"), "try it later"),
-    "a status that does not exist": (page("", TEXT, "799 Words"), "answered 799"),
 }
 
 
 def test_a_hostile_answer_is_a_short_error_in_bounded_time_and_memory() -> None:
+    threads = {*threading.enumerate()}
     for case, (answer, words) in CASES.items():
-        with page_server({"/": answer, "/fine": page("fine", TEXT)}) as server:
+        with page_server({"/": answer}) as server:
             # Only the time limit ends an answer that never does; all others have another cause on any machine.
             tool = fetcher(server.place, seconds=2 if "did not answer" in words else LONG_S)
             before = psutil.Process().memory_info().rss
@@ -129,85 +104,65 @@ def test_a_hostile_answer_is_a_short_error_in_bounded_time_and_memory() -> None:
             assert re.search(words, str(refused.value)), case
             assert psutil.Process().memory_info().rss - before < 60 * MB, case
             assert len(str(refused.value)) < 500, case
-            assert fetcher(server.place, seconds=LONG_S)(WebFetchArguments(url=server.url("/fine"))).output == "fine"
+            connections = psutil.Process().net_connections()
+            assert [each for each in connections if each.raddr and str(each.raddr[1]) in server.place] == [], case
+    assert {*threading.enumerate()} <= threads
 
 
 PAGES = {
     "100,000 nested elements": "<div>" * 100_000 + "deep",
-    "lists nested 5,000 times": "<ul><li>" * 5_000 + "deep",
     "tables nested 2,000 times": "<table><tr><td>" * 2_000 + "deep",
     "a million unclosed tags": "<b><i><a href=x>" * 300_000 + "words",
-    "a million attributes": "<p " + "a=b " * 1_000_000 + ">words</p>",
     "an endless comment": "words<!--" + "-" * 4 * MB,
-    "an endless tag": "words<" + "a" * 4 * MB,
-    "a million brackets": "words" + "<" * 1_000_000,
     "a million entities": "words" + "&" * 1_000_000 + "&#x110000;&#0;",
     "4 MB of spaces": "words" + " " * 4 * MB + "end",
     "4 MB of markdown": "words" + "*_`[" * MB,
-    "300,000 lines of a table": "words<table>" + "<tr><td>a<td>b" * 300_000,
-    "a million line breaks": "words" + "<br>" * 1_000_000,
 }
 
 
 def test_a_hostile_page_is_converted_or_refused_in_bounded_time() -> None:
     before = set(psutil.Process().children())
     refusals = "the page is too complex|the page is nested too deeply|.*did not answer completely"
-    for case, body in PAGES.items():
-        with page_server({"/": page(body), "/fine": page("<p>fine", "text/html")}) as server:
+    with page_server({f"/{case}": page(body) for case, body in enumerate(PAGES.values())}) as server:
+        for number, case in enumerate(PAGES):
             try:
-                output = fetcher(server.place, seconds=2)(WebFetchArguments(url=server.url())).output
+                output = fetcher(server.place, seconds=1)(WebFetchArguments(url=server.url(f"/{number}"))).output
             except WrongUse as refused:
                 output = str(refused)
             assert re.match(f"words|.*deep|{refusals}", output, re.DOTALL), case
-            assert fetcher(server.place, seconds=LONG_S)(WebFetchArguments(url=server.url("/fine"))).output == "fine\n"
     assert set(psutil.Process().children()) <= before
 
 
 def test_an_encoding_that_is_none_of_the_web_is_not_used() -> None:
     body = b"+AGEAYg- \\u0061 plain" * 1000
-    for charset in ("zlib", "bz2", "hex", "punycode", "idna", "unicode_escape", "utf-7", "undefined", "\0", "a" * 999):
+    for charset in ("zlib", "idna", "unicode_escape", "utf-7", "undefined", "\0", "a" * 999):
         with page_server({"/": page(body, f"text/plain; charset={charset!r}")}) as server:
             output = fetcher(server.place)(WebFetchArguments(url=server.url())).output
         assert output.startswith("+AGEAYg- \\u0061 plain"), charset
 
 
-INSIDE = [
-    *("http://127.0.0.1/", "http://127.1/", "http://2130706433/", "http://0x7f.1/", "http://0/", "http://localhost/"),
-    *("http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/"),
-    *("https://192.168.1.1/", "http://172.16.0.1/", "http://100.100.100.200/", "http://[fd00:ec2::254]/"),
-    *(
-        "http://[64:ff9b::7f00:1]/",
-        "http://127.0.0.1./",
-        "http://LOCALHOST/",
-        "http://①②⑦.0.0.1/",
-        "http://[fe80::1%25lo]/",
+REFUSED = {
+    "inside this network|cannot be resolved|not a URL": (
+        *("http://127.1/", "http://2130706433/", "http://0x7f.1/", "http://0/", "http://localhost/", "http://[::1]/"),
+        *("http://[::ffff:127.0.0.1]/", "http://169.254.169.254/", "http://10.0.0.1/", "https://192.168.1.1/"),
+        *("http://172.16.0.1/", "http://100.100.100.200/", "http://[fd00:ec2::254]/", "http://[64:ff9b::7f00:1]/"),
+        *("http://127.0.0.1./", "http://LOCALHOST/", "http://①②⑦.0.0.1/", "http://[fe80::1%25lo]/"),
     ),
-]
-
-
-def test_an_address_inside_the_network_is_refused_in_any_spelling() -> None:
-    tool = WebFetch(Gateway(NetworkAccess(), {}), lambda: None)
-    for url in INSIDE:
-        with pytest.raises(WrongUse, match=r"inside this network|cannot be resolved|not a URL"):
-            tool(WebFetchArguments(url=url))
-
-
-NO_URLS = {
     "not a valid URL": ("http://[::1", "http://a:99999/", f"http://{'a' * 70}.org/"),
-    "not a URL of the web": ("file:///etc/passwd", "ftp://example.org/", "//example.org/", "example.org", "http://"),
+    "not a URL of the web": ("file:///etc/passwd", "//example.org/", "example.org", "http://"),
     "characters that no URL has": ("http://a\r\nX: y/",),
     "with a login": ("http://me:word@example.org/",),
     "port 22 is not allowed": ("http://example.org:22/",),
     "at most 2,000": (f"http://example.org/{'a' * 3000}",),
-    "cannot be resolved": ("https://nowhere.invalid/",),
 }
 
 
-def test_a_url_that_is_none_of_the_web_is_refused() -> None:
-    for words, urls in NO_URLS.items():
+def test_a_url_that_is_none_of_the_web_or_leads_inside_in_any_spelling_is_refused() -> None:
+    tool = WebFetch(Gateway(NetworkAccess(), {}), lambda: None)
+    for words, urls in REFUSED.items():
         for url in urls:
             with pytest.raises(WrongUse, match=words) as refused:
-                WebFetch(Gateway(NetworkAccess(), {}), lambda: None)(WebFetchArguments(url=url))
+                tool(WebFetchArguments(url=url))
             assert len(str(refused.value)) < 500
 
 
@@ -233,32 +188,11 @@ def test_no_url_and_no_redirect_raises_anything_but_wrong_use(url: str, target: 
             assert re.fullmatch(r"[!-~]+", found.host + found.target)
 
 
-class _Tripwire(BaseHTTPRequestHandler):
-    """The proxy of the owner's network: notes where connections are to lead, and makes none."""
-
-    targets: list[str]
-
-    def do_CONNECT(self) -> None:
-        self.targets.append(self.path)
-        self.send_error(503)
-
-    def log_message(self, *_: object) -> None:
-        """Be quiet."""
-
-
 @contextlib.contextmanager
-def tripwire() -> Iterator[tuple[dict[str, str], list[str]]]:
-    """The drone's environment with such a proxy, and where it was asked to connect to."""
-    handler = type("Tripwire", (_Tripwire,), {"targets": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield {"https_proxy": f"http://127.0.0.1:{server.server_address[1]}"}, handler.targets
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def owners_proxy() -> Iterator[tuple[dict[str, str], list[str]]]:
+    """The drone's environment with a proxy that connects to nothing, and what it was asked."""
+    with page_server({f"{PUBLIC}:80": page("", TEXT, "503 Service Unavailable")}) as server:
+        yield {"https_proxy": f"http://{server.place}"}, server.requests
 
 
 def rebinding(*answers: str) -> Callable[[str, int], Sequence[str]]:
@@ -268,7 +202,7 @@ def rebinding(*answers: str) -> Callable[[str, int], Sequence[str]]:
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_connected_to() -> None:
-    with tripwire() as (environ, targets):
+    with owners_proxy() as (environ, asked):
         gateway = Gateway(NetworkAccess(), environ, rebinding(PUBLIC, "127.0.0.1", "169.254.169.254"))
         tool = WebFetch(gateway, lambda: None)
         said = []
@@ -276,7 +210,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to() -> None:
             with pytest.raises(WrongUse) as refused:
                 tool(WebFetchArguments(url="http://rebinding.test/"))
             said.append(str(refused.value))
-    assert targets == [f"{PUBLIC}:80"]
+    assert [each.split(" ")[1] for each in asked] == [f"{PUBLIC}:80"]
     assert "503" in said[0]
     assert all("inside this network" in each for each in said[1:])
 
@@ -334,7 +268,7 @@ def test_a_name_server_that_never_answers_does_not_hold_the_run() -> None:
         released.wait()
         return [PUBLIC]
 
-    with tripwire() as (environ, targets):
+    with owners_proxy() as (environ, asked):
         tool = WebFetch(Gateway(NetworkAccess(), environ, resolve), lambda: None, seconds=1)
         with pytest.raises(WrongUse, match="did not answer completely within 1 s"):
             tool(WebFetchArguments(url="http://slow.test/"))
@@ -342,17 +276,4 @@ def test_a_name_server_that_never_answers_does_not_hold_the_run() -> None:
         for thread in threading.enumerate():
             if thread.name == "web_fetch":
                 thread.join()
-    assert targets == [f"{PUBLIC}:80"]
-
-
-def test_no_thread_and_no_connection_is_left_behind() -> None:
-    before = {*threading.enumerate()}
-    with page_server({"/": endlessly(OK + b"\r\n", b"x", 0.1), "/fine": page("fine", TEXT)}) as server:
-        with pytest.raises(WrongUse):
-            fetcher(server.place, seconds=0.5)(WebFetchArguments(url=server.url()))
-        fetcher(server.place, seconds=LONG_S)(WebFetchArguments(url=server.url("/fine")))
-        left = [
-            each for each in psutil.Process().net_connections() if each.raddr and str(each.raddr[1]) in server.place
-        ]
-    assert left == []
-    assert {*threading.enumerate()} <= before
+    assert [each.split(" ")[1] for each in asked] == [f"{PUBLIC}:80"]

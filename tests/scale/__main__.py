@@ -7,28 +7,34 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from tests.scale.bare_celery import tasks_per_s
-from tests.scale.samples import FleetSample
-from tests.scale.simulation import Outcome, document, simulate
-from tests.scale.size import ScaleSize
+from tests.scale.fleet import ScaleSize
+from tests.scale.simulation import FleetSample, simulate
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run what the command line says."""
     given = _parser().parse_args(words)
-    options = {each.name: getattr(given, each.name) for each in fields(ScaleSize)}
-    size = ScaleSize(**options)
+    size = ScaleSize(**{each.name: getattr(given, each.name) for each in fields(ScaleSize)})
     with tempfile.TemporaryDirectory(prefix="scale-") as directory:
-        outcome, samples = simulate(size, Path(directory) / "fleet")
-        celery = tasks_per_s(Path(directory) / "celery", given.celery) if given.celery else None
-    found = {**document(size, outcome, samples), "celery_tasks_per_s": celery}
+        outcome = simulate(size, Path(directory) / "fleet")
+        if given.celery:
+            outcome.figures["celery_tasks_per_s"] = tasks_per_s(Path(directory) / "celery", given.celery)
     if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1))
-    _print(outcome, samples, celery)
+        given.json.write_text(json.dumps({"size": asdict(size), **asdict(outcome)}, indent=1))
+    lines = [f"{name:16} {figure}" for name, figure in {**outcome.promises, **outcome.figures}.items()]
+    # At most about 20 samples, the last one among them.
+    lines += map(_line, [*outcome.samples[: -1 : max(1, len(outcome.samples) // 20)], outcome.samples[-1]])
+    sys.stdout.write("\n".join([*lines, *(f"BROKEN  {each}" for each in outcome.broken()), ""]))
     return 1 if outcome.broken() else 0
+
+
+def _line(sample: FleetSample) -> str:
+    used = (f"{name} {u.cpu_s:.1f} s {u.rss_mb:.0f} MB {u.open_files}" for name, u in sample.usage.items())
+    return f"{sample.at_s:.0f} s: {sample.ended} ended, list {sample.board_s:.2f} s; {', '.join(used)}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,26 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--celery", type=int, default=0, metavar="TASKS", help="also measure so many tasks of Celery")
     parser.add_argument("--json", type=Path, help="write all figures and samples to this file")
     return parser
-
-
-def _print(outcome: Outcome, samples: Sequence[FleetSample], celery: float | None) -> None:
-    lines = [f"{each.name:16} {getattr(outcome, each.name)}" for each in fields(outcome)]
-    lines += ["", f"{'s':>6} {'ended':>7} {'board':>6}  " + "  ".join(f"{name:>22}" for name in samples[-1].usage)]
-    for sample in _some(samples):
-        used = (f"{use.cpu_s:7.1f} s {use.rss_mb:4.0f} MB {use.open_files:4}" for use in sample.usage.values())
-        lines.append(f"{sample.at_s:6.0f} {sample.ended:7} {sample.board_s:6.2f}  " + "  ".join(used))
-    if celery is not None:
-        lines.append(
-            f"bare Celery: {celery:.0f} tasks/s; the fleet's orders: {outcome.orders_per_s / celery:.2f} of it"
-        )
-    lines += [f"BROKEN  {each}" for each in outcome.broken()]
-    sys.stdout.write("\n".join(lines) + "\n")
-
-
-def _some(samples: Sequence[FleetSample]) -> Sequence[FleetSample]:
-    """At most about 20 samples, the last one among them."""
-    step = max(1, len(samples) // 20)
-    return [*samples[:-1:step], samples[-1]]
 
 
 if __name__ == "__main__":

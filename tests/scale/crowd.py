@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,9 +83,7 @@ class Crowd:
         self.latest_beat_s = 0.0
         """The longest time between two beats of a drone: beyond 15 s, a silent drone is this process's fault."""
         self.left = 0
-        self._own = own
-        self._work_s = work_s
-        self._leaving = leaving_per_minute
+        self._own, self._work_s, self._leaving = own, work_s, leaving_per_minute
         self.may_leave = threading.Event()
         """Set once all are there."""
         self._stopping = threading.Event()
@@ -96,10 +94,8 @@ class Crowd:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        size = 1 if self._own else _QUEUES_TOGETHER
-        groups = [self.drones[at : at + size] for at in range(0, len(self.drones), size)]
         bodies: list[Callable[[], None]] = [self._beat_round, self._finish_due]
-        bodies += [self._taking(group) for group in groups]
+        bodies += [self._taking(group) for group in self._groups(_QUEUES_TOGETHER)]
         for drone in self.drones:
             drone.stand_in.restart()
         for body in bodies:
@@ -136,7 +132,7 @@ class Crowd:
     def _beat_round(self) -> None:
         """Let every drone beat once, spread over the interval."""
         began, every = time.monotonic(), BEAT_EVERY.total_seconds()
-        groups = list(self._beating())
+        groups = self._groups(_BEATS_TOGETHER)
         for number, group in enumerate(groups):
             self._beat_together([drone for drone in group if self._is_here(drone)])
             behind = time.monotonic() - began - every * (number + 1) / len(groups)
@@ -144,10 +140,10 @@ class Crowd:
                 return
         self.latest_beat_s = max(self.latest_beat_s, time.monotonic() - began)
 
-    def _beating(self) -> Iterator[list[PlayedDrone]]:
-        size = 1 if self._own else _BEATS_TOGETHER
-        for at in range(0, len(self.drones), size):
-            yield self.drones[at : at + size]
+    def _groups(self, size: int) -> list[list[PlayedDrone]]:
+        """Drones that share a connection."""
+        together = 1 if self._own else size
+        return [self.drones[at : at + together] for at in range(0, len(self.drones), together)]
 
     def _beat_together(self, drones: Sequence[PlayedDrone]) -> None:
         if not drones:
@@ -169,7 +165,7 @@ class Crowd:
             if now >= drone.back_at:
                 drone.back_at = None
                 drone.stand_in.restart(*(drone._run_beat(order, ended=True) for order in drone.ended.values()))
-        elif drone.is_idle and self._leaves_now():
+        elif self.may_leave.is_set() and self._chance.random() < self._leaving * BEAT_EVERY.total_seconds() / 60:
             with drone.lock:
                 if not drone.is_idle:
                     return True
@@ -177,9 +173,6 @@ class Crowd:
             self.left += 1
             drone.stand_in.beat(stopping=True)
         return drone.back_at is None
-
-    def _leaves_now(self) -> bool:
-        return self.may_leave.is_set() and self._chance.random() < self._leaving * BEAT_EVERY.total_seconds() / 60
 
     def _read_inbox(self, drone: PlayedDrone, inbox: dict[str, str]) -> None:
         with drone.lock:

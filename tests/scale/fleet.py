@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +19,6 @@ from control_plane.core import Core
 from control_plane.core.settings import read_settings
 from control_plane.lookups.organizations import system_caller
 from tests.chaos.parts import Role
-from tests.scale.crowd import Crowd
-from tests.scale.size import ScaleSize
 from tests.support import wait_until
 from tests.support.broker import PASSWORD, BrokerServer
 from tests.support.postgres import PostgresServer, needs_postgres
@@ -28,6 +26,40 @@ from tests.support.stand_in import DroneStandIn, join_secret, register
 from tests.support.whole_fleet import ExternalFleet, external_fleet
 
 _TOKEN_USES = 10_000
+
+
+@dataclass(frozen=True)
+class ScaleSize:
+    """How many drones and orders, and how they behave."""
+
+    drones: int = 50
+    orders: int = 300
+    minutes: float = 0.0
+    """How long the drones only beat before the first order."""
+    own_users: bool = False
+    """Each drone has a user and connections of its own; otherwise they share connections."""
+    slots: int = 2
+    work_s: float = 0.0
+    """Seconds of one run."""
+    leaving: float = 0.01
+    """The part of the drones that leaves and returns, per minute."""
+    collectors: int = 1
+    submitters: int = 2
+    """Connections over which orders are submitted."""
+    sample_s: float = 5.0
+    limit_s: float = 600.0
+    """How long the orders may take; then those that have not ended count as lost."""
+
+
+@dataclass(frozen=True)
+class ProcessUse:
+    """Of one process, or of PostgreSQL's together."""
+
+    cpu_s: float
+    """Processor time so far."""
+    rss_mb: float
+    """Of PostgreSQL: of the largest of its processes, which share most of their memory."""
+    open_files: int
 
 
 @dataclass
@@ -44,13 +76,13 @@ class ScaleFleet:
         """A client of the HTTP interface, with the admin's token."""
         return FleetClient(self.external.url, self.external.token, timeout_s=60.0)
 
-    def processes(self) -> dict[str, list[psutil.Process]]:
-        """What is measured, by name; PostgreSQL has a process for each connection."""
+    def used(self) -> dict[str, ProcessUse]:
+        """What each part has used so far, by name; PostgreSQL has a process for each connection."""
         found = {role.name: [psutil.Process(role.process.pid)] for role in self.roles if role.process is not None}
-        found["broker"] = [psutil.Process(self.broker.pid)]
         assert self.postgres.process is not None
         server = psutil.Process(self.postgres.process.pid)
-        return {**found, "postgres": [server, *server.children()], "simulator": [psutil.Process()]}
+        found |= {"broker": [psutil.Process(self.broker.pid)], "postgres": [server, *server.children()]}
+        return {name: _together(processes) for name, processes in {**found, "simulator": [psutil.Process()]}.items()}
 
     def start_roles(self, size: ScaleSize) -> None:
         """Start the roles, and wait until all of them work."""
@@ -61,10 +93,6 @@ class ScaleFleet:
             self.roles.append(role)
         wait_until(self._is_well, seconds=90)
         self.external.add_work("http://127.0.0.1:9/v1", "https://git.example/scale.git")
-
-    def crowd(self, size: ScaleSize) -> Crowd:
-        """The registered drones; none has started yet."""
-        return Crowd(self.drones(size), work_s=size.work_s, leaving_per_minute=size.leaving, own=size.own_users)
 
     def drones(self, size: ScaleSize) -> list[DroneStandIn]:
         """New drones, registered, each with nothing that moves it."""
@@ -79,11 +107,21 @@ class ScaleFleet:
         return drones
 
     def _is_well(self) -> bool:
-        try:
+        with suppress(httpx.HTTPError):
             answer = httpx.get(f"{self.external.url}/api/v1/health", timeout=5.0, trust_env=False)
-        except httpx.HTTPError:
-            return False
-        return bool(answer.json().get("status") == "ok")
+            return bool(answer.json().get("status") == "ok")
+        return False
+
+
+def _together(processes: list[psutil.Process]) -> ProcessUse:
+    cpu, rss, files = 0.0, 0, 0
+    for process in processes:
+        # A connection of PostgreSQL may have been closed meanwhile: its time is that of reaped children.
+        with suppress(psutil.NoSuchProcess):
+            cpu += sum(process.cpu_times()[:2])
+            rss = max(rss, process.memory_info().rss)
+            files += process.num_fds()
+    return ProcessUse(cpu + sum(processes[0].cpu_times()[2:4]), rss / 2**20, files)
 
 
 @contextmanager
@@ -95,25 +133,22 @@ def scale_fleet(root: Path, size: ScaleSize) -> Iterator[ScaleFleet]:
         postgres.start()
         postgres.execute("CREATE DATABASE scale")
         with external_fleet(root, postgres.url("scale"), broker) as external:
-            yield from _with_core(external, broker, postgres, size)
+            if not size.own_users:
+                external.variables["FLEET_SHARED_BROKER_LOGIN"] = f"control:{PASSWORD}"
+            fleet = ScaleFleet(external, _core(external.variables), broker, postgres)
+            try:
+                yield fleet
+            finally:
+                for role in fleet.roles:
+                    role.end(signal.SIGKILL)
+                fleet.core.broker.close()
+                fleet.core.database.dispose()
     finally:
         broker.close()
         postgres.remove()
 
 
-def _with_core(
-    external: ExternalFleet, broker: BrokerServer, postgres: PostgresServer, size: ScaleSize
-) -> Iterator[ScaleFleet]:
-    if not size.own_users:
-        external.variables["FLEET_SHARED_BROKER_LOGIN"] = f"control:{PASSWORD}"
-    given = {name.removeprefix("FLEET_").lower(): value for name, value in external.variables.items()}
+def _core(variables: Mapping[str, str]) -> Core:
+    given = {name.removeprefix("FLEET_").lower(): value for name, value in variables.items()}
     known = {"database_url", "broker_url", "public_broker_url", "master_key_file", "blob_dir", "shared_broker_login"}
-    core = open_core(read_settings(**{name: value for name, value in given.items() if name in known}))
-    fleet = ScaleFleet(external, core, broker, postgres)
-    try:
-        yield fleet
-    finally:
-        for role in fleet.roles:
-            role.end(signal.SIGKILL)
-        core.broker.close()
-        core.database.dispose()
+    return open_core(read_settings(**{name: value for name, value in given.items() if name in known}))

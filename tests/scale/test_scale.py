@@ -6,38 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.scale.simulation import Outcome, simulate
-from tests.scale.size import ScaleSize
+from tests.scale.fleet import ScaleSize
+from tests.scale.simulation import simulate
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-LIMIT_S = 600.0
-"""Wide, for a machine that is busy with other work."""
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
-def kept(outcome: Outcome) -> tuple[int, int, int, int]:
-    """What must be 0: orders lost, claimed twice, with an incomplete transcript, and runs given up."""
-    return outcome.lost, outcome.twice, outcome.incomplete, outcome.false_losses
+@pytest.mark.parametrize(("orders", "own_users"), [(100, False), (300, True)], ids=["shared users", "own users"])
+def test_fifty_drones_do_every_order_exactly_once(tmp_path: Path, orders: int, own_users: bool) -> None:
+    size = ScaleSize(drones=50, orders=orders, own_users=own_users, leaving=0.5)
+    outcome = simulate(size, tmp_path / "fleet")
+    # A drone may be shown as silent for a moment on a machine that is busy with other work.
+    promises = {what: count for what, count in outcome.promises.items() if what != "false silences"}
+    assert promises == dict.fromkeys(promises, 0), outcome.figures
+    assert outcome.samples[-1].ended == orders
 
 
-def test_fifty_drones_do_every_order_exactly_once(tmp_path: Path) -> None:
-    outcome, samples = simulate(ScaleSize(drones=50, orders=100, leaving=0.5, limit_s=LIMIT_S), tmp_path / "fleet")
-    assert kept(outcome) == (0, 0, 0, 0), outcome
-    assert samples[-1].ended == 100
-
-
-def test_drones_with_users_of_their_own_do_every_order_exactly_once(tmp_path: Path) -> None:
-    size = ScaleSize(drones=50, orders=300, own_users=True, leaving=0.5, limit_s=LIMIT_S)
-    outcome, _ = simulate(size, tmp_path / "fleet")
-    assert kept(outcome) == (0, 0, 0, 0), outcome
-
-
-@pytest.mark.timeout(1800)
 def test_two_hundred_drones_do_three_thousand_orders_without_growing(tmp_path: Path) -> None:
-    size = ScaleSize(drones=200, orders=3000, limit_s=1500.0)
-    outcome, samples = simulate(size, tmp_path / "fleet")
-    assert outcome.broken() == [], outcome
-    begun = next(sample for sample in samples if sample.ended >= 500)
+    outcome = simulate(ScaleSize(drones=200, orders=3000, limit_s=1500.0), tmp_path / "fleet")
+    assert outcome.broken() == [], outcome.figures
+    begun = next(sample for sample in outcome.samples if sample.ended >= 500)
     for name in ("api", "supervisor", "collector-1"):
-        before, after = begun.usage[name], samples[-1].usage[name]
+        before, after = begun.usage[name], outcome.samples[-1].usage[name]
         assert after.rss_mb <= before.rss_mb * 1.25, name
         assert after.open_files <= before.open_files + 10, name

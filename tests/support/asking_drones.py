@@ -67,11 +67,6 @@ class AskingDrone:
             except Preempted:
                 return
 
-    @property
-    def told_to_wait(self) -> int:
-        """How often it was told to wait before its next call."""
-        return self.recorder.waited_for.count("provider")
-
     def stop(self) -> None:
         self.controls.stopped.set()
         self.thread.join(60)
@@ -102,7 +97,6 @@ def asking_drone(
         api_base=endpoint.url,
         api_key=KEY,
         limited=bool(rpm),
-        params={"user": name},
     )
     permits = FleetPermits(run_api, provider, recorder, controls, clock)
     # Many retries: the figures are about refusals, not about runs that end because of them.
@@ -161,10 +155,11 @@ class Figures:
 
 def measured(endpoint: LimitedEndpoint, since: float, until: float) -> Figures:
     """The figures between two times of the monotonic clock, with the endpoint's limit as it is now."""
+    accepted, refused = endpoint.counted(since, until)
     return Figures(
         seconds=until - since,
-        accepted=endpoint.accepted_between(since, until),
-        refused=endpoint.refused_between(since, until),
+        accepted=accepted,
+        refused=refused,
         allowed=endpoint.per_minute * (until - since) / 60,
     )
 

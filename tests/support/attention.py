@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from sqlalchemy import select
 from control_plane.attention.collecting import collect
 from control_plane.attention.outbox import Outbox
 from control_plane.core import Caller, Core
-from control_plane.db.attention import AttentionMessage, AttentionNotice
+from control_plane.db.attention import AttentionMessage
 from control_plane.declarations.attention import AttentionDocument, AttentionEdit, PushRequest
 from control_plane.declarations.tokens import ApiTokenRequest
 from control_plane.declarations.users import UserRequest
@@ -85,10 +84,6 @@ class Notifying:
         with self.core.database.read() as db:
             return db.scalars(select(AttentionMessage).order_by(AttentionMessage.created_at)).all()
 
-    def notices(self) -> Sequence[AttentionNotice]:
-        with self.core.database.read() as db:
-            return db.scalars(select(AttentionNotice).order_by(AttentionNotice.number)).all()
-
     def mailed(self) -> str:
         """The text of the newest e-mail."""
         return str(self.mail.received[-1].get_body(("plain",)).get_content())  # type: ignore[union-attr]
@@ -110,11 +105,6 @@ def questions(run: PlayedRun, call_id: str = "q1", **fields: Any) -> None:
     """The run asks a question with two choices."""
     values = {"tool": "ask", "why": "Which database?", "choices": ("SQLite", "PostgreSQL"), **fields}
     run.step(ApprovalStep(call_id=call_id, about="question", **values))
-
-
-def posted(body: bytes) -> Any:
-    """The data of a webhook message."""
-    return json.loads(body)["data"]
 
 
 @pytest.fixture

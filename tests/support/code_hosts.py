@@ -31,9 +31,6 @@ class CodeHost(GitHttpServer):
         self.redirect = ""
         """The target to which every API request is redirected, unless empty."""
 
-    def open_pulls(self) -> list[Doc]:
-        return [pull for pull in self.pulls if pull["state"] == "open"]
-
 
 class _HostHandler(_GitHandler):
     server: CodeHost
@@ -42,10 +39,10 @@ class _HostHandler(_GitHandler):
         self._host() if self.path.startswith("/api/") else self._serve()
 
     def do_POST(self) -> None:
-        self._host() if self.path.startswith("/api/") else self._serve()
+        self.do_GET()
 
     def do_PATCH(self) -> None:
-        self._host()
+        self.do_GET()
 
     def _host(self) -> None:
         body = self._body()
@@ -67,7 +64,7 @@ class _HostHandler(_GitHandler):
         match self.command, path:
             case "GET", ["pulls"]:
                 page = parse_qs(urlsplit(self.path).query).get("page", ["1"])[0]
-                return 200, self.server.open_pulls() if page == "1" else []
+                return 200, [pull for pull in self.server.pulls if pull["state"] == "open" and page == "1"]
             case "POST", ["pulls"]:
                 return self._create(said)
             case "POST", ["issues", number, "comments"]:

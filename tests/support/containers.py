@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,14 +129,3 @@ def _linked(path: str) -> set[str]:
         at = to.parent.resolve() / to.name
         found.add(str(at))
     return found
-
-
-def main() -> None:
-    """For trying by hand: `python -m tests.support.containers DIRECTORY` makes the image in a storage there."""
-    directory = Path(sys.argv[1])
-    os.environ |= engine_environment(directory)
-    import_image(directory / "image.tar")
-
-
-if __name__ == "__main__":
-    main()

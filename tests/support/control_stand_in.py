@@ -179,12 +179,6 @@ class ControlPlaneStandIn:
         copy_owner_config(home.git_config_file, os.environ)
         return config
 
-    def dispatch_without_key(self, order: WorkOrder) -> Dispatch:
-        """Publish only the message, the state after Redis has lost the run's key."""
-        sent = Dispatch(order, self.sealed(order))
-        self.publish(sent)
-        return sent
-
     def dispatch(self, order: WorkOrder, *, envelope: str = "") -> Dispatch:
         """Offer a run and put its sealed order into the drone's queue."""
         sent = Dispatch(order, envelope or self.sealed(order))

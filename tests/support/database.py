@@ -68,16 +68,24 @@ def empty_postgres_url(postgres_server: PostgresServer) -> str:
     return postgres_server.url(name)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what is marked `dialects`, because its statements differ, once on each kind of database."""
+    if metafunc.definition.get_closest_marker("dialects") is not None:
+        for name in {"database_url", "empty_database_url"} & set(metafunc.fixturenames):
+            metafunc.parametrize(name, ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> str:
-    """A migrated database; the test runs once on each kind."""
-    return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+    """A migrated database: SQLite, or what the mark `dialects` asks for."""
+    kind = getattr(request, "param", "sqlite")
+    return str(request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url"))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database without any table; the test runs once on each kind."""
-    if request.param == "sqlite":
+    """A database without any table: SQLite, or what the mark `dialects` asks for."""
+    if getattr(request, "param", "sqlite") == "sqlite":
         return sqlite_url_of(tmp_path / "empty.db")
     return str(request.getfixturevalue("empty_postgres_url"))
 
@@ -118,7 +126,7 @@ def core_factory(tmp_path: Path) -> Iterator[CoreFactory]:
 
 @pytest.fixture
 def core(core_factory: CoreFactory, database_url: str, clock: HandClock) -> Core:
-    """A Core on each kind of database, with a clock that stands still and without a broker."""
+    """A Core with a clock that stands still and without a broker."""
     return core_factory(database_url, clock=clock)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,21 +84,6 @@ class DroneUnderTest:
     def said(self, text: str) -> bool:
         """Whether it has printed this."""
         return text in self.stderr()
-
-    @contextmanager
-    def copied_to(self, path: Path) -> Iterator[DroneUnderTest]:
-        """The same drone with a copy of its home, as if on a second machine."""
-        shutil.copytree(self.home.path, path, ignore=shutil.ignore_patterns("runs", "boot", "lock"))
-        copy = DroneUnderTest(self.fleet, DroneHome(path), self.config)
-        yield copy
-        copy.close()
-
-    @contextmanager
-    def in_same_home(self) -> Iterator[DroneUnderTest]:
-        """A second attempt to run the same drone."""
-        second = DroneUnderTest(self.fleet, self.home, self.config)
-        yield second
-        second._let_go()
 
     def stop(self, *, seconds: float = 60) -> int:
         """Stop it gracefully, with its running orders given back; return its exit code."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -129,16 +129,13 @@ def anthropic_answer(*blocks: Doc, stop: str = "end_turn", usage: Doc | None = N
     """An answer as Anthropic streams it: each block starts, arrives in one or two pieces, and stops."""
     started = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": []}
     tokens = {"input_tokens": 10, "output_tokens": 1, **(usage or {})}
-    events: list[Doc] = [{"type": "message_start", "message": {**started, "usage": tokens}}]
-    for index, block in enumerate(blocks):
-        empty, deltas = _in_pieces(block)
-        events.append({"type": "content_block_start", "index": index, "content_block": empty})
-        events.extend({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
-        events.append({"type": "content_block_stop", "index": index})
     ended = {"stop_reason": stop, "stop_sequence": None}
-    events.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 7}})
-    events.append({"type": "message_stop"})
-    return anthropic_events(*events)
+    return anthropic_events(
+        {"type": "message_start", "message": {**started, "usage": tokens}},
+        *(event for index, block in enumerate(blocks) for event in anthropic_block(index, block)),
+        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 7}},
+        {"type": "message_stop"},
+    )
 
 
 def anthropic_events(*events: Doc) -> Said:
@@ -146,22 +143,37 @@ def anthropic_events(*events: Doc) -> Said:
     return Said(body.encode(), headers={"Content-Type": "text/event-stream"})
 
 
-def _in_pieces(block: Doc) -> tuple[Doc, list[Doc]]:
-    kind = block["type"]
-    if kind == "thinking":
-        half = len(block["thinking"]) // 2
-        halves = block["thinking"][:half], block["thinking"][half:]
-        pieces: list[Doc] = [{"type": "thinking_delta", "thinking": text} for text in halves]
-        return {"type": kind, "thinking": "", "signature": ""}, [
-            *pieces,
-            {"type": "signature_delta", "signature": block["signature"]},
-        ]
-    if kind == "text":
-        return {"type": kind, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
-    if kind == "tool_use":
-        arguments = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-        return {**block, "input": {}}, [arguments]
+def anthropic_block(index: int, block: Doc) -> Iterator[Doc]:
+    """The events of one block; the arguments of a call with `partial` arrive as this text."""
+    start, deltas = _in_deltas(block)
+    yield {"type": "content_block_start", "index": index, "content_block": start}
+    for delta in deltas:
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def _in_deltas(block: Doc) -> tuple[Doc, list[Doc]]:
+    match block["type"]:
+        case "thinking":
+            deltas: list[Doc] = [
+                {"type": "thinking_delta", "thinking": half} for half in halves(block["thinking"]) if half
+            ]
+            signed = [{"type": "signature_delta", "signature": block["signature"]}] if block["signature"] else []
+            return {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, *signed]
+        case "text":
+            return {"type": "text", "text": ""}, [
+                {"type": "text_delta", "text": half} for half in halves(block["text"])
+            ]
+        case "tool_use":
+            text = block.get("partial") or json.dumps(block["input"])
+            partial = [{"type": "input_json_delta", "partial_json": part} for part in ("", *halves(text))]
+            return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}, partial
     return block, []
+
+
+def halves(text: str) -> tuple[str, str]:
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
 
 
 class _Exchange(BaseHTTPRequestHandler):

@@ -13,7 +13,7 @@ from drone.agent.in_memory import EchoToolbox
 from drone.agent.protocols import ForeignTool
 from drone.agent.values import ToolResult, ToolSpec
 from drone.extensions.context import RegisteredModel, RunningAgent
-from drone.extensions.merged import Extensions, Services, load
+from drone.extensions.merged import Services, load
 from drone.extensions.sources import Sources
 from shared.events import ErrorStep
 from shared.messages import Message, ToolCall
@@ -68,7 +68,11 @@ class ExtendedLoop(Loop):
         services = Services(self.recorder, self.controls, **self.bounds)
         self.extensions = load(Sources(self.home, self.project, entry_points=self.installed), services)
         self.toolbox = ToolboxWith(self.extensions.tools)
-        self.agent = agent_with(self.extensions, self)
+        mine = self.extensions
+        common = (self.model, self.toolbox, mine.recorder, mine.controls, self.limits, self.clock)
+        self.agent = Agent(*common, hooks=mine.hooks, guardrails=mine.guardrails)
+        place = (self.agent, mine.controls, mine.recorder, Path("/workspace"), "s1", "scripted", lambda _: False)
+        mine.bind(RunningAgent(*place, models=[RegisteredModel("scripted", "scripted", None)]))
 
     def run(self, *history: Message) -> Outcome:
         try:
@@ -81,29 +85,3 @@ class ExtendedLoop(Loop):
         """The reports about failed extensions."""
         steps = [body for body in self.recorder.bodies if isinstance(body, ErrorStep)]
         return [step.what for step in steps if step.code == "E-EXTENSION"]
-
-
-def agent_with(extensions: Extensions, loop: Loop) -> Agent:
-    """An agent wired as in a run."""
-    agent = Agent(
-        loop.model,
-        loop.toolbox,
-        extensions.recorder,
-        extensions.controls,
-        loop.limits,
-        loop.clock,
-        hooks=extensions.hooks,
-        guardrails=extensions.guardrails,
-    )
-    running = RunningAgent(
-        agent,
-        extensions.controls,
-        extensions.recorder,
-        Path("/workspace"),
-        "s1",
-        "scripted",
-        lambda _: False,
-        models=[RegisteredModel("scripted", "scripted", None)],
-    )
-    extensions.bind(running)
-    return agent

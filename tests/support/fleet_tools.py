@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,6 @@ class Connected:
 
     client: Client
     portal: BlockingPortal
-    called: set[str] = field(default_factory=set)
-    """The tools called so far."""
 
     @property
     def version(self) -> str:
@@ -44,7 +42,6 @@ class Connected:
 
     def call(self, tool: str, **arguments: Any) -> CallToolResult:
         """The unmodified result, error or not."""
-        self.called.add(tool)
         return self.portal.call(partial(self.client.call_tool, tool, arguments))
 
     def get(self, tool: str, **arguments: Any) -> Any:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,26 +22,9 @@ PASSWORD = "flowers-own-password"
 
 @dataclass
 class RunningFlower:
-    """Flower behind a control plane, as an admin's browser reads it. It may be ended and started again."""
+    """Flower behind a control plane, as an admin's browser reads it."""
 
     api: Api
-    environment: Mapping[str, str]
-    port: int
-    process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start it as `fleet flower` does, and wait until it answers and receives events; earlier ones are lost."""
-        command = [*module_command("control_plane.cli.main"), "flower", "--port", str(self.port)]
-        self.process = subprocess.Popen(command, env=self.environment, stdout=sys.stderr)
-        wait_until(lambda: self._status("/api/workers") == 200)
-        # The control plane has a pattern of its own.
-        wait_until(lambda: self.api.core.broker.redis.pubsub_numpat() == 2)
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(60)
-            self.process = None
 
     def tasks(self) -> dict[str, Any]:
         """Every task of its JSON API, by run."""
@@ -61,18 +44,18 @@ class RunningFlower:
         """Its list of workers."""
         return list(self._json("/workers?json=1")["data"])
 
+    def answers(self) -> bool:
+        with self.api.http() as admin:
+            return admin.get("/flower/api/workers").status_code == 200
+
     def _json(self, path: str) -> Any:
         with self.api.http() as admin:
             return admin.get(f"/flower{path}").raise_for_status().json()
 
-    def _status(self, path: str) -> int:
-        with self.api.http() as admin:
-            return admin.get(f"/flower{path}").status_code
-
 
 @contextmanager
 def flower_behind_api(database: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[RunningFlower]:
-    """The HTTP interface on SQLite, and Flower behind it, ready for requests."""
+    """The HTTP interface on SQLite, and Flower behind it as `fleet flower` starts it, ready for requests and events."""
     port = free_port()
     upstream = f"http://127.0.0.1:{port}"
     with api_on(database, valkey, core_factory, flower_upstream=upstream, flower_password=PASSWORD) as api:
@@ -84,16 +67,14 @@ def flower_behind_api(database: str, valkey: BrokerServer, core_factory: CoreFac
             "FLEET_FLOWER_UPSTREAM": upstream,
             "FLEET_FLOWER_PASSWORD": PASSWORD,
         }
-        flower = RunningFlower(api, environment, port)
+        command = [*module_command("control_plane.cli.main"), "flower", "--port", str(port)]
+        process = subprocess.Popen(command, env=environment, stdout=sys.stderr)
         try:
-            flower.start()
+            flower = RunningFlower(api)
+            wait_until(flower.answers)
+            # The control plane has a pattern of its own.
+            wait_until(lambda: api.core.broker.redis.pubsub_numpat() == 2)
             yield flower
         finally:
-            flower.kill()
-
-
-@contextmanager
-def api_with_flower(database: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
-    """As `flower_behind_api`, for tests of the HTTP interface."""
-    with flower_behind_api(database, valkey, core_factory) as flower:
-        yield flower.api
+            process.kill()
+            process.wait(60)

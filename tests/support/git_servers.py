@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support import free_port, needs, wait_until
+from tests.support.certificates import Authority
 
 
 class _GitHandler(BaseHTTPRequestHandler):
@@ -133,13 +134,8 @@ def serving(server: GitHttpServer) -> Iterator[GitHttpServer]:
 
 def self_signed(directory: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 and its key."""
-    needs("openssl")
-    certificate, key = directory / "cert.pem", directory / "key.pem"
-    command = (
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
-    )
-    subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    return certificate, key
+    pair = Authority.self_signed(directory, "127.0.0.1")
+    return pair.certificate, pair.key
 
 
 class SshServer:

@@ -76,14 +76,10 @@ def work(plane: Plane, drone: DroneStandIn, order: WorkOrder, *names: str, store
     """Report complete steps, each with its checkpoint."""
     for name in names:
         if stored:
-            store(plane, drone, order, name)
+            content = BytesIO(bundle_of(name))
+            run = identity(plane, drone), order.run_id
+            blobs.put_blob(plane.core, *run, digest(bundle_of(name)), content, "checkpoint")
         drone.report(order, *steps(name), checkpoint(name))
-
-
-def store(plane: Plane, drone: DroneStandIn, order: WorkOrder, name: str) -> None:
-    """Store a checkpoint's bundle in the control plane."""
-    content = bundle_of(name)
-    blobs.put_blob(plane.core, identity(plane, drone), order.run_id, digest(content), BytesIO(content), "checkpoint")
 
 
 def identity(plane: Plane, drone: DroneStandIn) -> AuthenticatedDrone:

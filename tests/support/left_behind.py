@@ -1,12 +1,14 @@
-"""Fails a test that leaves a process or a thread behind, so that it cannot disturb a later test."""
+"""Fails a test that leaves a process or a thread behind, and ends what an interrupted run of all tests left."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
@@ -20,6 +22,23 @@ _LASTING: set[int] = set()
 _LIBRARIES = ("ThreadPoolExecutor", "asyncio_", "AnyIO")
 """Threads that libraries keep for later work."""
 _KEPT = "multiprocessing"
+_RUN = "PYTEST_XDIST_TESTRUNUID"
+"""The variable by which pytest-xdist names the whole run to its processes, which pass it on to what they start."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the run a name that this process knows, too."""
+    if hasattr(config.option, "testrunuid"):
+        config.option.testrunuid = config.option.testrunuid or uuid4().hex
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what the processes of this run have left: after Ctrl-C, pytest-xdist kills those that clean up for long."""
+    if not hasattr(config, "workerinput") and (name := getattr(config.option, "testrunuid", None)):
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.pid != os.getpid() and process.environ().get(_RUN) == name:
+                    process.kill()
 
 
 def lasts(pid: int) -> None:

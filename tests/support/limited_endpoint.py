@@ -6,13 +6,13 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from tests.support.endpoints import Said, anthropic_answer, text_answer
+from tests.support.endpoints import anthropic_answer, text_answer
 
 Style = Literal["openai", "anthropic", "retry-after", "none"]
 """What its answers say: the limits in OpenAI's or Anthropic's headers, the pause after a 429 alone, or nothing."""
@@ -24,7 +24,6 @@ class Arrival:
 
     at: float
     accepted: bool
-    who: str
 
 
 class _Server(ThreadingHTTPServer):
@@ -47,11 +46,6 @@ class LimitedEndpoint:
     named: int = 0
     """The requests per minute that it names; 0: what it enforces."""
     arrivals: list[Arrival] = field(default_factory=list)
-
-    answer: Callable[[int], Said] | None = None
-    """Its answer to the n-th request; None: a text."""
-    closed_until: float = 0.0
-    """Until this time of the monotonic clock, every request is refused."""
 
     def __post_init__(self) -> None:
         self._accepted: deque[float] = deque()
@@ -82,25 +76,23 @@ class LimitedEndpoint:
         self._thread.join()
         self._http.server_close()
 
-    def accepted_between(self, start: float, end: float) -> int:
-        return sum(each.accepted and start <= each.at < end for each in list(self.arrivals))
+    def counted(self, start: float, end: float) -> tuple[int, int]:
+        """How many requests it accepted and refused between two times."""
+        seen = [each.accepted for each in list(self.arrivals) if start <= each.at < end]
+        return seen.count(True), seen.count(False)
 
-    def refused_between(self, start: float, end: float) -> int:
-        return sum(not each.accepted and start <= each.at < end for each in list(self.arrivals))
-
-    def arrive(self, who: str) -> tuple[bool, Mapping[str, str]]:
+    def arrive(self) -> tuple[bool, Mapping[str, str]]:
         """Whether a request that arrives now is accepted, and the headers of its answer."""
         with self._lock:
             now = time.monotonic()
             while self._accepted and self._accepted[0] <= now - self.window:
                 self._accepted.popleft()
-            closed_for = max(0.0, self.closed_until - now)
-            accepted = not closed_for and len(self._accepted) < self.limit
+            accepted = len(self._accepted) < self.limit
             if accepted:
                 self._accepted.append(now)
-            self.arrivals.append(Arrival(now, accepted, who))
-            free_in = closed_for
-            if not accepted and not closed_for:
+            self.arrivals.append(Arrival(now, accepted))
+            free_in = 0.0
+            if not accepted:
                 free_in = self._accepted[len(self._accepted) - self.limit] + self.window - now
             return accepted, self._headers(accepted, max(0, self.per_minute - len(self._accepted)), free_in)
 
@@ -128,12 +120,11 @@ def _exchange(endpoint: LimitedEndpoint) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
-            accepted, headers = endpoint.arrive(str(asked.get("user", "")))
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            accepted, headers = endpoint.arrive()
             if accepted:
                 time.sleep(endpoint.takes_s)
-            good = text if endpoint.answer is None else endpoint.answer(len(endpoint.arrivals))
-            content = good.content if accepted else refusal
+            content = text.content if accepted else refusal
             self.send_response(200 if accepted else 429)
             kind = "text/event-stream" if accepted else "application/json"
             for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), **headers}.items():

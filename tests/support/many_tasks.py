@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +20,7 @@ from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Comment, Task
 from shared.names import new_id
 
-Rows = dict[type[Any], list[dict[str, Any]]]
+Row = tuple[type[Any], dict[str, Any]]
 _AT_ONCE = 500
 STATUSES = ("done",) * 14 + ("canceled",) * 2 + ("failed",) + ("open",) * 3
 
@@ -30,18 +31,20 @@ def fill(core: Core, caller: Caller, agents: list[str], *, tasks: int, each: int
     None of the tasks waits for an agent.
     """
     with core.database.read() as db:
-        project = db.scalars(select(Project).where(Project.organization_id == caller.organization_id)).first()
-        provider = db.scalars(select(Provider).where(Provider.organization_id == caller.organization_id)).first()
-        drone = db.scalars(select(Drone).where(Drone.organization_id == caller.organization_id)).first()
         organization = db.get_one(Organization, caller.organization_id)
-    assert project is not None
-    assert provider is not None
-    assert drone is not None
-    made = _Made(organization, (project, provider, drone), agents, core.clock.now() - timedelta(days=365))
+        first = [
+            db.scalars(select(model.id).where(model.organization_id == organization.id)).first()
+            for model in (Project, Provider, Drone)
+        ]
+    assert None not in first
+    began = core.clock.now() - timedelta(days=365)
     for begin in range(0, tasks, _AT_ONCE):
-        rows: Rows = {model: [] for model in (Chat, Task, Order, Dispatch, Run, Turn, SessionEntry, Comment)}
+        rows: dict[type[Any], list[dict[str, Any]]] = defaultdict(list)
         for number in range(begin + 1, min(begin + _AT_ONCE, tasks) + 1):
-            made.task(rows, number, each)
+            task = f"{organization.acronym}-{number:04}", number, began + timedelta(minutes=number)
+            in_turn = [agents[turn % len(agents)] for turn in range(each)]
+            for model, row in _task(task, [str(found) for found in first], in_turn):
+                rows[model].append({"organization_id": organization.id, **row})
         with core.database.write() as db:
             for model, values in rows.items():
                 db.execute(insert(model), values)
@@ -51,90 +54,36 @@ def fill(core: Core, caller: Caller, agents: list[str], *, tasks: int, each: int
         db.execute(text("ANALYZE"))
 
 
-class _Made:
-    """Creates the rows of one task after another."""
-
-    def __init__(
-        self, organization: Organization, used: tuple[Project, Provider, Drone], agents: list[str], at: datetime
-    ) -> None:
-        self.organization = organization
-        self.project, self.provider, self.drone = used
-        self.agents, self.at = agents, at
-        self.owned = {"organization_id": organization.id}
-
-    def task(self, rows: Rows, number: int, each: int) -> None:
-        task_id, chat_id = f"{self.organization.acronym}-{number:04}", new_id()
-        created = self.at + timedelta(minutes=number)
-        runs = [(new_id(), new_id(), self.agents[turn % len(self.agents)]) for turn in range(each)]
-        entries = [new_id() for _ in runs]
-        common = {**self.owned, "created_at": created}
-        rows[Chat].append(
-            common
-            | {"id": chat_id, "project_id": self.project.id, "name": task_id, "mode": "build", "allow": []}
-            | {"task_id": task_id, "leaf_id": entries[-1]}
-        )
-        rows[Task].append(
-            common
-            | {"id": task_id, "number": number, "title": f"Task number {number}", "description": "Mend it. " * 20}
-            | {"status": STATUSES[number % len(STATUSES)], "assignee_id": None, "project_id": self.project.id}
-            | {"session_id": chat_id, "mode": "build", "priority": 0, "limits": {}, "order_id": runs[-1][0]}
-            | {"hand_offs": 0, "user": "kim", "queued_at": created, "updated_at": created}
-        )
-        rows[Comment] += self._comments(task_id, created, runs)
-        for turn, (order_id, run_id, agent_id) in enumerate(runs):
-            times = {"created_at": created, "started_at": created, "ended_at": created}
-            self._order(rows, (number - 1) * each + turn + 1, order_id, run_id, chat_id, agent_id, task_id, times)
-            rows[SessionEntry].append(
-                self.owned
-                | {"id": entries[turn], "number": (number - 1) * each + turn + 1, "session_id": chat_id, "kind": "turn"}
-                | {"parent_id": entries[turn - 1] if turn else None, "order_id": order_id, "at": created}
-                | {"data": {"run": run_id, "status": "succeeded", "exit_status": "stopped", "error": False}}
-            )
-
-    def _comments(self, task_id: str, at: datetime, runs: list[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
-        for turn, (_, run_id, agent_id) in enumerate(runs):
-            said = f"I did part {turn} of it, and this is what I found out about it. " * 4 + "@user"
-            author = {"author": f"agent{turn}", "agent_id": agent_id, "user": "", "kind": "comment", "run_id": run_id}
-            yield self.owned | author | {"task_id": task_id, "text": said, "at": at + timedelta(seconds=turn)}
-
-    def _order(  # noqa: PLR0917 - an order has that many ids
-        self,
-        rows: Rows,
-        number: int,
-        order_id: str,
-        run_id: str,
-        chat_id: str,
-        agent_id: str,
-        task_id: str,
-        times: dict[str, datetime],
-    ) -> None:
-        of_task = self.owned | {"agent_id": agent_id, "task_id": task_id}
-        on_drone = {"order_id": order_id, "drone_id": self.drone.id, "generation": 1}
-        rows[Order].append(
-            of_task
-            | times
-            | {"id": order_id, "number": number, "user": "kim", "project_id": self.project.id, "session_id": chat_id}
-            | {"provider_id": self.provider.id, "model": "openai/scripted", "mode": "build", "priority": 0}
-            | {"approve": "yolo", "allow": [], "limits": {}, "prompt": "Mend it. " * 50, "purpose": "work"}
-            | {"wanted_labels": {}, "drone_id": self.drone.id, "run_id": run_id, "generation": 1, "attempt": 1}
-            | {"status": "succeeded", "reason_written": "the model stopped", "exit_status": "stopped", "late_refs": []}
-        )
-        rows[Dispatch].append(
-            self.owned
-            | on_drone
-            | {"id": run_id, "created_at": times["created_at"], "published_at": times["created_at"]}
-            | {"claimed_at": times["created_at"], "closed_at": times["created_at"]}
-        )
-        rows[Run].append(
-            of_task
-            | on_drone
-            | {"id": run_id, "attempt": 1, "status": "success", "started_at": times["started_at"]}
-            | {"ended_at": times["ended_at"], "input_tokens": 1000, "output_tokens": 100, "cost_usd": 0.01}
-            | {"duration_ms": 60_000}
-        )
-        rows[Turn].append(
-            self.owned
-            | {"id": new_id(), "session_id": chat_id, "order_id": order_id, "prompt": "Mend it.", "mode": "build"}
-            | {"provider": "scripted", "model": "openai/scripted", "status": "finished", "stats": {}}
-            | {"created_at": times["created_at"], "ended_at": times["ended_at"]}
-        )
+def _task(task: tuple[str, int, datetime], used: list[str], agents: list[str]) -> Iterator[Row]:
+    """A task with a turn of each of these agents, in an order in which the rows can be inserted."""
+    task_id, number, at = task
+    project = {"project_id": used[0]}
+    chat, orders, entries = new_id(), [new_id() for _ in agents], [new_id() for _ in agents]
+    begun = {"mode": "build", "created_at": at}
+    yield Chat, {"id": chat, **project, "name": task_id, "task_id": task_id, "leaf_id": entries[-1], **begun}
+    about = {"title": f"Task number {number}", "description": "Mend it. " * 20, "user": "kim", "limits": {}}
+    state = {"status": STATUSES[number % len(STATUSES)], "assignee_id": None, "order_id": orders[-1]}
+    times = {"queued_at": at, "updated_at": at}
+    yield Task, {"id": task_id, "number": number, **project, "session_id": chat, **about, **state, **times, **begun}
+    for turn, agent in enumerate(agents):
+        run, numbered = new_id(), {"number": (number - 1) * len(agents) + turn + 1}
+        ids, by = {"order_id": orders[turn], "session_id": chat}, {"agent_id": agent, "task_id": task_id}
+        on_drone = {"drone_id": used[2], "generation": 1}
+        ended, model = {"started_at": at, "ended_at": at}, {"model": "openai/scripted"}
+        asked = {"prompt": "Mend it. " * 50, "provider_id": used[1], "wanted_labels": {}, "limits": {}, "user": "kim"}
+        reason = {"exit_status": "stopped", "reason_written": "the model stopped"}
+        how = {"run_id": run, "attempt": 1, "status": "succeeded", "late_refs": [], **reason}
+        order = {"id": orders[turn], "session_id": chat, **project, **numbered}
+        yield Order, {**order, **by, **on_drone, **asked, **model, **how, **ended, **begun}
+        closed = dict.fromkeys(("created_at", "published_at", "claimed_at", "closed_at"), at)
+        yield Dispatch, {"id": run, "order_id": orders[turn], **on_drone, **closed}
+        spent = {"input_tokens": 1000, "output_tokens": 100, "cost_usd": 0.01, "duration_ms": 60_000}
+        outcome = {"attempt": 1, "status": "success", **ended, **spent}
+        yield Run, {"id": run, "order_id": orders[turn], **by, **on_drone, **outcome}
+        done = {"provider": "scripted", **model, "status": "finished", "stats": {}, "ended_at": at}
+        yield Turn, {"id": new_id(), **ids, "prompt": "Mend it.", **done, **begun}
+        data = {"run": run, "status": "succeeded", "exit_status": "stopped", "error": False}
+        entry = {"parent_id": entries[turn - 1] if turn else None, "kind": "turn", "data": data, "at": at}
+        yield SessionEntry, {"id": entries[turn], **ids, **numbered, **entry}
+        said = f"I did part {turn} of it, and this is what I found out about it. " * 4 + "@user"
+        yield Comment, {**by, "author": f"agent{turn}", "run_id": run, "text": said, "at": at + timedelta(seconds=turn)}

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -53,12 +52,6 @@ def sdk_server() -> Any:
         """Add two numbers."""
         return a + b
 
-    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
-    async def nap(seconds: float) -> str:
-        """Wait so long."""
-        await anyio.sleep(seconds)
-        return f"waited {seconds} s"
-
     @server.tool()
     def shout(text: str) -> str:
         """Say it louder."""
@@ -87,25 +80,7 @@ def sdk_server() -> Any:
         """Say very much."""
         return "x" * 100_000_000
 
-    server.add_tool(meeting(), annotations=ToolAnnotations(read_only_hint=True))
     return server
-
-
-def meeting() -> Callable[..., Awaitable[str]]:
-    import anyio
-
-    met, all_met = set[int](), anyio.Event()
-
-    async def meet(number: int, of: int) -> str:
-        """Wait until so many calls are under way at the same time."""
-        met.add(number)
-        if len(met) == of:
-            all_met.set()
-        with anyio.fail_after(60):
-            await all_met.wait()
-        return f"{number} of {len(met)}"
-
-    return meet
 
 
 def run_sdk(_: argparse.Namespace) -> None:

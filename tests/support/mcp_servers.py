@@ -88,6 +88,21 @@ class Tools:
 
 
 @contextmanager
+def limited(tools: Tools, seconds: float) -> Iterator[None]:
+    """Calls in this block have this time limit; the start of the servers and other calls keep theirs."""
+    running = tools.servers._running
+    assert running is not None
+    usual = [connection.config for connection in running._connections]
+    for connection, config in zip(running._connections, usual, strict=True):
+        connection.config = config.model_copy(update={"timeout": seconds})
+    try:
+        yield
+    finally:
+        for connection, config in zip(running._connections, usual, strict=True):
+            connection.config = config
+
+
+@contextmanager
 def http_server(*flags: str) -> Iterator[str]:
     """A running HTTP server written with the SDK; yields its URL."""
     port = free_port()

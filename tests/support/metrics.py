@@ -7,8 +7,6 @@ import re
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from control_plane.db.orders import Order
-from control_plane.db.spending import SpendingBlock
 from tests.support.documents import ROOT
 from tests.support.fleet import Api
 
@@ -73,20 +71,3 @@ def labels_in(text: str) -> dict[str, frozenset[str]]:
         base = re.sub(r"_(bucket|sum|count)$", "", name)
         names[base] = names.get(base, frozenset()) | {key for key, _ in labels} - {"le"}
     return names
-
-
-def block_of(order: Order, run_id: str, model: str, spent: int) -> SpendingBlock:
-    """A payment of the run: `spent` nanodollars for a model."""
-    return SpendingBlock(
-        organization_id=order.organization_id,
-        run_id=run_id,
-        order_id=order.id,
-        project_id=order.project_id,
-        session_id=order.session_id,
-        drone_id=order.drone_id or "",
-        model=model,
-        granted_at=order.created_at,
-        granted_nusd=spent,
-        spent_nusd=spent,
-        closed_at=order.created_at,
-    )

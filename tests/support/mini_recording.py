@@ -1,6 +1,6 @@
 """Runs of mini-swe-agent itself against the scripted model (a stand-in): trajectories that `drone replay` must play.
 
-    python -m tests.support.mini_recording --mini VENV [--project /tmp/project] [--into tests/recordings]
+    python -m tests.support.mini_recording --mini VENV
 
 makes the stored ones anew. VENV is an environment of its own with mini-swe-agent, and with `mcp`, which litellm needs
 for calls with tools. The commands are chosen so that what they print is the same on every Linux: no times, no messages
@@ -27,7 +27,6 @@ FORMS = ("toolcall", "textbased")
 TIMEOUT_S = 3
 """For one command; one of them takes longer."""
 RUN_SECONDS = 300
-_DATE = "2026-01-02T03:04:05+00:00"
 _SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 _PROSE = "An error occurred while executing the command: "
 """The prefix of error messages; the rest of the message comes from Python."""
@@ -73,10 +72,10 @@ def record(form: str, mini: Path, project: Path, scratch: Path) -> dict[str, Any
     output = scratch / f"{form}.traj.json"
     config = scratch / f"{form}.yaml"
     config.write_text(json.dumps(_config(form, project)))
-    options = [] if form == "toolcall" else ["--agent-class", "default"]
+    options = ["--exit-immediately"] if form == "toolcall" else ["--agent-class", "default"]
     with ScriptedServer(InOrder(_replies(form, project))) as server:
         done = subprocess.run(
-            [mini / "bin" / "mini", "-c", config, "-o", output, "-t", "Mend the total.", "-y", *_exit(form), *options],
+            [mini / "bin" / "mini", "-c", config, "-o", output, "-t", "Mend the total.", "-y", *options],
             cwd=scratch,
             env=_environment(scratch, server.url),
             stdin=subprocess.DEVNULL,
@@ -87,10 +86,6 @@ def record(form: str, mini: Path, project: Path, scratch: Path) -> dict[str, Any
         )
     assert done.returncode == 0, done.stdout + done.stderr
     return _neutral(json.loads(output.read_text()))
-
-
-def _exit(form: str) -> list[str]:
-    return ["--exit-immediately"] if form == "toolcall" else []
 
 
 def _commands(project: Path) -> list[str]:
@@ -179,11 +174,9 @@ def _environment(scratch: Path, url: str) -> dict[str, str]:
 
 def _git_environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
+    identity = {"NAME": "Tester", "EMAIL": "tester@example.org", "DATE": "2026-01-02T03:04:05+00:00"}
+    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in identity.items()}
     return kept | who | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-
-
-_IDENTITY = {"NAME": "Tester", "EMAIL": "tester@example.org", "DATE": _DATE}
 
 
 def _neutral(document: dict[str, Any]) -> dict[str, Any]:
@@ -197,17 +190,14 @@ def main() -> None:
     """Create the stored recordings again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mini", type=Path, required=True, help="the environment that mini-swe-agent is in")
-    parser.add_argument("--project", type=Path, default=Path("/tmp/project"), help="where to work; must not exist")
-    parser.add_argument("--into", type=Path, default=RECORDINGS)
-    chosen = parser.parse_args()
+    mini, project, scratch = parser.parse_args().mini, Path("/tmp/project"), Path("/tmp/project-scratch")
     for form in FORMS:
-        scratch = chosen.project.with_name(f"{chosen.project.name}-scratch")
         try:
-            document = record(form, chosen.mini, chosen.project, scratch)
+            document = record(form, mini, project, scratch)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-            shutil.rmtree(chosen.project, ignore_errors=True)
-        (chosen.into / f"{form}.traj.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+            shutil.rmtree(project, ignore_errors=True)
+        (RECORDINGS / f"{form}.traj.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

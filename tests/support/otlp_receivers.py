@@ -47,15 +47,12 @@ class OtlpReceiver(Receiver):
     """Accepts every request with the answer that the standard asks for."""
 
     answers: list[int] = field(default_factory=lambda: [200])
-    rejects: int = 0
-    """How many spans of each request it claims not to take."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def reject(self, spans: int, why: str) -> None:
+        """Claim not to take so many spans of each request."""
         answer = ExportTraceServiceResponse()
-        if self.rejects:
-            answer.partial_success.rejected_spans = self.rejects
-            answer.partial_success.error_message = "no room"
+        answer.partial_success.rejected_spans = spans
+        answer.partial_success.error_message = why
         self.body = answer.SerializeToString()
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
@@ -20,9 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import psutil
 import pytest
-import redis
 from sqlalchemy import select
 
 from control_plane.background.timings import Timings
@@ -33,7 +30,6 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Dispatch
-from control_plane.db.runs import Step
 from control_plane.declarations import projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
@@ -41,20 +37,16 @@ from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.documents.orders import OrderDocument
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
-from control_plane.operations.drones import registration
 from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor
-from drone.installation.home import DroneConfig, DroneHome
-from drone.installation.workspace_marker import claim_root
+from drone.installation.home import DroneHome
+from drone.installation.registration import Wishes, register
 from drone.model.scripted.server import ScriptedServer
 from drone.runs.directory import RunDirectory
 from drone.workspace import copy_owner_config
 from shared import names
-from shared.envelope import Binding, key_id, open_envelope, public_key
-from shared.events import ABILITIES
-from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from tests.support import wait_until
-from tests.support.broker import PASSWORD, BrokerServer
+from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory, core_on
 from tests.support.drones import DroneUnderTest
 from tests.support.fleet import Api, api_on
@@ -64,17 +56,9 @@ from tests.support.transcripts import transcript_problems
 
 SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "default": [{"text": "Nothing to do."}],
-    "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.4") for n in range(1, 11)], {"text": "Ten steps."}],
     "three": [*[shell(f"echo {n} >> steps.txt; sleep 0.3") for n in range(1, 4)], {"text": "Three steps."}],
-    "gated": [
-        shell("pwd; echo 1 >> steps.txt"),
-        shell("until [ -e go ]; do sleep 0.1; done; rm go; echo 2 >> steps.txt"),
-        *[shell("echo 3 >> steps.txt"), {"text": "Three steps."}],
-    ],
     "thirty": [*[shell(f"echo {n} >> steps.txt; sleep 0.8") for n in range(1, 31)], {"text": "Thirty steps."}],
     "long": [*[shell(f"echo {n} >> steps.txt; sleep 4") for n in range(1, 31)], {"text": "Thirty steps."}],
-    "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
-    "stubborn": [shell("trap '' TERM; while :; do sleep 1; done"), {"text": "Never said."}],
 }
 PACE = Timings(unclaimed_after=3.0, beat_age=1.0, tail_after=2.0, resend_every=3.0, users_every=5.0, sweep=1.0)
 """The production timings, except those for which a test would only wait."""
@@ -125,45 +109,14 @@ class OutageFleet:
     def drone(self, name: str, *, concurrency: int = 1, broker_address: str = "") -> DroneUnderTest:
         """A registered drone; `broker_address`: host:port of the broker, if it differs from the fleet's."""
         home = DroneHome(self.directory / name)
-        key = home.make_private_key()
-        token = JoinTokenString.parse(
-            tokens.create_join_token(self.core, system_caller(self.core), JoinTokenRequest()).token
-        )
-        assert token is not None
-        request = RegistrationRequest(
-            secret=token.secret,
-            name=name,
-            machine_id=home.machine_id(),
-            public_key=base64.b64encode(public_key(key)).decode(),
-            concurrency=concurrency,
-            host="testhost",
-            abilities=ABILITIES,
-        )
-        answer = registration.register(self.core, request)
-        opened = open_envelope(
-            answer.credentials,
-            recipients={key_id(public_key(key)): key},
-            sender=base64.b64decode(answer.public_key),
-            expect=Binding(direction="credentials", drone=answer.drone_id),
-        )
-        credentials = Credentials.model_validate_json(opened.body)
+        token = tokens.create_join_token(self.core, system_caller(self.core), JoinTokenRequest()).token
+        wishes = Wishes(url=self.api.url, token=token, name=name, concurrency=concurrency, sandbox="none")
+        config = register(home, wishes, os.environ)
         if broker_address:
+            credentials = home.credentials()
             parts = urlsplit(credentials.broker_url)
             place = f"{parts.username}:{parts.password}@{broker_address}"
-            credentials = credentials.model_copy(update={"broker_url": f"redis://{place}/0"})
-        claim_root(home.default_workspace)
-        config = DroneConfig(
-            drone_id=answer.drone_id,
-            name=name,
-            server_url=self.api.url,
-            control_plane_public_key=answer.public_key,
-            concurrency=concurrency,
-            sandbox="none",
-            workspace=str(home.default_workspace),
-            host="testhost",
-            machine_id=home.machine_id(),
-        )
-        home.save(config, credentials)
+            home.save(config, credentials.model_copy(update={"broker_url": f"redis://{place}/0"}))
         copy_owner_config(home.git_config_file, os.environ)
         made = DroneUnderTest(cast("Any", self), home, config)
         self.drones.append(made)
@@ -201,12 +154,6 @@ class OutageFleet:
         with self.core.database.read() as db:
             found = db.scalars(select(Dispatch.id).where(Dispatch.order_id == order_id).order_by(Dispatch.generation))
             return RunDirectory(self.drones[0].home.run_dir(list(found)[-1]))
-
-    def bodies(self, order_id: str, kind: str) -> list[dict[str, Any]]:
-        """The bodies of an order's stored steps of one kind, in order."""
-        with self.core.database.read() as db:
-            found = select(Step.body).where(Step.order_id == order_id, Step.kind == kind).order_by(Step.seq)
-            return list(db.scalars(found))
 
     def results(self, order_id: str, count: int, *, seconds: float = 60) -> None:
         """Wait until this many results of the order's commands are stored."""
@@ -283,48 +230,6 @@ def oka_at_work(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path)
 
 def _core_in(directory: Path, url: str, **options: Any) -> Core:
     return core_on(url, directory, **options)
-
-
-class PlainServer(BrokerServer):
-    """A server as often run in a container: a password for the default user, no persistence, no ACL file."""
-
-    def __init__(self, directory: Path, binary: Path) -> None:
-        super().__init__(directory, binary)
-        self.url = f"redis://default:{PASSWORD}@127.0.0.1:{self.port}/0"
-        self.redis = redis.Redis.from_url(self.url, decode_responses=True)
-
-    def start(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        settings = {"port": str(self.port), "requirepass": PASSWORD, "save": "", "dir": str(self.directory)}
-        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
-        with (self.directory / "server.log").open("ab") as log:
-            self._process = subprocess.Popen([self.binary, *words], stdout=log, stderr=log)
-        wait_until(self.answers)
-
-
-@pytest.fixture
-def forgetful_fleet(sqlite_url: str, tmp_path: Path, core_factory: CoreFactory) -> Iterator[OutageFleet]:
-    """A fleet whose broker loses everything when it stops, including the drones' users."""
-    server = PlainServer(tmp_path / "plain", program())
-    server.start()
-    try:
-        with outage_fleet(sqlite_url, server, tmp_path, core_factory) as fleet:
-            yield fleet
-    finally:
-        server.close()
-
-
-def power_cut(drone: DroneUnderTest) -> None:
-    """End all of a drone's processes at once, so that none sees another one end."""
-    there = drone.processes()
-    for process in there:
-        with suppress(psutil.NoSuchProcess):
-            process.suspend()
-    for process in there:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    drone.kill()
-    wait_until(lambda: drone.processes() == [])
 
 
 class Proxy:

@@ -1,7 +1,7 @@
 """A control plane without HTTP on a real broker and a database, whose rounds a test runs.
 
-`plane` and `any_plane` stand still until the test lets a round happen: nothing runs beside it, and its clock is set by
-hand. `live_plane` and `any_live_plane` run in threads by the machine's clock, for drones that are processes.
+`plane` stands still until the test lets a round happen: nothing runs beside it, and its clock is set by hand.
+`live_plane` runs in threads by the machine's clock, for drones that are processes.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from tests.support.quiet_logs import quiet_logs
 from tests.support.stand_in import DroneStandIn, join
 
 if TYPE_CHECKING:
+    from tests.support.broker import BrokerServer
     from tests.support.database import CoreFactory
 
 P = TypeVar("P", Collector, Supervisor)
@@ -73,6 +74,8 @@ STEP_S = 0.25
 """By how much the clock advances between two rounds."""
 ROUNDS = 120
 """Rounds after which a condition counts as never true."""
+LITTLE_MEMORY = 64 * 1024 * 1024
+"""Of which one drone may hold two fifths."""
 
 
 @dataclass
@@ -136,16 +139,13 @@ class Plane:
         """An order for this drone, which it has claimed; nothing of it is reported."""
         drone.renew_lease()
         self.submit(drone=drone.name)
-        order: WorkOrder | None = self.until(drone.take)
-        assert order is not None
-        assert drone.claim(order)
-        return order
+        return drone.taken()
 
     def begun(self, drone: DroneStandIn) -> WorkOrder:
         """An order that runs on this drone, with one event stored."""
         order = self.claimed(drone)
         drone.report(order, drone.started())
-        self.until(lambda: self.status(order.order_id) == "running")
+        self.reaches(order.order_id, "running")
         return order
 
     def order(self, order_id: str) -> OrderDocument:
@@ -154,6 +154,11 @@ class Plane:
     def status(self, order_id: str) -> str:
         """The status alone, which costs a tenth of the whole document: for waiting."""
         return str(self.rows(Order, Order.id == order_id)[0].status)
+
+    def reaches(self, order_id: str, status: str) -> OrderDocument:
+        """The order, once it has this status."""
+        self.until(lambda: self.status(order_id) == status)
+        return self.order(order_id)
 
     def facts(self, order_id: str) -> OrderFacts:
         """The facts behind the order's status."""
@@ -232,26 +237,42 @@ class LivePlane(Plane):
 
 
 @pytest.fixture
-def plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
-    """A control plane on SQLite and Valkey with a project `app`; it has no components yet."""
-    yield from plane_on(core_factory(sqlite_url, broker=broker, clock=hand_clock()))
-
-
-@pytest.fixture
-def any_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
-    """Like `plane`, once on each kind of database."""
+def plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
+    """A control plane on Valkey with a project `app`; it has no components yet."""
     yield from plane_on(core_factory(database_url, broker=broker, clock=hand_clock()))
 
 
 @pytest.fixture
-def live_plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
-    """Like `plane`, with components in threads."""
-    yield from plane_on(core_factory(sqlite_url, broker=broker), LivePlane)
+def running(plane: Plane) -> Plane:
+    """`plane` with a collector and a supervisor."""
+    plane.collector(), plane.supervisor()
+    return plane
 
 
 @pytest.fixture
-def any_live_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
-    """Like `live_plane`, once on each kind of database."""
+def oka(plane: Plane) -> DroneStandIn:
+    """The drone `oka` of `plane`."""
+    return plane.drone("oka")
+
+
+@pytest.fixture
+def small_plane(core_factory: CoreFactory, sqlite_url: str, request: pytest.FixtureRequest) -> Iterator[Plane]:
+    """Like `plane`, with as little memory as a broker may have; on each kind of server if marked `on_each_server`."""
+    server: BrokerServer = request.getfixturevalue(getattr(request, "param", "valkey"))
+    before = server.redis.config_get("maxmemory")["maxmemory"]
+    server.redis.config_set("maxmemory", LITTLE_MEMORY)
+    broker = Broker(server.url)
+    yield from plane_on(core_factory(sqlite_url, broker=broker, clock=hand_clock()))
+    broker.close()
+    server.redis.config_set("maxmemory", before)
+
+
+on_each_server = pytest.mark.parametrize("small_plane", ["valkey", "redis_server"], indirect=True)
+
+
+@pytest.fixture
+def live_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
+    """Like `plane`, with components in threads."""
     yield from plane_on(core_factory(database_url, broker=broker), LivePlane)
 
 

@@ -13,9 +13,8 @@ from control_plane.rates.permits import Asker, PermitDecision
 from control_plane.rates.state import GroupState
 from shared.rates import CallReport, ModelPermit, PermitRequest, Rate, Tokens
 
-Names = Literal["settings", "headers", "retry-after", "nothing"]
-"""How the fleet learns about the limit: from the provider's settings, from headers, only from 429s with or without
-`Retry-After`."""
+Names = Literal["settings", "headers", "nothing"]
+"""How the fleet learns about the limit: from the provider's settings, from headers, only from 429s."""
 TOKENS = Tokens(input_tokens=1000, output_tokens=100)
 
 
@@ -48,7 +47,6 @@ class Simulation:
     group: GroupState = field(default_factory=GroupState)
     accepted: list[tuple[float, str]] = field(default_factory=list)
     refused: list[tuple[float, str]] = field(default_factory=list)
-    granted: list[tuple[float, str]] = field(default_factory=list)
     asked: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -58,11 +56,11 @@ class Simulation:
         self._window: deque[float] = deque()
         self.began = self.now
 
-    def add(self, run_id: str, organization_id: str = "a", *, rank: int = 1, after: float = 0.0) -> SimulatedRun:
-        """A run that begins to call after so many seconds."""
+    def add(self, run_id: str) -> SimulatedRun:
+        """A run that calls from now on."""
         rpm = self.limit if self.names == "settings" else 0
-        run = SimulatedRun(Asker(run_id, organization_id, "provider", "model", rpm, 0, rank))
-        self._at(self.now + after, lambda: self._next_call(run))
+        run = SimulatedRun(Asker(run_id, "a", "provider", "model", rpm, 0, 1))
+        self._at(self.now, lambda: self._next_call(run))
         return run
 
     def run(self, seconds: float) -> None:
@@ -115,7 +113,6 @@ class Simulation:
             return
         permit = self.ask(run)
         if permit.granted:
-            self.granted.append((permit.at, run.asker.run_id))
             self._at(permit.at, lambda: self._send(run, permit.at))
         else:
             self._at(self.now + permit.wait_s, lambda: self._next_call(run))

@@ -195,3 +195,13 @@ def work_order(
         prompt="Fix it",
         submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
+
+
+def no_blob(run_id: str, sha256: str) -> bytes:
+    """For a workspace that needs none."""
+    raise AssertionError(f"no blob was expected: {run_id} {sha256}")
+
+
+def prepared(workspaces: Workspaces, order: WorkOrder) -> Workspace:
+    """The workspace of an order that needs no blob."""
+    return workspaces.prepare(order, no_blob, lambda: None)

@@ -10,12 +10,32 @@ from starlette.routing import Route
 
 from control_plane.declarations.operation import Operation
 from tests.support.doors import sample
+from tests.support.filled import Filled
+from tests.support.fleet import Api
+
+NOBODY = "0" * 12
+NO_PAGES = re.compile(
+    r"/(actions|answer|api|cost\.csv|favicon|flower|hooks|live|login/|mcp|mentions|metrics|openapi|search)"
+)
+"""Addresses that answer programs, and forms, which have tests of their own."""
+NAMED = {
+    "/agents/": "agents",
+    "/automation/hosts/": "code-hosts",
+    "/automation/webhooks/": "webhooks",
+    "/batches/": "batches",
+    "/fleet/": "drones",
+    "/graphs/": "graphs",
+    "/orders/": "orders",
+    "/sessions/": "sessions",
+    "/tasks/": "tasks",
+}
+"""What the id in an address names."""
 
 
 def addresses(app: FastAPI) -> list[tuple[str, str]]:
     """Method and path of every route, with `000000000000` for each name in the path."""
     routes = [route for route in app.routes if isinstance(route, Route)]
-    pairs = {(method, re.sub(r"\{\w+\}", "0" * 12, route.path)) for route in routes for method in route.methods or ()}
+    pairs = {(method, re.sub(r"\{\w+\}", NOBODY, route.path)) for route in routes for method in route.methods or ()}
     return sorted((method, path) for method, path in pairs if method != "HEAD")
 
 
@@ -24,3 +44,17 @@ def call(http: httpx.Client, operation: Operation) -> httpx.Response:
     path = operation.path.format_map({"organization": "default", **dict.fromkeys(operation.names, "x")})
     body = sample(operation.request) if operation.request and operation.method != "GET" else None
     return http.request(operation.method, f"/api/v1{path}", json=body)
+
+
+def addresses_of_pages(api: Api) -> list[str]:
+    return [path for method, path in addresses(api.app) if method == "GET" and not NO_PAGES.match(path)]
+
+
+def named(paths: list[str], filled: Filled) -> list[str]:
+    """Those of one thing, with the name of one that there is."""
+    queries = {"children": "?call=1", "earlier": "?before=x.1", "compare": f"?other={filled.names['batches']}"}
+    kinds = {path: kind for path in paths for start, kind in NAMED.items() if path.startswith(f"{start}{NOBODY}")}
+    return [
+        path.replace(NOBODY, filled.names[kind]) + queries.get(path.rpartition("/")[2], "")
+        for path, kind in kinds.items()
+    ]

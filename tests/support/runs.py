@@ -1,32 +1,22 @@
-"""Single runs for tests: an order, one run in the test's own process, or journals without a process."""
+"""Single runs for tests: an order, and one run in the test's own process."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from redis import Redis
-
-from drone.agent.values import DeltaKind, ModelResponse, WaitsFor
-from drone.installation.home import DroneHome
+from drone.agent.protocols import Model
+from drone.agent.values import DeltaKind, WaitsFor
 from drone.installation.policy import Policy
 from drone.processes.receipt import Ended
 from drone.reporting import journal
-from drone.reporting.journal import JournalLine, RunIdentity
-from drone.reporting.reporter import Reporter
-from drone.reporting.stream import Stream
-from drone.reporting.uplink import Sealer, connect
+from drone.reporting.journal import RunIdentity
 from drone.runs.context import CheckpointStore, MakeModel, RunContext
 from drone.runs.controls import RunControls
-from drone.runs.directory import Meta, RunDirectory
 from drone.runs.provider_keys import litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
@@ -36,11 +26,11 @@ from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.control import Say
-from shared.events import CheckpointStep, CommentStep, Delta, Event, Prepared, RunEnded
+from shared.events import CheckpointStep, Event, Prepared, RunEnded
 from shared.redaction import Redactor
 from shared.transcripts import messages_of
 from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, Resumed, WorkOrder
-from tests.support.control_stand_in import ControlPlaneStandIn
+from tests.support.repositories import git, work_tree
 
 
 def order_for(drone_id: str, repository: Path, model_url: str, **changes: Any) -> WorkOrder:
@@ -67,13 +57,8 @@ def shell(command: str) -> dict[str, Any]:
 
 def small_repository(path: Path) -> Path:
     """A bare repository with one commit."""
-    work = path.with_suffix(".work")
-    work.mkdir(parents=True)
-    git = [str(shutil.which("git")), "-C", str(work), "-c", "user.name=t", "-c", "user.email=t@localhost"]
-    (work / "README").write_text("hello\n")
-    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
-        subprocess.run([*git, *arguments], check=True)
-    subprocess.run([*git, "clone", "-q", "--bare", ".", str(path)], check=True)
+    work = work_tree(path.with_suffix(".work"), {"README": "hello\n"})
+    git(work, "clone", "-q", "--bare", ".", str(path))
     return path
 
 
@@ -85,7 +70,7 @@ def said(text: str, **how: bool) -> Say:
 class KeptLink:
     """A run's link (`drone.runs.pipe.Link`) that keeps all messages, and lets a test act on `doing`."""
 
-    def __init__(self, on_doing: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, on_doing: Callable[[str], object] = lambda _: None) -> None:
         self.said: list[tuple[str, str]] = []
         self.on_doing = on_doing
 
@@ -103,18 +88,6 @@ class KeptLink:
         self.said.append(("progress", ""))
 
 
-class RaisingModel:
-    """A model (`drone.agent.protocols.Model`) that raises."""
-
-    window = 131_072
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def answer(self, *_: Any) -> ModelResponse:
-        raise self._error
-
-
 class Bench:
     """One run in this process, with its own journal and store."""
 
@@ -126,7 +99,6 @@ class Bench:
         self.refuse_blobs: Exception | None = None
         self.while_storing: Callable[[], None] = lambda: None
         self.policy = Policy()
-        self.while_verifying: Callable[[], None] = lambda: None
         self.on_doing: Callable[[str], object] = lambda _: None
         self.blobs: dict[str, bytes] = {}
         self.checkpoint_store: CheckpointStore | None = None
@@ -139,8 +111,7 @@ class Bench:
 
     def run(self, model_url: str) -> RunEnded:
         """Run the order with the scripted model at this address."""
-        provider = self.order.provider.model_copy(update={"api_base": model_url})
-        self.order = self.order.model_copy(update={"provider": provider})
+        self.change(provider=self.order.provider.model_copy(update={"api_base": model_url}))
         return self._run(partial(litellm_model, clock=SystemClock(), policy=Policy(), environ={}))
 
     def run_trusting(self, model_url: str, variable: str) -> RunEnded:
@@ -149,16 +120,30 @@ class Bench:
         policy = Policy(keys={variable: (address,)})
         return self._run(partial(litellm_model, clock=SystemClock(), policy=policy, environ=os.environ))
 
-    def run_with_model(self, error: Exception) -> RunEnded:
-        """Run the order with a model that raises `error`."""
-        return self._run(lambda *_: RaisingModel(error))
+    def run_with_model(self, model: Model) -> RunEnded:
+        """Run the order with this model, without an endpoint."""
+        return self._run(lambda *_: model)
+
+    def change(self, **fields: Any) -> None:
+        """Change fields of the order."""
+        self.order = self.order.model_copy(update=fields)
+
+    def change_project(self, **fields: Any) -> None:
+        self.change(project=self.order.project.model_copy(update=fields))
+
+    def limit(self, **limits: Any) -> None:
+        self.change(limits=self.order.limits.model_copy(update=limits))
 
     @property
     def events(self) -> list[Event]:
         return [line.event for line in journal.walk(self.directory / "journal")]
 
+    def of(self, *kinds: type[Any]) -> list[Any]:
+        """The bodies of these kinds that were recorded, in order."""
+        return [event.body for event in self.events if isinstance(event.body, kinds)]
+
     def last(self, kind: type[Any]) -> Any:
-        return next(event.body for event in reversed(self.events) if isinstance(event.body, kind))
+        return self.of(kind)[-1]
 
     def put(self, content: bytes) -> str:
         self.while_storing()
@@ -200,9 +185,6 @@ class Bench:
             return execute(self.order, context)
 
     def _does(self, text: str) -> None:
-        if text.startswith("verifying"):
-            act, self.while_verifying = self.while_verifying, lambda: None
-            act()
         self.on_doing(text)
 
     def _check_url(self, _: str) -> None:
@@ -213,12 +195,11 @@ class Bench:
 class KeptCheckpoints:
     """Implements `drone.runs.context.CheckpointStore`: bundles are kept in memory under their digests."""
 
-    def __init__(self, secret: bytes = b"hunter2-secret") -> None:
-        self.secret = secret
+    def __init__(self) -> None:
         self.bundles: dict[str, bytes] = {}
 
     def has_secret(self, content: bytes) -> bool:
-        return self.secret in content
+        return b"hunter2-secret" in content
 
     def add_checkpoint(self, bundle: bytes) -> str:
         self.bundles[digest(bundle)] = bundle
@@ -228,15 +209,11 @@ class KeptCheckpoints:
         """Everything is stored immediately."""
 
 
-def bundles(bench: Bench) -> dict[str, bytes]:
-    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
-    return bench.checkpoint_store.bundles
-
-
 def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:
     """Let the second bench run the first one's order from its checkpoint `seq`, as the control plane would have it."""
     at = next(event for event in first.events if event.seq == seq)
     assert isinstance(at.body, CheckpointStep)
+    assert isinstance(first.checkpoint_store, KeptCheckpoints)
     known = {
         "run_id": first.order.run_id,
         "seq": seq,
@@ -259,78 +236,4 @@ def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:
         "resumed": Resumed.model_validate({**known, **more}),
     }
     second.order = first.order.model_copy(update=changes)
-    second.blobs.update(bundles(first))
-
-
-class InterruptedStream(Stream):
-    """The real stream, with an action between the arrival of a batch and the sender's learning of it."""
-
-    def __init__(self, redis: Redis, sealer: Sealer) -> None:
-        super().__init__(redis, sealer)
-        object.__setattr__(self, "waiting", [])
-
-    waiting: list[Callable[[], object]]
-
-    def send(self, deltas: Sequence[Delta], lines: Sequence[JournalLine]) -> None:
-        super().send(deltas, lines)
-        if lines and self.waiting:
-            self.waiting.pop()()
-
-
-@dataclass
-class Reports:
-    """Journals of a drone without runs, and the reporter that sends them."""
-
-    fleet: ControlPlaneStandIn
-    directory: Path
-
-    def __post_init__(self) -> None:
-        self.home = DroneHome(self.directory / "home")
-        self.config = self.fleet.register(self.home)
-
-    @contextmanager
-    def reporter(self, while_sending: Callable[[Reporter], None] | None = None) -> Iterator[Reporter]:
-        """A reporter; `while_sending` is called once, when a batch has arrived but is not confirmed yet."""
-        clock = SystemClock()
-        redis = connect(self.home.credentials().broker_url)
-        sealer = Sealer(self.config.drone_id, self.home.private_key(), self.config.control_plane_key, clock)
-        stream = InterruptedStream(redis, sealer)
-        reporter = Reporter(stream, clock)
-        if while_sending is not None:
-            stream.waiting.append(lambda: while_sending(reporter))
-        yield reporter
-        reporter.stop()
-        redis.close()
-
-    def run(self, reporter: Reporter, texts: str = "") -> RunDirectory:
-        """A run that the reporter follows; its journal already has `texts`, one event per letter."""
-        made = RunDirectory(self.home.run_dir(names.new_id()))
-        made.create(Meta("o" * 12, 1, "b" * 12, datetime.now(UTC).isoformat()))
-        for text in texts:
-            record(made, text)
-        reporter.follow(made)
-        return made
-
-    def texts(self, run: RunDirectory) -> list[str]:
-        """The texts that arrived from a run, each event once."""
-        return [_text(event) for event in self.fleet.events(self.config.drone_id, run.run_id)]
-
-    def raw_texts(self, run: RunDirectory) -> list[str]:
-        """The texts that arrived from a run, in order of arrival, with duplicates."""
-        stream = self.fleet.stream(self.config.drone_id)
-        return [_text(each) for each in stream if isinstance(each, Event) and each.run_id == run.run_id]
-
-    def live_kinds(self) -> list[str]:
-        return self.fleet.live_kinds(self.config.drone_id)
-
-
-def record(run: RunDirectory, text: str) -> None:
-    """Append an event to a run's journal, as the run's process does."""
-    identity = run.identity()
-    assert identity is not None
-    with journal.opened(run.journal, identity, SystemClock()) as writer:
-        writer.append(CommentStep(text=text))
-
-
-def _text(event: Event) -> str:
-    return event.body.text if isinstance(event.body, CommentStep) else ""
+    second.blobs.update(first.checkpoint_store.bundles)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,17 @@ class S3Server:
         wait_until(self._answers, seconds=60)
         self.client.create_bucket(Bucket=BUCKET)
 
-    def check_credentials(self) -> None:
-        """From now on, only keys that it knows are accepted; it knows none."""
+    @contextmanager
+    def checking_credentials(self) -> Iterator[None]:
+        """In the block, only keys that it knows are accepted; it knows none."""
         httpx.post(f"{self.url}/moto-api/reset-auth", content=b"0").raise_for_status()
+        yield
+        httpx.post(f"{self.url}/moto-api/reset-auth", content=b"inf").raise_for_status()
+
+    def empty(self) -> None:
+        """Delete all objects."""
+        for key in self.keys():
+            self.client.delete_object(Bucket=BUCKET, Key=key)
 
     def keys(self, prefix: str = "") -> list[str]:
         """The keys of the objects in the bucket."""
@@ -74,12 +83,18 @@ class S3Server:
             return False
 
 
-@pytest.fixture
-def s3_server(tmp_path: Path) -> Iterator[S3Server]:
+@contextmanager
+def running(directory: Path) -> Iterator[S3Server]:
     """A running server with an empty bucket."""
-    server = S3Server(tmp_path)
+    server = S3Server(directory)
     try:
         server.start()
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def s3_server(tmp_path: Path) -> Iterator[S3Server]:
+    with running(tmp_path) as server:
+        yield server

@@ -1,10 +1,9 @@
 """Records docs/screens: what a person sees who uses both command lines, from a real terminal.
 
-    python -m tests.support.screens                      into docs/screens/after
-    python -m tests.support.screens --commit COMMIT      the same commands in an older version, into docs/screens/before
+    python -m tests.support.screens [NAME ...]
 
 Each screen is one command in a pseudo-terminal, as an SVG picture. The fleet behind it is real; its model is scripted.
-An older version may not know a command: its screen then shows what it answered.
+The pictures in docs/screens/before are those of an older version.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from shared.titles import title
 from tests.acceptance.scripts import SCRIPTS
 from tests.support import wait_until
 from tests.support.documents import ROOT
-from tests.support.previous import lay_out
 from tests.support.repositories import calc_project
 from tests.support.terminals import Terminal, running
 from tests.support.whole_fleet import WholeFleet
@@ -46,29 +44,23 @@ ROWS = 40
 SECONDS = 60
 """The longest wait for a screen."""
 _PROGRAMS = {"fleet": "control_plane.cli.main", "drone": "drone.cli.main"}
-_LIGHT = TerminalTheme(
-    (255, 255, 255),
-    (36, 41, 47),
-    [
-        (36, 41, 47),
-        (207, 34, 46),
-        (17, 99, 41),
-        (148, 98, 0),
-        (9, 105, 218),
-        (130, 80, 223),
-        (27, 124, 131),
-        (110, 119, 129),
-    ],
-    [
-        (87, 96, 106),
-        (164, 14, 38),
-        (26, 127, 55),
-        (99, 60, 1),
-        (33, 139, 255),
-        (164, 117, 249),
-        (49, 146, 170),
-        (140, 149, 159),
-    ],
+
+
+def _theme(background: str, text: str, normal: str, bright: str) -> TerminalTheme:
+    normal_colors, bright_colors = ([*map(_rgb, colors.split())] for colors in (normal, bright))
+    return TerminalTheme(_rgb(background), _rgb(text), normal_colors, bright_colors)
+
+
+def _rgb(color: str) -> tuple[int, int, int]:
+    red, green, blue = bytes.fromhex(color)
+    return red, green, blue
+
+
+_LIGHT = _theme(
+    "ffffff",
+    "24292f",
+    "24292f cf222e 116329 946200 0969da 8250df 1b7c83 6e7781",
+    "57606a a40e26 1a7f37 633c01 218bff a475f9 3192aa 8c959f",
 )
 # Without the address of a font that a browser would fetch.
 _FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
@@ -160,7 +152,6 @@ class Recorder:
         command = [sys.executable, "-m", _PROGRAMS[program], *words]
         os.chdir(self.fleet.root)
         with running(command, self._environment(screen), columns=screen.columns, rows=ROWS) as (terminal, process):
-            # An older version may never show what is waited for.
             deadline = time.monotonic() + SECONDS
             while process.poll() is None and time.monotonic() < deadline:
                 if screen.until and screen.until in terminal.text:
@@ -274,16 +265,14 @@ def _image(folder: str, screen: Screen) -> str:
 def main() -> None:
     """Record all screens, or those that are named."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.screens", description=__doc__)
-    parser.add_argument("--commit", help="an older version, recorded into docs/screens/before")
     parser.add_argument("names", nargs="*", help="screens to record; default: all")
     chosen = parser.parse_args()
-    out = FOLDER / ("before" if chosen.commit else "after")
-    out.mkdir(parents=True, exist_ok=True)
+    out = FOLDER / "after"
     (FOLDER / "README.md").write_text(index())
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="screens-")))
         model = stack.enter_context(ScriptedServer(SCRIPTS, chunk_delay_s=0.01))
-        fleet = WholeFleet(root, drones=0, code=lay_out(chosen.commit, root / "code") if chosen.commit else {})
+        fleet = WholeFleet(root, drones=0)
         stack.callback(fleet.close)
         fleet.start()
         recorder = Recorder(fleet, model, out)

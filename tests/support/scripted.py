@@ -126,3 +126,18 @@ class Called:
     def ask(self, *messages: Message) -> Any:
         tool = ToolSpec("echo", "Return the text.", {"type": "object", "properties": {"text": {"type": "string"}}})
         return self.model.answer(messages or HELLO, [tool], self.recorder.delta)
+
+
+def silent_for_long(called: Called, condition: Callable[[], bool]) -> None:
+    """While the condition is true, an hour passes each time that nothing arrived for a moment, until the first retry.
+
+    At other times the clock of the call, which a test sets by hand, stands still.
+    """
+    clock = called.clock
+    assert isinstance(clock, HandClock)
+
+    def check() -> None:
+        if condition() and not called.recorder.bodies:
+            clock.sleep(3600)
+
+    called.controls.check = check  # type: ignore[method-assign]

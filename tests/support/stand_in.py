@@ -81,6 +81,13 @@ class DroneStandIn:
         message: Any = self.redis.rpop(names.queue(self.id))
         return None if message is None else self.open_order(message)
 
+    def taken(self) -> WorkOrder:
+        """The next order that comes, claimed."""
+        order = self.until(self.take)
+        assert order is not None
+        assert self.claim(order)
+        return order
+
     def open_order(self, message: str) -> WorkOrder:
         """The order in a message that was taken from the queue."""
         order_id, run_id, generation, sealed = json.loads(base64.b64decode(json.loads(message)["body"]))[0]

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, orders, organizations, tasks
+from control_plane.declarations import agents, orders, organizations, projects, providers, tasks
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.organizations import OrganizationEdit
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.task_documents import TaskRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.team_scripts import DESCRIBED
-from tests.support.whole_fleet import WholeFleet, WorkstationDrone
+from tests.support.whole_fleet import WholeFleet
 
 Doc = dict[str, Any]
 ORG = "payments"
@@ -30,49 +32,19 @@ class TeamFleet:
 
     fleet: WholeFleet
     client: FleetClient
-    oka: WorkstationDrone
-    mila: WorkstationDrone
 
     @classmethod
     def of(cls, fleet: WholeFleet, client: FleetClient, model: ScriptedServer, remote: Path) -> TeamFleet:
         """Set everything up, as users do, and wait until the agents are described."""
         fleet.json("organization", "add", ORG, "--description", "Keeps the money.")
-        fleet.json(
-            *(
-                "provider",
-                "add",
-                "scripted",
-                "--no-check",
-                "--org",
-                ORG,
-                "--model",
-                MODEL,
-                "--api-base",
-                model.url,
-                "--no-key",
-            )
-        )
-        fleet.json(
-            "project",
-            "add",
-            "shop",
-            "--no-check",
-            "--org",
-            ORG,
-            "--git-url",
-            f"file://{remote}",
-            "--provider",
-            "scripted",
-        )
-        oka, mila = (
-            fleet.workstation(name, "--label", f"kind={kind}", "--concurrency", "3", token_options=("--serves", ORG))
-            for name, kind in (("oka", "build"), ("mila", "test"))
-        )
-        for drone in (oka, mila):
-            drone.start()
+        client.call(providers.ADD, ProviderRequest(name="scripted", model=MODEL, api_base=model.url))
+        client.call(projects.ADD, ProjectRequest(slug="shop", git_url=f"file://{remote}", provider="scripted"))
+        for name, kind in (("oka", "build"), ("mila", "test")):
+            options = ("--label", f"kind={kind}", "--concurrency", "3")
+            fleet.workstation(name, *options, token_options=("--serves", ORG)).start()
         fleet.online("oka", "mila")
-        team = cls(fleet, client, oka, mila)
-        team.client.call(organizations.EDIT, OrganizationEdit(project="shop", concurrency=6), name=ORG)
+        client.call(organizations.EDIT, OrganizationEdit(project="shop", concurrency=6), name=ORG)
+        team = cls(fleet, client)
         team._add_agents()
         return team
 
@@ -89,7 +61,7 @@ class TeamFleet:
 
         def back() -> Doc | None:
             task = self.show(task_id)
-            ended = [each["run"] for each in task["timeline"] if each["kind"] == "run" and each["run"]["ended_at"]]
+            ended = [run for run in runs_of(task) if run["ended_at"]]
             return task if (task["status"], task["assignee"]) == ("open", "user") and len(ended) >= runs else None
 
         return wait_until(back, seconds=SECONDS, every=0.2)
@@ -105,11 +77,11 @@ class TeamFleet:
         )
         for request in (lead, backend, tester):
             self.client.call(agents.ADD, request)
-        wait_until(self._described, seconds=SECONDS, every=0.2)
-
-    def _described(self) -> bool:
-        """Whether all agents are described; until then the roster changes, and with it the prompts."""
-        return all(agent["description"].startswith(DESCRIBED) for agent in self.client.call(agents.LIST))
+        # Until all are described, the roster changes, and with it the prompts.
+        wait_until(
+            lambda: all(agent["description"].startswith(DESCRIBED) for agent in self.client.call(agents.LIST)),
+            seconds=SECONDS,
+        )
 
 
 def thread(task: Doc) -> list[tuple[str, str]]:

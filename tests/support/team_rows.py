@@ -125,11 +125,6 @@ def order_of(core: Core, task_id: str) -> Order:
         return db.get_one(Order, db.get_one(Task, task_id).order_id)
 
 
-def orders_of(core: Core, task_id: str) -> list[Order]:
-    with core.database.read() as db:
-        return list(db.scalars(select(Order).where(Order.task_id == task_id).order_by(Order.number)))
-
-
 def comments_of(core: Core, task_id: str) -> list[tuple[str, str, str]]:
     """Author, kind and text of each comment, in order."""
     with core.database.read() as db:

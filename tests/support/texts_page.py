@@ -27,7 +27,8 @@ from shared.reason_text import (
 from shared.reasons import CancelAsked, DroneState, Ended, Placed, Resumption, Returned, RunLoss, Waits
 from shared.wire import Wire
 from tests.support.command_tree import Node, walk
-from tests.support.documents import ROOT, modules
+from tests.support.documents import ROOT
+from tests.support.documents import texts as sources
 
 PAGE = ROOT / "docs" / "reference" / "texts.md"
 HEAD = """# Texts
@@ -96,7 +97,7 @@ def _found() -> dict[str, set[str]]:
 
 def error_texts() -> Iterator[tuple[str, dict[str, str]]]:
     """The code of each error that is raised, with the texts that it is given."""
-    for tree in modules().values():
+    for tree in map(ast.parse, sources().values()):
         constants = dict(_constants(tree))
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _makes_error(node)):
             given = {word.arg: word.value for word in call.keywords}

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from control_plane.conversations.history import messages_along, way_of, way_to
+from control_plane.conversations.history import messages_along, way_to
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Step
@@ -35,6 +35,11 @@ def said(prompt: str, answer: str = "done") -> list[Body]:
         ToolResultStep(call_id=call.id, output=f"what {prompt} found"),
         AssistantStep(text=answer),
     ]
+
+
+def session_of(core: Core, order_id: str) -> str:
+    with core.database.read() as db:
+        return db.get_one(Order, order_id).session_id
 
 
 def play(core: Core, caller: Caller, prompt: str, session: str | None = None, **how: Any) -> str:
@@ -92,12 +97,6 @@ def report(core: Core, run_id: str, bodies: Sequence[Body], *, late: bool = Fals
             db.add(Step(kind=body.kind, body=document, late=late, **owned, **places))
 
 
-def place(core: Core, order_id: str) -> None:
-    """Place an order that waited for the one before it."""
-    with core.database.write() as db:
-        place_and_dispatch(db, core, db.get_one(Order, order_id))
-
-
 def order_as_sent(core: Core, order_id: str) -> WorkOrder:
     """The order as its drone would receive it now."""
     with core.database.read() as db:
@@ -108,12 +107,6 @@ def context(core: Core, session_id: str) -> list[Message]:
     """The messages that the session's next turn would see."""
     with core.database.read() as db:
         return messages_along(db, way_to(db, db.get_one(Chat, session_id).leaf_id))
-
-
-def context_of(core: Core, order_id: str) -> list[Message]:
-    """The messages that the order's next run would see."""
-    with core.database.read() as db:
-        return messages_along(db, way_of(db, db.get_one(Order, order_id)))
 
 
 def texts(messages: Sequence[Message]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 OF_TESTS = frozenset(
-    {"tests.support.writers", "tests.support.mcp_program", "tests.support.serving", "tests.support.demo_program"}
+    {"tests.support.sealed", "tests.support.mcp_program", "tests.support.serving", "tests.support.demo_program"}
 )
 """Programs that only tests start; they use the modules of a server."""
 PROGRAMS = OF_TESTS | {"control_plane.cli.main", "drone.cli.main", "drone.worker"}

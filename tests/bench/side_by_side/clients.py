@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -14,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from tests.eval.mini import PROGRAM as MINI_PROGRAM
+from tests.eval.mini import SETTINGS as MINI_SETTINGS
 
 HERE = Path(__file__).parent
 DRONE = Path(sys.executable).with_name("drone")
@@ -32,8 +31,6 @@ class StepTimes:
     """From each answer to the next request."""
     to_first_s: float
     """From the start of the program to its first request."""
-    processor_s: float
-    """Of the client and its commands, the start included."""
 
     @property
     def late_ms(self) -> float:
@@ -42,71 +39,58 @@ class StepTimes:
         return last[len(last) // 2]
 
 
-class StepClient(Protocol):
+class StepClient:
     """Something that makes steps."""
 
     name: str
-    tool: str
+    tool: str = "shell"
     """The name of its tool for commands."""
 
     def words(self, address: str, where: Path) -> list[str]:
         """Return the command line; `where/repository` is a git repository, the rest of `where` is free."""
-        ...
+        raise NotImplementedError
 
     def given(self, address: str, where: Path) -> str:
         """Return what the program reads from stdin."""
-        ...
+        del address, where
+        return ""
 
-    def environment(self, where: Path) -> dict[str, str]: ...
+    def environment(self, where: Path) -> dict[str, str]:
+        del where
+        return {}
 
 
-@dataclass(frozen=True)
-class Floor:
-    name: str = "floor"
-    tool: str = "shell"
+class Floor(StepClient):
+    name = "floor"
 
     def words(self, address: str, where: Path) -> list[str]:
         return [sys.executable, "-m", "tests.bench.side_by_side.floor_program", address]
 
-    def given(self, address: str, where: Path) -> str:
-        return ""
 
-    def environment(self, where: Path) -> dict[str, str]:
-        return {}
-
-
-@dataclass(frozen=True)
-class Alone:
+class Alone(StepClient):
     """`drone run`: loop, sandbox and journal, without a fleet."""
 
-    name: str = "drone run"
-    tool: str = "shell"
+    name = "drone run"
 
     def words(self, address: str, where: Path) -> list[str]:
         model = ("--model", "openai/instant", "--api-base", address, "--context-window", "10000000")
         return [str(DRONE), "run", "Go on.", "--json", "--repo", str(where / "repository"), *model, *NO_LIMIT]
 
-    def given(self, address: str, where: Path) -> str:
-        return ""
-
     def environment(self, where: Path) -> dict[str, str]:
         return {"DRONE_HOME": str(where / "home")}
 
 
-@dataclass(frozen=True)
-class MiniSteps:
+class MiniSteps(StepClient):
     """mini-swe-agent as its users have it: with a shell of the machine, or in its own bubblewrap environment."""
 
-    python: Path
-    sandbox: str = "none"
-    tool: str = "bash"
+    tool = "bash"
 
-    @property
-    def name(self) -> str:
-        return "mini-swe-agent" if self.sandbox == "none" else f"mini-swe-agent ({self.sandbox})"
+    def __init__(self, python: Path, sandbox: str = "none") -> None:
+        self._python, self._sandbox = python, sandbox
+        self.name = "mini-swe-agent" if sandbox == "none" else f"mini-swe-agent ({sandbox})"
 
     def words(self, address: str, where: Path) -> list[str]:
-        return [str(self.python), str(MINI_PROGRAM)]
+        return [str(self._python), str(MINI_PROGRAM)]
 
     def given(self, address: str, where: Path) -> str:
         request = {
@@ -117,33 +101,24 @@ class MiniSteps:
             "steps": 0,
             "seconds": 0,
             "cost_usd": 0,
-            "sandbox": self.sandbox,
+            "sandbox": self._sandbox,
         }
         return json.dumps(request)
 
     def environment(self, where: Path) -> dict[str, str]:
-        return {
-            "MSWEA_CONFIGURED": "true",
-            "MSWEA_SILENT_STARTUP": "1",
-            "MSWEA_GLOBAL_CONFIG_DIR": str(where),
-            "MSWEA_COST_TRACKING": "ignore_errors",
-        }
+        return {**MINI_SETTINGS, "MSWEA_GLOBAL_CONFIG_DIR": str(where)}
 
 
-@dataclass(frozen=True)
-class OpenHandsSteps:
-    python: Path
-    name: str = "OpenHands"
-    tool: str = "terminal"
+class OpenHandsSteps(StepClient):
+    name = "OpenHands"
+    tool = "terminal"
+
+    def __init__(self, python: Path) -> None:
+        self._python = python
 
     def words(self, address: str, where: Path) -> list[str]:
-        return [
-            str(self.python), str(HERE / "openhands_program.py"), address,
-            str(where / "repository"), str(where / "record"),
-        ]  # fmt: skip
-
-    def given(self, address: str, where: Path) -> str:
-        return ""
+        program = HERE / "openhands_program.py"
+        return [str(self._python), str(program), address, str(where / "repository"), str(where / "record")]
 
     def environment(self, where: Path) -> dict[str, str]:
         return {"OPENHANDS_SUPPRESS_BANNER": "1", "HOME": str(where)}
@@ -158,17 +133,16 @@ def steps_of(client: StepClient, steps: int, command: str = "echo hi") -> StepTi
         where = Path(directory)
         make_repository(where / "repository")
         environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", **client.environment(where)}
-        before, began = _children(), time.monotonic()
+        began = time.monotonic()
         words, given = client.words(address, where), client.given(address, where)
         ran = subprocess.run(words, input=given, env=environment, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
             raise subprocess.CalledProcessError(ran.returncode, words, ran.stdout[-2000:], ran.stderr[-2000:])
-        with urllib.request.urlopen(f"{address}/times") as answer:
-            times = json.load(answer)
+        times = times_of(address)
     if len(times["asked"]) != steps + 1:
         raise ValueError(f"{client.name} asked {len(times['asked'])} times and not {steps + 1}: {ran.stderr[-2000:]}")
     gaps = [1e3 * (asked - answered) for answered, asked in zip(times["answered"], times["asked"][1:], strict=False)]
-    return StepTimes(tuple(gaps), times["asked"][0] - began, _children() - before)
+    return StepTimes(tuple(gaps), times["asked"][0] - began)
 
 
 @contextmanager
@@ -195,6 +169,8 @@ def make_repository(where: Path, files: int = FILES) -> None:
         subprocess.run([*git, *words], check=True)
 
 
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def times_of(address: str) -> dict[str, list[float]]:
+    """When the endpoint was asked, and when it had answered."""
+    with urllib.request.urlopen(f"{address}/times") as answer:
+        found: dict[str, list[float]] = json.load(answer)
+    return found

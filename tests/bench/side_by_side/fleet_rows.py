@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +20,7 @@ from control_plane.declarations import drones, orders, projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import SubmitRequest
-from tests.bench.side_by_side.clients import Alone, endpoint, make_repository, steps_of
+from tests.bench.side_by_side.clients import Alone, endpoint, make_repository, steps_of, times_of
 from tests.bench.side_by_side.report import Aim, BenchRow
 from tests.support import wait_until
 from tests.support.repositories import large_repository
@@ -85,7 +84,7 @@ def _steps(command: str) -> Mapping[str, float]:
         _add_work(client, where, address)
         order = client.call(orders.SUBMIT, ORDER)
         _ended(client, order["id"])
-        times = _times(address)
+        times = times_of(address)
     gaps = sorted(1e3 * (asked - was) for was, asked in zip(times["answered"], times["asked"][1:], strict=False))
     return {"ours": gaps[len(gaps) // 2], "drone run": sorted(alone.gaps_ms)[STEPS // 2]}
 
@@ -99,7 +98,7 @@ def _orders(part: str, times: int = 5) -> Mapping[str, float]:
             began = time.monotonic()
             order = client.call(orders.SUBMIT, ORDER)
             _ended(client, order["id"])
-            ended, asked = time.monotonic(), _times(address)
+            ended, asked = time.monotonic(), times_of(address)
             time.sleep(1)  # until the process of the run is gone, and its slot free
             if number:
                 first, last = asked["asked"][2 * number], asked["answered"][-1]
@@ -120,7 +119,7 @@ def _second_order() -> Mapping[str, float]:
         time.sleep(1)
         began = time.monotonic()
         _ended(client, client.call(orders.SUBMIT, ORDER)["id"])
-        first = _times(address)["asked"][2]
+        first = times_of(address)["asked"][2]
         cloned = _git_ms("clone", "-q", url, str(where / "clone"))
         _git_ms("clone", "-q", "--mirror", url, str(where / "mirror"))
         by_hand = _git_ms("-C", str(where / "mirror"), "fetch", "-q")
@@ -140,17 +139,15 @@ def _by_hand(where: Path, number: int) -> float:
     """The milliseconds of a delivery in a clone, as its user would make it."""
     clone = where / f"clone {number}"
     who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
-    subprocess.run(["git", "clone", "-q", str(where / "repository"), str(clone)], check=True)
+    _git_ms("clone", "-q", str(where / "repository"), str(clone))
     (clone / "file-001.txt").write_text(f"{number}\n")
-    began = time.monotonic()
-    for words in (
+    steps = (
         ("commit", "-q", "-a", "-m", "Change"),
         ("diff", "--binary", "HEAD~1", "HEAD"),
         ("bundle", "create", "-q", "work.bundle", "HEAD~1..HEAD"),
         ("push", "-q", "origin", f"HEAD:refs/heads/by-hand-{number}"),
-    ):
-        subprocess.run(["git", *who, *words], cwd=clone, check=True, capture_output=True)
-    return 1e3 * (time.monotonic() - began)
+    )
+    return sum(_git_ms("-C", str(clone), *who, *words) for words in steps)
 
 
 def _idle(what: str) -> Mapping[str, float]:
@@ -165,17 +162,10 @@ def _idle(what: str) -> Mapping[str, float]:
         if what != "cpu":
             counted = of_drone if what == "drone" else set(everything) - of_drone
             return {"ours": sum(process.memory_full_info().pss for process in counted) / 1e6}
-        before, began = _processor(everything), time.monotonic()
+        before, began = [sum(each.cpu_times()[:4]) for each in everything], time.monotonic()
         time.sleep(IDLE_S)
-        return {"ours": 100 * (_processor(everything) - before) / (time.monotonic() - began)}
-
-
-def _processor(processes: list[psutil.Process]) -> float:
-    used = 0.0
-    for process in processes:
-        times = process.cpu_times()
-        used += times.user + times.system + times.children_user + times.children_system
-    return used
+        used = sum(sum(each.cpu_times()[:4]) for each in everything) - sum(before)
+        return {"ours": 100 * used / (time.monotonic() - began)}
 
 
 @contextmanager
@@ -203,9 +193,7 @@ def _fleet() -> Iterator[tuple[FleetClient, Path, psutil.Process]]:
 
 def _add_work(client: FleetClient, where: Path, address: str) -> None:
     make_repository(where / "repository")
-    subprocess.run(
-        ["git", "-C", str(where / "repository"), "config", "receive.denyCurrentBranch", "ignore"], check=True
-    )
+    _git_ms("-C", str(where / "repository"), "config", "receive.denyCurrentBranch", "ignore")
     _add_provider(client, address)
     url = f"file://{where / 'repository'}"
     client.call(projects.ADD, ProjectRequest(slug="bench", git_url=url, provider="instant"))
@@ -222,9 +210,3 @@ def _ended(client: FleetClient, order_id: str) -> None:
 
     wait_until(lambda: status() in {"succeeded", "failed"}, seconds=300, every=0.02)
     assert status() == "succeeded"
-
-
-def _times(address: str) -> dict[str, list[float]]:
-    with urllib.request.urlopen(f"{address}/times") as answer:
-        found: dict[str, list[float]] = json.load(answer)
-    return found

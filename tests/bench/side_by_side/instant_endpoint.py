@@ -25,8 +25,7 @@ ENDS: dict[str, Doc | None] = {
 }
 """The last answer's call, by the name of the tool that the agent uses for commands; None: a message without calls."""
 _USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-_CHUNKED = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n"
-_WHOLE = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
+_BASE = {"id": "instant", "created": 0, "model": "instant"}
 
 
 @dataclass
@@ -56,14 +55,19 @@ class InstantEndpoint:
 
     def _response(self, head: bytes, body: bytes) -> bytes:
         if head.startswith(b"GET"):
-            return _framed(_WHOLE, json.dumps({"asked": self.asked, "answered": self.answered}))
+            return _framed("application/json", json.dumps({"asked": self.asked, "answered": self.answered}))
         self.asked.append(time.monotonic())
         message = self._message(len(self.asked))
+        reason = "tool_calls" if "tool_calls" in message else "stop"
         # The member stands beside the messages, at the beginning or the end of what may be a megabyte of history.
         if b'"stream":true' in body.replace(b'"stream": true', b'"stream":true'):
-            return _framed(_CHUNKED, _events(message))
-        choice = {"index": 0, "finish_reason": _reason(message), "message": message}
-        return _framed(_WHOLE, json.dumps(_base("chat.completion") | {"choices": [choice], "usage": _USAGE}))
+            deltas = {"delta": message, "finish_reason": None}, {"delta": {}, "finish_reason": reason}
+            chunks = [*({"choices": [{"index": 0, **each}]} for each in deltas), {"choices": [], "usage": _USAGE}]
+            lines = [json.dumps(_BASE | {"object": "chat.completion.chunk"} | chunk) for chunk in chunks]
+            return _framed("text/event-stream", "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]))
+        choice = {"index": 0, "finish_reason": reason, "message": message}
+        whole = {"object": "chat.completion", "choices": [choice], "usage": _USAGE}
+        return _framed("application/json", json.dumps(_BASE | whole))
 
     def _message(self, number: int) -> Doc:
         call = {"name": self.tool, "arguments": {"command": f"{self.command} {number}"}}
@@ -76,25 +80,9 @@ class InstantEndpoint:
         return {"role": "assistant", "content": "Let me look.", "tool_calls": calls}
 
 
-def _base(kind: str) -> Doc:
-    return {"id": "instant", "object": kind, "created": 0, "model": "instant"}
-
-
-def _reason(message: Doc) -> str:
-    return "tool_calls" if "tool_calls" in message else "stop"
-
-
-def _events(message: Doc) -> str:
-    deltas = [{"index": 0, "delta": message, "finish_reason": None}]
-    ends = [{"index": 0, "delta": {}, "finish_reason": _reason(message)}]
-    chunks = [{"choices": deltas}, {"choices": ends}, {"choices": [], "usage": _USAGE}]
-    lines = [json.dumps(_base("chat.completion.chunk") | chunk) for chunk in chunks]
-    return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
-
-
-def _framed(head: str, text: str) -> bytes:
+def _framed(kind: str, text: str) -> bytes:
     content = text.encode()
-    return head.format(len(content)).encode() + content
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
 
 
 def _length(head: bytes) -> int:

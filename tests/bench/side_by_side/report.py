@@ -78,12 +78,14 @@ class BenchReport:
     def worse_than(self, accepted: Mapping[str, Any]) -> list[str]:
         """Sentences about ratios that are worse than in the accepted run, beyond what rounds differ."""
         before = {row["name"]: row["ratios"] for row in accepted.get("rows", [])}
-        return [
-            sentence
-            for each in self.found
-            for aim in each.row.aims
-            if (sentence := _worse(each, aim, before.get(each.row.name, {}).get(aim.against, [])))
-        ]
+        found = []
+        for each, aim in ((row, aim) for row in self.found for aim in row.row.aims):
+            now, was = each.ratios(aim), before.get(each.row.name, {}).get(aim.against, [])
+            if was and statistics.median(now) > WORSE * statistics.median(was) and min(now) > max(was):
+                beside = f" beside {aim.against}" if aim.against else ""
+                figures = f"{statistics.median(now):.3g}, and {statistics.median(was):.3g} in the accepted run"
+                found.append(f"{each.row.name}{beside}: {figures}")
+        return found
 
     @staticmethod
     def _line(each: Found, aim: Aim) -> str:
@@ -101,15 +103,6 @@ class BenchReport:
 def shown(value: float, unit: str) -> str:
     """A figure with its unit, to three digits."""
     return f"{value:.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
-
-
-def _worse(each: Found, aim: Aim, before: Sequence[float]) -> str:
-    now = each.ratios(aim)
-    if not before or statistics.median(now) <= WORSE * statistics.median(before) or min(now) <= max(before):
-        return ""
-    was, is_now = statistics.median(before), statistics.median(now)
-    beside = f" beside {aim.against}" if aim.against else ""
-    return f"{each.row.name}{beside}: {is_now:.3g}, and {was:.3g} in the accepted run"
 
 
 def read_accepted(text: str) -> dict[str, Any]:

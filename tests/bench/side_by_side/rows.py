@@ -11,15 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from drone.sandbox import choose
 from tests.bench.side_by_side.clients import Alone, Floor, MiniSteps, OpenHandsSteps, StepClient, steps_of
 from tests.bench.side_by_side.fleet_rows import fleet_rows
 from tests.bench.side_by_side.report import Aim, BenchRow
 from tests.bench.side_by_side.scale_rows import scale_rows
-from tests.bench.side_by_side.size_rows import size_rows
-
-BIN = Path(sys.executable).parent
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Peers:
 
 def all_rows(peers: Peers) -> list[BenchRow]:
     """Every row, in the order of the table."""
-    return [*_loop(peers), *fleet_rows(), *size_rows(), *scale_rows(), *_commands(), *_starts()]
+    return [*_loop(peers), *fleet_rows(), *scale_rows(), *_commands()]
 
 
 def _loop(peers: Peers) -> Iterator[BenchRow]:
@@ -58,51 +56,12 @@ def _late_steps(clients: list[StepClient], steps: int) -> Mapping[str, float]:
 
 def _commands() -> Iterator[BenchRow]:
     yield BenchRow(
-        "a command in bubblewrap",
-        partial(_command, "bwrap"),
-        "ms",
-        (Aim("bwrap, same arguments", 1.3),),
-        bound="bwrap's mounts",
-    )
-    yield BenchRow(
         "a command without a sandbox",
-        partial(_command, "none"),
+        _command,
         "ms",
         (Aim("subprocess and one fsync", 2.0),),
         bound="the start of the keeper, a Python that holds the command's processes",
     )
-
-
-def _command(kind: str, times: int = 40) -> Mapping[str, float]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        where = Path(directory)
-        where.chmod(0o755)
-        (where / "work").mkdir()
-        session = choose(kind, os.environ).for_session(scratch=where / "scratch")
-        session.run(["true"], workspace=where / "work", timeout=60)
-        line = session.line(["true"], workspace=where / "work")
-
-        def ours() -> None:
-            session.run(["true"], workspace=where / "work", timeout=60)
-
-        def same() -> None:
-            given = dict(line.environment)
-            subprocess.run(
-                line.arguments, check=True, cwd="/", env=given, stdin=subprocess.DEVNULL, capture_output=True
-            )
-
-        def bare() -> None:
-            subprocess.run(["true"], check=True, stdin=subprocess.DEVNULL, capture_output=True)
-            with (where / "record").open("ab") as record:
-                record.write(b"a line\n")
-                record.flush()
-                os.fsync(record.fileno())
-
-        beside = {"bwrap, same arguments": same} if kind == "bwrap" else {"subprocess and one fsync": bare}
-        return _medians({"ours": ours, **beside}, times)
-
-
-def _starts() -> Iterator[BenchRow]:
     yield BenchRow(
         "`drone run` to its first request",
         _first_request,
@@ -111,42 +70,38 @@ def _starts() -> Iterator[BenchRow]:
         bound="the import of LiteLLM",
         ours="drone run",
     )
-    yield BenchRow(
-        "`fleet --help`",
-        partial(_programs, {"ours": [str(BIN / "fleet"), "--help"], "import typer": _python("import typer")}),
-        "s",
-        (Aim("import typer", 2.0),),
-        bound="Typer's import",
-    )
+
+
+def _command(times: int = 40) -> Mapping[str, float]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        where = Path(directory)
+        where.chmod(0o755)
+        (where / "work").mkdir()
+        session = choose("none", os.environ).for_session(scratch=where / "scratch")
+
+        def ours() -> None:
+            session.run(["true"], workspace=where / "work", timeout=60)
+
+        def bare() -> None:
+            subprocess.run(["true"], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            with (where / "record").open("ab") as record:
+                record.write(b"a line\n")
+                record.flush()
+                os.fsync(record.fileno())
+
+        pairs = [(_ms(ours), _ms(bare)) for _ in range(times + 1)][1:]
+        of_ours, of_bare = zip(*pairs, strict=True)
+        return {"ours": median(of_ours), "subprocess and one fsync": median(of_bare)}
 
 
 def _first_request() -> Mapping[str, float]:
-    return {
-        "drone run": steps_of(Alone(), 1).to_first_s,
-        **_programs({"import litellm": _python("import litellm")}, times=1),
-    }
-
-
-def _python(line: str) -> list[str]:
-    return [sys.executable, "-c", line]
-
-
-def _programs(programs: Mapping[str, list[str]], times: int = 5) -> Mapping[str, float]:
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-
-    def start(words: list[str]) -> None:
-        subprocess.run(words, check=True, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
-
-    found = _medians({name: partial(start, words) for name, words in programs.items()}, times)
-    return {name: each / 1e3 for name, each in found.items()}
+    words = [sys.executable, "-c", "import litellm"]
+    imported = _ms(lambda: subprocess.run(words, check=True, env=environment, stdin=subprocess.DEVNULL))
+    return {"drone run": steps_of(Alone(), 1).to_first_s, "import litellm": imported / 1e3}
 
 
-def _medians(work: Mapping[str, Callable[[], None]], times: int) -> dict[str, float]:
-    """The median milliseconds of each, done in turn."""
-    spent: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(times):
-        for name, do in work.items():
-            began = time.perf_counter()
-            do()
-            spent[name].append(1e3 * (time.perf_counter() - began))
-    return {name: sorted(each)[len(each) // 2] for name, each in spent.items()}
+def _ms(do: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    do()
+    return 1e3 * (time.perf_counter() - began)

@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.bench.event_flow import ORDERS, measure
 from tests.bench.side_by_side.report import Aim, BenchRow
 from tests.scale.bare_celery import tasks_per_s
+from tests.scale.fleet import ScaleSize
 from tests.scale.simulation import simulate
-from tests.scale.size import ScaleSize
 
 WAITING = 12_000
 RATE = 1500.0
@@ -54,8 +54,8 @@ def _flow(part: str) -> Mapping[str, float]:
 def _orders() -> Mapping[str, float]:
     """From the first submission to the end of the last order, for each order."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        outcome, _ = simulate(ScaleSize(drones=20, orders=200, submitters=4), Path(directory) / "fleet")
+        outcome = simulate(ScaleSize(drones=20, orders=200, submitters=4), Path(directory) / "fleet")
         celery = tasks_per_s(Path(directory) / "celery", 2000)
     if broken := outcome.broken():
         raise RuntimeError("; ".join(broken))
-    return {"ours": 1000 / outcome.orders_per_s, CELERY: 1000 / celery}
+    return {"ours": 1000 / outcome.figures["orders_per_s"], CELERY: 1000 / celery}

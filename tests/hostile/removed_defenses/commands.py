@@ -17,7 +17,6 @@ REMOVALS = (
         "drone/sandbox/entering.py",
         "os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
         "os.O_DIRECTORY | os.O_CLOEXEC",
-        case="sub/new",
     ),
     removal(
         "integration/sandbox/test_break_outs.py::test_a_sandbox_holds_every_break_out",
@@ -48,7 +47,7 @@ REMOVALS = (
         "",
     ),
     removal(
-        "integration/sandbox/test_hostile_commands.py::test_what_forks_itself_away_ends_with_its_command",
+        "integration/sandbox/test_sandbox_processes.py::test_what_a_command_leaves_behind_ends_with_it",
         "drone/sandbox/direct.py",
         "limited(_held(inside), self.resources)",
         "limited(inside, self.resources)",
@@ -126,7 +125,7 @@ REMOVALS = (
         _SHARED_NETWORK,
     ),
     removal(
-        "unit/shared/test_redaction_spellings.py::test_a_secret_is_removed_in_every_spelling_from_every_channel",
+        "unit/shared/test_redaction.py::test_a_secret_is_removed_in_every_spelling_from_every_channel",
         "shared/redaction/spellings.py",
         "*_in_bytes(_bytes(secret)), secret[::-1]}",
         "*_in_bytes(_bytes(secret))}",

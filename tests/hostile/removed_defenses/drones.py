@@ -22,10 +22,9 @@ REMOVALS = (
         _USERS,
         'f"(+get +set +del ~{names.lease_key(drone_id)})"',
         "f\"(+get +set +del ~{names.lease_key('*')})\"",
-        case="on_valkey",
     ),
     removal(
-        "integration/supervisor/test_broker_refusals.py::"
+        "integration/supervisor/test_broker_quota.py::"
         "test_what_is_refused_to_a_drone_is_recorded_with_its_name_and_how_often",
         "control_plane/supervisor/broker_refusals.py",
         "entries = [self._entry(drone, name, of_user[drone.id]) for drone, name in drones]",
@@ -40,7 +39,7 @@ REMOVALS = (
     ),
     # A shorter pattern for the queues of answers matches the bindings, too.
     removal(
-        "integration/broker/test_broker_rights.py::test_shared_bindings_are_not_written",
+        "integration/broker/test_broker_rights.py::test_shared_bindings_and_keys_of_another_type_are_not_written",
         _USERS,
         "_REPLY_QUEUES = f\"{'-'.join('?' * length for length in (8, 4, 4, 4, 12))}.reply.celery.pidbox\"",
         '_REPLY_QUEUES = "*.celery.pidbox"',
@@ -52,13 +51,13 @@ REMOVALS = (
         "        if sender.drone_of_run(report.run_id) is None:\n",
     ),
     removal(
-        "integration/collector/test_foreign_work.py::test_work_on_a_branch_of_another_order_is_refused",
+        "integration/collector/test_foreign_reports.py::test_work_on_a_branch_of_another_order_is_refused",
         _REPORTS,
         "        _check_branches(report.order_id, report.body)\n",
         "        pass\n",
     ),
     removal(
-        "integration/collector/test_foreign_work.py::test_a_file_that_another_run_stored_is_not_shown_as_its_own",
+        "integration/collector/test_foreign_reports.py::test_a_file_that_another_run_stored_is_not_shown_as_its_own",
         "control_plane/operations/runs/blobs.py",
         "    if db.get(Blob, (run_id, sha256)) is None:\n        raise",
         "    if False:\n        raise",
@@ -102,14 +101,14 @@ REMOVALS = (
     ),
     removal(
         "integration/web/test_audited_requests.py::"
-        "test_a_thousand_refusals_of_a_drone_fill_a_hundred_records_and_a_sum_for_each_minute",
+        "test_many_refusals_of_a_drone_fill_a_hundred_records_and_a_sum_for_each_minute",
         _TALLY,
         _COUNT_SINGLY,
         '            if sender[1] == "drone":\n                return False\n' + _COUNT_SINGLY,
     ),
     removal(
         "integration/web/test_audited_requests.py::"
-        "test_a_thousand_refusals_of_a_token_fill_a_hundred_records_and_a_sum_for_each_minute",
+        "test_many_refusals_of_a_token_fill_a_hundred_records_and_a_sum_for_each_minute",
         _TALLY,
         _COUNT_SINGLY,
         '            if sender[1] == "token":\n                return False\n' + _COUNT_SINGLY,
@@ -128,7 +127,7 @@ REMOVALS = (
         "False",
     ),
     removal(
-        "integration/broker/test_full_memory.py::test_what_a_drone_filled_the_broker_with_goes_with_the_drone",
+        "integration/supervisor/test_broker_quota.py::test_what_a_drone_filled_the_broker_with_goes_with_the_drone",
         "control_plane/broker/broker.py",
         "self.redis.delete(*_keys_of(drone_id), *self._oversized_run_keys(drone_id))",
         "self.redis.delete(*_keys_of(drone_id))",

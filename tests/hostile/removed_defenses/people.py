@@ -27,11 +27,10 @@ REMOVALS = (
     ),
     # A page whose name is rebound is taken for one of the fleet's own.
     removal(
-        "integration/web/test_host_names.py::test_no_route_answers_under_another_name",
+        "integration/web/test_every_route.py::test_no_route_answers_under_another_name",
         "control_plane/web/host_names.py",
         "    if name in names or _is_address(name):\n",
         "    if name:\n",
-        case="session",
     ),
     # A caller without a token becomes an administrator.
     removal(
@@ -55,7 +54,7 @@ REMOVALS = (
         "False",
     ),
     removal(
-        "integration/web/test_connections.py::test_a_trusted_proxy_says_who_the_client_is_and_nobody_before_it_does",
+        "integration/web/test_api_access.py::test_a_trusted_proxy_says_who_the_client_is_and_nobody_before_it_does",
         "control_plane/web/server.py",
         "        forwarded_allow_ips=core.settings.trusted_proxies,\n",
         '        forwarded_allow_ips="*",\n',
@@ -73,8 +72,7 @@ REMOVALS = (
         "            pass\n",
     ),
     removal(
-        "browser/test_other_ports.py::"
-        "test_another_port_receives_the_cookie_but_not_the_key_without_which_nothing_changes",
+        "browser/test_pages.py::test_another_port_receives_the_cookie_but_not_the_key_without_which_nothing_changes",
         _BROWSER_KEY,
         _KEY,
         "",
@@ -104,7 +102,7 @@ REMOVALS = (
         "    place.innerHTML = place",
     ),
     removal(
-        "unit/shared/test_visible_text.py::test_what_hides_something_has_a_mark",
+        "unit/shared/test_texts.py::test_what_hides_something_has_a_mark",
         "shared/visible_text.py",
         "    return _HIDDEN.sub(_mark, text)\n",
         "    return text\n",
@@ -130,7 +128,7 @@ REMOVALS = (
         case="short",
     ),
     removal(
-        "integration/operations/test_derived_access.py::"
+        "integration/operations/test_operations_tokens.py::"
         "test_a_token_that_is_created_while_its_maker_is_revoked_ends_too",
         "control_plane/operations/access/revocation.py",
         ', with_for_update={"read": True}, populate_existing=True)',
@@ -144,7 +142,7 @@ REMOVALS = (
         "        if True:\n",
     ),
     removal(
-        "integration/web/test_stolen_cookies.py::test_the_cookie_alone_changes_nothing_on_any_route",
+        "integration/web/test_every_route.py::test_the_cookie_alone_changes_nothing_on_any_route",
         _BROWSER_KEY,
         _KEY,
         "",

@@ -41,7 +41,7 @@ REMOVALS = (
         "        if False:\n",
     ),
     removal(
-        "integration/worker/test_owner_policy.py::test_the_owner_decides_on_modes_tools_and_commands",
+        "integration/worker/test_owner_policy.py::test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_drone_runs",
         _POLICY,
         "        if pattern := self.orders.refuses_command(line):\n",
         '        if pattern := "":\n',

@@ -83,7 +83,9 @@ def test_addresses_inside_the_network_are_refused_for_webhooks_and_push(
             browsers.subscribe(core, admin, PushRequest(name="x", **SubscribedBrowser(url).request))
 
 
-def test_a_browser_belongs_to_one_user_and_only_that_user_removes_it(notifying: Notifying) -> None:
+def test_a_browser_belongs_to_one_user_who_alone_removes_it_and_what_lets_others_send_to_it_is_sealed(
+    notifying: Notifying,
+) -> None:
     ada, bob = notifying.user(), notifying.user("bob")
     browser = notifying.subscribe(ada)
     [shown] = choices.show(notifying.core, ada).browsers
@@ -91,10 +93,6 @@ def test_a_browser_belongs_to_one_user_and_only_that_user_removes_it(notifying: 
         browsers.unsubscribe(notifying.core, bob, shown.id)
     browsers.subscribe(notifying.core, bob, PushRequest(name="shared", **browser.request))
     assert [len(choices.show(notifying.core, each).browsers) for each in (ada, bob)] == [0, 1]
-
-
-def test_what_lets_others_send_or_sign_is_sealed(notifying: Notifying) -> None:
-    browser = notifying.subscribe(notifying.user())
     with notifying.core.database.read() as db:
         row, key = db.query(PushSubscription).one(), db.query(PushKey).one()
     assert browser.endpoint not in row.sealed_subscription
@@ -121,9 +119,17 @@ def sent_over(core_factory: CoreFactory, url: str, server_url: str) -> str:
     return send_mail(core, message, "ada@example.org", CONTENT).error
 
 
-def test_the_server_gets_user_and_password_over_tls(
-    core_factory: CoreFactory, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_server_gets_user_and_password_over_tls_and_one_without_the_required_encryption_nothing(
+    core_factory: CoreFactory,
+    sqlite_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mail_server: MailServerStandIn,
 ) -> None:
+    encrypting = mail_server.url.replace("tls=none", "tls=starttls")
+    errors = [sent_over(core_factory, sqlite_url, url) for url in (encrypting, "smtp://127.0.0.1:1?tls=none")]
+    assert (mail_server.attempts, "STARTTLS" in errors[0], "could not be used" in errors[1]) == (0, True, True)
+
     certificate, key = self_signed(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -136,14 +142,6 @@ def test_the_server_gets_user_and_password_over_tls(
     server.close()
     assert ("certificate" in untrusted, len(server.received)) == (True, 1)
     assert errors == ["", "the mail server refused the log-in (535)"]
-
-
-def test_a_server_without_the_required_encryption_is_sent_nothing(
-    core_factory: CoreFactory, sqlite_url: str, mail_server: MailServerStandIn
-) -> None:
-    encrypting = mail_server.url.replace("tls=none", "tls=starttls")
-    errors = [sent_over(core_factory, sqlite_url, url) for url in (encrypting, "smtp://127.0.0.1:1?tls=none")]
-    assert (mail_server.attempts, "STARTTLS" in errors[0], "could not be used" in errors[1]) == (0, True, True)
 
 
 def test_a_wrong_address_of_the_mail_server_or_sender_is_refused_without_a_password(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def events(core: Core) -> list[str]:
     return [event for event, _ in told(core)]
 
 
+@pytest.mark.dialects
 def test_people_are_warned_once_at_80_percent_of_what_is_spent_not_reserved(core: Core, run_id: str) -> None:
     reserve(core, run_id, 9)
     spend(core, run_id, 7.99, final=False)
@@ -63,43 +64,38 @@ def test_people_are_warned_once_at_80_percent_of_what_is_spent_not_reserved(core
     }
     assert (len(told(core)), data["period_ends_at"]) == (1, "2026-11-22T00:00:00+00:00")
     spend(core, run_id, 10)
-    assert sorted(events(core)) == sorted(events(core)) == ["budget.exhausted", "budget.warning"]
+    assert [sorted(events(core)) for _ in range(2)] == [["budget.exhausted", "budget.warning"]] * 2
 
 
-def test_a_budget_in_which_too_little_was_left_for_a_call_is_used_up(core: Core, run_id: str) -> None:
+def test_a_refused_call_uses_a_budget_up_and_the_next_period_and_a_new_limit_are_warned_of_again(
+    core: Core, admin: Caller, run_id: str
+) -> None:
+    reserve(core, run_id, 8)
     spend(core, run_id, 8)
     assert events(core) == ["budget.warning"]
     with core.database.write() as db:
         account = accounts_of(db, db.scalars(select(Budget)).all(), core.clock.now())[0]
         note_refusal(db, account, core.clock.now())
-    assert sorted(events(core)) == sorted(events(core)) == ["budget.exhausted", "budget.warning"]
-
-
-def test_the_next_period_and_a_new_limit_are_warned_of_again(core: Core, admin: Caller, run_id: str) -> None:
-    reserve(core, run_id, 8)
-    spend(core, run_id, 8)
-    assert len(events(core)) == 1
+    assert sorted(events(core)) == ["budget.exhausted", "budget.warning"]
     set_budget(core, admin, 9)
-    assert len(events(core)) == 2
+    assert events(core).count("budget.warning") == 2
     later(core, days=1)
-    assert len(events(core)) == 2
+    assert events(core).count("budget.warning") == 2
     reserve(core, run_id, 16, spent=8)
     spend(core, run_id, 16)
-    assert len(events(core)) == 3
+    assert events(core).count("budget.warning") == 3
 
 
 def test_status_and_doctor_name_the_budgets_of_which_little_is_left(core: Core, admin: Caller, run_id: str) -> None:
-    assert (status(core, admin).budgets, budget_check(core, admin)) == ([], "OK")
+    def checked() -> str:
+        return next(str(check["state"]) for check in doctor(core, admin) if check["code"] == "D-BUDGETS").upper()
+
+    assert (status(core, admin).budgets, checked()) == ([], "OK")
     spend(core, run_id, 8)
     assert [(each.name, each.state) for each in status(core, admin).budgets] == [("web", "warning")]
-    assert budget_check(core, admin) == "WARN"
+    assert checked() == "WARN"
     budgets.remove(core, admin, "project", "web")
     assert (status(core, admin).budgets, events(core)) == ([], [])
-
-
-def budget_check(core: Core, admin: Caller) -> str:
-    found = next(check for check in doctor(core, admin) if check["code"] == "D-BUDGETS")
-    return str(found["state"]).upper()
 
 
 def test_the_supervisor_warns_and_counts_what_a_young_budget_missed(plane: Plane) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection
 from threading import Barrier
 from typing import Any
 
@@ -24,13 +21,12 @@ from control_plane.operations import projects
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.automation import triggers
 from control_plane.supervisor.cleaning import clean
-from shared.errors import Conflict, Invalid, NotFound, Unauthenticated
+from shared.errors import FleetError, Unauthenticated
 from tests.support import hooks
-from tests.support.clocks import HandClock
-from tests.support.database import CoreFactory
 from tests.support.fleet import Api
 from tests.support.hooks import Request
 from tests.support.made import make_project
+from tests.support.refusals import code_of
 
 SECRET = "It's a Secret to Everybody".replace(" ", "-")
 WHSEC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwaaaa"
@@ -38,18 +34,8 @@ TASK = {"title": "", "assignee": "user"}
 
 
 @pytest.fixture
-def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Core:
-    """On SQLite, with a project; what depends on the kind of database takes `any_core`."""
-    return with_project(core_factory(sqlite_url, clock=clock))
-
-
-@pytest.fixture
-def any_core(core_factory: CoreFactory, database_url: str, clock: HandClock) -> Core:
-    """Once on each kind of database, with a project."""
-    return with_project(core_factory(database_url, clock=clock))
-
-
-def with_project(core: Core) -> Core:
+def core(core: Core) -> Core:
+    """With a project."""
     make_project(core, system_caller(core))
     return core
 
@@ -72,9 +58,6 @@ def show(core: Core) -> TriggerDocument:
     return triggers.show(core, system_caller(core), "issues")
 
 
-# --- what becomes a task ---------------------------------------------------------------------------
-
-
 def test_a_new_issue_or_a_push_that_is_wanted_becomes_a_task_of_each_kind_of_host(core: Core) -> None:
     issue = ": Prices lack a currency"
     pushed = [hooks.SHA[:12], "Round prices"]
@@ -85,8 +68,8 @@ def test_a_new_issue_or_a_push_that_is_wanted_becomes_a_task_of_each_kind_of_hos
         ("gitea", SECRET, hooks.gitea_form(SECRET), f"shop#3{issue}", ["See the cart."]),
         ("gitlab", SECRET, hooks.gitlab(SECRET), f"Shop#23{issue}", ["by root: https://gitlab.example.com/octo"]),
         ("gitlab", WHSEC, hooks.gitlab_signed(WHSEC), f"Shop#23{issue}", ["See the cart."]),
-        ("github", SECRET, hooks.github(SECRET, "push", hooks.github_push()), "shop: push to main", pushed),
-        ("gitea", SECRET, hooks.gitea(SECRET, "push", hooks.gitea_push()), "shop: push to main", pushed),
+        ("github", SECRET, hooks.github(SECRET, "push", hooks.push()), "shop: push to main", pushed),
+        ("gitea", SECRET, hooks.gitea(SECRET, "push", hooks.push()), "shop: push to main", pushed),
         ("gitlab", SECRET, hooks.gitlab(SECRET, hooks.gitlab_push(), "Push Hook"), "Shop: push to main", pushed),
     ]
     for number, (kind, secret, request, title, told) in enumerate(cases):
@@ -114,31 +97,24 @@ def test_what_others_wrote_is_quoted_and_the_agent_is_told_so(core: Core) -> Non
     assert task.title.startswith("shop#7: Ignore the rest xxx")
 
 
-def test_a_trigger_has_its_own_texts_and_limits(core: Core) -> None:
+def test_a_trigger_has_its_own_texts_and_loses_no_event_to_a_template_that_does_not_fit_or_to_its_size(
+    core: Core,
+) -> None:
     own = {
         "title": "{{ payload.sender.login }}: {{ event }}",
         "description": "{% for label in payload.issue.labels %}{{ label.name|upper }}{% endfor %}",
-        "assignee": "user",
-        "mode": "plan",
-        "priority": 5,
-        "max_iterations": 9,
+        **{"assignee": "user", "mode": "plan", "priority": 5, "max_iterations": 9},
     }
-    take(core, add(core, task=own), hooks.github(SECRET))
-    [task] = tasks(core)
-    assert (task.title, task.description.split("\n")[0]) == ("octocat: issues.opened", "BUG")
-    assert (task.mode, task.priority, task.limits) == ("plan", 5, {"max_iterations": 9})
-
-
-def test_an_event_is_not_lost_to_a_template_that_does_not_fit_it_or_to_its_size(core: Core) -> None:
+    take(core, add(core, name="own", task=own), hooks.github(SECRET))
     payload = hooks.github_issue(body="All work and no play.\n" * 40_000)
     trigger = add(core, task={**TASK, "title": "{{ payload.release.name }}"})
     take(core, trigger, hooks.github(SECRET, payload=payload))
-    assert tasks(core)[0].title == "issues.opened (github)"
-    assert len(tasks(core)[0].description) < 25_000
+    task, unfit = tasks(core)
+    assert (task.title, task.description.split("\n")[0]) == ("octocat: issues.opened", "BUG")
+    assert (task.mode, task.priority, task.limits) == ("plan", 5, {"max_iterations": 9})
+    assert (unfit.title, len(unfit.description) < 25_000) == ("issues.opened (github)", True)
     assert "'release'" in show(core).last_error
 
-
-# --- what does not ---------------------------------------------------------------------------------------
 
 GITHUB = hooks.github(SECRET)
 
@@ -171,23 +147,18 @@ def test_what_is_unsigned_or_forged_is_refused_and_makes_nothing(core: Core) -> 
     ]
     secrets = {"standard": WHSEC}
     made = {kind: add(core, kind, kind, secret=secrets.get(kind, SECRET)) for kind, _ in dict(cases).items()}
-    for number, (kind, request) in enumerate(cases):
-        with pytest.raises(Unauthenticated) as refusal:
-            take(core, made[kind], request)
-        assert (number, refusal.value.code) == (number, "E-HOOK-SIGNATURE")
+    codes = [code_of(lambda kind=kind, request=request: take(core, made[kind], request)) for kind, request in cases]
+    assert codes == ["E-HOOK-SIGNATURE"] * len(cases)
     assert tasks(core) == []
 
 
 def test_a_trigger_that_does_not_exist_answers_as_a_wrong_signature_does(core: Core) -> None:
-    trigger = add(core)
-    removed = add(core, name="removed")
+    trigger, removed = add(core), add(core, name="removed")
     triggers.remove(core, system_caller(core), "removed")
     told = set()
     for trigger_id, request in (
         (trigger.id, hooks.github("wrong")),
-        (removed.id, GITHUB),
-        ("0" * 12, GITHUB),
-        ("💥", GITHUB),
+        *((each, GITHUB) for each in (removed.id, "0" * 12, "💥")),
     ):
         with pytest.raises(Unauthenticated) as refusal:
             triggers.accept_delivery(core, trigger_id, request.headers, request.body)
@@ -199,10 +170,9 @@ def test_what_is_signed_and_no_json_object_is_refused(core: Core) -> None:
     trigger = add(core)
     for body in (b"", b"{", b"[]", b"null", b"\xff", b'{"a": NaN}', b"[" * 500_000, b"x=1"):
         signed = f"sha256={hooks.signature(SECRET, body)}"
-        for kind in ("application/json", hooks.FORM):
-            with pytest.raises(Invalid) as refusal:
-                take(core, trigger, Request({"x-hub-signature-256": signed, "content-type": kind}, body))
-            assert (body[:9], refusal.value.code) == (body[:9], "E-HOOK-JSON")
+        for kind in (hooks.JSON, hooks.FORM):
+            request = Request({"x-hub-signature-256": signed, "content-type": kind}, body)
+            assert code_of(lambda request=request: take(core, trigger, request)) == "E-HOOK-JSON", body[:9]
 
 
 def test_an_event_that_is_not_wanted_is_ignored_and_says_why(core: Core) -> None:
@@ -210,8 +180,8 @@ def test_an_event_that_is_not_wanted_is_ignored_and_says_why(core: Core) -> None
         (hooks.github(SECRET, "ping", {"zen": "Design for failure.", "hook_id": 1}), "ping: "),
         (hooks.github(SECRET, "issues", hooks.github_issue("labeled")), "issues.labeled"),
         (hooks.github(SECRET).named(x_github_event=None), "an unnamed event"),
-        (hooks.github(SECRET, "push", hooks.github_push("refs/heads/fleet/0123456789ab")), "the fleet"),
-        (hooks.github(SECRET, "push", hooks.github_push(after="0" * 40)), "deleted"),
+        (hooks.github(SECRET, "push", hooks.push("refs/heads/fleet/0123456789ab")), "the fleet"),
+        (hooks.github(SECRET, "push", hooks.push(after="0" * 40)), "deleted"),
     ]
     for number, (request, why) in enumerate(cases):
         answer = take(core, add(core, name=f"t{number}", events=["issues.opened", "push"]), request)
@@ -221,38 +191,34 @@ def test_an_event_that_is_not_wanted_is_ignored_and_says_why(core: Core) -> None
     assert (take(core, off, GITHUB).outcome, tasks(core)) == ("ignored", [])
 
 
-# --- what comes again ----------------------------------------------------------------------------------------
-
-
-def test_a_delivery_that_comes_again_within_a_week_is_answered_as_before_and_makes_no_second_task(
-    any_core: Core,
-) -> None:
-    trigger = add(any_core)
-    first = take(any_core, trigger, GITHUB)
-    again = take(any_core, trigger, GITHUB)
-    renamed = take(any_core, trigger, GITHUB.named(x_github_delivery="another"))
-    any_core.clock.sleep(timedelta(days=6).total_seconds())
-    clean(any_core)
-    late = take(any_core, trigger, GITHUB)
+def test_a_delivery_that_comes_again_within_a_week_is_answered_as_before_and_makes_no_second_task(core: Core) -> None:
+    trigger = add(core)
+    first = take(core, trigger, GITHUB)
+    again = take(core, trigger, GITHUB)
+    renamed = take(core, trigger, GITHUB.named(x_github_delivery="another"))
+    core.clock.sleep(timedelta(days=6).total_seconds())
+    clean(core)
+    late = take(core, trigger, GITHUB)
     assert [each.outcome for each in (first, again, renamed, late)] == ["task", *["repeated"] * 3]
-    assert {each.task for each in (first, again, renamed, late)} == {tasks(any_core)[0].id}
-    assert len(tasks(any_core)) == 1
-    any_core.clock.sleep(timedelta(days=2).total_seconds())
-    clean(any_core)
-    with any_core.database.read() as db:
+    assert {each.task for each in (first, again, renamed, late)} == {tasks(core)[0].id}
+    assert len(tasks(core)) == 1
+    core.clock.sleep(timedelta(days=2).total_seconds())
+    clean(core)
+    with core.database.read() as db:
         assert db.scalars(select(TriggerDelivery)).all() == []
 
 
-def test_deliveries_that_come_at_once_make_one_task(any_core: Core) -> None:
-    trigger, together = add(any_core), Barrier(4)
+@pytest.mark.dialects
+def test_deliveries_that_come_at_once_make_one_task(core: Core) -> None:
+    trigger, together = add(core), Barrier(4)
 
     def send(_: int) -> str:
         together.wait()
-        return take(any_core, trigger, GITHUB).outcome
+        return take(core, trigger, GITHUB).outcome
 
     with ThreadPoolExecutor(4) as pool:
         outcomes = sorted(pool.map(send, range(4)))
-    assert (outcomes, len(tasks(any_core))) == (["repeated"] * 3 + ["task"], 1)
+    assert (outcomes, len(tasks(core))) == (["repeated"] * 3 + ["task"], 1)
 
 
 def test_each_kind_knows_a_repetition_by_its_own_id(core: Core) -> None:
@@ -276,15 +242,10 @@ def test_each_kind_knows_a_repetition_by_its_own_id(core: Core) -> None:
 def test_a_delivery_whose_task_cannot_be_made_may_come_again(core: Core) -> None:
     trigger = add(core, task={**TASK, "project": "web"})
     projects.remove(core, system_caller(core), "web")
-    with pytest.raises(NotFound):
-        take(core, trigger, GITHUB)
-    noted = show(core).last_error
+    assert code_of(lambda: take(core, trigger, GITHUB)) == "E-PROJECT-404"
+    assert "'web'" in show(core).last_error
     make_project(core, system_caller(core))
     assert take(core, trigger, GITHUB).outcome == "task"
-    assert "'web'" in noted
-
-
-# --- over http ---------------------------------------------------------------------------------------------------
 
 
 def post(api: Api, path: str, request: Request) -> httpx.Response:
@@ -306,28 +267,15 @@ def test_a_hook_is_taken_over_http_without_a_token(api: Api) -> None:
     assert made["secret"] not in api.log.read_text()
 
 
-def test_an_oversized_hook_is_refused_before_it_is_read(api: Api) -> None:
-    with closing(HTTPConnection("127.0.0.1", api.port, timeout=30)) as stranger:
-        stranger.putrequest("POST", "/hooks/0")
-        stranger.putheader("Content-Length", str(1024 * 1024 + 1))
-        stranger.endheaders()
-        declared = stranger.getresponse()
-        assert (declared.status, json.loads(declared.read())["code"]) == (413, "E-BODY-SIZE")
-    with api.http(None) as stranger_:
-        chunked = stranger_.post("/hooks/0", content=(b"x" * 65536 for _ in range(17)))
-    assert (chunked.status_code, chunked.json()["code"]) == (413, "E-BODY-SIZE")
-
-
-def test_one_address_cannot_try_for_ever(api: Api) -> None:
+def test_what_an_unknown_sender_may_send_is_bounded_in_size_and_number(api: Api) -> None:
     throttle = api._server.config.app.state.throttle  # type: ignore[union-attr]
-    for _ in range(599):
-        throttle.count("hook", "127.0.0.1")
     with api.http(None) as stranger:
+        chunked = stranger.post("/hooks/0", content=(b"x" * 65536 for _ in range(17)))
+        assert (chunked.status_code, chunked.json()["code"]) == (413, "E-BODY-SIZE")
+        for _ in range(599):
+            throttle.count("hook", "127.0.0.1")
         statuses = [stranger.post("/hooks/0", content=b"{}").status_code for _ in range(2)]
     assert statuses == [401, 429]
-
-
-# --- what people do ------------------------------------------------------------------------------------------------
 
 
 def test_a_secret_is_made_shown_once_and_not_stored_in_clear_and_another_counts_at_once(core: Core) -> None:
@@ -359,7 +307,7 @@ def test_a_trigger_that_could_never_work_is_refused(core: Core) -> None:
         ({"name": "taken"}, "E-TRIGGER-NAME"),
     ]
     for fields, code in cases:
-        with pytest.raises((Invalid, NotFound, Conflict)) as refusal:
+        with pytest.raises(FleetError) as refusal:
             add(core, **fields)
         assert (fields, refusal.value.code) == (fields, code)
         assert str(fields.get("secret", "\0")) not in f"{refusal.value.what}{refusal.value.why}"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
-from control_plane.db.projects import Project
-from control_plane.declarations.projects import ProjectEdit, ProjectRequest
+from control_plane.declarations.projects import ProjectEdit
 from control_plane.declarations.pull_requests import PullRequestRequest
 from control_plane.operations import projects
 from control_plane.operations.orders import pull_requests, reading
@@ -19,15 +17,8 @@ from control_plane.services.pull_request_text import quiet, title_of
 from shared.errors import Conflict, Precondition
 from shared.events import PullRequestStep
 from shared.work_order import OpenPullRequest
-from tests.support.clocks import HandClock
-from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project, start_run, submit
 from tests.support.team_rows import add_agent, add_task, end, order_of, play, say
-
-
-@pytest.fixture
-def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Core:
-    return core_factory(sqlite_url, clock=clock)
 
 
 def done(core: Core, order_id: str, **values: Any) -> Order:
@@ -47,10 +38,15 @@ def row(core: Core, order_id: str) -> Order:
         return db.get_one(Order, order_id)
 
 
-def worked(core: Core, admin: Caller, wish: str = "never", **fields: Any) -> Order:
-    """A first order that is done, on a project with this wish."""
-    make_project(core, admin, pull_requests=wish, verify=["make test"])
+@pytest.fixture
+def fleet(core: Core, admin: Caller) -> None:
+    """A project that wants pull requests, and a drone."""
+    make_project(core, admin, pull_requests="open", verify=["make test"])
     make_drone(core, admin, concurrency=9, beat={"abilities": ["teams"]})
+
+
+def worked(core: Core, admin: Caller, **fields: Any) -> Order:
+    """An order that is done."""
     return done(core, submit(core, admin, "# Mend the sum\n\nIt is wrong.").id, **fields)
 
 
@@ -71,13 +67,11 @@ def note(core: Core, service: Order, **said: Any) -> None:
         services.noted(db, db.get_one(Order, service.id), PullRequestStep.model_validate({**step, **said}))
 
 
-# --- where the project wants them ------------------------------------------------------------
-
-
+@pytest.mark.usefixtures("fleet")
 def test_an_order_that_was_pushed_asks_for_a_pull_request_on_the_drone_that_pushed_it(
     core: Core, admin: Caller
 ) -> None:
-    order = worked(core, admin, "open")
+    order = worked(core, admin)
     service = service_of(core, order)
     asked = OpenPullRequest.model_validate(service.asked)
     assert (told(order)["state"], service.purpose, service.status) == ("asked", "pull_request", "assigned")
@@ -90,64 +84,55 @@ def test_an_order_that_was_pushed_asks_for_a_pull_request_on_the_drone_that_push
     )
 
 
-@pytest.mark.parametrize(
-    ("wish", "values", "state"),
-    [
-        ("ready", {}, "ready"),
-        ("open", {"pushed": False, "push_error": "The remote refused it."}, "failed"),
-        ("open", {"head_commit": None, "branch": None, "pushed": False}, None),
-    ],
-)
-def test_what_becomes_of_it_without_a_branch_on_the_remote_or_a_wish(
-    core: Core, admin: Caller, wish: str, values: dict[str, Any], state: str | None
+@pytest.mark.usefixtures("fleet")
+def test_without_a_branch_on_the_remote_there_is_none_and_one_that_is_ready_waits_for_a_user(
+    core: Core, admin: Caller
 ) -> None:
-    order = worked(core, admin, wish, **values)
-    assert (order.pull_request or {}).get("state") == state
-    assert [each.purpose for each in reading.list_orders(core, admin)] == ["work"]
-    if values:
+    for values, state in (
+        ({"pushed": False, "push_error": "The remote refused it."}, "failed"),
+        ({"head_commit": None, "branch": None, "pushed": False}, None),
+    ):
+        order = worked(core, admin, **values)
+        assert (order.pull_request or {}).get("state") == state
         with pytest.raises(Precondition):
             pull_requests.for_order(core, admin, order.id)
+    wishes = ProjectEdit(pull_requests="ready", trailers=["Fleet-Order", "Assisted-by", "Fleet-Order"])
+    assert projects.edit(core, admin, "web", wishes).trailers == ["Assisted-by", "Fleet-Order"]
+    assert told(worked(core, admin))["state"] == "ready"
+    assert {each.purpose for each in reading.list_orders(core, admin)} == {"work"}
 
 
-def test_a_service_that_ends_without_a_word_leaves_a_failure_that_says_why(core: Core, admin: Caller) -> None:
-    order = worked(core, admin, "open")
-    service = service_of(core, order)
-    start_run(core, service.id)
-    end(core, service.id, "lost")
-    after = row(core, order.id)
-    assert told(after)["state"] == "failed"
-    assert service.id in told(after)["why"]
-    assert "has not reported" in told(after)["why"]
-
-
-def test_the_next_order_of_a_session_takes_the_place_of_the_one_before(core: Core, admin: Caller) -> None:
-    first = worked(core, admin, "open")
-    note(core, service_of(core, first))
-    shown = reading.order_summary(core, admin, first.id).pull_request or {}
-    assert (shown["state"], shown["url"], shown["number"]) == ("opened", "https://host/o/r/pull/7", 7)
-    second = done(core, submit(core, admin, "And the test", session=first.session_id).id)
-    assert (service_of(core, second).asked or {})["replaces"] == 7
-
-
-# --- by hand -----------------------------------------------------------------------------------
-
-
-def test_asked_again_it_is_brought_up_to_date_and_keeps_its_address_meanwhile(core: Core, admin: Caller) -> None:
-    order = worked(core, admin, "open")
+@pytest.mark.usefixtures("fleet")
+def test_one_that_is_open_is_brought_up_to_date_on_request_and_by_the_next_order_of_its_session(
+    core: Core, admin: Caller
+) -> None:
+    order = worked(core, admin)
     service = service_of(core, order)
     with pytest.raises(Conflict) as refusal:
         pull_requests.for_order(core, admin, order.id)
     assert refusal.value.next == f"fleet follow {service.id}"
+    # A service that ends without a word leaves a failure that says why.
+    start_run(core, service.id)
+    end(core, service.id, "lost")
+    failed = told(row(core, order.id))
+    assert (failed["state"], service.id in failed["why"], "has not reported" in failed["why"]) == ("failed", True, True)
+    pull_requests.for_order(core, admin, order.id)
+    service = service_of(core, row(core, order.id))
     note(core, service)
+    shown = reading.order_summary(core, admin, order.id).pull_request or {}
+    assert (shown["state"], shown["url"], shown["number"]) == ("opened", "https://host/o/r/pull/7", 7)
     start_run(core, service.id)
     end(core, service.id)
     pull_requests.for_order(core, admin, order.id)
     again = row(core, order.id)
+    # It keeps its address meanwhile, and what the service before says late counts no more.
     assert (told(again)["state"], told(again)["number"]) == ("asked", 7)
     note(core, service, state="failed", why="late")
     assert told(row(core, order.id))["state"] == "asked"
     note(core, service_of(core, again), state="updated")
     assert told(row(core, order.id))["state"] == "updated"
+    second = done(core, submit(core, admin, "And the test", session=order.session_id).id)
+    assert (service_of(core, second).asked or {})["replaces"] == 7
 
 
 def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Caller) -> None:
@@ -174,9 +159,6 @@ def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Ca
     )
 
 
-# --- what a project says of them ------------------------------------------------------------------
-
-
 def test_a_title_is_the_first_line_in_one_line() -> None:
     expected = {
         "\n\n  Fix it\nmore": "Fix it",
@@ -192,12 +174,3 @@ def test_a_title_is_the_first_line_in_one_line() -> None:
 def test_tags_call_nobody_on_a_code_host() -> None:
     said = "@tester and (@lead), me@example.org, `@kept`\n```\n@in_code\n```\n@user"
     assert quiet(said) == "`@tester` and (`@lead`), me@example.org, `@kept`\n```\n@in_code\n```\n`@user`"
-
-
-def test_a_projects_wishes_are_kept_and_changed(core: Core, admin: Caller) -> None:
-    made = projects.add(core, admin, ProjectRequest(slug="web", git_url="https://h/r.git"))
-    assert (made.pull_requests, made.trailers) == ("never", [])
-    wishes = ProjectEdit(pull_requests="open", trailers=["Fleet-Order", "Assisted-by", "Fleet-Order"])
-    assert projects.edit(core, admin, "web", wishes).trailers == ["Assisted-by", "Fleet-Order"]
-    with core.database.read() as db:
-        assert db.scalars(select(Project.pull_requests)).one() == "open"

@@ -77,7 +77,7 @@ def backup(saved: FleetSettings, tmp_path: Path) -> Path:
 
 @pytest.mark.dialects
 @pytest.mark.parametrize(("saved_from", "restored_to"), [KINDS, KINDS[::-1]])
-def test_all_rows_and_blobs_of_an_earlier_version_come_back_in_the_schema_of_this_one(
+def test_all_rows_and_blobs_of_an_earlier_version_come_back_in_the_schema_of_this_one_and_numbers_continue(
     saved_from: str,
     restored_to: str,
     settings_in: Settings,
@@ -95,14 +95,6 @@ def test_all_rows_and_blobs_of_an_earlier_version_come_back_in_the_schema_of_thi
     assert _comparable(new) == _comparable(old)
     assert _stored(new) == _stored(old)
     assert _key_file(new).read_text() == _key_file(old).read_text()
-
-
-def test_numbers_continue_after_those_of_the_restored_rows(
-    backup: Path, settings_in: Settings, empty_postgres_url: str, tmp_path: Path
-) -> None:
-    new = settings_in("new", empty_postgres_url)
-    restore_backup(new, backup, broker_dir=tmp_path / "none")
-
     with _session(new) as db:
         assert db.scalars(select(AuditRecord.action)).all()[-1] == ACTION
         last = max(db.scalars(select(Step.id)))
@@ -148,8 +140,8 @@ def test_a_backup_without_the_key_names_the_key_that_it_needs(
     assert _key_file(new).read_text() == _key_file(saved).read_text()
 
 
-def test_a_target_with_tables_blobs_or_another_key_is_never_changed_nor_one_for_a_newer_version(
-    backup: Path, settings_in: Settings, sqlite_url: str, postgres_url: str
+def test_a_target_with_tables_blobs_orders_or_another_key_is_never_changed_nor_one_for_a_newer_version(
+    backup: Path, settings_in: Settings, sqlite_url: str, postgres_url: str, valkey: BrokerServer
 ) -> None:
     with_blobs, with_key = settings_in("blobs"), settings_in("key")
     (with_blobs.blob_dir / "ab").mkdir(parents=True)
@@ -158,29 +150,26 @@ def test_a_target_with_tables_blobs_or_another_key_is_never_changed_nor_one_for_
     for target in (settings_in("one", sqlite_url), settings_in("other", postgres_url), with_blobs):
         assert _refused(Conflict, target, backup).code == "E-RESTORE-TARGET"
     assert _refused(Precondition, with_key, backup).code == "E-RESTORE-KEY"
+    valkey.redis.lpush("drone.0123456789ab", "an order")
+    with pytest.raises(Conflict) as refused:
+        restore_backup(settings_in("new", broker_url=valkey.url), backup)
+    assert refused.value.code == "E-RESTORE-BROKER"
     newer = read_manifest(backup).model_copy(update={"program": "9.1.0", "revision": "9999"})
     (backup / MANIFEST).write_text(manifest_text(newer))
     assert _refused(Precondition, settings_in("new"), backup).code == "E-BACKUP-NEWER"
 
 
-def test_a_broker_with_orders_of_another_state_is_refused(
-    backup: Path, settings_in: Settings, valkey: BrokerServer
+def test_half_a_backup_is_found_by_the_check_and_not_restored_but_a_blob_that_the_store_lost_is_only_named(
+    saved: FleetSettings, settings_in: Settings, tmp_path: Path
 ) -> None:
-    new = settings_in("new", broker_url=valkey.url)
-    valkey.redis.lpush("drone.0123456789ab", "an order")
+    lost, corrupt = (sha256(content).hexdigest() for content in CONTENTS[:2])
+    (saved.blob_dir / lost[:2] / lost).unlink()
+    (saved.blob_dir / corrupt[:2] / corrupt).write_bytes(b"something else")
+    backup = tmp_path / "backup"
+    made = make_backup(saved, backup, with_keys=True)
+    assert sorted(made.missing_blobs) == sorted([lost, corrupt])
+    assert check_backup(backup).blobs == len(CONTENTS) - 1
 
-    with pytest.raises(Conflict) as refused:
-        restore_backup(new, backup)
-    assert refused.value.code == "E-RESTORE-BROKER"
-
-    valkey.redis.flushall()
-    restore_backup(new, backup)
-    assert _count(new, "orders") > 0
-
-
-def test_half_a_backup_is_found_by_the_check_and_not_restored(
-    backup: Path, settings_in: Settings, tmp_path: Path
-) -> None:
     blob = max((backup / "blobs").glob("??/*"), key=lambda each: each.stat().st_size).relative_to(backup)
     for part in ("database.jsonl.gz", "blobs.jsonl", "master.key", "manifest.json", str(blob)):
         content = (backup / part).read_bytes()
@@ -197,28 +186,19 @@ def test_half_a_backup_is_found_by_the_check_and_not_restored(
             assert codes == (part, number, "E-BACKUP-DAMAGED", "E-BACKUP-DAMAGED")
 
 
-def test_a_disk_without_room_is_left_as_it_was(
-    backup: Path, settings_in: Settings, small_disk: Disk, tmp_path: Path
+def test_a_restore_without_room_or_that_the_database_refuses_leaves_nothing(
+    backup: Path, settings_in: Settings, small_disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new = settings_in("new", blob_dir=small_disk.path / "blobs")
     small_disk.fill(leave=1024)
-
+    small = settings_in("small", blob_dir=small_disk.path / "blobs")
     with pytest.raises(FleetFault) as refused:
-        restore_backup(new, backup, broker_dir=tmp_path / "none")
-
+        restore_backup(small, backup, broker_dir=tmp_path / "none")
     assert refused.value.code == "E-RESTORE-DISK"
     assert list(small_disk.path.rglob("*/*")) == []
 
-
-def test_a_restore_that_is_refused_by_the_database_leaves_nothing(
-    backup: Path, settings_in: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    new = settings_in("new")
     monkeypatch.setattr("control_plane.backup.restoring.ACTION", None)
-
     with pytest.raises(Exception, match="NOT NULL"):
-        restore_backup(new, backup, broker_dir=tmp_path / "none")
-
+        restore_backup(settings_in("new"), backup, broker_dir=tmp_path / "none")
     assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []
 
 
@@ -234,17 +214,6 @@ def test_a_backup_on_a_full_disk_or_in_a_directory_with_content_is_refused(
 
     assert (refused.value.code, taken.value.code) == ("E-BACKUP-DISK", "E-BACKUP-TARGET")
     assert [path.name for path in small_disk.path.iterdir()] == ["ballast"]
-
-
-def test_a_blob_that_the_store_lost_is_named_and_the_rest_is_saved(saved: FleetSettings, tmp_path: Path) -> None:
-    lost, corrupt = (sha256(content).hexdigest() for content in CONTENTS[:2])
-    (saved.blob_dir / lost[:2] / lost).unlink()
-    (saved.blob_dir / corrupt[:2] / corrupt).write_bytes(b"something else")
-
-    made = make_backup(saved, tmp_path / "backup")
-
-    assert sorted(made.missing_blobs) == sorted([lost, corrupt])
-    assert check_backup(tmp_path / "backup").blobs == len(CONTENTS) - 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

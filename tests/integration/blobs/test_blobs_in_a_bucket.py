@@ -35,20 +35,28 @@ from tests.support import HeldPort
 from tests.support.broker import BrokerServer
 from tests.support.database import NO_BROKER, CoreFactory
 from tests.support.made import make_drone, make_project, run_of, submit
-from tests.support.s3_server import BUCKET, S3Server
+from tests.support.s3_server import BUCKET, S3Server, running
 
 CONTENT = b"diff --git a/x b/x\n" * 1000
 NAME = digest(CONTENT)
 PLACE = f"of/a-fleet/{NAME[:2]}/{NAME}"
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One for all tests, since it takes seconds to start."""
+    with running(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
 @pytest.fixture
-def settings_of(s3_server: S3Server, tmp_path: Path) -> Callable[..., FleetSettings]:
-    """`settings_of(**changed)`: a control plane with its blobs in the bucket."""
+def settings_of(server: S3Server, tmp_path: Path) -> Callable[..., FleetSettings]:
+    """`settings_of(**changed)`: a control plane with its blobs in the bucket, which is empty."""
+    server.empty()
 
     def make(**changed: Any) -> FleetSettings:
         given = {"database_url": "sqlite:////x", "broker_url": "redis://x", "blob_dir": tmp_path / "spool"}
-        return FleetSettings(**{**given, **s3_server.settings, **changed})
+        return FleetSettings(**{**given, **server.settings, **changed})
 
     return make
 
@@ -58,16 +66,17 @@ def store(settings_of: Callable[..., FleetSettings]) -> BlobStore:
     return open_blobs(settings_of())
 
 
-def test_a_blob_comes_back_as_it_was_stored(store: BlobStore, s3_server: S3Server) -> None:
+def test_a_blob_comes_back_as_it_was_stored_and_a_sealed_one_is_another_and_sealed_again(
+    store: BlobStore, server: S3Server
+) -> None:
     assert store.store(NAME, io.BytesIO(CONTENT)) == len(CONTENT)
     assert (store.read(NAME), store.size(NAME), store.has(NAME)) == (CONTENT, len(CONTENT), True)
     with store.stored(NAME, sealed=False) as file, store.on_disk(NAME) as path:
         assert (file.read(), path.read_bytes()) == (CONTENT, CONTENT)
-    assert s3_server.keys() == [PLACE]
+    assert server.keys() == [PLACE]
     assert list(store.spool.iterdir()) == []
+    assert store.remove(NAME, stored_before=datetime.now(UTC) + timedelta(minutes=1))
 
-
-def test_a_sealed_blob_is_another_one_and_is_sealed_again(store: BlobStore) -> None:
     store.store_sealed(NAME, io.BytesIO(CONTENT), lambda content: b"old:" + content)
     assert store.reseal(NAME, lambda sealed: sealed) is False
     assert store.reseal(NAME, lambda sealed: b"new:" + sealed.removeprefix(b"old:")) is True
@@ -76,37 +85,36 @@ def test_a_sealed_blob_is_another_one_and_is_sealed_again(store: BlobStore) -> N
     assert list(store.sealed_names()) == [NAME]
 
 
-def test_what_a_directory_refuses_is_refused_and_leaves_nothing(store: BlobStore, s3_server: S3Server) -> None:
+def test_what_a_directory_refuses_is_refused_and_a_blob_is_removed_unless_it_was_stored_since(
+    store: BlobStore, server: S3Server
+) -> None:
     with pytest.raises(Invalid):
         store.store(NAME, io.BytesIO(CONTENT[:-1]))
     with pytest.raises(TooLarge):
         store.store(NAME, io.BytesIO(CONTENT), limit=len(CONTENT) - 1)
     with pytest.raises(Invalid):
         store.read("../../etc/passwd")
-    assert s3_server.keys() == []
-
-
-def test_a_blob_is_removed_unless_it_was_stored_since_and_one_that_vanished_is_not_found(
-    store: BlobStore, s3_server: S3Server
-) -> None:
+    assert server.keys() == []
     store.store(NAME, io.BytesIO(CONTENT))
     now = datetime.now(UTC)
     assert store.remove(NAME, stored_before=now - timedelta(minutes=1)) is False
     assert store.remove(NAME, stored_before=now + timedelta(minutes=1)) is True
     assert store.remove(NAME, stored_before=now + timedelta(minutes=1)) is False
-    store.store(NAME, io.BytesIO(CONTENT))
-    s3_server.client.delete_object(Bucket=BUCKET, Key=PLACE)
     for ask in (store.read, store.size, lambda name: store.on_disk(name).__enter__()):
         with pytest.raises(NotFound):
             ask(NAME)
 
 
-def test_wrong_credentials_and_a_missing_bucket_are_found_at_once(
-    settings_of: Callable[..., FleetSettings], s3_server: S3Server
+def test_wrong_credentials_a_missing_bucket_and_a_refused_upload_are_told(
+    settings_of: Callable[..., FleetSettings], server: S3Server
 ) -> None:
     assert _found(settings_of(blob_store="s3://another-bucket")).code == "E-S3-BUCKET"
-    s3_server.check_credentials()
-    assert _found(settings_of()).code == "E-S3-DENIED"
+    with server.checking_credentials():
+        assert _found(settings_of()).code == "E-S3-DENIED"
+    full = b"<Error><Code>XMinioStorageFull</Code></Error>"
+    with _answering(b"HTTP/1.1 507 Insufficient Storage", full) as url, pytest.raises(FleetFault) as failure:
+        open_blobs(settings_of(s3_endpoint=url)).store(NAME, io.BytesIO(CONTENT))
+    assert (failure.value.code, "XMinioStorageFull" in failure.value.why) == ("E-S3-REFUSED", True)
 
 
 def test_a_server_that_is_away_or_silent_costs_only_a_limited_time(
@@ -120,34 +128,29 @@ def test_a_server_that_is_away_or_silent_costs_only_a_limited_time(
             assert isinstance(_found(settings), Unreachable)
 
 
-def test_a_refused_upload_is_a_fault_that_drones_retry(settings_of: Callable[..., FleetSettings]) -> None:
-    full = b"<Error><Code>XMinioStorageFull</Code></Error>"
-    with _answering(b"HTTP/1.1 507 Insufficient Storage", full) as url, pytest.raises(FleetFault) as failure:
-        open_blobs(settings_of(s3_endpoint=url)).store(NAME, io.BytesIO(CONTENT))
-    assert (failure.value.code, "XMinioStorageFull" in failure.value.why) == ("E-S3-REFUSED", True)
-
-
-def test_settings_that_cannot_be_meant_are_refused(settings_of: Callable[..., FleetSettings]) -> None:
+def test_settings_that_cannot_be_meant_are_refused_and_the_doctor_says_that_the_bucket_is_missing(
+    settings_of: Callable[..., FleetSettings],
+    server: S3Server,
+    sqlite_url: str,
+    valkey: BrokerServer,
+    core_factory: CoreFactory,
+) -> None:
     cases = (("blob_store", "gs://b"), ("blob_store", "s3://"), ("s3_endpoint", "h"), ("s3_secret_access_key", None))
     for name, value in cases:
         with pytest.raises(Invalid) as refused:
             read_settings(**{**settings_of().model_dump(), name: value})
         assert f"FLEET_{name.upper()}" in refused.value.what
-
-
-def test_the_doctor_says_that_the_bucket_is_missing(
-    s3_server: S3Server, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
-) -> None:
-    given = {**s3_server.settings, "blob_store": "s3://another-bucket"}
+    given = {**server.settings, "blob_store": "s3://another-bucket"}
     core = core_factory(sqlite_url, broker=Broker(valkey.url), **given)
     [check] = [each for each in server_checks(core, system_caller(core).organization_id) if each.code == "D-BLOBS"]
     assert check.state == FAIL
 
 
 def test_a_backup_of_a_bucket_is_restored_to_a_directory_and_back(
-    s3_server: S3Server, sqlite_url: str, core_factory: CoreFactory, tmp_path: Path
+    server: S3Server, sqlite_url: str, core_factory: CoreFactory, tmp_path: Path
 ) -> None:
-    core = core_factory(sqlite_url, **s3_server.settings)
+    server.empty()
+    core = core_factory(sqlite_url, **server.settings)
     admin = system_caller(core)
     make_project(core, admin)
     drone, run_id = make_drone(core, admin), run_of(core, submit(core, admin).id)
@@ -168,12 +171,12 @@ def test_a_backup_of_a_bucket_is_restored_to_a_directory_and_back(
     directory = FleetSettings(**given, blob_dir=place / "blobs")
     restore_backup(directory, tmp_path / "one", broker_dir=place / "none")
     make_backup(directory, tmp_path / "two")
-    other = {**given, "database_url": sqlite_url_of(tmp_path / "again.db"), **s3_server.settings}
+    other = {**given, "database_url": sqlite_url_of(tmp_path / "again.db"), **server.settings}
     bucket = FleetSettings(**{**other, "blob_store": f"s3://{BUCKET}/again"}, blob_dir=place / "spool")
     restore_backup(bucket, tmp_path / "two", broker_dir=place / "none")
 
     assert open_blobs(directory).read(NAME) == open_blobs(bucket).read(NAME) == CONTENT
-    assert len(s3_server.keys("again/")) == 2
+    assert len(server.keys("again/")) == 2
 
 
 def _found(settings: FleetSettings) -> FleetFault:

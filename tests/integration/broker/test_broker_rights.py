@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from control_plane.broker.broker import WAKE, Broker
 from shared import names
@@ -160,24 +162,22 @@ def test_keys_and_channels_of_others_are_refused_and_names_of_their_connections_
             assert (name, [command for command in foreign if not refused(drone, *command)]) == (name, [])
 
 
-def test_shared_bindings_are_not_written(server_broker: Broker) -> None:
+def test_shared_bindings_and_keys_of_another_type_are_not_written(server_broker: Broker) -> None:
+    queue, events, lease = names.queue(OKA), names.events_stream(OKA), names.lease_key(OKA)
+    inbox, run = names.inbox_key(OKA), names.run_key(OKA, "0" * 12)
     server_broker.redis.sadd(PIDBOX, "member")
+    writes = [
+        *(("SET", key, "x") for key in (queue, events, inbox)),
+        *(("LPUSH", key, "x") for key in (events, lease, inbox, run)),
+        *(("XADD", key, "*", "t", "x") for key in (queue, lease, inbox, run)),
+        *(("DEL", key) for key in BINDINGS),
+        *((command, key, "x") for key in BINDINGS for command in ("SET", "SADD", "SREM", "LPUSH")),
+        *(("ZADD", key, "1", "x") for key in BINDINGS),
+        *(("EXPIRE", key, "1") for key in BINDINGS),
+        *(("RENAME", lease, key) for key in BINDINGS),
+    ]
     with login(server_broker) as drone:
-        allowed = [
-            write
-            for key in BINDINGS
-            for write in (
-                ("DEL", key),
-                ("SET", key, "x"),
-                ("SADD", key, "x"),
-                ("SREM", key, "x"),
-                ("ZADD", key, "1", "x"),
-                ("LPUSH", key, "x"),
-                ("EXPIRE", key, "1"),
-                ("RENAME", names.lease_key(OKA), key),
-            )
-            if not refused(drone, *write)
-        ]
+        allowed = [write for write in writes if not refused(drone, *write)]
         assert drone.smembers(PIDBOX) == {"member"}
     assert allowed == []
 
@@ -196,17 +196,6 @@ def test_no_script_can_stop_the_broker(server_broker: Broker) -> None:
     with login(server_broker) as drone:
         assert [script[0] for script in scripts if not refused(drone, *script)] == []
     server_broker.ping()
-
-
-def test_a_drone_cannot_put_another_type_where_the_control_plane_reads(server_broker: Broker) -> None:
-    queue, events, lease = names.queue(OKA), names.events_stream(OKA), names.lease_key(OKA)
-    inbox, run = names.inbox_key(OKA), names.run_key(OKA, "0" * 12)
-    writes = [(("SET", key, "x")) for key in (queue, events, inbox)]
-    writes += [("LPUSH", key, "x") for key in (events, lease, inbox, run)]
-    writes += [("XADD", key, "*", "t", "x") for key in (queue, lease, inbox, run)]
-    with login(server_broker) as drone:
-        allowed = [write for write in writes if not refused(drone, *write)]
-    assert allowed == []
 
 
 FOREIGN_QUEUE, FOREIGN_LEASE = names.queue(MILA), names.lease_key(MILA)
@@ -251,3 +240,36 @@ def denied(call: Callable[..., Any], *arguments: Any) -> bool:
     except redis.ResponseError as error:
         return DENIED.search(str(error)) is not None
     return False
+
+
+# --- users, and what a broker accepted, after a restart -----------------------------------------
+
+
+def test_users_outlive_a_restart_and_a_removed_drone_is_cut_off_at_once(broker: Broker, valkey: BrokerServer) -> None:
+    broker.ensure_user(OKA, HASH)
+    valkey.restart(kill=True)
+    with redis.Redis.from_url(broker.drone_url(OKA, PASSWORD)) as drone:
+        assert drone.llen(names.queue(OKA)) == 0
+        broker.remove_user(OKA)
+        with pytest.raises(redis.RedisError):
+            drone.llen(names.queue(OKA))
+
+
+def test_transactions_and_scripts_with_several_writes_are_there_after_a_restart(broker_server: BrokerServer) -> None:
+    """Redis 7.0 executes its file as the default user, and drops them if that user may not write."""
+    with broker_server.redis.pipeline(transaction=True) as pipe:
+        pipe.set("one", 1)
+        pipe.set("two", 2)
+        pipe.execute()
+    broker_server.redis.eval("redis.call('SET', 'three', 3); redis.call('SET', 'four', 4)", 0)
+
+    broker_server.restart()
+
+    assert broker_server.redis.mget("one", "two", "three", "four") == ["1", "2", "3", "4"]
+    logins: tuple[dict[str, Any], ...] = ({}, {"username": "default"}, {"username": "default", "password": "default"})
+    for login in logins:
+        with (
+            redis.Redis(port=broker_server.port, retry=Retry(NoBackoff(), 0), **login) as stranger,
+            pytest.raises(redis.exceptions.AuthenticationError),
+        ):
+            stranger.set("one", 1)

@@ -60,17 +60,8 @@ def mention(host: HostStandIn, text: str = "@fleet fix it") -> tuple[dict[str, s
     return signed(host, delivery.body, delivery.headers), delivery.body
 
 
-def test_a_signed_mention_makes_the_host_be_read_and_starts_nothing_itself(api: Api, host: HostStandIn) -> None:
-    link = connect(api, host.kind)
-    headers, body = mention(host)
-    answers = [send(api, link.id, headers, body) for _ in range(2)]
-    assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "noted")] * 2
-    assert has_news(api)
-
-
-def test_comments_without_a_mention_our_own_and_objects_of_another_shape_are_ignored(
-    api: Api, host: HostStandIn
-) -> None:
+def test_a_signed_mention_makes_the_host_be_read_and_what_is_none_is_ignored(api: Api, host: HostStandIn) -> None:
+    """Comments without a mention, our own, and objects of another shape; nothing is started here."""
     link = connect(api, host.kind)
     headers = host.delivery("comment", host.comment("issues/1", "alice", "@fleet")).headers
     shapes: list[dict[str, Any]] = [{}, {"comment": 7}, {"repository": [], "comment": {"body": None}}]
@@ -80,6 +71,9 @@ def test_comments_without_a_mention_our_own_and_objects_of_another_shape_are_ign
     answers = [send(api, link.id, *each) for each in sent]
     assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "ignored")] * len(sent)
     assert not has_news(api)
+    answers = [send(api, link.id, *mention(host)) for _ in range(2)]
+    assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "noted")] * 2
+    assert has_news(api)
 
 
 def test_a_wrong_signature_and_an_unknown_connection_are_refused_in_the_same_words(api: Api, host: HostStandIn) -> None:

@@ -10,6 +10,7 @@ import pytest
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.runs import Run
 from control_plane.declarations.drones import DroneEdit
+from control_plane.documents.orders import RunDocument
 from control_plane.drones.inbox import notify_drone
 from control_plane.drones.load import worker_of
 from control_plane.operations.drones import managing
@@ -45,84 +46,84 @@ def test_a_drone_is_online_from_its_first_beat_to_the_last_one_of_a_clean_stop_a
     plane.until(lambda: oka.beat() or shown(plane).status == "online")
 
 
-def test_a_drone_that_drains_by_its_owners_wish_gets_no_orders(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector()
-    plane.until(lambda: oka.beat(draining=True) or shown(plane).status == "draining")
-    assert plane.order(plane.submit()).status == "queued"
+def test_a_drone_that_drains_by_its_owners_wish_gets_no_orders(running: Plane, oka: DroneStandIn) -> None:
+    running.until(lambda: oka.beat(draining=True) or shown(running).status == "draining")
+    assert running.order(running.submit()).status == "queued"
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=3), timedelta(hours=-3)])
-def test_how_long_a_run_is_quiet_is_shown_whatever_the_drones_clock_says(plane: Plane, ahead: timedelta) -> None:
-    oka = plane.drone()
+def test_how_long_a_run_is_quiet_is_shown_whatever_the_drones_clock_says(
+    running: Plane, oka: DroneStandIn, ahead: timedelta
+) -> None:
     oka.ahead = ahead
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
-    beat = oka.run_beat(order, doing="shell: npm test", doing_seconds=190, quiet_seconds=150)
-    plane.until(lambda: oka.beat(beat) or "no progress for 2 min" in plane.order(order.order_id).doing)
-    (run,), now = plane.order(order.order_id).runs, plane.core.clock.now()
+    work = running.begun(oka)
+
+    def shown_run() -> RunDocument:
+        return running.order(work.order_id).runs[0]
+
+    # One that says no durations counts from when it was heard first.
+    thinks = oka.run_beat(work, doing="thinks")
+    running.until(lambda: oka.beat(thinks) or shown_run().doing == "thinks")
+    first = shown_run()
+    running.until(lambda: oka.beat(thinks) or shown_run().progress_at > first.progress_at)
+    assert shown_run().doing_since == first.doing_since
+
+    beat = oka.run_beat(work, doing="shell: npm test", doing_seconds=190, quiet_seconds=150)
+    running.until(lambda: oka.beat(beat) or "no progress for 2 min" in running.order(work.order_id).doing)
+    run, now = shown_run(), running.core.clock.now()
     assert timedelta(seconds=190) <= now - run.doing_since < timedelta(seconds=230)
     assert timedelta(seconds=150) <= now - run.progress_at < timedelta(seconds=190)
-    assert shown(plane).doing[0]["doing"] == "shell: npm test"
+
+    # A run that waits for a person may be quiet.
+    asks = "waiting for approval of shell"
+    waits = oka.run_beat(work, doing=asks, doing_seconds=7200, quiet_seconds=7200, waits_for="person")
+    running.until(lambda: oka.beat(waits) or running.order(work.order_id).doing == f"{asks}, for 2 h 0 min")
 
 
-def test_a_run_that_was_given_up_and_still_beats_is_revoked_again_after_the_broker_was_emptied(
-    plane: Plane, valkey: BrokerServer
+def test_a_run_that_was_given_up_or_is_unknown_is_revoked_by_its_beat_unless_it_has_ended(
+    running: Plane, oka: DroneStandIn, valkey: BrokerServer
 ) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
-    plane.edit(Run, order.run_id, status="lost")
+    lost, order = running.begun(oka), running.begun(oka)
+    running.edit(Run, lost.run_id, status="lost")
     valkey.redis.flushall()
-    beat = oka.run_beat(order, doing="thinks")
-    plane.until(lambda: oka.beat(beat) or plane.key(oka, order.run_id) == "revoked:1")
-
-
-def test_a_run_that_the_database_does_not_know_is_revoked_unless_it_has_ended(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
     unknown = oka.run_beat(order).model_copy(update={"run_id": "0123456789ab", "generation": 7})
     ended = unknown.model_copy(update={"run_id": "ba9876543210", "ended": True})
-    plane.until(lambda: oka.beat(unknown, ended) or plane.key(oka, unknown.run_id) == "revoked:7")
-    assert plane.key(oka, ended.run_id) == ""
-    assert plane.key(oka, order.run_id) != "revoked:1"
+    beats = oka.run_beat(lost), oka.run_beat(order), unknown, ended
+    running.until(lambda: oka.beat(*beats) or running.key(oka, unknown.run_id) == "revoked:7")
+    assert running.key(oka, lost.run_id) == "revoked:1"
+    assert running.key(oka, ended.run_id) == ""
+    assert running.key(oka, order.run_id) != "revoked:1"
 
 
 def test_a_beat_of_another_key_is_no_sign_of_life(plane: Plane) -> None:
     oka, mila = plane.drone("oka", online=False), plane.drone("mila")
     plane.collector()
     forged = DroneStandIn(oka.id, "oka", plane.core.broker.redis, mila.private_key, mila.control_key)
-    plane.until(lambda: forged.beat() or mila.beat() or _beat_of(plane, mila))
+    plane.until(lambda: forged.beat() or mila.beat() or plane.rows(Drone, Drone.id == mila.id)[0].beat)
     assert plane.rows(Drone, Drone.id == oka.id)[0].last_seen_at is None
-
-
-def _beat_of(plane: Plane, drone: DroneStandIn) -> Any:
-    return plane.rows(Drone, Drone.id == drone.id)[0].beat
 
 
 # --- the inbox --------------------------------------------------------------------------------
 
 
-def test_a_message_is_said_aloud_and_in_the_drones_inbox_until_it_acted_on_it(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
+def test_a_message_is_said_aloud_and_in_the_drones_inbox_until_it_acted_on_it(
+    running: Plane, oka: DroneStandIn
+) -> None:
     with oka.redis.pubsub(ignore_subscribe_messages=True) as ear:
         ear.subscribe(names.control_channel(oka.id))
-        plane.until(lambda: ear.get_message(timeout=0.1) is None)
-        message_id = leave_message(plane, oka)
-        heard = plane.until(lambda: ear.get_message(timeout=0.1))
+        running.until(lambda: ear.get_message(timeout=0.1) is None)
+        message_id = leave_message(running, oka)
+        heard = running.until(lambda: ear.get_message(timeout=0.1))
     assert [message.id for message in oka.inbox()] == [message_id]
     assert heard["data"] == oka.redis.hgetall(names.inbox_key(oka.id))[message_id]
     oka.acted_on.append(message_id)
-    plane.until(lambda: oka.beat() or not oka.inbox())
-    assert plane.rows(InboxMessage)[0].done_at is not None
+    running.until(lambda: oka.beat() or not oka.inbox())
+    assert running.rows(InboxMessage)[0].done_at is not None
 
 
 def test_an_inbox_that_redis_lost_is_written_again_and_a_message_of_its_absence_arrives(
-    plane: Plane, valkey: BrokerServer
+    plane: Plane, oka: DroneStandIn, valkey: BrokerServer
 ) -> None:
-    oka = plane.drone()
     plane.supervisor()
     first = leave_message(plane, oka)
     plane.until(oka.inbox)
@@ -134,55 +135,22 @@ def test_an_inbox_that_redis_lost_is_written_again_and_a_message_of_its_absence_
     assert second in {message.id for message in plane.until(lambda: len(oka.inbox()) == 2 and oka.inbox())}
 
 
-# --- a drone is told its name when a heartbeat shows another one
+def test_a_renamed_drone_is_told_once_and_keeps_its_worker_until_it_reports_the_name(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    def worker() -> str:
+        return worker_of(plane.rows(Drone)[0])
 
-
-def told(plane: Plane) -> list[str]:
-    """The names that were sent to drones, in order."""
-    rows = sorted(plane.rows(InboxMessage), key=lambda row: row.created_at)
-    return [row.body["name"] for row in rows if row.body["kind"] == "rename"]
-
-
-def worker(plane: Plane, drone_id: str) -> str:
-    return worker_of(plane.rows(Drone, Drone.id == drone_id)[0])
-
-
-def test_a_renamed_drone_is_told_once_and_keeps_its_worker_until_it_reports_the_name(plane: Plane) -> None:
-    oka = plane.drone("oka")
     plane.collector()
     oka.beat(name="oka")
-    plane.until(lambda: worker(plane, oka.id) == f"oka.{oka.id}@test-host")
+    plane.until(lambda: worker() == f"oka.{oka.id}@test-host")
 
     managing.edit_drone(plane.core, plane.admin, "oka", DroneEdit(new_name="west"))
-    oka.beat(name="oka")
-    plane.until(lambda: told(plane) == ["west"])
-    oka.beat(name="oka", draining=True)
-    plane.until(lambda: plane.rows(Drone)[0].beat["draining"])
-    oka.beat(name="oka", leaving=True)
-    plane.until(lambda: plane.rows(Drone)[0].beat["leaving"])
+    for field in ("draining", "leaving"):
+        oka.beat(name="oka", **{field: True})
+        plane.until(lambda said=field: plane.rows(Drone)[0].beat[said])
 
-    assert told(plane) == ["west"]
-    assert worker(plane, oka.id) == f"oka.{oka.id}@test-host"
+    assert [row.body["name"] for row in plane.rows(InboxMessage) if row.body["kind"] == "rename"] == ["west"]
+    assert worker() == f"oka.{oka.id}@test-host"
     oka.beat(name="west")
-    plane.until(lambda: worker(plane, oka.id) == f"west.{oka.id}@test-host")
-
-
-def test_a_run_that_waits_for_a_person_may_be_quiet(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
-    doing = "waiting for approval of shell"
-    beat = oka.run_beat(order, doing=doing, doing_seconds=7200, quiet_seconds=7200, waits_for="person")
-    plane.until(lambda: oka.beat(beat) or plane.order(order.order_id).doing == f"{doing}, for 2 h 0 min")
-    assert plane.order(order.order_id).runs[0].waits_for == "person"
-
-
-def test_a_drone_that_says_no_durations_counts_from_when_it_was_heard_first(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
-    beat = oka.run_beat(order, doing="thinks")
-    plane.until(lambda: oka.beat(beat) or plane.order(order.order_id).runs[0].doing == "thinks")
-    first = plane.order(order.order_id).runs[0]
-    plane.until(lambda: oka.beat(beat) or plane.order(order.order_id).runs[0].progress_at > first.progress_at)
-    assert plane.order(order.order_id).runs[0].doing_since == first.doing_since
+    plane.until(lambda: worker() == f"west.{oka.id}@test-host")

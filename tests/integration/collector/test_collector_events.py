@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pytest
+
 from control_plane.db.drones import RawEvent
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.operations.drones import managing
 from shared import names
-from shared.envelope import Binding
 from shared.events import (
     MAX_COUNT,
     MAX_DOLLARS,
@@ -50,19 +51,33 @@ def stream_is_empty(plane: Plane, drone: DroneStandIn) -> bool:
     return plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0
 
 
+@pytest.mark.dialects
+def test_an_order_goes_from_submission_to_its_end_which_is_confirmed_to_the_drone(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    order_id = running.submit()
+    work = running.until(oka.take)
+    oka.do(work)
+    order = running.reaches(order_id, "succeeded")
+    kinds = ["run_started", "prepared", "user", "assistant", "delivered", "run_ended"]
+    assert [step.kind for step in order.steps] == kinds
+    assert (order.attempt, order.generation, order.exit_status, order.response) == (1, 1, "stopped", "done")
+    confirm = running.until(lambda: oka.told("confirm"))[0].body
+    assert (confirm.run_id, confirm.last_seq) == (work.run_id, 6)
+
+
 # --- what comes twice -----------------------------------------------------------------
 
 
-def test_an_event_that_comes_twice_counts_once(any_plane: Plane) -> None:
-    drone = any_plane.drone()
-    any_plane.collector(), any_plane.supervisor()
-    order = any_plane.begun(drone)
-    twice = drone.journal(order, PRICED)
-    [drone.send(twice) for _ in range(3)]
-    any_plane.until(lambda: stream_is_empty(any_plane, drone))
-    assert stored(any_plane, order) == [1, 2]
-    assert any_plane.order(order.order_id).stats.cost_usd == 0.25
-    assert any_plane.rows(RawEvent) == []
+@pytest.mark.dialects
+def test_an_event_that_comes_twice_counts_once(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    twice = oka.journal(order, PRICED)
+    [oka.send(twice) for _ in range(3)]
+    running.until(lambda: stream_is_empty(running, oka))
+    assert stored(running, order) == [1, 2]
+    assert running.order(order.order_id).stats.cost_usd == 0.25
+    assert running.rows(RawEvent) == []
 
 
 def test_what_a_dead_collector_stored_and_did_not_acknowledge_counts_once(plane: Plane, valkey: BrokerServer) -> None:
@@ -83,14 +98,14 @@ def test_what_a_dead_collector_stored_and_did_not_acknowledge_counts_once(plane:
     assert (stored(plane, order), plane.order(order.order_id).stats.cost_usd) == ([1, 2, 3], 0.5)
 
 
-def test_two_collectors_share_the_streams_and_double_nothing(plane: Plane) -> None:
-    drones = [plane.drone(name) for name in ("ada", "bo", "cy", "di")]
-    plane.collector(), plane.collector(), plane.supervisor()
-    plane.until(lambda: sorted(_streams_each(plane)) == [2, 2])
-    orders = [plane.begun(drone) for drone in drones]
+def test_two_collectors_share_the_streams_and_double_nothing(running: Plane) -> None:
+    drones = [running.drone(name) for name in ("ada", "bo", "cy", "di")]
+    running.collector()
+    running.until(lambda: sorted(_streams_each(running)) == [2, 2])
+    orders = [running.begun(drone) for drone in drones]
     [drone.report(order, *[PRICED] * 20) for drone, order in zip(drones, orders, strict=True)]
-    plane.until(lambda: all(stream_is_empty(plane, drone) for drone in drones))
-    assert [stored(plane, order) for order in orders] == [list(range(1, 22))] * 4
+    running.until(lambda: all(stream_is_empty(running, drone) for drone in drones))
+    assert [stored(running, order) for order in orders] == [list(range(1, 22))] * 4
 
 
 def _streams_each(plane: Plane) -> list[int]:
@@ -101,270 +116,182 @@ def _streams_each(plane: Plane) -> list[int]:
 # --- what comes too early, or not at all --------------------------------------------------
 
 
-def test_a_missing_event_is_asked_for_and_the_later_ones_wait(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.claimed(drone)
-    first, second = drone.journal(order, drone.started()), drone.journal(order, PRICED)
-    drone.send(second)
-    plane.until(lambda: drone.told("resend"))
-    assert run_of(plane, order) is None
-    drone.send(first)
-    plane.until(lambda: stored(plane, order) == [1, 2])
+def test_a_missing_event_is_asked_for_and_the_later_ones_wait(running: Plane, oka: DroneStandIn) -> None:
+    order = running.claimed(oka)
+    first, second = oka.journal(order, oka.started()), oka.journal(order, PRICED)
+    oka.send(second)
+    running.until(lambda: oka.told("resend"))
+    assert run_of(running, order) is None
+    oka.send(first)
+    running.until(lambda: stored(running, order) == [1, 2])
 
-    missing, later = drone.journal(order, PRICED), drone.journal(order, Phase(name="working"))
-    drone.send(later)
+    missing, later = oka.journal(order, PRICED), oka.journal(order, Phase(name="working"))
+    oka.send(later)
     wanted = (order.run_id, 3)
-    plane.until(lambda: wanted in [(each.body.run_id, each.body.from_seq) for each in drone.told("resend")])
-    assert stored(plane, order) == [1, 2]
-    drone.send(missing)
-    plane.until(lambda: stored(plane, order) == [1, 2, 3, 4])
-    plane.until(lambda: stream_is_empty(plane, drone))
+    running.until(lambda: wanted in [(each.body.run_id, each.body.from_seq) for each in oka.told("resend")])
+    assert stored(running, order) == [1, 2]
+    oka.send(missing)
+    running.until(lambda: stored(running, order) == [1, 2, 3, 4])
+    running.until(lambda: stream_is_empty(running, oka))
 
 
-def test_a_gap_that_is_never_filled_is_closed_with_a_step_that_says_so(plane: Plane) -> None:
-    drone = plane.drone()
+def test_a_gap_that_is_never_filled_is_closed_with_a_step_that_says_so(plane: Plane, oka: DroneStandIn) -> None:
     plane.collector(gap_after=0.5), plane.supervisor()
-    order = plane.begun(drone)
-    [drone.journal(order, PRICED) for _ in range(2)]
-    drone.report(order, Phase(name="working"))
+    order = plane.begun(oka)
+    [oka.journal(order, PRICED) for _ in range(2)]
+    oka.report(order, Phase(name="working"))
     plane.until(lambda: stored(plane, order) == [1, 2, 4])
     gap = plane.order(order.order_id).steps[1]
     assert (gap.kind, gap.missing) == ("gap", 2)
-    plane.until(lambda: stream_is_empty(plane, drone))
+    plane.until(lambda: stream_is_empty(plane, oka))
 
 
-def test_the_end_of_a_run_that_redis_lost_is_asked_for_by_the_beat(plane: Plane, valkey: BrokerServer) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    end = drone.journal(order, drone.ended())
+def test_the_end_of_a_run_that_redis_lost_is_asked_for_by_the_beat(
+    running: Plane, oka: DroneStandIn, valkey: BrokerServer
+) -> None:
+    order = running.begun(oka)
+    end = oka.journal(order, oka.ended())
     valkey.redis.flushall()
-    plane.until(lambda: drone.beat(drone.run_beat(order, ended=True)) or drone.told("resend"))
-    drone.send(end)
-    plane.until(lambda: plane.status(order.order_id) == "succeeded")
-    plane.until(lambda: drone.told("confirm"))
+    running.until(lambda: oka.beat(oka.run_beat(order, ended=True)) or oka.told("resend"))
+    oka.send(end)
+    running.reaches(order.order_id, "succeeded")
+    running.until(lambda: oka.told("confirm"))
 
 
-def test_a_group_that_vanished_is_made_again(plane: Plane, valkey: BrokerServer) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    valkey.redis.xgroup_destroy(names.events_stream(drone.id), names.EVENTS_GROUP)
-    drone.report(order, PRICED)
-    plane.until(lambda: stored(plane, order) == [1, 2])
+def test_events_that_nobody_was_told_of_are_found_and_a_group_that_vanished_is_made_again(
+    running: Plane, oka: DroneStandIn, valkey: BrokerServer
+) -> None:
+    order = running.begun(oka)
+    oka.send(oka.journal(order, PRICED), live=False)
+    running.until(lambda: stored(running, order) == [1, 2])
+    valkey.redis.xgroup_destroy(names.events_stream(oka.id), names.EVENTS_GROUP)
+    oka.report(order, PRICED)
+    running.until(lambda: stored(running, order) == [1, 2, 3])
 
 
-def test_events_that_nobody_was_told_of_are_found_by_the_sweep(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    drone.send(drone.journal(order, PRICED), live=False)
-    plane.until(lambda: stored(plane, order) == [1, 2])
+# --- what cannot be stored ------------------------------------------------------------------
 
 
-# --- what comes from somebody else ----------------------------------------------------------
-
-
-def test_a_forged_envelope_is_kept_raw_and_changes_nothing(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    drone.put("event", "0123456789abcdef.Zm9yZ2Vk")
-    raw = plane.until(lambda: plane.rows(RawEvent))[0]
-    assert "cannot be opened" in raw.error
-    assert raw.fields["e"].endswith("Zm9yZ2Vk")
-    drone.report(order, PRICED)
-    plane.until(lambda: stored(plane, order) == [1, 2])
-
-
-def test_a_drone_cannot_speak_of_anothers_run_in_its_own_envelope_or_in_that_of_the_other(plane: Plane) -> None:
-    oka, mila = plane.drone("oka"), plane.drone("mila")
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
-    mila.report(order, oka.ended())
-    event = oka.journal(order, oka.ended())
-    binding = Binding(direction="event", drone=oka.id, order=order.order_id, run=order.run_id, generation=1)
-    mila.put("event", mila.seal(event.model_dump_json(), binding))
-    plane.until(lambda: len(plane.rows(RawEvent, RawEvent.drone_id == mila.id)) == 2)
-    assert plane.order(order.order_id).status == "running"
-
-
-def test_an_entry_that_fails_five_times_is_kept_raw_and_others_go_on(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    bad, good = plane.begun(drone), plane.begun(drone)
+def test_what_is_forged_or_fails_five_times_is_kept_raw_and_others_go_on(running: Plane, oka: DroneStandIn) -> None:
+    bad, good = running.begun(oka), running.begun(oka)
+    oka.put("event", "0123456789abcdef.Zm9yZ2Vk")
+    (forged,) = running.until(lambda: running.rows(RawEvent))
+    assert "cannot be opened" in forged.error
+    assert forged.fields["e"].endswith("Zm9yZ2Vk")
     # The beginning of the year 1, a day ahead of UTC: the event is well formed, but its time cannot be stored.
     early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23)))
-    drone.send(drone.journal(bad, AssistantStep(text="x")).model_copy(update={"at": early}))
-    drone.report(good, PRICED)
-    plane.until(lambda: plane.rows(RawEvent))
-    plane.until(lambda: stored(plane, good) == [1, 2])
-    assert plane.rows(RawEvent)[0].error == "failed 5 times"
+    oka.send(oka.journal(bad, AssistantStep(text="x")).model_copy(update={"at": early}))
+    oka.report(good, PRICED)
+    running.until(lambda: len(running.rows(RawEvent)) == 2)
+    running.until(lambda: stored(running, good) == [1, 2])
+    assert "failed 5 times" in [row.error for row in running.rows(RawEvent)]
 
 
 # --- what the events mean --------------------------------------------------------------------
 
 
-def test_usage_adds_up_while_the_run_goes_on(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    drone.report(order, PRICED, ToolCallStep(call_id="1", tool="shell"), PRICED)
-    plane.until(lambda: stored(plane, order) == [1, 2, 3, 4])
-    stats = plane.order(order.order_id).stats
+def test_usage_adds_up_while_the_run_goes_on(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    oka.report(order, PRICED, ToolCallStep(call_id="1", tool="shell"), PRICED)
+    running.until(lambda: stored(running, order) == [1, 2, 3, 4])
+    stats = running.order(order.order_id).stats
     assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens, stats.cached_tokens) == (20, 10, 4, 16)
     assert (stats.tool_calls, stats.cost_usd) == (1, 0.5)
-    (run,) = plane.order(order.order_id).runs
+    (run,) = running.order(order.order_id).runs
     assert (run.ended_at, run.status, run.cost_usd, run.drone) == (None, "running", 0.5, "oka")
-    drone.report(order, drone.ended())
-    plane.until(lambda: plane.status(order.order_id) == "succeeded")
-    (run,) = plane.order(order.order_id).runs
+    # Spending that is in no answer counts as well.
+    charges = ChargeStep(about="summary", usage=Usage(input_tokens=7, cost_usd=0.5))
+    oka.report(order, charges, ChargeStep(about="broken_off", usage=Usage(cost_usd=0.125)))
+    running.until(lambda: run_of(running, order).cost_usd == 1.125)
+    assert run_of(running, order).input_tokens == 27
+    managing.remove_drone(running.core, running.admin, oka.name)
+    running.until(lambda: run_of(running, order).status == "lost")
+    assert run_of(running, order).cost_usd == 1.125
+
+
+@pytest.mark.dialects
+def test_what_a_run_reports_to_have_used_never_exceeds_what_a_database_stores(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    order = running.begun(oka)
+    counts = dict.fromkeys(("input_tokens", "output_tokens", "thinking_tokens", "cached_tokens"), MAX_COUNT)
+    most = AssistantStep(text="a\0b", usage=Usage(**counts, cost_usd=MAX_DOLLARS))
+    oka.report(order, most, most, oka.ended(response="a\0b", stats=Stats(duration_ms=MAX_COUNT)))
+    done = running.reaches(order.order_id, "succeeded")
+    assert done.response == "ab"
+    assert {name: getattr(done.stats, name) for name in counts} == counts
+    assert (done.stats.duration_ms, done.stats.cost_usd) == (MAX_COUNT, MAX_DOLLARS)
+
+
+def test_an_ended_run_says_how_it_ended_and_what_it_left_behind(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    branch, base, head = f"fleet/{order.order_id}", "b" * 40, "c" * 40
+    left = Delivered(branch=branch, base_commit=base, head_commit=head, pushed=True, patch_bytes=7)
+    left = left.model_copy(update={"files_changed": 2, "lines_added": 12, "lines_removed": 3})
+    # One price is unknown: then so is the cost, which is not zero.
+    oka.report(order, Prepared(base_commit=base), PRICED, UNPRICED, PRICED)
+    running.until(lambda: stored(running, order) == [1, 2, 3, 4, 5])
+    assert running.order(order.order_id).stats.cost_usd is None
+    end = oka.ended(exit_status="submitted", stats=Stats(duration_ms=5, cost_usd=None))
+    oka.report(order, left, end)
+    shown = running.reaches(order.order_id, "succeeded")
+    (run,) = shown.runs
+    assert (run.status, run_of(running, order).exit_status, shown.stats.duration_ms) == ("success", "submitted", 5)
     assert run.ended_at is not None
     assert run.started_at <= run.ended_at
-    assert plane.order(order.order_id).stats.duration_label != "pending"
-
-
-def test_what_a_run_reports_to_have_used_never_exceeds_what_a_database_stores(any_plane: Plane) -> None:
-    drone = any_plane.drone()
-    any_plane.collector(), any_plane.supervisor()
-    order = any_plane.begun(drone)
-    counts = dict.fromkeys(("input_tokens", "output_tokens", "thinking_tokens", "cached_tokens"), MAX_COUNT)
-    usage = Usage(**counts, cost_usd=MAX_DOLLARS)
-    most = AssistantStep(text="a\0b", usage=usage)
-    drone.report(order, most, most, drone.ended(response="a\0b", stats=Stats(duration_ms=MAX_COUNT)))
-    any_plane.until(lambda: any_plane.status(order.order_id) == "succeeded")
-    assert any_plane.order(order.order_id).response == "ab"
-    stats = any_plane.order(order.order_id).stats
-    assert {name: getattr(stats, name) for name in counts} == counts
-    assert (stats.duration_ms, stats.cost_usd) == (MAX_COUNT, MAX_DOLLARS)
-
-
-def test_an_unknown_price_makes_the_cost_unknown_not_zero(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    drone.report(order, PRICED, UNPRICED, PRICED, drone.ended(stats=Stats(cost_usd=None)))
-    plane.until(lambda: plane.status(order.order_id) == "succeeded")
-    assert plane.order(order.order_id).stats.cost_usd is None
-
-
-def test_what_the_run_left_behind_is_on_the_order(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    branch = f"fleet/{order.order_id}"
-    left = Delivered(branch=branch, base_commit="b" * 40, head_commit="c" * 40, pushed=True, patch_bytes=7)
-    left = left.model_copy(update={"files_changed": 2, "lines_added": 12, "lines_removed": 3})
-    drone.report(order, Prepared(base_commit="b" * 40), left, drone.ended())
-    plane.until(lambda: plane.status(order.order_id) == "succeeded")
-    row = plane.rows(Order, Order.id == order.order_id)[0]
-    assert (row.branch, row.base_commit, row.head_commit, row.pushed) == (branch, "b" * 40, "c" * 40, True)
+    assert (shown.files_changed, shown.lines_added, shown.lines_removed, shown.stats.cost_usd) == (2, 12, 3, None)
+    row = running.rows(Order, Order.id == order.order_id)[0]
+    assert (row.branch, row.base_commit, row.head_commit, row.pushed) == (branch, base, head, True)
     assert row.result_run_id == order.run_id
-    shown = plane.order(order.order_id)
-    assert (shown.files_changed, shown.lines_added, shown.lines_removed) == (2, 12, 3)
 
 
-def test_a_failure_of_the_fleet_is_tried_again_and_at_last_given_up(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order_id = plane.submit()
+def test_a_failure_of_the_fleet_is_tried_again_and_at_last_given_up(running: Plane, oka: DroneStandIn) -> None:
+    order_id = running.submit()
     failed: dict[str, Any] = {"status": "failed", "exit_status": "model_error", "order_at_fault": False}
     for _ in range(3):
-        order = plane.until(drone.take)
-        drone.claim(order)
-        drone.report(order, drone.started(), drone.ended(reason="the disk is full", **failed))
-    found = plane.until(lambda: (o := plane.order(order_id)).status == "failed" and o)
-    assert plane.facts(order_id).ended == RunEnd(detail="the disk is full", attempts=3)
+        order = oka.taken()
+        oka.report(order, oka.started(), oka.ended(reason="the disk is full", **failed))
+    found = running.reaches(order_id, "failed")
+    assert running.facts(order_id).ended == RunEnd(detail="the disk is full", attempts=3)
     assert (found.attempt, found.generation) == (3, 3)
 
 
-def test_a_run_that_is_given_back_runs_again_and_counts_as_no_failure(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    drone.report(order, drone.ended(status="preempted", exit_status="canceled", reason="stopping", give_back=True))
-    again = plane.until(drone.take)
+def test_a_run_that_is_given_back_runs_again_and_counts_as_no_failure(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    oka.report(order, oka.ended(status="preempted", exit_status="canceled", reason="stopping", give_back=True))
+    again = running.until(oka.take)
     assert (again.order_id, again.generation, again.attempt) == (order.order_id, 2, 2)
     assert again.run_id != order.run_id
-    assert plane.rows(Order)[0].lost_runs == 0
+    assert running.rows(Order)[0].lost_runs == 0
 
 
 # --- what comes too late -----------------------------------------------------------------------
 
 
-def test_a_late_run_changes_nothing_but_its_cost_counts(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    late = plane.begun(drone)
-    drone.restart()
-    current = plane.until(drone.take)
-    drone.do(current)
-    plane.until(lambda: plane.status(late.order_id) == "succeeded")
+def test_a_late_run_changes_nothing_but_its_cost_counts(running: Plane, oka: DroneStandIn) -> None:
+    late = running.begun(oka)
+    oka.restart()
+    oka.do(running.until(oka.take))
+    running.reaches(late.order_id, "succeeded")
     ref = f"fleet-late/{late.order_id}/1"
-    drone.report(late, PRICED, Delivered(branch=f"fleet/{late.order_id}", late_ref=ref), drone.ended(response="late"))
-    plane.until(lambda: stream_is_empty(plane, drone))
-    order = plane.order(late.order_id)
+    oka.report(late, PRICED, Delivered(branch=f"fleet/{late.order_id}", late_ref=ref), oka.ended(response="late"))
+    running.until(lambda: stream_is_empty(running, oka))
+    order = running.order(late.order_id)
     assert (order.status, order.response, order.branch, order.late_refs) == ("succeeded", "done", None, [ref])
     assert order.stats.cost_usd == 0.25
     assert [(run.status, run.late) for run in order.runs] == [("lost", True), ("success", False)]
     assert [step.kind for step in order.steps][-3:] == ["assistant", "delivered", "run_ended"]
-    plane.until(lambda: late.run_id in [each.body.run_id for each in drone.told("confirm")])
+    running.until(lambda: late.run_id in [each.body.run_id for each in oka.told("confirm")])
 
 
-def test_a_run_that_was_given_up_before_it_was_heard_of_is_late_from_its_first_event(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    lost = plane.claimed(drone)
-    first = drone.journal(lost, drone.started())
-    drone.restart()
-    plane.until(lambda: (o := plane.order(lost.order_id)).generation == 2 and o.status == "assigned")
-    drone.send(first)
-    plane.until(lambda: stored(plane, lost) == [1])
-    assert plane.order(lost.order_id).status == "assigned"
-    assert (run_of(plane, lost).status, run_of(plane, lost).late) == ("lost", True)
-
-
-def test_an_ended_run_says_how_it_ended(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    drone.report(order, drone.ended(exit_status="submitted", stats=Stats(duration_ms=5)))
-    plane.until(lambda: plane.status(order.order_id) == "succeeded")
-    run = run_of(plane, order)
-    assert (run.status, run.exit_status, run.duration_ms) == ("success", "submitted", 5)
-
-
-# --- spending that is in no answer -------------------------------------------------------
-
-
-def test_summaries_and_answers_that_broke_off_count_towards_the_cost_of_a_run(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(drone)
-    drone.report(order, PRICED)
-    drone.report(order, ChargeStep(about="summary", usage=Usage(input_tokens=7, cost_usd=0.5)))
-    drone.report(order, ChargeStep(about="broken_off", usage=Usage(cost_usd=0.125)))
-    plane.until(lambda: run_of(plane, order).cost_usd == 0.875)
-    assert run_of(plane, order).input_tokens == 17
-
-    managing.remove_drone(plane.core, plane.admin, drone.name)
-    plane.until(lambda: run_of(plane, order).status == "lost")
-    assert run_of(plane, order).cost_usd == 0.875
-
-
-# --- all of it ---------------------------------------------------------------------------------
-
-
-def test_an_order_goes_from_submission_to_its_end_which_is_confirmed_to_the_drone(any_plane: Plane) -> None:
-    drone = any_plane.drone()
-    any_plane.collector(), any_plane.supervisor()
-    order_id = any_plane.submit()
-    work = any_plane.until(drone.take)
-    drone.do(work)
-    order = any_plane.until(lambda: (found := any_plane.order(order_id)).status == "succeeded" and found)
-    kinds = ["run_started", "prepared", "user", "assistant", "delivered", "run_ended"]
-    assert [step.kind for step in order.steps] == kinds
-    assert (order.attempt, order.generation, order.exit_status, order.response) == (1, 1, "stopped", "done")
-    confirm = any_plane.until(lambda: drone.told("confirm"))[0].body
-    assert (confirm.run_id, confirm.last_seq) == (work.run_id, 6)
+def test_a_run_that_was_given_up_before_it_was_heard_of_is_late_from_its_first_event(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    lost = running.claimed(oka)
+    first = oka.journal(lost, oka.started())
+    oka.restart()
+    running.until(lambda: (o := running.order(lost.order_id)).generation == 2 and o.status == "assigned")
+    oka.send(first)
+    running.until(lambda: stored(running, lost) == [1])
+    assert running.order(lost.order_id).status == "assigned"
+    assert (run_of(running, lost).status, run_of(running, lost).late) == ("lost", True)

@@ -20,7 +20,7 @@ from control_plane.validation.issued_secrets import hashed
 from shared import envelope, names
 from shared.envelope import Binding, new_private_key, public_key
 from shared.errors import Conflict, Forbidden, Unauthenticated
-from shared.events import RunStarted, UserStep
+from shared.events import UserStep
 from shared.registration import Credentials, NewKey, NewKeyRequest
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn, join
@@ -51,10 +51,6 @@ def new_keys(plane: Plane, drone: DroneStandIn, *, sealed_by: bytes | None = Non
     return replace(drone, private_key=key, redis=connected, boot=names.new_id()), credentials
 
 
-def asked_to_rotate(plane: Plane, drone: DroneStandIn) -> None:
-    rotation.rotate_keys(plane.core, plane.admin, drone.name)
-
-
 def row(plane: Plane, drone: DroneStandIn) -> Drone:
     return next(iter(plane.rows(Drone, Drone.id == drone.id)))
 
@@ -75,92 +71,79 @@ def logs_in(plane: Plane, drone_id: str, password: str) -> bool:
         return logs_in(plane, drone_id, password)
 
 
-def test_both_sets_of_keys_are_valid_until_the_drone_uses_the_new_key(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector()
-    asked_to_rotate(plane, oka)
-    later, credentials = new_keys(plane, oka)
-    old, new = password_of(oka), str(urlsplit(credentials.broker_url).password)
-    oka.beat()
-    plane.until(lambda: row(plane, oka).last_seen_at is not None)
-    assert (logs_in(plane, oka.id, old), logs_in(plane, oka.id, new)) == (True, True)
-    assert registration.authenticate_drone(plane.core, credentials.api_token).drone_id == oka.id
-    assert row(plane, oka).rotation_asked_at is not None
-
-    later.restart()
-
-    plane.until(lambda: row(plane, oka).rotation_asked_at is None)
-    plane.until(lambda: not logs_in(plane, oka.id, old))
-    assert logs_in(plane, oka.id, new)
-    assert registration.authenticate_drone(plane.core, credentials.api_token).drone_id == oka.id
-    assert row(plane, oka).keys_made_at is not None
+def rotate(plane: Plane, drone: DroneStandIn) -> tuple[DroneStandIn, Credentials]:
+    rotation.rotate_keys(plane.core, plane.admin, drone.name)
+    return new_keys(plane, drone)
 
 
-def test_what_the_old_keys_say_afterwards_is_refused_and_their_connections_are_closed(plane: Plane) -> None:
-    oka = plane.drone()
+def authenticated(plane: Plane, token: str) -> str:
+    return registration.authenticate_drone(plane.core, token).drone_id
+
+
+def done(plane: Plane, drone: DroneStandIn) -> None:
+    """Wait until the replacement is over."""
+    plane.until(lambda: row(plane, drone).rotation_asked_at is None)
+
+
+def test_both_sets_of_keys_are_valid_until_the_drone_uses_the_new_one_and_then_the_old_ones_are_refused(
+    plane: Plane, oka: DroneStandIn
+) -> None:
     plane.collector()
     token = "fd_" + "0" * 32
     plane.edit(Drone, oka.id, token_hash=hashed(token))
     watching = oka.redis.pubsub()
     watching.subscribe(names.control_channel(oka.id))
     assert watching.get_message(timeout=5) is not None
-    asked_to_rotate(plane, oka)
-    later, _ = new_keys(plane, oka)
-    later.restart()
-    plane.until(lambda: row(plane, oka).rotation_asked_at is None)
+    lost, _ = rotate(plane, oka)
+    # The answer was lost; the next one replaces it.
+    later, credentials = new_keys(plane, oka)
+    old, new = password_of(oka), str(urlsplit(credentials.broker_url).password)
+    oka.beat()
+    plane.until(lambda: row(plane, oka).last_seen_at is not None)
+    assert (logs_in(plane, oka.id, old), logs_in(plane, oka.id, new)) == (True, True)
+    assert {authenticated(plane, each) for each in (token, credentials.api_token)} == {oka.id}
+    assert row(plane, oka).rotation_asked_at is not None
 
+    later.restart()
+
+    done(plane, oka)
+    plane.until(lambda: not logs_in(plane, oka.id, old))
+    assert [logs_in(plane, oka.id, each) for each in (password_of(lost), new)] == [False, True]
+    assert authenticated(plane, credentials.api_token) == oka.id
+    assert row(plane, oka).keys_made_at is not None
     with pytest.raises(redis.ConnectionError):
         plane.until(lambda: watching.get_message(timeout=0.1) and False)
     with pytest.raises(Unauthenticated):
-        registration.authenticate_drone(plane.core, token)
+        authenticated(plane, token)
     thief = replace(oka, redis=later.redis)
     thief.restart()
     later.restart()
     plane.until(lambda: row(plane, oka).boot_id == later.boot)
-    refused = plane.rows(RawEvent, RawEvent.drone_id == oka.id)
-    assert len(refused) == 1
-    assert refused[0].error.startswith("the envelope cannot be opened")
+    (refused,) = plane.rows(RawEvent, RawEvent.drone_id == oka.id)
+    assert refused.error.startswith("the envelope cannot be opened")
 
 
-def test_an_order_in_the_queue_is_sealed_again_to_the_new_key_and_one_that_is_running_is_not(plane: Plane) -> None:
-    oka = plane.drone(concurrency=1)
-    plane.collector()
-    plane.supervisor()
-    first, second = plane.submit(), plane.submit()
-    plane.until(lambda: oka.queued() == 2)
-    running = oka.take()
-    assert running is not None
-    assert oka.claim(running)
-    oka.report(running, RunStarted(boot_id=oka.boot, sandbox="none"))
-    plane.until(lambda: plane.status(running.order_id) == "running")
-    asked_to_rotate(plane, oka)
-    later, _ = new_keys(plane, oka)
+def test_what_waits_for_the_drone_is_sealed_again_to_the_new_key_and_an_order_that_is_running_is_not(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    at_work = running.begun(oka)
+    waiting = running.submit(drone="oka")
+    running.until(lambda: oka.queued() == 1)
+    drain(running.core, running.admin, oka.name)
+    later, _ = rotate(running, oka)
+    running.until(lambda: running.core.broker.redis.hlen(names.inbox_key(oka.id)) == 2)
 
-    later.report(running, PROMPT)
+    later.report(at_work, PROMPT)
 
-    plane.until(lambda: row(plane, oka).rotation_asked_at is None)
-    plane.until(lambda: later.queued() == 2)
+    done(running, oka)
+    running.until(lambda: later.queued() == 2)
     old_copy = str(later.redis.rpop(names.queue(oka.id)))
     assert envelope.key_id(public_key(oka.private_key)) in base64.b64decode(json.loads(old_copy)["body"]).decode()
-    delivered = later.take()
-    assert delivered is not None
-    assert {running.order_id, delivered.order_id} == {first, second}
-    assert later.claim(delivered)
-
-
-def test_a_message_that_the_drone_has_not_acted_on_is_sealed_again_and_the_demand_is_over(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector()
-    plane.supervisor()
-    asked_to_rotate(plane, oka)
-    drain(plane.core, plane.admin, oka.name)
-    plane.until(lambda: plane.core.broker.redis.hlen(names.inbox_key(oka.id)) == 2)
-    later, _ = new_keys(plane, oka)
-    later.restart()
-
-    plane.until(lambda: recipients(plane, oka) == [envelope.key_id(public_key(later.private_key))])
+    assert later.taken().order_id == waiting
+    running.until(lambda: recipients(running, oka) == [envelope.key_id(public_key(later.private_key))])
+    # The demand for other keys is over.
     assert [message.body.kind for message in later.inbox()] == ["drain"]
-    open_ones = plane.rows(InboxMessage, InboxMessage.drone_id == oka.id, InboxMessage.done_at.is_(None))
+    open_ones = running.rows(InboxMessage, InboxMessage.drone_id == oka.id, InboxMessage.done_at.is_(None))
     assert [message.body["kind"] for message in open_ones] == ["drain"]
 
 
@@ -173,44 +156,30 @@ def test_keys_are_replaced_only_on_demand_with_the_present_key_and_by_a_drone_th
     oka = plane.drone()
     with pytest.raises(Conflict) as unasked:
         new_keys(plane, oka)
-    asked_to_rotate(plane, oka)
-    asked_to_rotate(plane, oka)
+    rotation.rotate_keys(plane.core, plane.admin, oka.name)
+    rotation.rotate_keys(plane.core, plane.admin, oka.name)
     assert len(plane.rows(InboxMessage, InboxMessage.drone_id == oka.id)) == 1
     with pytest.raises(Forbidden) as stolen_token:
         new_keys(plane, oka, sealed_by=new_private_key())
     assert row(plane, oka).next_public_key is None
     plane.edit(Drone, oka.id, beat={"abilities": ["resume"]})
     with pytest.raises(Conflict) as old:
-        asked_to_rotate(plane, oka)
+        rotation.rotate_keys(plane.core, plane.admin, oka.name)
     codes = [each.value.code for each in (unasked, stolen_token, old)]
     assert codes == ["E-KEYS-UNASKED", "E-DRONE-KEY", "E-DRONE-ROTATION"]
 
 
-def test_an_answer_that_was_lost_is_replaced_by_the_next_one(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector()
-    asked_to_rotate(plane, oka)
-    lost, _ = new_keys(plane, oka)
-    later, _ = new_keys(plane, oka)
-    later.restart()
-    plane.until(lambda: row(plane, oka).rotation_asked_at is None)
-    assert not logs_in(plane, oka.id, password_of(lost))
-    assert logs_in(plane, oka.id, password_of(later))
-
-
 def test_registering_again_and_revoking_end_a_replacement_that_was_under_way(plane: Plane) -> None:
     oka = plane.drone()
-    asked_to_rotate(plane, oka)
-    pending, _ = new_keys(plane, oka)
+    pending, _ = rotate(plane, oka)
     join(plane.core, plane.admin, oka.name, private_key=oka.private_key)
     assert row(plane, oka).rotation_asked_at is None
     assert not logs_in(plane, oka.id, password_of(pending))
-    asked_to_rotate(plane, oka)
-    later, credentials = new_keys(plane, oka)
+    later, credentials = rotate(plane, oka)
     revoke(plane, oka)
     assert not logs_in(plane, oka.id, password_of(later))
     with pytest.raises(Unauthenticated):
-        registration.authenticate_drone(plane.core, credentials.api_token)
+        authenticated(plane, credentials.api_token)
 
 
 # --- revoked -------------------------------------------------------------------------------
@@ -223,15 +192,12 @@ def revoke(plane: Plane, drone: DroneStandIn) -> None:
 def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(plane: Plane) -> None:
     oka, token = plane.drone(), "fd_" + "0" * 32
     plane.edit(Drone, oka.id, token_hash=hashed(token))
-    plane.collector()
-    plane.supervisor()
-    running, queued = plane.submit(), plane.submit()
+    plane.collector(), plane.supervisor()
+    submitted = {plane.submit(), plane.submit()}
     plane.until(lambda: oka.queued() == 2)
-    order = oka.take()
-    assert order is not None
-    assert oka.claim(order)
+    order = oka.taken()
     oka.report(order, oka.started())
-    plane.until(lambda: plane.status(order.order_id) == "running")
+    plane.reaches(order.order_id, "running")
 
     revoke(plane, oka)
 
@@ -239,11 +205,10 @@ def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(
         oka.redis.ping()
     assert not logs_in(plane, oka.id, password_of(oka))
     with pytest.raises(Unauthenticated):
-        registration.authenticate_drone(plane.core, token)
+        authenticated(plane, token)
     mila = plane.drone("mila")
     plane.until(lambda: mila.queued() == 2)
-    taken = {each.order_id for each in (mila.take(), mila.take()) if each is not None}
-    assert taken == {running, queued}
+    assert {mila.taken().order_id, mila.taken().order_id} == submitted
 
 
 def test_a_drone_whose_keys_were_revoked_registers_with_another_key_and_is_the_same_drone(plane: Plane) -> None:

@@ -1,8 +1,9 @@
-"""A drone with its own key and channel names another drone in a report: nothing of that one changes."""
+"""A drone reports of what is not its own: another drone, a branch of others, a file that others stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -10,14 +11,18 @@ from structlog.testing import capture_logs
 
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.drones import Drone, RawEvent
+from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.drones.reports import REPORTS, ReportSender
+from control_plane.operations import sessions
 from control_plane.operations.drones import managing, rotation
+from control_plane.operations.orders import reading
 from control_plane.web.text_in_flight import LiveKeys
 from shared import envelope, names
+from shared.blobs import digest
 from shared.envelope import Binding
-from shared.errors import Forbidden
-from shared.events import Beat, Delta, Event, Hello
+from shared.errors import Forbidden, NotFound
+from shared.events import Beat, Delivered, Delta, Event, Hello, ToolCallStep, ToolResultStep
 from shared.registration import NewKey, NewKeyRequest
 from shared.work_order import WorkOrder
 from tests.support.planes import Plane
@@ -121,3 +126,48 @@ def test_runs_of_another_drone_in_a_heartbeat_or_hello_are_ignored(plane: Plane)
 
     assert facts_of(plane, order) == before
     assert oka.told("resend") == mila.told("resend") == []
+
+
+# --- a branch of others, or a file that others stored -------------------------------------------------
+
+
+def test_work_on_a_branch_of_another_order_is_refused(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    foreign = ({"branch": "fleet/000000000000"}, {"branch": ""}, {"late_ref": "fleet-late/000000000000/1"})
+    for fields in foreign:
+        oka.report(order, Delivered(**fields))
+    running.until(lambda: len(running.rows(RawEvent)) == len(foreign))
+    assert all(row.error.startswith("the work is on a branch of another order") for row in running.rows(RawEvent))
+    row = running.rows(Order, Order.id == order.order_id)[0]
+    assert (row.branch, row.late_refs) == (None, [])
+
+
+def test_what_is_no_name_of_a_file_is_refused() -> None:
+    for name in ("../../master.key", "a" * 63, "A" * 64):
+        for make in (
+            lambda file: Delivered(patch_sha256=file),
+            lambda file: Delivered(bundle_sha256=file),
+            lambda file: ToolResultStep(call_id="x", output="", log_sha256=file),
+        ):
+            with pytest.raises(ValueError, match="string_pattern_mismatch"):
+                make(name)
+
+
+def test_a_file_that_another_run_stored_is_not_shown_as_its_own(running: Plane, oka: DroneStandIn) -> None:
+    order, secret = running.begun(oka), b"of another organization"
+    name = digest(secret)
+    running.core.blobs.store(name, BytesIO(secret))
+    log = ToolResultStep(call_id="x", output="", log_sha256=name)
+    files = {"patch_sha256": name, "patch_bytes": 1, "bundle_sha256": name}
+    work = Delivered(branch=f"fleet/{order.order_id}", head_commit="c" * 40, **files)
+    oka.report(order, ToolCallStep(call_id="x", tool="shell"), log, work, oka.ended())
+    shown = running.reaches(order.order_id, "succeeded")
+    assert shown.patch is None
+    seq = next(step.seq for step in shown.steps if step.kind == "tool_result")
+    for read in (
+        lambda: reading.patch_of(running.core, running.admin, order.order_id),
+        lambda: reading.log_of(running.core, running.admin, order.order_id, seq),
+        lambda: sessions.bundle_of(running.core, running.admin, shown.session),
+    ):
+        with pytest.raises(NotFound):
+            read()

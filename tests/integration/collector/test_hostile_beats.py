@@ -1,24 +1,24 @@
-"""Heartbeats and live messages of one drone that no database can store, or that are meant to keep the reader busy.
-
-They silence the drone that sent them, and no other.
-"""
+"""Beats and events of many drones, and those of one drone that no database can store or that keep the reader busy."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
+from sqlalchemy import event
 from structlog.testing import capture_logs
 
 from control_plane.background.leases import Owners
-from control_plane.background.timings import Timings
 from control_plane.collector.heartbeats import Beats
 from control_plane.collector.listener import MAX_MESSAGE, Listener
 from control_plane.collector.stream_leases import Streams
 from control_plane.db.drones import Drone
 from shared import names
-from shared.events import MAX_RUNS
-from tests.support.planes import Plane
+from shared.events import MAX_RUNS, RunBeat
+from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
 HOSTILE: list[dict[str, Any]] = [
@@ -48,46 +48,37 @@ def boot_of(plane: Plane, drone: DroneStandIn) -> str | None:
     return boot
 
 
-def stays_heard(plane: Plane, oka: DroneStandIn, mila: DroneStandIn, **fields: Any) -> None:
-    """Wait until a beat of `oka` is stored, that came with the hostile one of `mila`, which is not."""
-    oka.boot = names.new_id()
+class BeatsAlone:
+    """A collector that takes beats when it is told to, and never reads a stream."""
 
-    def both() -> bool:
-        mila.forge_beat(**{"boot_id": "hostile", **fields})
-        oka.beat()
-        return boot_of(plane, oka) == oka.boot
+    def __init__(self, plane: Plane) -> None:
+        self._streams = Streams(plane.core, Owners("beats-alone", plane.core.clock, 60.0))
+        self._listener = Listener(plane.core, 0.05)
+        self._beats = Beats(plane.core, self._streams, self._listener, replace(QUICK, tail_after=0.0))
+        self._listener.listen()
 
-    plane.until(both)
-    assert boot_of(plane, mila) is None
-
-
-def test_a_beat_that_cannot_be_stored_keeps_no_other_out(any_plane: Plane) -> None:
-    oka, mila = any_plane.drone("oka"), any_plane.drone("mila")
-    any_plane.collector()
-    for fields in HOSTILE:
-        stays_heard(any_plane, oka, mila, **fields)
+    def take(self, drones: Sequence[DroneStandIn], *runs: RunBeat) -> None:
+        """Let each drone beat with these runs, and write these beats and what came before together."""
+        self._streams.share()
+        for drone in drones:
+            drone.beat(*runs)
+        self._listener.catch_up()
+        self._beats.take()
 
 
-def test_a_beat_that_cannot_be_stored_does_not_keep_out_one_that_is_written_with_it(any_plane: Plane) -> None:
-    oka, mila, core = any_plane.drone("oka"), any_plane.drone("mila"), any_plane.core
-    streams, listener = Streams(core, Owners("only", core.clock, 60.0)), Listener(core, stop_within=0.2)
-    any_plane.until(lambda: streams.share() or streams.owned)
-    listener.listen()
-    mila.forge_beat(boot_id="hostile", concurrency=2**70)
-    oka.beat()
-    any_plane.until(lambda: listener.listen() or len(listener._beats) == 2)
-    Beats(core, streams, listener, Timings()).take()
-    assert (boot_of(any_plane, oka), boot_of(any_plane, mila)) == (oka.boot, None)
-
-
-def test_a_run_in_a_beat_that_cannot_be_stored_keeps_no_other_out(plane: Plane) -> None:
+@pytest.mark.dialects
+def test_a_beat_that_cannot_be_stored_does_not_keep_out_one_that_is_written_with_it(plane: Plane) -> None:
     oka, mila = plane.drone("oka"), plane.drone("mila")
-    plane.collector(), plane.supervisor()
-    order = plane.begun(mila)
-    for fields in HOSTILE_RUNS:
-        run = {**mila.run_beat(order).model_dump(mode="json"), **fields}
-        stays_heard(plane, oka, mila, runs=[run])
-    assert plane.order(order.order_id).status == "running"
+    placing = plane.supervisor()
+    order = plane.claimed(mila)
+    plane.stop(placing)
+    run = mila.run_beat(order).model_dump(mode="json")
+    alone = BeatsAlone(plane)
+    for fields in [*HOSTILE, *({"runs": [{**run, **each}]} for each in HOSTILE_RUNS)]:
+        oka.boot = names.new_id()
+        mila.forge_beat(**{"boot_id": "hostile", **fields})
+        alone.take([oka])
+        assert (boot_of(plane, oka), boot_of(plane, mila)) == (oka.boot, None), fields
 
 
 def test_a_live_message_that_cannot_be_read_does_not_delay_the_beats_of_others(plane: Plane) -> None:
@@ -100,3 +91,29 @@ def test_a_live_message_that_cannot_be_read_does_not_delay_the_beats_of_others(p
             oka.boot = names.new_id()
             plane.until(lambda: oka.beat() or boot_of(plane, oka) == oka.boot)
     assert [line for line in logged if line["event"] == "a loop failed"] == []
+
+
+def test_beats_of_many_drones_take_as_many_statements_as_those_of_few(plane: Plane) -> None:
+    drones = [plane.drone(f"drone-{number}") for number in range(12)]
+    alone, statements, counts = BeatsAlone(plane), list[Any](), []
+    event.listen(plane.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    for part in (drones[:2], drones):
+        alone.take(part)
+        statements.clear()
+        alone.take(part)
+        counts.append(len(statements))
+    assert counts[0] == counts[1]
+
+
+def test_events_that_wait_in_the_stream_are_not_requested_again_but_lost_ones_are(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    plane.supervisor()
+    order = plane.claimed(oka)
+    oka.report(order, oka.started())
+    alone = BeatsAlone(plane)
+    for _ in range(3):
+        alone.take([oka], oka.run_beat(order))
+    assert not oka.told("resend")
+    plane.core.broker.redis.delete(names.events_stream(oka.id))
+    plane.until(lambda: alone.take([oka], oka.run_beat(order)) or oka.told("resend"))

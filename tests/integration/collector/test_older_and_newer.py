@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,10 @@ from control_plane.db.runs import Run, Step
 from control_plane.drones.load import has_ability
 from control_plane.operations.drones import managing
 from shared import names
-from shared.control import ControlMessage, Drain
 from shared.envelope import Binding
 from shared.events import AssistantStep, CheckpointStep, Event, Prepared, UserStep
 from shared.work_order import WorkOrder
-from tests.support import wait_until
-from tests.support.control_stand_in import ControlPlaneStandIn
-from tests.support.drones import DroneUnderTest
 from tests.support.planes import Plane
-from tests.support.runs import order_for
-from tests.support.scripted import ScriptedFactory
 from tests.support.stand_in import DroneStandIn
 
 EXAMPLES = Path(__file__).parents[2] / "contract" / "examples"
@@ -58,15 +52,6 @@ def ids_of(work: WorkOrder) -> Doc:
     return {"run_id": work.run_id, "order_id": work.order_id, "generation": work.generation}
 
 
-def begun(plane: Plane, drone: DroneStandIn) -> WorkOrder:
-    """An order that the drone has claimed."""
-    plane.collector(), plane.supervisor()
-    plane.submit()
-    work: WorkOrder = plane.until(drone.take)
-    assert drone.claim(work)
-    return work
-
-
 # --- an older drone ----------------------------------------------------------------------------
 
 
@@ -81,25 +66,25 @@ def test_a_heartbeat_of_the_first_version_makes_the_drone_online_and_shows_what_
     assert (has_ability(plane.rows(Drone)[0], "resume"), has_ability(plane.rows(Drone)[0], "fly")) == (False, True)
 
 
-def test_a_hello_of_the_first_version_takes_back_the_run_that_it_does_not_name(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    work = begun(plane, oka)
+def test_a_hello_of_the_first_version_takes_back_the_run_that_it_does_not_name(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    work = running.claimed(oka)
     oka.report(work, oka.started())
-    plane.until(lambda: plane.status(work.order_id) == "running")
+    running.until(lambda: running.status(work.order_id) == "running")
     said = example("hello", **of(oka, boot_id="another boot", at=now(), runs=[]))
     oka.put("hello", oka.seal(json.dumps(said), Binding(direction="hello", drone=oka.id)))
-    plane.until(lambda: plane.order(work.order_id).runs[0].status == "lost")
-    assert plane.until(oka.take).generation == 2
+    running.until(lambda: running.order(work.order_id).runs[0].status == "lost")
+    assert running.until(oka.take).generation == 2
 
 
-def test_a_run_in_the_words_of_the_first_version_is_stored_shown_and_ended(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    work = begun(plane, oka)
+def test_a_run_in_the_words_of_the_first_version_is_stored_shown_and_ended(running: Plane, oka: DroneStandIn) -> None:
+    work = running.claimed(oka)
     said = list(events_of(work))
     for event in said:
         send(oka, event)
-    ended = plane.until(lambda: (order := plane.order(work.order_id)).status == "succeeded" and order)
-    kept = [step.body for step in plane.rows(Step, Step.order_id == work.order_id)]
+    ended = running.until(lambda: (order := running.order(work.order_id)).status == "succeeded" and order)
+    kept = [step.body for step in running.rows(Step, Step.order_id == work.order_id)]
     assert [body["kind"] for body in kept] == [event["body"]["kind"] for event in said]
     assert [{key: body[key] for key in event["body"]} for body, event in zip(kept, said, strict=True)] == [
         Event.model_validate(event).body.model_dump(mode="json", include=set(event["body"])) for event in said
@@ -132,9 +117,9 @@ def on_own_branches(stem: str, work: WorkOrder) -> Doc:
 def test_a_drone_that_cannot_go_on_from_a_checkpoint_is_given_the_prompt_again(plane: Plane) -> None:
     oka = plane.drone("oka")
     oka.abilities = ()
-    oka.beat()
     plane.edit(Drone, oka.id, beat={})
-    work = begun(plane, oka)
+    plane.collector(), plane.supervisor()
+    work = plane.claimed(oka)
     steps = Prepared(base_commit="a" * 40), UserStep(text="do it", source="prompt"), AssistantStep(text="half")
     oka.report(work, oka.started(), *steps, CheckpointStep(commit="", changed=False))
     plane.until(lambda: plane.rows(Run, Run.last_seq == 5))
@@ -144,54 +129,16 @@ def test_a_drone_that_cannot_go_on_from_a_checkpoint_is_given_the_prompt_again(p
     assert again.prompt == work.prompt
 
 
-def test_an_order_in_the_words_of_the_first_version_is_carried_out(
-    stand_in: ControlPlaneStandIn,
-    make_drone: Callable[..., DroneUnderTest],
-    repository: Path,
-    scripted: ScriptedFactory,
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    whole = order_for(drone.id, repository, scripted([{"text": "Done."}]).url)
-    older = said_by(example("work_order"), whole.model_dump(mode="json"))
-    sent = stand_in.dispatch(whole, envelope=stand_in.sealed(whole, json.dumps(older)))
-    assert stand_in.ended(sent, seconds=60).status == "success"
-
-
-def said_by(old: Any, value: Any) -> Any:
-    """The value, with no more keys than the old example has."""
-    if isinstance(old, dict) and isinstance(value, dict) and value.keys() & old.keys():
-        return {key: said_by(old[key], each) for key, each in value.items() if key in old}
-    return value
-
-
 # --- a newer one -------------------------------------------------------------------------------
 
 
-def test_an_event_of_an_unknown_kind_keeps_its_place_and_holds_nothing_up(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    work = begun(plane, oka)
+def test_an_event_of_an_unknown_kind_keeps_its_place_and_holds_nothing_up(running: Plane, oka: DroneStandIn) -> None:
+    work = running.claimed(oka)
     oka.report(work, oka.started())
     oka.journal(work, UserStep(text="stands for it here"))
     send(oka, {**ids_of(work), "version": 9, "seq": 2, "at": now(), "body": {"kind": "teleported", "to": "mars"}})
     oka.report(work, oka.ended())
-    plane.until(lambda: plane.status(work.order_id) == "succeeded")
-    gap = plane.rows(Step, Step.order_id == work.order_id, Step.run_seq == 2)[0].body
+    running.until(lambda: running.status(work.order_id) == "succeeded")
+    gap = running.rows(Step, Step.order_id == work.order_id, Step.run_seq == 2)[0].body
     assert (gap["kind"], gap["missing"]) == ("gap", 1)
     assert "unknown event kind 'teleported'" in gap["why"]
-
-
-def test_a_control_message_of_an_unknown_kind_is_passed_over_and_the_next_one_acted_on(
-    stand_in: ControlPlaneStandIn, make_drone: Callable[..., DroneUnderTest]
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    drone.wait_consuming()
-    stand_in.tell_text(drone.id, "0a0a0a0a0a0a", json.dumps({"id": "0a0a0a0a0a0a", "body": {"kind": "dance"}}))
-    stand_in.tell(drone.id, ControlMessage(id=names.new_id(), body=Drain(on=True)))
-    wait_until(lambda: any(beat.draining for beat in stand_in.beats(drone.id)))
-    drone.terminate()
-    drone.start_worker()
-    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2)
-    assert "a control message was rejected" in drone.log()
-    assert "Traceback" not in drone.log()

@@ -6,32 +6,29 @@ from typing import Any
 
 import pytest
 
+from control_plane.conversations.left_branches import MAX_EACH, MAX_LEFT, summarized
 from control_plane.core import Caller, Core
-from control_plane.db.orders import Order, Turn
+from control_plane.db.orders import Order
 from control_plane.db.projects import Provider
 from control_plane.db.sessions import ChatSession as Chat
-from control_plane.db.sessions import SessionEntry
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.sessions import CompactRequest, ForkRequest, SwitchRequest
 from control_plane.operations import providers, sessions
-from control_plane.orders.status_changes import move_order, move_turn
-from shared.events import AssistantStep, CompactionStep, ReasoningStep, ToolResultStep, UserStep
+from shared.events import AssistantStep, CommentStep, CompactionStep, ReasoningStep, ToolResultStep, UserStep
 from shared.messages import ToolCall
-from shared.states import OrderStatus, TurnStatus
-from shared.work_order import Base
+from shared.work_order import OrderSession
 from tests.support.made import make_drone, make_project, start_run, submit
 from tests.support.turns import (
     CANCELED,
     FAILED,
     context,
-    context_of,
     end,
     lose,
     order_as_sent,
-    place,
     play,
     report,
     said,
+    session_of,
     texts,
 )
 
@@ -41,11 +38,6 @@ def fleet(core: Core, admin: Caller) -> None:
     """A project and a drone with room."""
     make_project(core, admin)
     make_drone(core, admin, concurrency=100)
-
-
-def session_of(core: Core, order_id: str) -> str:
-    with core.database.read() as db:
-        return db.get_one(Order, order_id).session_id
 
 
 def begun(core: Core, admin: Caller, prompt: str = "first", **how: Any) -> str:
@@ -76,21 +68,6 @@ def test_the_next_turn_is_given_all_that_was_said_with_calls_results_and_thinkin
     assert given[2].tool_call_id == "c1"
 
 
-def test_a_turn_becomes_the_leaf_and_points_at_the_run_that_speaks_for_it(core: Core, admin: Caller) -> None:
-    first = play(core, admin, "first")
-    session = session_of(core, first)
-    second = play(core, admin, "second", session)
-    one, two = sessions.show(core, admin, session).entries
-    assert (one.parent, two.parent, two.is_leaf, one.on_path) == (None, one.id, True, True)
-    with core.database.read() as db:
-        assert two.data["run"] == db.get_one(Order, second).run_id
-    assert order_as_sent_leaf(core, admin, session) == two.id
-
-
-def order_as_sent_leaf(core: Core, admin: Caller, session: str) -> str | None:
-    return order_as_sent(core, submit(core, admin, "more", session=session).id).session.leaf
-
-
 def test_a_turn_whose_model_could_not_be_asked_stays_marked_and_unseen(core: Core, admin: Caller) -> None:
     first = play(core, admin, "first")
     session = session_of(core, first)
@@ -102,29 +79,22 @@ def test_a_turn_whose_model_could_not_be_asked_stays_marked_and_unseen(core: Cor
     assert order_as_sent(core, submit(core, admin, "again", session=session).id).base.commit is None
 
 
-def test_the_run_whose_work_was_delivered_speaks(core: Core, admin: Caller) -> None:
+def test_the_run_whose_work_was_delivered_speaks_whatever_another_one_still_reports(core: Core, admin: Caller) -> None:
     order = submit(core, admin, "first").id
     delivered = start_run(core, order)
     report(core, delivered, said("delivered"))
     lose(core, order)
     end(core, order, steps=said("gave up")[:1], to=CANCELED, exit_status="canceled", result_run_id=delivered)
-    assert texts(context(core, session_of(core, order)))[0] == "delivered"
-
-
-def test_what_a_late_run_still_reports_does_not_change_what_was_said(core: Core, admin: Caller) -> None:
-    session = begun(core, admin)
-    before = context(core, session)
-    with core.database.read() as db:
-        run_id = db.query(Order.run_id).filter(Order.session_id == session).scalar()
-    report(core, run_id, said("late"), late=True)
-    assert context(core, session) == before
-
-
-def test_an_order_that_never_began_leaves_a_turn_and_no_word(core: Core, admin: Caller) -> None:
-    session = begun(core, admin)
+    session = session_of(core, order)
+    report(core, delivered, said("late"), late=True)
+    assert texts(context(core, session)) == ["delivered", "I look.", "what delivered found", "done"]
     never = play(core, admin, "never mind", session, steps=[], to=CANCELED, exit_status="canceled")
-    assert leaf(core, admin, session) == never
+    one, two = sessions.show(core, admin, session).entries
+    assert (one.parent, two.parent, two.is_leaf, one.on_path) == (None, one.id, True, True)
+    assert (one.data["run"], leaf(core, admin, session)) == (delivered, never)
     assert "never mind" not in texts(context(core, session))
+    sent = order_as_sent(core, submit(core, admin, "more", session=session).id)
+    assert sent.session.leaf == two.id
 
 
 def test_compactions_count_over_the_whole_conversation_and_the_originals_stay(core: Core, admin: Caller) -> None:
@@ -149,42 +119,27 @@ def test_a_switch_and_a_fork_leave_turns_behind_and_the_work_with_them(core: Cor
         assert (sent.base.commit, sent.base.branch) == ("a" * 40, "fleet/1")
 
 
-def test_the_second_try_of_an_order_hangs_where_the_first_did_and_does_not_see_it(core: Core, admin: Caller) -> None:
-    session = begun(core, admin)
-    order = play(core, admin, "second", session, to=FAILED, exit_status="time_limit")
-    assert "second" in texts(context(core, session))
-    assert "second" not in texts(context_of(core, order))
-    queue_again(core, order)
-    end(core, order, steps=said("second try"))
-    first, one, two = sessions.show(core, admin, session).entries
-    assert (one.parent, two.parent, two.is_leaf) == (first.id, first.id, True)
-    assert "second" not in texts(context(core, session))
-
-
-def queue_again(core: Core, order_id: str) -> None:
-    """As a retry does: the order and its turn go back to where they waited, and the order is placed."""
-    with core.database.write() as db:
-        order = db.get_one(Order, order_id)
-        move_order(db, order, OrderStatus.QUEUED, run_id=None)
-        move_turn(db, db.query(Turn).filter(Turn.order_id == order_id).one(), TurnStatus.PROCESSING)
-    place(core, order_id)
+def test_the_next_turn_starts_from_the_last_work_and_knows_what_the_one_without_work_started_from(
+    core: Core, admin: Caller
+) -> None:
+    named = {}
+    for pushed in (True, False):
+        one = play(core, admin, "one", head_commit="c" * 40, branch="fleet/one", pushed=pushed)
+        session = session_of(core, one)
+        play(core, admin, "two", session=session, base_commit="d" * 40)
+        base = order_as_sent(core, submit(core, admin, "go on", session=session).id).base
+        assert (base.commit, base.seen) == ("c" * 40, "d" * 40)
+        named[pushed] = (base.branch, base.unpushed_branch)
+    assert named == {True: ("fleet/one", None), False: (None, "fleet/one")}
 
 
 def test_the_model_that_answered_is_noted_where_it_changes(core: Core, admin: Caller) -> None:
     session = begun(core, admin)
     providers.add(core, admin, ProviderRequest(name="other", model="openai/other"))
-    play(core, admin, "second", session, fields={"provider": "other"})
-    play(core, admin, "third", session, fields={"provider": "other"})
+    for prompt in ("second", "third"):
+        play(core, admin, prompt, session, fields={"provider": "other"})
     changes = [e.data for e in sessions.show(core, admin, session).entries if e.kind == "model_change"]
     assert changes == [{"from": "openai/scripted", "to": "openai/other"}]
-
-
-# --- compaction that is asked for -------------------------------------------------------
-
-
-def asked(core: Core, session_id: str) -> str | None:
-    with core.database.read() as db:
-        return db.get_one(Chat, session_id).compact
 
 
 def test_a_compaction_asked_of_an_idle_session_goes_with_the_next_order_until_it_is_done(
@@ -193,16 +148,13 @@ def test_a_compaction_asked_of_an_idle_session_goes_with_the_next_order_until_it
     session = begun(core, admin)
     sessions.compact(core, admin, session, CompactRequest())
     play(core, admin, "never began", session, steps=[], to=CANCELED, exit_status="canceled")
-    assert asked(core, session) == ""
     answer = sessions.compact(core, admin, session, CompactRequest(instructions="Keep the names."))
     assert (answer.order, "next turn" in answer.told) == (None, True)
     order = submit(core, admin, "second", session=session).id
     assert order_as_sent(core, order).session.compact == "Keep the names."
     end(core, order, steps=said("second"))
-    assert asked(core, session) is None
-
-
-# --- providers -------------------------------------------------------------------------------
+    with core.database.read() as db:
+        assert db.get_one(Chat, session).compact is None
 
 
 def test_window_and_protocol_of_the_provider_travel_with_the_order(core: Core, admin: Caller) -> None:
@@ -214,38 +166,75 @@ def test_window_and_protocol_of_the_provider_travel_with_the_order(core: Core, a
     assert (sent.context_window, sent.protocol) == (16_000, "text")
 
 
-def test_entries_are_written_once_per_turn_and_never_changed(core: Core, admin: Caller) -> None:
-    session = begun(core, admin)
+def two_turns(core: Core, admin: Caller) -> tuple[str, str, str]:
+    """A session with two turns; its id and those of the orders."""
+    first = play(core, admin, "one")
+    session = session_of(core, first)
+    return session, first, play(core, admin, "two", session)
+
+
+def switch(core: Core, admin: Caller, session: str, entry: str, *, summarize: bool = True) -> str | None:
+    return sessions.switch(core, admin, session, SwitchRequest(entry=entry, summarize=summarize)).left
+
+
+def of_next(core: Core, admin: Caller, session: str) -> tuple[str, OrderSession]:
+    """The next order of the session, and what its drone is told of the session."""
+    order = submit(core, admin, "three", session=session)
+    return order.id, order_as_sent(core, order.id).session
+
+
+def test_the_next_turn_gets_the_turns_that_were_left_and_no_others(core: Core, admin: Caller) -> None:
+    session, first, _ = two_turns(core, admin)
+    left = switch(core, admin, session, first)
+    _, told = of_next(core, admin, session)
+    assert told.left_leaf == left
+    assert [message.content for message in told.left] == ["two", "I look.", "what two found", "done"]
+
+
+def test_without_the_wish_or_without_a_branch_nothing_is_summarized(core: Core, admin: Caller) -> None:
+    session, first, second = two_turns(core, admin)
+    assert switch(core, admin, session, second) is None
+    assert switch(core, admin, session, first, summarize=False) is None
+    assert switch(core, admin, session, second) is None
+    assert switch(core, admin, session, first) is not None
+    assert switch(core, admin, session, second) is None
+
+
+def test_the_summary_stands_where_the_paths_part_and_is_written_once(core: Core, admin: Caller) -> None:
+    session, first, _ = two_turns(core, admin)
+    left = switch(core, admin, session, first) or ""
+    order_id, told = of_next(core, admin, session)
+    for text in ("A cache was tried.", "Again."):
+        with core.database.write() as db:
+            summarized(db, core, db.get_one(Order, order_id), CommentStep(text=text, left_leaf=told.left_leaf))
+    shown = sessions.show(core, admin, session)
+    (entry,) = [each for each in shown.entries if each.kind == "branch_summary"]
+    (place,) = [each for each in shown.entries if each.kind == "turn" and each.turn and each.turn.order == first]
+    assert (entry.parent, entry.data["text"], entry.data["from"]) == (place.id, "A cache was tried.", left)
+    assert shown.left is None
+    end(core, order_id, steps=said("three"))
+    _, later = of_next(core, admin, session)
+    assert (later.left, later.left_summary) == ((), "")
+
+
+def test_a_run_after_a_lost_one_gets_the_summary_that_was_written(core: Core, admin: Caller) -> None:
+    session, first, _ = two_turns(core, admin)
+    switch(core, admin, session, first)
+    order_id, told = of_next(core, admin, session)
+    report(core, start_run(core, order_id), said("three")[:1])
+    with core.database.write() as db:
+        summarized(db, core, db.get_one(Order, order_id), CommentStep(text="A cache.", left_leaf=told.left_leaf))
+    lose(core, order_id)
+    again = order_as_sent(core, order_id).session
+    assert (again.left_summary, again.left) == ("A cache.", ())
+
+
+def test_what_is_summarized_is_bounded(core: Core, admin: Caller) -> None:
+    session, first, _ = two_turns(core, admin)
+    play(core, admin, "long", session, steps=[*said("x" * 5_000) * 30])
+    switch(core, admin, session, first)
+    _, told = of_next(core, admin, session)
+    assert max(len(message.content) for message in told.left) == MAX_EACH
+    assert sum(len(message.content) for message in told.left) <= MAX_LEFT
     with core.database.read() as db:
-        before = [(e.id, e.parent_id, e.kind, e.data) for e in db.query(SessionEntry).order_by(SessionEntry.number)]
-    play(core, admin, "second", session)
-    sessions.switch(core, admin, session, SwitchRequest(entry="root"))
-    with core.database.read() as db:
-        after = [(e.id, e.parent_id, e.kind, e.data) for e in db.query(SessionEntry).order_by(SessionEntry.number)]
-    assert after[: len(before)] == before
-    assert [kind for _, _, kind, _ in after] == ["turn", "turn", "leaf"]
-
-
-# --- where it starts ---------------------------------------------------------------------------
-
-
-def next_base(core: Core, caller: Caller, session: str) -> Base:
-    return order_as_sent(core, submit(core, caller, "go on", session=session).id).base
-
-
-def test_the_branch_of_the_last_work_is_named_whether_or_not_it_was_pushed(core: Core, admin: Caller) -> None:
-    named = {}
-    for pushed in (True, False):
-        one = play(core, admin, "one", head_commit="c" * 40, branch="fleet/one", pushed=pushed)
-        base = next_base(core, admin, session_of(core, one))
-        assert (base.commit, base.seen) == ("c" * 40, None)
-        named[pushed] = (base.branch, base.unpushed_branch)
-    assert named == {True: ("fleet/one", None), False: (None, "fleet/one")}
-
-
-def test_what_a_turn_without_work_started_from_is_known_to_the_next_one(core: Core, admin: Caller) -> None:
-    one = play(core, admin, "one", head_commit="c" * 40, branch="fleet/one", pushed=True)
-    session = session_of(core, one)
-    play(core, admin, "two", session=session, base_commit="d" * 40)
-    base = next_base(core, admin, session)
-    assert (base.commit, base.branch, base.seen) == ("c" * 40, "fleet/one", "d" * 40)
+        assert db.get_one(Chat, session).left_leaf_id is not None

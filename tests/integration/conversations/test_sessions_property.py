@@ -166,7 +166,7 @@ def core(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @given(acts=ACTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_turns_switches_forks_and_compactions_give_the_conversation_of_the_model(
     core: Core, acts: list[tuple[str, ...]]
 ) -> None:

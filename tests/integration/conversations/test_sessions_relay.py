@@ -1,14 +1,13 @@
-"""Sessions on their way through Redis: long ones beside it, compactions that are asked for, reports of drones."""
+"""Sessions on their way through Redis: long ones beside it, and compactions that are asked for."""
 
 from __future__ import annotations
 
 import pytest
 from pydantic import TypeAdapter
 
-from control_plane.core import AuthenticatedDrone
 from control_plane.db.runs import Blob, Step
 from control_plane.db.sessions import ChatSession as Chat
-from control_plane.declarations.sessions import CompactRequest
+from control_plane.declarations.sessions import CompactDocument, CompactRequest
 from control_plane.drones.inbox import send_new
 from control_plane.operations import sessions
 from control_plane.operations.runs import blobs
@@ -19,10 +18,32 @@ from shared.errors import NotFound
 from shared.events import AssistantStep, Body, CompactionStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 from shared.work_order import WorkOrder
+from tests.support.going_on import identity
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
 HISTORY: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
+
+
+@pytest.fixture
+def drone(plane: Plane) -> DroneStandIn:
+    """A drone of a fleet that runs."""
+    made = plane.drone()
+    plane.collector(), plane.supervisor()
+    return made
+
+
+def started(plane: Plane, drone: DroneStandIn) -> WorkOrder:
+    """Take the next order and start it."""
+    order = plane.until(drone.take)
+    assert drone.claim(order)
+    drone.report(order, drone.started())
+    plane.until(lambda: plane.status(order.order_id) == "running")
+    return order
+
+
+def compact(plane: Plane, session: str) -> CompactDocument:
+    return sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
 
 
 def long_turn(results: int) -> list[Body]:
@@ -34,16 +55,11 @@ def long_turn(results: int) -> list[Body]:
 
 def reported(plane: Plane, drone: DroneStandIn, *bodies: Body) -> str:
     """A session of one turn that went so, as its drone reported it."""
-    order_id = plane.submit("look", drone=drone.name)
-    order = plane.until(drone.take)
-    assert drone.claim(order)
-    drone.report(order, drone.started(), *bodies, drone.ended())
-    plane.until(lambda: plane.status(order_id) == "succeeded")
-    return plane.order(order_id).session
-
-
-def identity(plane: Plane, drone: DroneStandIn) -> AuthenticatedDrone:
-    return AuthenticatedDrone(drone.id, plane.admin.organization_id, drone.name)
+    plane.submit("look", drone=drone.name)
+    order = started(plane, drone)
+    drone.report(order, *bodies, drone.ended())
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
+    return order.session.id
 
 
 def fetched(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> list[Message]:
@@ -53,9 +69,9 @@ def fetched(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> list[Message
 
 
 @pytest.mark.timeout(240)
-def test_a_session_of_five_megabytes_travels_beside_redis_and_the_order_stays_small(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
+def test_a_session_of_five_megabytes_travels_beside_redis_for_its_own_run_alone(
+    plane: Plane, drone: DroneStandIn
+) -> None:
     session = reported(plane, drone, *long_turn(50))
     short = reported(plane, drone, UserStep(text="x" * (INLINE_CONTEXT - 1000), source="prompt"))
     plane.submit("and now", session=short)
@@ -65,81 +81,51 @@ def test_a_session_of_five_megabytes_travels_beside_redis_and_the_order_stays_sm
     plane.until(drone.queued)
     [message] = plane.core.broker.redis.lrange(names.queue(drone.id), 0, -1)
     order = plane.until(drone.take)
-    assert len(message) < INLINE_CONTEXT
-    assert order.context == ()
+    assert (len(message) < INLINE_CONTEXT, order.context) == (True, ())
     given = fetched(plane, drone, order)
     assert sum(len(each.content) for each in given) > 5_000_000
     assert [given[0].content, given[2].content[:3], given[-1].tool_call_id] == ["look", "c0 ", "c49"]
-
-
-def test_a_long_context_is_its_own_runs_alone_and_publishing_it_again_changes_nothing(plane: Plane) -> None:
-    drone, other = plane.drone(), plane.drone("mila")
-    plane.collector(), plane.supervisor()
-    session = reported(plane, drone, *long_turn(1))
-    plane.submit("and now", session=session, drone="oka")
-    first = plane.until(drone.take)
     with pytest.raises(NotFound):
-        fetched(plane, other, first)
-    Relay(plane.core).publish([first.run_id])
-    again = plane.until(drone.take)
-    assert again.context_blob == first.context_blob
-    assert len(plane.rows(Blob, Blob.run_id == first.run_id)) == 1
+        fetched(plane, plane.drone("mila"), order)
+    # Publishing it again changes nothing.
+    Relay(plane.core).publish([order.run_id])
+    assert plane.until(drone.take).context_blob == order.context_blob
+    assert len(plane.rows(Blob, Blob.run_id == order.run_id)) == 1
 
 
-# --- compaction that is asked for -----------------------------------------------------------
-
-
-def compacted(plane: Plane, session: str) -> bool:
-    return plane.rows(Chat, Chat.id == session)[0].compact is None
-
-
-def test_a_running_order_is_told_to_compact_and_the_wish_ends_with_its_step(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    order_id = plane.submit()
-    session = plane.order(order_id).session
-    order = plane.until(drone.take)
-    drone.claim(order)
-    drone.report(order, drone.started())
-    plane.until(lambda: plane.status(order_id) == "running")
-    answer = sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
+def test_a_running_order_is_told_to_compact_and_the_wish_ends_with_its_step(plane: Plane, drone: DroneStandIn) -> None:
+    plane.submit()
+    order = started(plane, drone)
+    assert compact(plane, order.session.id).order == order.order_id
     [message] = plane.until(lambda: drone.told("compact"))
     assert (message.body.run_id, message.body.instructions) == (order.run_id, "Be brief.")
-    assert answer.order == order_id
     # A compaction for another reason does not fulfil the wish.
     drone.report(order, CompactionStep(summary="s", cause="window"))
     plane.until(lambda: len(plane.rows(Step, Step.kind == "compaction")) == 1)
-    assert not compacted(plane, session)
+    (chat,) = plane.rows(Chat)
+    assert chat.compact is not None
     drone.report(order, CompactionStep(summary="s", cause="asked"))
-    plane.until(lambda: compacted(plane, session))
+    plane.until(lambda: plane.rows(Chat)[0].compact is None)
 
 
-def test_a_compaction_asked_while_the_order_lay_in_the_queue_is_told_when_its_run_begins(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
+def test_a_compaction_asked_while_the_order_lay_in_the_queue_is_told_when_its_run_begins_and_only_then(
+    plane: Plane, drone: DroneStandIn
+) -> None:
     order_id = plane.submit()
     session = plane.order(order_id).session
     plane.until(lambda: plane.dispatch(order_id).published_at)
     plane.round()
-    answer = sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
+    answer = compact(plane, session)
     assert (answer.order, "starts with the compaction" in answer.told) == (None, True)
-    order = plane.until(drone.take)
-    drone.claim(order)
-    drone.report(order, drone.started())
+    order = started(plane, drone)
     [message] = plane.until(lambda: drone.told("compact"))
     assert (order.session.compact, message.body.run_id) == (None, order.run_id)
-
-
-def test_an_order_that_carries_the_wish_is_not_told_of_it_again(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    session = reported(plane, drone, UserStep(text="look", source="prompt"))
-    sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
-    order_id = plane.submit("and now", session=session)
-    order = plane.until(drone.take)
-    drone.claim(order)
-    drone.report(order, drone.started())
-    plane.until(lambda: plane.status(order_id) == "running")
+    # An order that carries the wish is not told of it again.
+    drone.report(order, UserStep(text="look", source="prompt"), drone.ended())
+    plane.until(lambda: plane.status(order_id) == "succeeded")
+    compact(plane, session)
+    plane.submit("and now", session=session)
+    carries = started(plane, drone)
     send_new(plane.core)
-    assert order.session.compact == "Be brief."
-    assert drone.told("compact") == []
+    assert carries.session.compact == "Be brief."
+    assert [each.body.run_id for each in drone.told("compact")] == [order.run_id]

@@ -15,16 +15,9 @@ from control_plane.supervisor.waiting_reasons import refresh_reasons
 from shared.events import Receipt
 from shared.reasons import CanceledEnd, JustSubmitted, OrderFacts, Placed
 from shared.states import OrderStatus
-from tests.support.clocks import HandClock
-from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project, submit
 
 PLACED = OrderFacts(placed=Placed(code="named", drone="anna"))
-
-
-@pytest.fixture
-def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Core:
-    return core_factory(sqlite_url, clock=clock)
 
 
 @pytest.fixture
@@ -52,6 +45,9 @@ def test_what_an_older_process_wrote_is_shown_with_a_new_state_or_where_nothing_
     before = order(core, order_id)
     older_process_writes(core, order_id, reason="an older sentence")
     assert (order(core, order_id).facts, order(core, order_id).reason) == (before.facts, before.reason)
+    newer = '{"code": "a kind of tomorrow", "drone": "anna"}'
+    older_process_writes(core, order_id, placed_because=newer, waits_because=newer, reason="what it means")
+    assert (order(core, order_id).facts, order(core, order_id).reason) == (OrderFacts(), "what it means")
     older_process_writes(core, order_id, status="running", reason="an older sentence")
     assert (order(core, order_id).facts, order(core, order_id).reason) == (OrderFacts(), "an older sentence")
 
@@ -72,12 +68,6 @@ def test_a_cancel_that_an_older_process_recorded_keeps_who_asked(core: Core, ord
         CanceledEnd(code="with_receipt", earlier="cancel asked for by kim"),
         None,
     )
-
-
-def test_a_fact_of_a_newer_version_is_no_fact(core: Core, order_id: str) -> None:
-    newer = '{"code": "a kind of tomorrow", "drone": "anna"}'
-    older_process_writes(core, order_id, placed_because=newer, waits_because=newer, reason="what it means")
-    assert (order(core, order_id).facts, order(core, order_id).reason) == (OrderFacts(), "what it means")
 
 
 def test_facts_for_a_state_that_another_process_has_left_are_not_written(core: Core, order_id: str) -> None:

@@ -37,7 +37,6 @@ print(*sorted({name.split(".")[0] for name in sys.modules} & rarely_used))
 
 def test_the_process_of_fleet_up_prepares_the_database_without_loading_what_that_takes(tmp_path: Path) -> None:
     assert _lines(_UP, tmp_path / "data") == ["same", ""]
-    assert _lines(_UP, tmp_path / "data") == ["same", ""]
 
 
 def test_a_server_loads_the_libraries_of_mcp_openid_and_buckets_only_when_they_are_used() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -42,9 +41,10 @@ def test_only_the_reference_answer_is_right_where_nothing_may_be_changed(sandbox
 
 
 @pytest.mark.timeout(300)
-def test_only_the_reference_solves_a_task(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("many", [3, pytest.param(30, marks=pytest.mark.long)])
+def test_only_the_reference_solves_a_task(sandbox: Sandbox, many: int) -> None:
     wrong = {}
-    for task in (task for task in TASKS if task.check):
+    for task in [task for task in TASKS if task.check][:many]:
         patches = (UNTOUCHED, task.text("reference.patch"), task.text("wrong.patch"))
         whys = [judge(task, patch, "Done.", sandbox).why for patch in patches]
         whys += [judge(task, "", said, sandbox).why for said in (QUESTION, GAVE_UP)]
@@ -60,15 +60,9 @@ def test_only_a_question_is_right_where_asking_is_right(sandbox: Sandbox) -> Non
     assert judge(task, "", without_question, sandbox).why == "did not ask"
 
 
-def test_there_are_thirty_tasks_of_several_languages_and_kinds() -> None:
-    assert len(TASKS) == 30
-    assert Counter(task.language for task in TASKS) == {"Python": 17, "JavaScript": 6, "shell": 3, "C": 3, "SQL": 1}
-    assert set(Counter(task.kind for task in TASKS)) == {"bug", "feature", "refactoring", "question", "stop"}
-    assert all(task.text("wrong.patch") and task.prompt and bool(task.check) != bool(task.words) for task in TASKS)
-
-
 def test_no_agent_is_given_a_hidden_file() -> None:
     shown = {(task.name, path.name) for task in TASKS for path in (task.directory / "repo").rglob("*")}
+    assert len(TASKS) == 30
     hidden = {(task.name, path.name) for task in TASKS for path in (task.directory / "hidden").rglob("*")}
 
     assert hidden

@@ -14,9 +14,9 @@ import pytest
 
 from control_plane.broker.broker import Broker
 from control_plane.broker.valkey_config import program
+from control_plane.core import Core
 from control_plane.db.drones import RawEvent
 from control_plane.db.engine import sqlite_url_of
-from control_plane.operations.orders import reading
 from drone.installation.disk import DiskSpace, free_bytes
 from drone.installation.home import DroneHome
 from drone.reporting import journal
@@ -29,6 +29,7 @@ from shared.clock import SystemClock
 from shared.errors import FleetError, FleetFault, Unreachable
 from shared.events import CommentStep, RunEnded
 from shared.names import new_id
+from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.control_stand_in import ControlPlaneStandIn
@@ -104,61 +105,40 @@ def test_there_is_room_again_only_with_some_to_spare(small_disk: Disk) -> None:
 # --- the drone: runs ----------------------------------------------------------------------
 
 
-@pytest.fixture
-def drone(stand_in: ControlPlaneStandIn, small_disk: Disk) -> Iterator[DroneUnderTest]:
-    """A drone with two slots whose home is on the small disk."""
-    home = DroneHome(small_disk.path / "drone")
-    made = DroneUnderTest(stand_in, home, stand_in.register(home, concurrency=2))
-    made.start_worker()
-    made.wait_consuming(seconds=180)
-    yield made
-    made.close()
-
-
-def test_a_run_ends_truthfully_when_the_disk_is_full_while_the_drone_and_its_other_run_live_on(
-    stand_in: ControlPlaneStandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
+def test_with_a_full_disk_a_run_ends_truthfully_no_order_is_taken_and_the_drone_and_its_other_run_live_on(
+    stand_in: ControlPlaneStandIn, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
 ) -> None:
+    home = DroneHome(small_disk.path / "drone")
+    drone = DroneUnderTest(stand_in, home, stand_in.register(home, concurrency=2))
     repository = small_repository(tmp_path / "repository.git")
-    quick = scripted([shell("echo begun; until test -e go; do sleep 0.1; done"), *repeat(shell("echo more"), 50)])
-    long = scripted([shell("echo begun; until test -e go; do sleep 0.1; done"), {"text": "Done."}])
-    fails = stand_in.dispatch(order_for(drone.id, repository, quick.url))
-    lives = stand_in.dispatch(order_for(drone.id, repository, long.url))
-    wait_until(lambda: began(stand_in, drone, fails.run_id) and began(stand_in, drone, lives.run_id), seconds=180)
+    held = shell("echo begun; until test -e go; do sleep 0.1; done")
 
-    small_disk.fill()
-    go(drone, fails.order.session.id)
-    end = stand_in.ended(fails, seconds=180)
-    beats = len(stand_in.beats(drone.id))
-    wait_until(lambda: len(stand_in.beats(drone.id)) > beats, seconds=120)
-    last = stand_in.beats(drone.id)[-1]
-    small_disk.clear()
-    go(drone, lives.order.session.id)
-    other = stand_in.ended(lives, seconds=180)
+    def order(*script: dict[str, Any]) -> WorkOrder:
+        return order_for(drone.id, repository, scripted(list(script)).url)
+
+    with closing(drone):
+        drone.start_worker()
+        fails = stand_in.dispatch(order(held, *repeat(shell("echo more"), 50)))
+        lives = stand_in.dispatch(order(held, {"text": "Done."}))
+        wait_until(lambda: began(stand_in, drone, fails.run_id) and began(stand_in, drone, lives.run_id), seconds=180)
+
+        small_disk.fill()
+        go(drone, fails.order.session.id)
+        end = stand_in.ended(fails, seconds=180)
+        wait_until(lambda: stand_in.beats(drone.id)[-1].full, seconds=120)
+        # A request for a message that began before the disk was full still takes one.
+        wait_until(lambda: not drone.consumes(), seconds=60)
+        waits = stand_in.dispatch(order({"text": "Done."}))
+        count = len(stand_in.beats(drone.id))
+        wait_until(lambda: len(stand_in.beats(drone.id)) > count + 1, seconds=120)
+        last, waiting = stand_in.beats(drone.id)[-1], stand_in.broker.queue_length(drone.id)
+        small_disk.clear()
+        go(drone, lives.order.session.id)
+        others = [stand_in.ended(each, seconds=180).status for each in (lives, waits)]
 
     assert (end.status, end.order_at_fault) == ("failed", False)
     assert end.reason.startswith("the drone's disk is full")
-    assert last.full.startswith("0 MB free in ")
-    assert other.status == "success"
-
-
-def test_a_full_drone_takes_no_orders_says_so_and_takes_them_when_there_is_room(
-    stand_in: ControlPlaneStandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
-) -> None:
-    small_disk.fill(leave=50_000_000)
-    wait_until(lambda: any(beat.full for beat in stand_in.beats(drone.id)[-1:]), seconds=120)
-    # A request for a message that began before the disk was full still takes one.
-    wait_until(lambda: not drone.consumes())
-    sent = stand_in.dispatch(
-        order_for(drone.id, small_repository(tmp_path / "r.git"), scripted([{"text": "Done."}]).url)
-    )
-    count = len(stand_in.beats(drone.id))
-    wait_until(lambda: len(stand_in.beats(drone.id)) > count + 1, seconds=120)
-    waiting = stand_in.broker.queue_length(drone.id)
-
-    small_disk.clear()
-
-    assert waiting == 1
-    assert stand_in.ended(sent, seconds=180).status == "success"
+    assert (last.full.startswith("0 MB free in "), waiting, others) == (True, 1, ["success", "success"])
 
 
 def test_an_order_that_cannot_be_fetched_for_lack_of_room_is_the_fleets_fault(
@@ -180,43 +160,34 @@ def test_an_order_that_cannot_be_fetched_for_lack_of_room_is_the_fleets_fault(
 # --- the control plane --------------------------------------------------------------------
 
 
-@pytest.fixture
-def full_plane(
-    sqlite_url: str, sqlite_template: Path, small_disk: Disk, core_factory: CoreFactory, broker: Broker
-) -> Iterator[Plane]:
-    """A control plane whose database is on the small disk."""
+@contextmanager
+def plane_of(core: Core) -> Iterator[Plane]:
+    yield from plane_on(core)
+
+
+def test_on_a_full_disk_of_the_database_nothing_is_lost_and_all_goes_on(
+    sqlite_template: Path, small_disk: Disk, core_factory: CoreFactory, broker: Broker
+) -> None:
     path = small_disk.path / "fleet.db"
     path.write_bytes(sqlite_template.read_bytes())
-    yield from plane_on(core_factory(sqlite_url_of(path), broker=broker, clock=hand_clock()))
+    with plane_of(core_factory(sqlite_url_of(path), broker=broker, clock=hand_clock())) as plane:
+        oka = plane.drone("oka")
+        plane.collector(), plane.supervisor()
+        order = plane.begun(oka)
 
+        small_disk.fill()
+        oka.report(order, *[CommentStep(text=f"{number} {'x' * 2000}") for number in range(300)])
+        with pytest.raises(FleetFault) as refused:
+            list(map(plane.submit, repeat("x" * 5000, 1000)))
+        small_disk.clear()
+        oka.report(order, oka.ended())
+        ended = plane.reaches(order.order_id, "succeeded")
 
-def test_on_a_full_disk_of_the_database_nothing_is_lost_and_all_goes_on(full_plane: Plane, small_disk: Disk) -> None:
-    plane = full_plane
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor()
-    plane.submit()
-    order = full_plane.until(oka.take)
-    assert order is not None
-    oka.claim(order)
-    oka.report(order, oka.started())
-    full_plane.until(lambda: plane.status(order.order_id) == "running")
-
-    small_disk.fill()
-    oka.report(order, *[CommentStep(text=f"{number} {'x' * 2000}") for number in range(300)])
-    with pytest.raises(FleetFault) as refused:
-        list(map(plane.submit, repeat("x" * 5000, 1000)))
-    small_disk.clear()
-    oka.report(order, oka.ended())
-    ended = full_plane.until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o)
-
-    assert refused.value.code in {"E-DB-FULL", "E-DB-UNREACHABLE"}
-    assert refused.value.http_status == 503
-    assert [step.seq for step in reading.show_order(plane.core, plane.admin, order.order_id).steps] == list(
-        range(1, 303)
-    )
-    assert ended
-    assert plane.rows(RawEvent) == []
-    assert plane.submit()
+        assert refused.value.code in {"E-DB-FULL", "E-DB-UNREACHABLE"}
+        assert refused.value.http_status == 503
+        assert [step.seq for step in ended.steps] == list(range(1, 303))
+        assert plane.rows(RawEvent) == []
+        assert plane.submit()
 
 
 def test_a_blob_waits_until_the_disk_of_the_blobs_has_room(
@@ -252,25 +223,20 @@ def with_blobs_in(core_factory: CoreFactory, blobs: Path) -> CoreFactory:
     return lambda url, **settings: core_factory(url, **settings, blob_dir=blobs)
 
 
-@pytest.fixture
-def small_valkey(small_disk: Disk) -> Iterator[BrokerServer]:
+def test_a_broker_with_a_full_disk_refuses_writes_and_nothing_is_lost(
+    small_disk: Disk, sqlite_url: str, core_factory: CoreFactory
+) -> None:
     server = BrokerServer(small_disk.path / "valkey", program())
     server.start()
-    yield server
-    server.close()
-
-
-def test_a_broker_with_a_full_disk_refuses_writes_and_nothing_is_lost(
-    small_valkey: BrokerServer, small_disk: Disk, sqlite_url: str, core_factory: CoreFactory
-) -> None:
-    broker = Broker(small_valkey.url)
-    with planes(core_factory(sqlite_url, broker=broker, clock=hand_clock())) as plane:
+    broker = Broker(server.url)
+    with (
+        closing(server),
+        closing(broker),
+        plane_of(core_factory(sqlite_url, broker=broker, clock=hand_clock())) as plane,
+    ):
         oka = plane.drone("oka")
         plane.collector(), plane.supervisor()
-        plane.submit()
-        order = plane.until(oka.take)
-        assert order is not None
-        oka.claim(order)
+        order = plane.claimed(oka)
         oka.report(order, oka.started(), *[CommentStep(text=str(number)) for number in range(50)])
         small_disk.fill()
         refused = wait_until(lambda: refusal(broker))
@@ -278,16 +244,12 @@ def test_a_broker_with_a_full_disk_refuses_writes_and_nothing_is_lost(
         small_disk.clear()
         wait_until(lambda: refusal(broker) is None)
         oka.report(order, oka.ended())
-        plane.until(lambda: plane.status(order.order_id) == "succeeded")
-        second = plane.until(oka.take)
+        ended = plane.reaches(order.order_id, "succeeded")
 
         assert refused.code == "E-BROKER-FULL"
-        assert second is not None
-        assert second.order_id == waiting
+        assert plane.until(oka.take).order_id == waiting
         assert plane.rows(RawEvent) == []
-        steps = reading.show_order(plane.core, plane.admin, order.order_id).steps
-        assert [step.seq for step in steps] == list(range(1, 53))
-    broker.close()
+        assert [step.seq for step in ended.steps] == list(range(1, 53))
 
 
 def refusal(broker: Broker) -> FleetError | None:
@@ -298,11 +260,6 @@ def refusal(broker: Broker) -> FleetError | None:
         except FleetError as error:
             return error
     return None
-
-
-@contextmanager
-def planes(core: Any) -> Iterator[Plane]:
-    yield from plane_on(core)
 
 
 def began(stand_in: ControlPlaneStandIn, drone: DroneUnderTest, run_id: str) -> bool:

@@ -15,8 +15,9 @@ from sqlalchemy import text
 
 from control_plane.declarations import tokens
 from tests.support import wait_until
+from tests.support.command_tree import invoke
 from tests.support.fleet import Api
-from tests.support.fleet_tools import LEGACY, MODERN, WAYS, over_http, over_stdio, reached
+from tests.support.fleet_tools import LEGACY, MODERN, WAYS, over_stdio, reached
 from tests.support.whole_fleet import FLEET
 
 Doc = dict[str, Any]
@@ -35,24 +36,20 @@ def alone(home: Path, **more: str) -> dict[str, str]:
     return {**inherited, "FLEET_HOME": str(home), "XDG_STATE_HOME": str(home), **more}
 
 
-# --- /mcp: who gets in ----------------------------------------------------------------------
-
-
 def test_without_a_token_of_a_user_nothing_is_read_and_a_problem_document_says_so(api: Api) -> None:
-    with api.http(None) as stranger:
-        answer = stranger.post("/mcp", content=b"x" * 3_000_000)
-    assert (answer.status_code, answer.json()["code"]) == (401, "E-TOKEN-MISSING")
-    assert answer.headers["content-type"] == "application/problem+json"
-    with api.http(api.add_drone().token) as drone:
-        answer = drone.post("/mcp", json=INITIALIZE, headers=ACCEPT)
-    assert (answer.status_code, answer.json()["code"]) == (403, "E-TOKEN-KIND")
-
-
-def test_the_session_of_a_browser_opens_no_tools(api: Api) -> None:
-    with api.browser(link=api.client.call(tokens.CREATE_LOGIN_LINK)["secret"]) as browser:
+    with (
+        api.http(None) as stranger,
+        api.http(api.add_drone().token) as drone,
+        api.browser(link=api.client.call(tokens.CREATE_LOGIN_LINK)["secret"]) as browser,
+    ):
+        answers = [stranger.post("/mcp", content=b"x" * 3_000_000)]
+        # The session of a browser opens no tools.
         for authorization in ({}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
-            answer = browser.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **authorization})
-            assert (answer.status_code, answer.json()["code"]) == (401, "E-TOKEN-MISSING")
+            answers.append(browser.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **authorization}))
+        machine = drone.post("/mcp", json=INITIALIZE, headers=ACCEPT)
+    assert [(each.status_code, each.json()["code"]) for each in answers] == [(401, "E-TOKEN-MISSING")] * 4
+    assert answers[0].headers["content-type"] == "application/problem+json"
+    assert (machine.status_code, machine.json()["code"]) == (403, "E-TOKEN-KIND")
 
 
 STRANGE: list[tuple[Doc, str]] = [
@@ -64,39 +61,49 @@ STRANGE: list[tuple[Doc, str]] = [
 OURS = [{"Host": "localhost:1"}, {"Host": "10.1.2.3"}, {"Origin": "http://localhost:6274"}]
 
 
-def test_a_page_of_another_site_is_refused_though_it_has_a_token_and_names_of_this_machine_are_ours(api: Api) -> None:
+def test_a_page_of_another_site_is_refused_though_it_has_a_token_and_so_is_what_is_no_message(api: Api) -> None:
     with api.http() as client:
         answers = [client.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **headers}) for headers, _ in STRANGE]
         own = [client.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **headers}) for headers in OURS]
-    assert [each.json()["result"]["serverInfo"]["name"] for each in own] == ["dronefleet"] * len(OURS)
-    assert not any("mcp-session-id" in each.headers for each in own)
-    assert [(each.status_code, each.json()["code"]) for each in answers] == [(403, code) for _, code in STRANGE]
-
-
-def test_there_are_no_streams_and_no_sessions_and_what_is_no_message_is_refused(api: Api) -> None:
-    with api.http() as client:
         streams = [client.get("/mcp"), client.delete("/mcp")]
         large = client.post("/mcp", content=b'{"x": "' + b"x" * 2_200_000)
         broken = client.post("/mcp", content=b"{ no json", headers={**ACCEPT, "Content-Type": "application/json"})
+    assert [each.json()["result"]["serverInfo"]["name"] for each in own] == ["dronefleet"] * len(OURS)
+    assert not any("mcp-session-id" in each.headers for each in own)
+    assert [(each.status_code, each.json()["code"]) for each in answers] == [(403, code) for _, code in STRANGE]
     assert [(each.status_code, each.headers["allow"]) for each in streams] == [(405, "POST"), (405, "POST")]
     assert (large.status_code, large.json()["code"]) == (413, "E-BODY-SIZE")
     assert (broken.status_code, broken.json()["error"]["code"]) == (400, -32700)
 
 
-# --- both doors -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("way", WAYS)
-def test_the_present_revision_is_spoken_and_an_unknown_tool_is_a_typed_error_of_it(
+def test_the_present_revision_is_spoken_with_twenty_calls_at_once_and_typed_errors(
     api: Api, way: str, tmp_path: Path
 ) -> None:
+    api.add_work()
     with reached(way, api.url, api.token, tmp_path) as client:
         assert client.version == MODERN
         assert "submit_order" in (client.client.instructions or "")
-        with pytest.raises(MCPError) as told:
+        with pytest.raises(MCPError) as unknown:
             client.call("make_coffee")
-    assert told.value.code == -32602
-    assert (told.value.data["code"], told.value.data["status"]) == ("E-MCP-TOOL", 404)
+        prompts = [{"prompt": f"part {number}", "project": "demo"} for number in range(20)]
+        results = client.at_once("submit_order", prompts)
+        assert [result.structured_content["prompt"] for result in results] == [each["prompt"] for each in prompts]
+        with api.core.database.write():
+            # Nobody else can write now, so that the call is at work when it is canceled.
+            assert client.leave_soon("submit_order", 0.5, prompt="left", project="demo")
+            assert len(client.get("list_orders")) == 20
+        # It is carried out all the same.
+        wait_until(lambda: client.get("list_orders", limit=1)[0]["prompt"] == "left")
+        with api.core.database.write() as db:
+            db.execute(text("UPDATE providers SET params = '{broken'"))
+        told = client.refused("list_providers")
+    assert unknown.value.code == -32602
+    assert (unknown.value.data["code"], unknown.value.data["status"]) == ("E-MCP-TOOL", 404)
+    # An unexpected error tells a number and nothing of the inside.
+    assert (told["code"], told["status"]) == ("E-UNEXPECTED", 500)
+    assert not [word for word in ("broken", "JSON") if word in json.dumps(told)]
+    assert told["what"].split()[-1] in api.log.read_text()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -108,77 +115,33 @@ def test_the_revision_before_with_its_handshake_is_spoken_too(api: Api, way: str
         assert client.refused("get_order", order_id="none")["status"] == 404
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_twenty_calls_at_once_and_one_that_is_canceled_do_not_harm_each_other(
-    api: Api, way: str, tmp_path: Path
+def test_it_may_be_started_before_the_fleet_is_finds_it_at_whatever_address_and_again_when_it_was_away(
+    api: Api, tmp_path: Path
 ) -> None:
-    api.add_work()
-    with reached(way, api.url, api.token, tmp_path) as client:
-        prompts = [{"prompt": f"part {number}", "project": "demo"} for number in range(20)]
-        results = client.at_once("submit_order", prompts)
-        assert [result.structured_content["prompt"] for result in results] == [each["prompt"] for each in prompts]
-        with api.core.database.write():
-            # Nobody else can write now, so that the call is at work when it is canceled.
-            assert client.leave_soon("submit_order", 0.5, prompt="left", project="demo")
-            assert len(client.get("list_orders")) == 20
-        # It is carried out all the same.
-        wait_until(lambda: client.get("list_orders", limit=1)[0]["prompt"] == "left")
-
-
-def test_an_unexpected_error_tells_a_number_and_nothing_of_the_inside(api: Api) -> None:
-    api.add_work()
-    with api.core.database.write() as db:
-        db.execute(text("UPDATE providers SET params = '{broken'"))
-    with over_http(api.url, api.token) as client:
-        told = client.refused("list_providers")
-    assert (told["code"], told["status"]) == ("E-UNEXPECTED", 500)
-    assert "broken" not in json.dumps(told)
-    assert "JSON" not in json.dumps(told)
-    assert told["what"].split()[-1] in api.log.read_text()
-
-
-# --- fleet mcp ------------------------------------------------------------------------------
-
-
-def test_a_control_plane_that_is_away_is_told_and_found_again(api: Api, tmp_path: Path) -> None:
-    with reached("stdio", api.url, api.token, tmp_path) as client:
-        listed = [tool.name for tool in client.list()]
-        api.stop()
-        told = client.refused("get_status")
-        assert (told["code"], told["status"]) == ("E-SERVER-DOWN", 503)
-        assert [tool.name for tool in client.list()] == listed
-        api.start()
-        assert client.get("get_status")["organization"] == "default"
-
-
-def test_it_may_be_started_before_the_fleet_is_and_finds_it_at_whatever_address(api: Api, tmp_path: Path) -> None:
+    known = tmp_path / "server.json"
     with over_stdio(alone(tmp_path)) as client:
         assert client.refused("get_status")["code"] == "E-SERVER-UNKNOWN"
-        (tmp_path / "server.json").write_text(json.dumps({"url": "http://127.0.0.1:9", "token": "fa_old"}))
+        known.write_text(json.dumps({"url": "http://127.0.0.1:9", "token": "fa_old"}))
         assert client.refused("get_status")["code"] == "E-SERVER-DOWN"
-        (tmp_path / "server.json").write_text(json.dumps({"url": api.url, "token": "fa_old"}))
+        known.write_text(json.dumps({"url": api.url, "token": "fa_old"}))
         told = client.refused("get_status")
         assert (told["code"], told["status"]) == ("E-TOKEN-UNKNOWN", 401)
         with pytest.raises(MCPError) as refused:
             client.list()
         assert refused.value.data["code"] == "E-TOKEN-UNKNOWN"
-        (tmp_path / "server.json").write_text(json.dumps({"url": api.url, "token": api.token}))
+        known.write_text(json.dumps({"url": api.url, "token": api.token}))
+        assert client.get("get_status")["organization"] == "default"
+        listed = [tool.name for tool in client.list()]
+        api.stop()
+        assert client.refused("get_status")["code"] == "E-SERVER-DOWN"
+        assert [tool.name for tool in client.list()] == listed
+        api.start()
         assert client.get("get_status")["organization"] == "default"
 
 
 def test_it_writes_nothing_but_the_protocol_on_stdout_and_ends_with_its_input(tmp_path: Path) -> None:
     lines = ["this is no message", json.dumps(INITIALIZE), json.dumps({**INITIALIZE, "id": 2, "method": "nonsense"})]
-
-    done = subprocess.run(
-        [*FLEET, "mcp"],
-        env=alone(tmp_path),
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
+    done = invoke("fleet", "mcp", env=alone(tmp_path), stdin="\n".join(lines) + "\n")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)

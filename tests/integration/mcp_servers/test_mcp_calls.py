@@ -1,4 +1,4 @@
-"""Tools of MCP servers as the model calls them: whatever a server does, there is one clear result for it."""
+"""MCP servers are started together, and whatever one does, there is one clear result for it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,112 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from drone.mcp_servers import ServerConfig, servers
+from drone.mcp_servers.listing import LARGEST_SCHEMA, LONGEST_DESCRIPTION, MOST_TOOLS
+from drone.mcp_servers.server_log import LOG_BYTES
 from drone.mcp_servers.stdio import LARGEST_MESSAGE
-from shared.errors import LimitsExceeded, Preempted
+from shared.errors import Preempted
 from shared.names import new_id
 from tests.support import wait_until
-from tests.support.mcp_limits import limited
-from tests.support.mcp_servers import McpBench
+from tests.support.mcp_program import SCHEMA, tool
+from tests.support.mcp_servers import McpBench, config, limited
 from tests.support.sandboxes import processes_with, raise_when
+
+
+def test_a_server_that_is_missing_broken_or_silent_is_a_problem_and_the_others_work(mcp: McpBench) -> None:
+    missing = config("missing", command="/no/such/program")
+    broken = config("broken", command="false")
+    word = new_id()
+    silent = mcp.raw("--silent", "--word", word, name="silent", start_timeout=1)
+    text = config("text", command="yes")
+
+    tools = mcp.connect(missing, broken, mcp.raw(), silent, text)
+
+    assert tools.servers.problems == [
+        "MCP server 'missing' ended with exit code 127: /no/such/program: No such file or directory",
+        "MCP server 'broken' ended with exit code 1",
+        "MCP server 'silent' did not start within 1 s",
+        "MCP server 'text' printed too much on stdout that is not an MCP message",
+    ]
+    assert tools.text("mcp__raw__echo", text="here") == "here"
+    wait_until(lambda: not processes_with(word))
+
+
+def test_servers_start_at_the_same_time_and_a_cancel_meanwhile_ends_them(
+    mcp: McpBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "LONGEST_START", 600.0)
+    word = new_id()
+    silent = [mcp.raw("--silent", "--word", word, name=f"s{number}") for number in range(4)]
+    # A server has a keeper with the same arguments.
+    mcp.check = raise_when(lambda: len(processes_with(word)) == 2 * len(silent), Preempted())
+
+    with pytest.raises(Preempted):
+        mcp.connect(*(each.model_copy(update={"start_timeout": 600.0}) for each in silent))
+
+    assert processes_with(word) == []
+    assert mcp.sandbox.tally.counts.survivors == 0
+
+
+def test_tools_are_told_of_as_their_server_lists_them_and_those_that_no_model_can_be_told_of_are_left_out(
+    mcp: McpBench,
+) -> None:
+    def lists(name: str, *tools: dict[str, Any], **entry: Any) -> ServerConfig:
+        return mcp.raw("--tools", json.dumps(tools), name=name, **entry)
+
+    large = {**SCHEMA, "description": "x" * LARGEST_SCHEMA}
+    tools = mcp.connect(
+        lists(
+            "b",
+            tool("z"),
+            tool("a"),
+            {"name": "large", "inputSchema": large},
+            tool("c"),
+            tools=["z", "a", "large", "d"],
+        ),
+        lists("a", {"name": "long", "description": "x" * 5_000, "inputSchema": SCHEMA}),
+        lists("c", {"name": "none", "inputSchema": {"type": "object"}}),
+        lists("d", tool("good"), {"inputSchema": SCHEMA}),
+        lists("e", tool("good"), {"name": "list", "inputSchema": {"type": "array"}}),
+    )
+
+    assert list(tools.by_name) == ["mcp__b__z", "mcp__b__a", "mcp__a__long", "mcp__c__none"]
+    assert len(tools.by_name["mcp__a__long"].spec.description) == LONGEST_DESCRIPTION
+    assert tools.by_name["mcp__c__none"].spec.description == "none of the MCP server c"
+    assert tools.by_name["mcp__c__none"].spec.parameters == {"properties": {}, "type": "object"}
+    problems = tools.servers.problems
+    assert sorted(problems[:2]) == [
+        "MCP server 'b' has no tool 'd'",
+        "MCP server 'b': its tool 'large' is ignored: the schema of its arguments is larger than 32,000 bytes",
+    ]
+    for name, problem in zip("de", problems[2:], strict=True):
+        assert problem.startswith(f"MCP server {name!r} sent an answer that is not valid MCP: ")
+
+
+@pytest.mark.parametrize("flags", [("--endless",), ()])
+def test_of_very_many_tools_the_first_are_told_of(mcp: McpBench, flags: tuple[str, ...]) -> None:
+    many = json.dumps([tool(f"t{number}") for number in range(200)])
+
+    servers = mcp.connect(mcp.raw("--tools", many, *flags)).servers
+
+    assert [each.spec.name for each in servers.tools] == [f"mcp__raw__t{number}" for number in range(MOST_TOOLS)]
+    assert servers.problems == ["MCP server 'raw' has too many tools; only the first 128 are available"]
+
+
+def test_what_servers_say_besides_goes_to_a_bounded_log_and_not_to_the_terminal(
+    mcp: McpBench, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mcp.connect(mcp.raw("--complain", "3000000", "--noise", "900")).servers.close()
+
+    log = mcp.logs / "mcp-server-1-raw.log"
+    assert LOG_BYTES < log.stat().st_size < LOG_BYTES + 100
+    assert "[on stdout] nonsense" in log.read_text()
+    assert capfd.readouterr() == ("", "")
+
 
 KEEPER_AND_SERVER = ("keeper", "server")
 """Both have the server's arguments."""
@@ -25,22 +121,24 @@ def written(file: Path, text: str) -> Callable[[], bool]:
     return lambda: file.exists() and file.read_text() == text
 
 
-def test_tools_of_a_server_made_with_the_sdk_are_told_and_called(mcp: McpBench) -> None:
-    tools = mcp.connect(mcp.sdk())
+def test_tools_of_a_server_made_with_the_sdk_are_told_and_called_and_a_cancel_reaches_it(mcp: McpBench) -> None:
+    tools, file = mcp.connect(mcp.sdk()), mcp.workspace / "state"
 
     add = tools.by_name["mcp__sample__add"]
-    assert list(tools.by_name) == [
-        f"mcp__sample__{name}" for name in ("add", "nap", "shout", "fail", "wait", "huge", "meet")
-    ]
+    assert list(tools.by_name) == [f"mcp__sample__{name}" for name in ("add", "shout", "fail", "wait", "huge")]
     assert (add.spec.description, add.read_only) == ("Add two numbers.", True)
     assert sorted(add.spec.parameters["properties"]) == ["a", "b"]
     assert not tools.by_name["mcp__sample__shout"].read_only
     assert [tools.by_name[f"mcp__sample__{name}"].spec.parallel for name in ("add", "shout")] == [True, False]
     assert tools.call("mcp__sample__add", {"a": 1, "b": 2}).output == "3"
+    mcp.check = raise_when(written(file, "begun"), Preempted())
+    with pytest.raises(Preempted):
+        tools.call("mcp__sample__wait", {"file": str(file)})
+    mcp.check = lambda: None
+    wait_until(written(file, "canceled"))
+    assert tools.text("mcp__sample__add", a=1, b=1) == "2"
 
 
-SHOWN = [("noisy", "after the noise"), ("bytes", "a\ufffdb␀c"), ("half_a_pair", "a?b"), ("nothing", "(no output)")]
-"""A tool, and what its answer is shown as."""
 BROKEN = [
     ("wrong", "no such file"),
     ("die", "Error: the MCP server 'raw' ended with exit code 7; the next call starts it again, without"),
@@ -53,21 +151,33 @@ BROKEN = [
 """A tool, and how its error begins."""
 
 
-def test_an_answer_is_shown_as_text(mcp: McpBench) -> None:
-    tools = mcp.connect(mcp.raw())
-    shown = [(name, tools.call(f"mcp__raw__{name}")) for name, _ in SHOWN]
-    assert [(name, result.output) for name, result in shown if not result.is_error] == SHOWN
-
-
-def test_what_goes_wrong_is_one_error_and_the_next_call_works(mcp: McpBench) -> None:
+def test_an_answer_is_shown_as_text_and_what_goes_wrong_is_one_error_after_which_the_next_call_works(
+    mcp: McpBench,
+) -> None:
     tools = mcp.connect(mcp.raw(), mcp.raw(name="other"))
     other = tools.text("mcp__other__pid")
+    shown = {"noisy": "after the noise", "bytes": "a\ufffdb␀c", "half_a_pair": "a?b", "nothing": "(no output)"}
+    assert {name: tools.text(f"mcp__raw__{name}") for name in shown} == shown
+    long = tools.call("mcp__raw__long")
+    assert (long.output.startswith("0\n1\n"), long.output.endswith("\n4998\n4999")) == (True, True)
+    assert long.log is not None
+    assert long.log.read_text().splitlines() == [str(number) for number in range(5000)]
     for name, error in BROKEN:
         result = tools.call(f"mcp__raw__{name}")
         assert (result.is_error, len(result.output) < 600) == (True, True), name
         assert result.output.startswith(error)
         assert tools.text("mcp__raw__echo", text="still here") == "still here", name
     assert tools.text("mcp__other__pid") == other, "no other server went with it"
+    # Of several calls that find their server ended, one starts it for all.
+    tools.call("mcp__raw__die")
+    with ThreadPoolExecutor(4) as pool:
+        pids = list(pool.map(lambda _: tools.text("mcp__raw__pid"), range(4)))
+    assert (len(set(pids)), pids[0].isdigit()) == (1, True)
+    mcp.program.unlink()
+    tools.call("mcp__raw__die")
+    gone = tools.call("mcp__raw__echo")
+    assert gone.is_error
+    assert "has ended, and restarting it failed: it ended with exit code 2" in gone.output
 
 
 def test_a_server_that_never_answers_is_ended_at_its_time_limit_and_started_again(mcp: McpBench) -> None:
@@ -84,27 +194,6 @@ def test_a_server_that_never_answers_is_ended_at_its_time_limit_and_started_agai
     assert len(processes_with(word)) == len(KEEPER_AND_SERVER)
 
 
-def test_a_server_that_cannot_be_started_again_is_one_error_for_each_call(mcp: McpBench) -> None:
-    tools = mcp.connect(mcp.raw())
-    mcp.program.unlink()
-    tools.call("mcp__raw__die")
-
-    result = tools.call("mcp__raw__echo")
-
-    assert result.is_error
-    assert "has ended, and restarting it failed: it ended with exit code 2" in result.output
-
-
-def test_a_long_answer_is_shown_as_head_and_tail_with_the_whole_in_the_log(mcp: McpBench) -> None:
-    result = mcp.connect(mcp.raw()).call("mcp__raw__long")
-
-    assert result.output.startswith("0\n1\n")
-    assert result.output.endswith("\n4998\n4999")
-    assert "characters elided" in result.output
-    assert result.log is not None
-    assert result.log.read_text().splitlines() == [str(number) for number in range(5000)]
-
-
 def test_arguments_that_are_no_object_or_in_no_message_are_an_error_and_megabytes_arrive(mcp: McpBench) -> None:
     tools = mcp.connect(mcp.raw())
     for arguments in ("{", "[1]", '"text"', "null", "[" * 100_000):
@@ -113,34 +202,3 @@ def test_arguments_that_are_no_object_or_in_no_message_are_an_error_and_megabyte
         assert result.output.startswith("Error: mcp__raw__echo: the arguments are not")
     assert tools.call("mcp__raw__echo", '{"text": ' + "[" * 900 + "]" * 900 + "}").is_error
     assert tools.call("mcp__raw__echo", json.dumps({"text": "é" * 1_000_000})).output_bytes == 2_000_000
-
-
-def test_a_cancel_comes_through_at_once_and_reaches_the_server(mcp: McpBench) -> None:
-    tools, file = mcp.connect(mcp.sdk()), mcp.workspace / "state"
-    mcp.check = raise_when(written(file, "begun"), Preempted())
-
-    with pytest.raises(Preempted):
-        tools.call("mcp__sample__wait", {"file": str(file)})
-    mcp.check = lambda: None
-
-    wait_until(written(file, "canceled"))
-    assert tools.text("mcp__sample__add", a=1, b=1) == "2"
-
-
-def test_a_limit_of_the_run_comes_through_a_call_that_hangs(mcp: McpBench) -> None:
-    tools = mcp.connect(mcp.raw())
-    mcp.check = raise_when(lambda: mcp.looks > 20, LimitsExceeded())
-
-    with pytest.raises(LimitsExceeded):
-        tools.call("mcp__raw__hang")
-
-
-def test_of_several_calls_that_find_their_server_ended_one_starts_it_for_all(mcp: McpBench) -> None:
-    tools = mcp.connect(mcp.raw())
-    tools.call("mcp__raw__die")
-
-    with ThreadPoolExecutor(4) as pool:
-        pids = list(pool.map(lambda _: tools.text("mcp__raw__pid"), range(4)))
-
-    assert len(set(pids)) == 1
-    assert pids[0].isdigit()

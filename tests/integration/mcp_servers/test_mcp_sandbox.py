@@ -44,7 +44,7 @@ def canceled(bench: McpBench, server: ServerConfig, name: str) -> Ended:
     return bench.sandbox.tally.counts.then(close_all().then(end_all(spare=others)))
 
 
-def test_a_server_gets_a_clean_environment_and_its_own_variables(
+def test_a_server_gets_a_clean_environment_with_its_own_variables_and_no_files_of_the_owner(
     mcp_in: McpBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
@@ -58,24 +58,18 @@ def test_a_server_gets_a_clean_environment_and_its_own_variables(
     assert "sk-secret" not in json.dumps(seen)
     assert Path(seen["HOME"]) != Path.home()
 
+    (mcp_in.directory / "secret").write_text("secret")
+    flags = ["-c", f"cat {mcp_in.directory}/secret >&2; exit 3"]
+    reader = ServerConfig(name="reader", owners=False, command="sh", args=flags)
+    problems = mcp_in.connect(reader).servers.problems
+    assert ("secret" in problems[0].split(": ")[-1].split()) == (mcp_in.sandbox.kind == "none")
 
-def test_a_servers_variables_do_not_reach_the_programs_around_the_sandbox(mcp_in: McpBench) -> None:
+    # Its variables do not reach the programs around the sandbox.
     library = mcp_in.workspace / "evil.so"
     line = mcp_in.sandbox.line(["true"], workspace=mcp_in.workspace, variables={"LD_PRELOAD": str(library)})
-
     assert "LD_PRELOAD" not in line.environment
     assert str(library) not in " ".join(line.arguments)
     assert str(library) in " ".join(line.environment.values())
-
-
-def test_a_server_in_bubblewrap_does_not_see_the_owners_files(mcp_in: McpBench) -> None:
-    (mcp_in.directory / "secret").write_text("secret")
-    flags = ["-c", f"cat {mcp_in.directory}/secret >&2; exit 3"]
-    server = ServerConfig(name="reader", owners=False, command="sh", args=flags)
-
-    problems = mcp_in.connect(server).servers.problems
-
-    assert ("secret" in problems[0].split(": ")[-1].split()) == (mcp_in.sandbox.kind == "none")
 
 
 def test_a_cancel_ends_a_server_that_ignores_term_and_its_child_in_another_session(mcp_in: McpBench) -> None:
@@ -86,14 +80,6 @@ def test_a_cancel_ends_a_server_that_ignores_term_and_its_child_in_another_sessi
 
     assert (receipt.found, receipt.ended, receipt.survivors) == (2, 2, 0)
     assert (processes_with(word), processes_with(name)) == ([], [])
-
-
-def test_a_cancel_counts_the_processes_of_all_servers(mcp_in: McpBench) -> None:
-    tools = mcp_in.connect(mcp_in.raw(name="a"), mcp_in.raw("--child", number(), name="b"))
-
-    tools.servers.close()
-
-    assert mcp_in.sandbox.tally.counts == Ended(3, 3, 0)
 
 
 WAITING_FOR_EACH_OTHER = """
@@ -110,48 +96,35 @@ while len(list(directory.glob("closed-*"))) < number:
 """
 
 
-def test_servers_are_ended_at_the_same_time(mcp_in: McpBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_ended_at_the_same_time_each_in_its_own_way(mcp: McpBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, word, child = mcp.workspace / "farewell", new_id(), number()
+    tools = mcp.connect(
+        mcp.raw("--slow-close", str(file), name="a"),
+        mcp.raw("--stay", "--word", word, name="b"),
+        mcp.raw("--child", child, name="c"),
+    )
+    tools.call("mcp__c__die")
+    wait_until(lambda: not processes_with(child))  # what a dead server left behind
+    tools.servers.close()
+    assert (file.exists(), processes_with(word)) == (True, [])
+
     for module, name in ((stdio, "GRACE"), (start, "_CLOSE_SECONDS"), (servers, "_CLOSE_SECONDS")):
         monkeypatch.setattr(module, name, 60.0)
-    program = mcp_in.workspace / "waiting.py"
+    program = mcp.workspace / "waiting.py"
     program.write_text(WAITING_FOR_EACH_OTHER)
     names = ("a", "b", "c", "d")
-    tools = mcp_in.connect(
+    before = mcp.sandbox.tally.counts
+    tools = mcp.connect(
         *(
-            config(name, command=sys.executable, args=[str(program), str(mcp_in.workspace), name, str(len(names))])
+            config(name, command=sys.executable, args=[str(program), str(mcp.workspace), name, str(len(names))])
             for name in names
         )
     )
 
     tools.servers.close()
 
-    assert sorted(path.name for path in mcp_in.workspace.glob("met-*")) == [f"met-{name}" for name in names]
-    assert mcp_in.sandbox.tally.counts == Ended(4, 4, 0)
-
-
-def test_a_server_may_come_to_its_own_end_when_its_input_closes(mcp_in: McpBench) -> None:
-    file = mcp_in.workspace / "farewell"
-
-    mcp_in.connect(mcp_in.raw("--slow-close", str(file))).servers.close()
-
-    assert file.exists()
-
-
-def test_a_server_that_stays_after_its_input_closed_is_asked_by_term(mcp_in: McpBench) -> None:
-    word = new_id()
-
-    mcp_in.connect(mcp_in.raw("--stay", "--word", word)).servers.close()
-
-    assert processes_with(word) == []
-
-
-def test_what_a_dead_server_leaves_behind_ends_with_it(mcp_in: McpBench) -> None:
-    name = number()
-    tools = mcp_in.connect(mcp_in.raw("--child", name))
-
-    tools.call("mcp__raw__die")
-
-    wait_until(lambda: not processes_with(name))
+    assert sorted(path.name for path in mcp.workspace.glob("met-*")) == [f"met-{name}" for name in names]
+    assert mcp.sandbox.tally.counts == before.then(Ended(4, 4, 0))
 
 
 def test_servers_die_with_the_process_of_the_run(mcp_in: McpBench) -> None:

@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import func, select, update
 
 from control_plane.broker.broker import Broker
-from control_plane.core import Core
 from control_plane.core.settings import read_settings
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
+from control_plane.db.spending import SpendingBlock
 from control_plane.declarations import budgets
 from control_plane.declarations.budgets import BudgetRequest
 from control_plane.declarations.pools import PoolRequest
@@ -34,24 +34,33 @@ from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, PlayedDrone, api_on
-from tests.support.metrics import TOKEN, block_of, documented, figure, labels_in, of, printed, scrape, series_in
+from tests.support.metrics import TOKEN, Series, documented, figure, labels_in, of, printed, scrape, series_in
 from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture
 def metered(database_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
-    """A control plane with metrics, a project and a drone, on each database."""
+    """A control plane with metrics and a project."""
     with api_on(database_url, valkey, core_factory, metrics_token=TOKEN) as api:
         api.add_work()
         yield api
 
 
-@pytest.fixture
-def small(sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
-    """A control plane with metrics and a project, on SQLite."""
-    with api_on(sqlite_url, valkey, core_factory, metrics_token=TOKEN) as api:
-        api.add_work()
-        yield api
+def block_of(order: Order, run_id: str, model: str, spent: int) -> SpendingBlock:
+    """A payment of the run: `spent` nanodollars for a model."""
+    return SpendingBlock(
+        organization_id=order.organization_id,
+        run_id=run_id,
+        order_id=order.id,
+        project_id=order.project_id,
+        session_id=order.session_id,
+        drone_id=order.drone_id or "",
+        model=model,
+        granted_at=order.created_at,
+        granted_nusd=spent,
+        spent_nusd=spent,
+        closed_at=order.created_at,
+    )
 
 
 def asked(api: Api, token: str | None, **headers: str) -> httpx.Response:
@@ -67,19 +76,22 @@ def test_metrics_are_off_without_a_token_and_a_short_one_is_refused(api: Api, mo
         read_settings(database_url="sqlite:////x", broker_url="redis://x", blob_dir="/x")
 
 
-def test_another_token_is_refused_as_other_requests_are(small: Api) -> None:
-    for token in (None, "n" * 32, TOKEN[:-1], TOKEN + "m", "ä" * 32, small.token):
+def test_another_token_is_refused_as_other_requests_are(metered: Api) -> None:
+    for token in (None, "n" * 32, TOKEN[:-1], TOKEN + "m", "ä" * 32, metered.token):
         headers = {"Authorization": f"Bearer {token}".encode("latin-1")} if token else {}
-        answer = httpx.get(f"{small.url}/metrics", headers=headers, trust_env=False)
+        answer = httpx.get(f"{metered.url}/metrics", headers=headers, trust_env=False)
         assert (answer.status_code, answer.json()["code"]) == (401, "E-METRICS-TOKEN")
-    with small.http(TOKEN) as http:
+    with metered.http(TOKEN) as http:
         assert http.get("/api/v1/orders").status_code == 401
-    assert asked(small, TOKEN, Host="api.internal:8420").status_code == 200
-    assert TOKEN not in repr(small.core.settings)
+    assert asked(metered, TOKEN, Host="api.internal:8420").status_code == 200
+    assert TOKEN not in repr(metered.core.settings)
 
 
-def play(api: Api, drone: PlayedDrone) -> None:
-    """Orders of which two run, one succeeded, one failed, one waits for a drone and one for a user; a run was lost."""
+def play(api: Api, drone: PlayedDrone) -> str:
+    """Orders of which two run, one succeeded, one failed, one waits for a drone and one for a user; a run was lost.
+
+    Returns the id of the run that succeeded.
+    """
     drone.take(api.submit("one")).says("Working.")
     done = drone.take(api.submit("two"))
     done.step(AssistantStep(text="I look.", usage=Usage(input_tokens=7, output_tokens=3, cached_tokens=2)))
@@ -93,46 +105,67 @@ def play(api: Api, drone: PlayedDrone) -> None:
         db.execute(update(Run).where(Run.id == lost.id).values(status="lost", ended_at=api.core.clock.now()))
     api.submit("five", labels={"gpu": "yes"})
     drone.take(api.submit("six")).asks("b", "shell", "it may be dangerous")
+    return done.id
 
 
-def test_the_figures_of_orders_and_runs_are_those_of_the_database_also_after_a_restart(metered: Api) -> None:
+@pytest.mark.dialects
+def test_the_figures_of_orders_runs_money_and_pools_are_those_of_the_database_also_after_a_restart(
+    metered: Api,
+) -> None:
+    metered.client.call(budgets.SET, BudgetRequest(usd=2.0, per="total"), kind="project", name="demo")
+    pools.add(metered.core, system_caller(metered.core), PoolRequest(name="burst", labels={"gpu": "yes"}))
     drone = metered.add_drone(concurrency=9)
-    play(metered, drone)
-    found = scrape(metered)
-    assert of(found, "dronefleet_orders") == counted(metered.core, Order.status)
+    run_id = play(metered, drone)
+    machine = {"cpu_percent": 1, "memory_percent": 2, "disk_free_mb": 30, "disk_mb": 400}
+    with metered.core.database.write() as db:
+        db.execute(update(Drone).where(Drone.id == drone.id).values(beat={"machine": machine}))
+        db.add(Lease(name="leader", holder="one", expires_at=metered.core.clock.now()))
+        order = db.get_one(Order, db.get_one(Run, run_id).order_id)
+        for model, spent in (("gpt", 300_000_000), ("gpt", 200_000_000), ("other-model", 1)):
+            db.add(block_of(order, run_id, model, spent))
+        steps = db.scalar(select(func.count()).select_from(Step))
+    text = asked(metered, TOKEN).text
+    # The documents have every metric with its type and labels.
+    known = documented("dronefleet") | documented("fleet_pool")
+    assert printed(text) == {name: kind for name, (kind, _) in known.items()}
+    assert labels_in(text) == {name: labels for name, (_, labels) in known.items()}
+    found = series_in(text)
     states = {"queued": 1.0, "running": 2.0, "awaiting_approval": 1.0, "succeeded": 1.0, "failed": 1.0}
     assert of(found, "dronefleet_orders") == states
-    assert of(found, "dronefleet_orders_waiting") == {"no_drone_fits": 1.0, "for_person": 1.0}
-    assert figure(found, "dronefleet_runs_open", organization="default") == 2
+    assert of(found, "dronefleet_orders_waiting") == {"for_pool": 1.0, "for_person": 1.0}
     assert of(found, "dronefleet_runs_ended_total") == {"submitted": 1.0, "other": 1.0, "lost": 1.0}
     assert of(found, "dronefleet_tokens_total") == {"input": 7.0, "output": 3.0, "cached": 2.0}
-    assert figure(found, "dronefleet_tool_calls_total", organization="default") == 1
-    assert figure(found, "dronefleet_steps_total", organization="default") == rows(metered.core, Step)
+    by = {"organization": "default", "provider": "scripted"}
+    target = {"organization": "default", "kind": "project", "target": "demo", "per": "total"}
+    pool = {"organization": "default", "pool": "burst"}
+    expected: list[tuple[str, dict[str, str], float]] = [
+        ("runs_open", {"organization": "default"}, 2),
+        ("tool_calls_total", {"organization": "default"}, 1),
+        ("steps_total", {"organization": "default"}, steps or 0),
+        ("cost_usd_total", {**by, "model": "gpt"}, 0.5),
+        ("cost_usd_total", {**by, "model": "other-model"}, 1e-9),
+        ("budget_limit_usd", target, 2),
+        ("budget_spent_usd", target, 0),
+        ("budget_reserved_usd", target, 0),
+        ("pool_wanted", pool, 1),
+        ("pool_waiting", pool, 1),
+        ("pool_drones", pool, 0),
+    ]
+    told = [(name, labels, figure(found, f"dronefleet_{name}", **labels)) for name, labels, _ in expected]
+    assert told == expected
     metered.restart()
     assert lasting(scrape(metered)) == lasting(found)
 
 
-def counted(core: Core, column: object) -> dict[str, float]:
-    with core.database.read() as db:
-        return {key: float(number) for key, number in db.execute(select(column, func.count()).group_by(column))}  # type: ignore[call-overload]
-
-
-def rows(core: Core, table: type[Step]) -> int:
-    with core.database.read() as db:
-        return db.scalar(select(func.count()).select_from(table)) or 0
-
-
-def lasting(found: dict[tuple[str, tuple[tuple[str, str], ...]], float]) -> dict[object, float]:
+def lasting(found: dict[Series, float]) -> dict[object, float]:
     """The figures that do not change with time: a drone that sends no heartbeat becomes unresponsive."""
     return {key: value for key, value in found.items() if not key[0].endswith(("_seconds", "_drones"))}
 
 
+@pytest.mark.dialects
 def test_times_of_waiting_orders_drones_leases_and_events_are_measured_on_each_database(metered: Api) -> None:
-    asleep, there, gone = (
-        metered.add_drone("asleep"),
-        metered.add_drone("there", concurrency=3),
-        metered.add_drone("gone"),
-    )
+    asleep, gone = metered.add_drone("asleep"), metered.add_drone("gone")
+    there = metered.add_drone("there", concurrency=3)
     there.take(metered.submit(drone="there")).says("Working.")
     old, stale = metered.submit("old", labels={"gpu": "yes"}), metered.submit("stale", labels={"gpu": "yes"})
     metered.submit("young", labels={"gpu": "yes"})
@@ -167,48 +200,26 @@ def test_times_of_waiting_orders_drones_leases_and_events_are_measured_on_each_d
     assert (3000 < left <= 3600, over < -3500) == (True, True)
 
 
-def test_queues_and_streams_are_measured_in_the_broker(small: Api) -> None:
-    drone, odd = small.add_drone("anna"), small.add_drone("odd")
-    small.core.broker.redis.lpush(names.queue(drone.id), "one", "two")
-    small.core.broker.redis.xadd(names.events_stream(drone.id), {"t": "event", "e": "x"}, id="1000-1")
-    small.core.broker.redis.set(names.queue(odd.id), "no list")
-    small.core.broker.redis.set(names.events_stream(odd.id), "no stream")
-    found, labels = scrape(small), {"organization": "default", "drone": "anna"}
-    assert figure(found, "dronefleet_queue_messages", **labels) == 2
-    assert figure(found, "dronefleet_stream_entries", **labels) == 1
+def test_queues_and_streams_are_measured_in_the_broker_and_without_it_there_are_the_figures_of_the_database(
+    metered: Api,
+) -> None:
+    drone, odd = metered.add_drone("anna"), metered.add_drone("odd")
+    broker = metered.core.broker.redis
+    broker.lpush(names.queue(drone.id), "one", "two")
+    broker.xadd(names.events_stream(drone.id), {"t": "event", "e": "x"}, id="1000-1")
+    broker.set(names.queue(odd.id), "no list")
+    broker.set(names.events_stream(odd.id), "no stream")
+    found, labels = scrape(metered), {"organization": "default", "drone": "anna"}
+    kinds = ("dronefleet_queue_messages", "dronefleet_stream_entries")
+    assert [figure(found, each, **labels) for each in kinds] == [2, 1]
     assert figure(found, "dronefleet_stream_oldest_seconds", **labels) > 1e9
-    labels["drone"] = "odd"
-    assert figure(found, "dronefleet_queue_messages", **labels) == 0
-    assert figure(found, "dronefleet_stream_entries", **labels) == 0
-
-
-def test_budgets_and_costs_are_those_of_the_ledger(metered: Api) -> None:
-    metered.client.call(budgets.SET, BudgetRequest(usd=2.0, per="total"), kind="project", name="demo")
-    run = metered.add_drone().take(metered.submit())
-    blocks = [("gpt", 300_000_000), ("gpt", 200_000_000), ("other-model", 1)]
-    with metered.core.database.write() as db:
-        order = db.get_one(Order, run.order_id)
-        for model, spent in blocks:
-            db.add(block_of(order, run.id, model, spent))
+    assert [figure(found, each, **{**labels, "drone": "odd"}) for each in kinds] == [0, 0]
+    metered.broker.stop()
     found = scrape(metered)
-    by = {"organization": "default", "provider": "scripted"}
-    assert figure(found, "dronefleet_cost_usd_total", **by, model="gpt") == 0.5
-    assert figure(found, "dronefleet_cost_usd_total", **by, model="other-model") == 1e-9
-    target = {"organization": "default", "kind": "project", "target": "demo", "per": "total"}
-    assert figure(found, "dronefleet_budget_limit_usd", **target) == 2
-    assert figure(found, "dronefleet_budget_spent_usd", **target) == 0
-    assert figure(found, "dronefleet_budget_reserved_usd", **target) == 0
-
-
-def test_without_the_broker_the_figures_of_the_database_are_there(small: Api) -> None:
-    small.submit()
-    small.broker.stop()
-    found = scrape(small)
-    assert figure(found, "dronefleet_up", part="broker") == 0
-    assert figure(found, "dronefleet_up", part="database") == 1
-    assert of(found, "dronefleet_orders") == {"queued": 1.0}
-    small.broker.start()
-    wait_until(lambda: figure(scrape(small), "dronefleet_up", part="broker") == 1)
+    assert [figure(found, "dronefleet_up", part=each) for each in ("broker", "database")] == [0, 1]
+    assert of(found, "dronefleet_drones") == {"online": 2.0}
+    metered.broker.start()
+    wait_until(lambda: figure(scrape(metered), "dronefleet_up", part="broker") == 1)
 
 
 def test_without_the_database_the_answer_says_so_and_still_counts_the_queues(
@@ -223,9 +234,8 @@ def test_without_the_database_the_answer_says_so_and_still_counts_the_queues(
             found = scrape(api)
         finally:
             postgres_server.start()
-        assert figure(found, "dronefleet_up", part="database") == 0
-        assert figure(found, "dronefleet_up", part="history") == 0
-        assert figure(found, "dronefleet_up", part="broker") == 1
+        parts = ("database", "history", "broker")
+        assert [figure(found, "dronefleet_up", part=each) for each in parts] == [0, 0, 1]
         assert figure(found, "dronefleet_queue_messages", organization="default", drone="anna") == 1
         assert "metrics are incomplete" in api.log.read_text()
         wait_until(lambda: figure(scrape(api), "dronefleet_up", part="database") == 1)
@@ -236,42 +246,23 @@ def test_a_database_that_hangs_holds_up_one_answer_for_its_time_and_is_not_asked
 ) -> None:
     core = core_factory(postgres_url, broker=Broker(valkey.url), broker_url=valkey.url)
     scrapes = Scrapes(core, database_s=1.0)
-    plain = postgres_url.replace("+psycopg", "")
-    with closing(psycopg.connect(plain)) as other:
+
+    def found() -> dict[Series, float]:
+        return series_in(scrapes.answer().decode())
+
+    with closing(psycopg.connect(postgres_url.replace("+psycopg", ""))) as other:
         other.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
-        first, second = series_in(scrapes.answer().decode()), series_in(scrapes.answer().decode())
+        answers = [found(), found()]
         reading = [thread for thread in threading.enumerate() if thread.name == "database metrics"]
         other.rollback()
     assert len(reading) == 1
-    assert [figure(each, "dronefleet_up", part="database") for each in (first, second)] == [0, 0]
-    again = wait_until(lambda: (found := series_in(scrapes.answer().decode())) and up(found) and found)
+    assert [figure(each, "dronefleet_up", part="database") for each in answers] == [0, 0]
+    again = wait_until(lambda: (now := found()) and figure(now, "dronefleet_up", part="database") == 1 and now)
     assert ("dronefleet_orders", (("organization", "default"), ("status", "queued"))) in again
     core.broker.close()
 
 
-def up(found: dict[tuple[str, tuple[tuple[str, str], ...]], float]) -> bool:
-    return figure(found, "dronefleet_up", part="database") == 1
-
-
-def test_the_documents_have_every_metric_with_its_type_and_labels(small: Api) -> None:
-    small.client.call(budgets.SET, BudgetRequest(usd=2.0, per="total"), kind="project", name="demo")
-    drone = small.add_drone("anna")
-    play(small, drone)
-    machine = {"cpu_percent": 1, "memory_percent": 2, "disk_free_mb": 30, "disk_mb": 400}
-    now = small.core.clock.now()
-    with small.core.database.write() as db:
-        db.execute(update(Drone).where(Drone.id == drone.id).values(beat={"machine": machine}))
-        db.add(Lease(name="leader", holder="one", expires_at=now))
-        run = db.scalars(select(Run)).first()
-        assert run is not None
-        db.add(block_of(db.get_one(Order, run.order_id), run.id, "gpt", 1))
-    pools.add(small.core, system_caller(small.core), PoolRequest(name="burst"))
-    text = asked(small, TOKEN).text
-    known = documented("dronefleet") | documented("fleet_pool")
-    assert printed(text) == {name: kind for name, (kind, _) in known.items()}
-    assert labels_in(text) == {name: labels for name, (_, labels) in known.items()}
-
-
+@pytest.mark.dialects
 def test_no_counter_shrinks_when_the_retention_removes_services(metered: Api) -> None:
     drone = metered.add_drone(concurrency=9)
     drone.take(metered.submit("for a user")).ends()
@@ -291,27 +282,14 @@ def test_no_counter_shrinks_when_the_retention_removes_services(metered: Api) ->
     assert smaller == []
 
 
-def test_models_beyond_the_first_hundred_share_a_series_and_keep_it(small: Api) -> None:
-    run = small.add_drone().take(small.submit())
-    with small.core.database.write() as db:
+def test_models_beyond_the_first_hundred_share_a_series_and_keep_it(metered: Api) -> None:
+    run = metered.add_drone().take(metered.submit())
+    with metered.core.database.write() as db:
         order = db.get_one(Order, run.order_id)
         for number in range(103):
             db.add(block_of(order, run.id, f"model-{number}", 1_000_000_000 + number))
             db.flush()
-    found = scrape(small)
+    found = scrape(metered)
     costs = [labels for name, labels in found if name == "dronefleet_cost_usd_total"]
     assert len(costs) == 101
     assert figure(found, "dronefleet_cost_usd_total", organization="default", provider="other", model="other") > 3
-
-
-def test_what_a_pool_has_and_needs_is_what_its_document_says(metered: Api) -> None:
-    admin = system_caller(metered.core)
-    pools.add(metered.core, admin, PoolRequest(name="burst", labels={"cloud": "yes"}, max_drones=2))
-    for _ in range(3):
-        metered.submit(labels={"cloud": "yes"})
-    found = scrape(metered)
-    shown = [
-        figure(found, f"dronefleet_pool_{name}", organization="default", pool="burst")
-        for name in ("wanted", "waiting", "drones")
-    ]
-    assert shown == [2, 3, 0]

@@ -1,4 +1,4 @@
-"""What goes over the wire to families of models: thinking in their own form, cache markers, and tools as text."""
+"""What goes over the wire to families of models: thinking in their own form and level, cache markers, tools as text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from drone.agent.agent import Agent
-from drone.agent.in_memory import EchoToolbox
-from drone.agent.values import ModelCallFailed
-from shared.events import RetryStep
-from shared.outcome import ExitStatus, Outcome
-from shared.transcripts import assert_valid
-from shared.work_order import OrderProvider, Protocol
+from drone.model.output_limit import least_output
+from drone.model.route import Route
+from drone.model.thinking import effort_of
+from shared.events import CommentStep, RetryStep
+from shared.messages import Message
+from shared.outcome import ExitStatus
+from shared.work_order import OrderProvider, Protocol, ThinkingLevel
 from tests.support.endpoints import (
     Endpoint,
     Said,
@@ -23,71 +23,13 @@ from tests.support.endpoints import (
     streamed,
     text_answer,
 )
+from tests.support.protocols.played import Ran
 from tests.support.scripted import Called
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 
-MARKER = {"type": "ephemeral"}
-SIGNED = {"type": "thinking", "thinking": "Where is it?", "signature": "c2lnbmVk"}
-DONE = text_answer("Done.")
-
-
-def use(number: int, text: str = "x") -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": "echo", "input": {"text": text}}
-
-
-class Ran:
-    """The loop against an endpoint, run to its end."""
-
-    def __init__(self, model: str, *said: Said, protocol: Protocol = "auto", **params: Any) -> None:
-        with Endpoint(*said) as endpoint:
-            path = "" if model.startswith("anthropic/") else "/v1"
-            provider = OrderProvider(
-                name="p", model=model, api_base=endpoint.url + path, api_key="k", protocol=protocol, params=params
-            )
-            self.called, self.toolbox = Called("", provider), EchoToolbox()
-            self.agent = _agent(self.called, self.toolbox)
-            self.outcome: Outcome = self.agent.run("Rules.", (), "Go.")
-            self.called.model.close()
-        assert_valid(self.agent.transcript)
-        self.bodies = endpoint.bodies
-
-    @property
-    def retries(self) -> list[RetryStep]:
-        return [body for body in self.called.recorder.bodies if isinstance(body, RetryStep)]
-
-
-def _agent(called: Called, toolbox: EchoToolbox) -> Agent:
-    return Agent(called.model, toolbox, called.recorder, called.controls, called.limits, called.clock)
-
-
-def test_details_of_openrouter_go_back_as_they_came() -> None:
-    detail = {"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0}
-    first = streamed(
-        chunk(role="assistant", reasoning="Where ", reasoning_details=[{**detail, "text": "Where "}]),
-        chunk(reasoning="is it?", reasoning_details=[{**detail, "text": "is it?"}]),
-        chunk(reasoning_details=[{**detail, "signature": "c2ln"}]),
-        chunk(tool_calls=[call("echo", {"text": "x"})]),
-        chunk("tool_calls"),
-    )
-    ran = Ran("openrouter/anthropic/claude-sonnet-4.5", first, DONE)
-    assistant, tool = ran.bodies[1]["messages"][2:]
-    assert assistant["reasoning_details"] == [{**detail, "text": "Where is it?", "signature": "c2ln"}]
-    assert tool["content"] == [{"type": "text", "text": "x", "cache_control": MARKER}]
-
-
-def test_signatures_that_are_refused_are_left_out_and_so_is_the_wish_to_think() -> None:
-    refusal = {"type": "error", "error": {"type": "invalid_request_error"}}
-    refusal["error"]["message"] = "messages.1.content.0: Invalid `signature` in `thinking` block"  # type: ignore[index]
-    thinking = {"type": "enabled", "budget_tokens": 1024}
-    first = anthropic_answer(SIGNED, use(1), stop="tool_use")
-    done = anthropic_answer({"type": "text", "text": "Done."})
-    ran = Ran("anthropic/claude-sonnet-4-5", first, refused(400, refusal), done, thinking=thinking)
-    assert (ran.bodies[1]["thinking"], "thinking" in ran.bodies[2]) == (thinking, False)
-    assert ran.bodies[2]["messages"][1]["content"][0]["text"].startswith("<thinking>Where is it?</thinking>")
-    assert len(ran.toolbox.ran) == 1
-
-
+CLAUDE, OPUS = "anthropic/claude-sonnet-4-5", "anthropic/claude-opus-4-6"
+DONE, DONE_CLAUDE = text_answer("Done."), anthropic_answer({"type": "text", "text": "Done."})
 ACTION = 'I look.\n\n```action echo\n{"text": "one"}\n```\n'
 SUBMIT = '```action submit\n{"text": "Done."}\n```'
 NO_TOOLS = [
@@ -100,8 +42,46 @@ NO_TOOLS = [
 ]
 
 
+def provider(model: str, url: str, **fields: Any) -> OrderProvider:
+    base = url if model.startswith("anthropic/") else f"{url}/v1"
+    return OrderProvider(name="p", model=model, api_base=base, api_key="k", **fields)
+
+
+def run(model: str, *said: Said, protocol: Protocol = "auto", **params: Any) -> Ran:
+    return Ran(lambda url: provider(model, url, protocol=protocol, params=params), *said)
+
+
+def test_details_of_openrouter_go_back_as_they_came() -> None:
+    detail = {"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0}
+    first = streamed(
+        chunk(role="assistant", reasoning="Where ", reasoning_details=[{**detail, "text": "Where "}]),
+        chunk(reasoning="is it?", reasoning_details=[{**detail, "text": "is it?"}]),
+        chunk(reasoning_details=[{**detail, "signature": "c2ln"}]),
+        chunk(tool_calls=[call("echo", {"text": "x"})]),
+        chunk("tool_calls"),
+    )
+    assistant, tool = run("openrouter/anthropic/claude-sonnet-4.5", first, DONE).bodies[1]["messages"][2:]
+    assert assistant["reasoning_details"] == [{**detail, "text": "Where is it?", "signature": "c2ln"}]
+    assert tool["content"] == [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]
+
+
+def test_signatures_that_are_refused_are_left_out_and_so_is_the_wish_to_think() -> None:
+    message = "messages.1.content.0: Invalid `signature` in `thinking` block"
+    refusal = refused(400, {"type": "error", "error": {"type": "invalid_request_error", "message": message}})
+    signed = {"type": "thinking", "thinking": "Where is it?", "signature": "c2lnbmVk"}
+    use = {"type": "tool_use", "id": "toolu_1", "name": "echo", "input": {"text": "x"}}
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    ran = run(CLAUDE, anthropic_answer(signed, use, stop="tool_use"), refusal, DONE_CLAUDE, thinking=thinking)
+    assert (ran.bodies[1]["thinking"], "thinking" in ran.bodies[2]) == (thinking, False)
+    assert ran.bodies[2]["messages"][1]["content"][0]["text"].startswith("<thinking>Where is it?</thinking>")
+    assert len(ran.toolbox.ran) == 1
+
+
+# --- tools as text -------------------------------------------------------------------------------
+
+
 def test_tools_are_called_in_text_where_the_provider_is_set_so() -> None:
-    ran = Ran("openai/x", text_answer(ACTION), text_answer(SUBMIT), protocol="text")
+    ran = run("openai/x", text_answer(ACTION), text_answer(SUBMIT), protocol="text")
     assert (ran.outcome.exit_status, ran.outcome.response) == (ExitStatus.SUBMITTED, "Done.")
     assert [call.arguments for call in ran.toolbox.ran] == ['{"text": "one"}', '{"text": "Done."}']
     assert not any("tools" in body for body in ran.bodies)
@@ -111,40 +91,100 @@ def test_tools_are_called_in_text_where_the_provider_is_set_so() -> None:
     assert result == {"role": "user", "content": '<result tool="echo" call="action_1">\none\n</result>'}
 
 
-def test_a_refusal_of_tools_leads_to_text_at_once_and_for_the_rest_of_the_run() -> None:
+def test_a_refusal_of_tools_leads_to_text_at_once_and_for_the_rest_of_the_run_unless_they_must_be_native() -> None:
     for status, message in NO_TOOLS:
         refusal = refused(status, {"error": {"message": message}})
-        ran = Ran("openai/x", refusal, text_answer(ACTION), text_answer(SUBMIT))
+        ran = run("openai/x", refusal, text_answer(ACTION), text_answer(SUBMIT))
         assert ran.outcome.exit_status is ExitStatus.SUBMITTED, status
         assert ["tools" in body for body in ran.bodies] == [True, False, False], status
-        assert [
-            (retry.delay_s, retry.error.endswith("from now on they are called in text.")) for retry in ran.retries
-        ] == [(0, True)], status
-
-
-def test_a_refusal_of_tools_is_an_error_where_the_provider_is_set_to_tools() -> None:
+        told = [(retry.delay_s, retry.error.endswith("from now on they are called in text.")) for retry in ran.retries]
+        assert told == [(0, True)], status
     refusal = refused(400, {"error": {"message": "llama2 does not support tools"}})
-    assert Ran("openai/x", refusal, DONE, protocol="tools").outcome.exit_status is ExitStatus.MODEL_ERROR
+    native = run("openai/x", refusal, DONE, protocol="tools")
+    assert native.outcome.exit_status is ExitStatus.MODEL_ERROR
 
 
-def test_a_fallback_with_a_window_of_its_own_changes_the_window() -> None:
-    with Endpoint(refused(401, {"error": {"message": "no"}})) as broken, Endpoint(DONE) as sound:
-        other = OrderProvider(name="b", model="openai/b", api_base=sound.url, context_window=9_000)
-        provider = OrderProvider(
-            name="a", model="openai/a", api_base=broken.url, context_window=5_000, fallbacks=(other,)
-        )
-        called = Called("", provider)
-        windows = [called.model.window, called.ask() and called.model.window]
-    assert windows == [5_000, 9_000]
+# --- thinking levels -----------------------------------------------------------------------------
 
 
-def test_a_conversation_that_is_too_long_is_neither_repeated_nor_put_to_a_fallback() -> None:
-    with (
-        Endpoint(refused(400, {"error": {"message": "maximum context length: 10"}})) as full,
-        Endpoint(DONE) as other,
-    ):
-        fallback = OrderProvider(name="b", model="openai/b", api_base=other.url)
-        called = Called("", OrderProvider(name="a", model="openai/a", api_base=full.url, fallbacks=(fallback,)))
-        with pytest.raises(ModelCallFailed) as caught:
-            called.ask()
-    assert (caught.value.error_class, len(full.asked), len(other.asked)) == ("context_overflow", 1, 0)
+def asked(
+    model: str, level: ThinkingLevel | None, *said: Said, **params: Any
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What the requests say about thinking, and the comments and retries that were recorded."""
+    with Endpoint(*(said or (DONE_CLAUDE if model.startswith("anthropic/") else DONE,))) as endpoint:
+        called = Called("", provider(model, endpoint.url, thinking=level, params=params))
+        called.ask(Message(role="user", content="Go."))
+        called.model.close()
+    names = ("reasoning_effort", "thinking", "output_config", "temperature")
+    told = [body.text for body in called.recorder.bodies if isinstance(body, CommentStep)]
+    told += [body.error for body in called.recorder.bodies if isinstance(body, RetryStep)]
+    return [{name: body[name] for name in names if name in body} for body in endpoint.bodies], told
+
+
+def tokens(budget: int) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def effort(word: str) -> dict[str, Any]:
+    return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": word}}
+
+
+def test_a_level_becomes_what_the_family_understands_or_the_next_lower_one_and_a_comment_says_so() -> None:
+    haiku = "anthropic/claude-3-5-haiku-latest"
+    cases: list[tuple[str, ThinkingLevel | None, dict[str, Any], list[str]]] = [
+        ("openai/any", None, {}, []),
+        ("openai/any", "off", {"reasoning_effort": "none"}, []),
+        ("openai/any", "high", {"reasoning_effort": "high"}, []),
+        ("openai/gpt-4o", "low", {"reasoning_effort": "low"}, []),  # at an endpoint with an address: any model
+        (CLAUDE, None, {}, []),
+        (CLAUDE, "off", {}, []),
+        (CLAUDE, "minimal", tokens(1024), []),
+        (CLAUDE, "high", tokens(4096), []),
+        (CLAUDE, "xhigh", tokens(8192), []),
+        (OPUS, "off", {}, []),
+        (OPUS, "low", effort("low"), []),
+        (OPUS, "xhigh", effort("high"), [f"{OPUS} has no thinking level `xhigh`: it is asked for `high`."]),
+        (haiku, "high", {}, [f"{haiku} has no thinking levels: `high` is not sent."]),
+        (haiku, "off", {}, []),
+        ("openrouter/openai/gpt-5", "xhigh", {"reasoning_effort": "xhigh"}, []),
+        ("openrouter/anthropic/claude-sonnet-4.5", "off", {"reasoning_effort": "none"}, []),
+        ("deepseek/deepseek-reasoner", "off", {"thinking": {"type": "disabled"}}, []),
+        ("deepseek/deepseek-reasoner", "low", {"thinking": {"type": "enabled"}}, []),
+    ]
+    found = [(model, level, asked(model, level)) for model, level, *_ in cases]
+    assert found == [(model, level, ([sent], told)) for model, level, sent, told in cases]
+
+
+def test_the_list_of_models_decides_where_there_is_no_address() -> None:
+    cases: list[tuple[str, ThinkingLevel, str | None, str]] = [
+        ("openai/gpt-5", "off", "minimal", "cannot stop thinking: it is asked for `minimal`"),
+        ("openai/gpt-5.1", "off", "none", ""),
+        ("openai/gpt-5.1", "minimal", "low", "has no thinking level `minimal`: it is asked for `low`"),
+        ("openai/o3", "xhigh", "high", "has no thinking level `xhigh`: it is asked for `high`"),
+        ("openai/o3", "medium", "medium", ""),
+        ("openai/gpt-4o", "medium", None, "has no thinking levels: `medium` is not sent"),
+        ("gemini/gemini-2.5-flash", "off", "none", ""),
+        ("gemini/gemini-2.5-flash", "xhigh", "high", "it is asked for `high`"),
+        ("gpt-of-nobody", "high", None, "has no thinking levels"),
+    ]
+    for model, level, value, words in cases:
+        wanted = OrderProvider(name="p", model=model, thinking=level)
+        found = effort_of(wanted, Route(wanted).model)
+        assert (found.value, words in found.note, bool(found.note)) == (value, True, bool(words)), model
+
+
+def test_the_level_replaces_what_the_parameters_say_and_is_left_out_where_the_endpoint_refuses_it() -> None:
+    kept = {"reasoning_effort": "low", "temperature": 0.5}
+    assert asked("openai/any", "low", reasoning_effort="high", temperature=0.5)[0] == [kept]
+    assert asked(CLAUDE, "off", **tokens(9000))[0] == [{}]
+    assert asked("openai/any", None, reasoning_effort="high")[0] == [{"reasoning_effort": "high"}]
+    refusal = refused(400, {"error": {"message": "Unrecognized request argument: reasoning_effort"}})
+    sent, (told,) = asked("openai/any", "high", refusal, DONE)
+    assert sent == [{"reasoning_effort": "high"}, {}]
+    assert told.endswith("It refuses the thinking level: from now on none is sent.")
+
+
+def test_an_answer_has_room_for_the_thinking() -> None:
+    levels: tuple[ThinkingLevel, ...] = ("off", "minimal", "xhigh")
+    least = [least_output(OrderProvider(name="p", model=CLAUDE, thinking=level)) for level in levels]
+    assert least == [1024, 2048, 9216]

@@ -13,7 +13,6 @@ CHILD = """
     import multiprocessing, os, sys
 
     def child(pipe):
-        preload = sys.modules["drone.model.preload"]
         from drone.agent.in_memory import KeptEvents, QuietControls
         from drone.agent.protocols import ToolSpec
         from drone.model.litellm_model import LiteLLMModel
@@ -22,24 +21,15 @@ CHILD = """
         from shared.work_order import Limits, OrderProvider
 
         threads = len(os.listdir("/proc/self/task"))
-        sockets = [fd for fd in os.listdir("/proc/self/fd") if _target(fd).startswith("socket:")]
-        loaded = set(sys.modules)
+        files = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+        sockets = sum(os.path.exists(file) and os.readlink(file).startswith("socket:") for file in files)
+        loaded, warm = set(sys.modules), sys.modules["drone.model.preload"].WARM
         provider = OrderProvider(name="p", model="openai/scripted", api_base=pipe.recv())
         model = LiteLLMModel(provider, None, Limits(), KeptEvents(), SystemClock(), QuietControls())
-        answer = model.answer([Message(role="user", content="Hello.")], [ToolSpec("t", "d")], lambda kind, text: None)
-        new_modules = len(set(sys.modules) - loaded)
-        inherited = (preload.WARM, threads, len(sockets))
-        pipe.send((*inherited, answer.message.content, new_modules, _private_mb()))
-
-    def _target(fd):
-        try:
-            return os.readlink(f"/proc/self/fd/{fd}")
-        except OSError:
-            return ""
-
-    def _private_mb():
+        said = model.answer([Message(role="user", content="Hello.")], [ToolSpec("t", "d")], lambda *_: None)
         lines = open("/proc/self/smaps_rollup").read().splitlines()
-        return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+        private_mb = sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) // 1024
+        pipe.send((warm, threads, sockets, said.message.content, len(set(sys.modules) - loaded), private_mb))
 
     if __name__ == "__main__":
         from drone.model.scripted.server import ScriptedServer
@@ -50,9 +40,8 @@ CHILD = """
             process = context.Process(target=child, args=(theirs,))
             process.start()
             ours.send(server.url)
-            warm, threads, sockets, said, new_modules, private_mb = ours.recv()
+            print(*ours.recv())
             process.join()
-        print(f"{warm} {threads} {sockets} {said} {new_modules} {private_mb:.0f}")
 """
 
 
@@ -66,4 +55,4 @@ def test_a_forked_run_is_warm_small_and_inherits_no_thread_and_no_connection(tmp
     assert (warm, threads, sockets, said, ended.stderr) == ("True", "1", "1", "Hello.", "")
     # Cold, a first call loads over a thousand modules and takes 120 MB.
     assert int(new_modules) < 50
-    assert float(private_mb) < 40
+    assert int(private_mb) < 40

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pytest
 
 from drone.agent.values import ModelCallFailed
-from drone.model.scripted.server import ScriptedServer
 from shared.events import RetryStep
 from shared.messages import Message
 from shared.work_order import Limits, OrderProvider, RotationOrder
@@ -24,19 +22,19 @@ Taking = Callable[..., "SharedConversation"]
 class SharedConversation:
     """One conversation with several models: each answer is appended to it, as the loop does."""
 
-    def __init__(self, servers: list[ScriptedServer], rotation: RotationOrder, windows: tuple[int, ...]) -> None:
-        self.servers = servers
+    def __init__(self, scripted: ScriptedFactory, broken: Sequence[str], rotation: RotationOrder) -> None:
+        self.servers = [scripted([REFUSES if name in broken else says(f"I am {name}.")] * 60) for name in NAMES]
         own, *others = (
             OrderProvider(name=name, model=f"openai/{name}", api_base=server.url, context_window=window)
-            for name, server, window in zip(NAMES, servers, windows, strict=True)
+            for name, server, window in zip(NAMES, self.servers, (9_000, 5_000, 7_000), strict=True)
         )
         self.provider = own.model_copy(update={"fallbacks": tuple(others), "rotation": rotation})
-        self.called = self.resumed()
         self.messages: list[Message] = list(HELLO)
+        self.resume()
 
-    def resumed(self) -> Called:
-        """The model as another run of the order makes it."""
-        return Called("", self.provider, limits=Limits(max_retries=0))
+    def resume(self) -> None:
+        """Go on with the model as another run of the order makes it."""
+        self.called = Called("", self.provider, limits=Limits(max_retries=0))
 
     def ask(self) -> str:
         """The name of the model that answers."""
@@ -47,17 +45,16 @@ class SharedConversation:
 
 @pytest.fixture
 def taking(scripted: ScriptedFactory) -> Iterator[Taking]:
-    with ExitStack() as open_models:
+    """A function that makes such a conversation, some of whose models are broken."""
+    made: list[SharedConversation] = []
 
-        def make(
-            *broken: str, rotation: RotationOrder, windows: tuple[int, ...] = (9_000, 5_000, 7_000)
-        ) -> SharedConversation:
-            servers = [scripted([REFUSES if name in broken else says(f"I am {name}.")] * 60) for name in NAMES]
-            turns = SharedConversation(servers, rotation, windows)
-            open_models.callback(turns.called.model.close)
-            return turns
+    def make(*broken: str, rotation: RotationOrder) -> SharedConversation:
+        made.append(SharedConversation(scripted, broken, rotation))
+        return made[-1]
 
-        yield make
+    yield make
+    for each in made:
+        each.called.model.close()
 
 
 def test_models_alternate_answer_by_answer_on_one_conversation(taking: Taking) -> None:
@@ -65,13 +62,9 @@ def test_models_alternate_answer_by_answer_on_one_conversation(taking: Taking) -
     assert [turns.ask() for _ in range(4)] == ["one", "two", "three", "one"]
     said = [message["content"] for message in turns.servers[0].requests[1]["messages"]]
     assert said[-6:] == ["I am one.", "Go on.", "I am two.", "Go on.", "I am three.", "Go on."]
-
-
-def test_a_resumed_run_goes_on_with_the_model_whose_turn_it_is(taking: Taking) -> None:
-    turns = taking(rotation="alternate")
-    turns.ask()
+    # A resumed run goes on with the model whose turn it is.
     turns.called.model.close()
-    turns.called = turns.resumed()
+    turns.resume()
     assert turns.ask() == "two"
 
 
@@ -102,9 +95,5 @@ def test_when_every_model_failed_the_last_one_says_why_and_is_asked_again(taking
 
 
 def test_a_question_must_fit_every_model_that_may_answer_next(taking: Taking) -> None:
-    cases: dict[RotationOrder, int] = {
-        "off": 9_000,
-        "alternate": 5_000,
-        "random": 5_000,
-    }
+    cases: dict[RotationOrder, int] = {"off": 9_000, "alternate": 5_000, "random": 5_000}
     assert {rotation: taking(rotation=rotation).called.model.window for rotation in cases} == cases

@@ -10,9 +10,16 @@ from shared.control import TakeBack
 from shared.errors import Conflict
 from shared.events import CommentStep, UserStep
 from shared.work_order import WorkOrder
-from tests.integration.operations.test_steering_words import claimed, heard, running, say
+from tests.integration.operations.test_steering import claimed, heard, running, say
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
+
+
+@pytest.fixture
+def oka(plane: Plane) -> DroneStandIn:
+    made = plane.drone()
+    plane.collector(), plane.supervisor()
+    return made
 
 
 def waiting(plane: Plane, order_id: str) -> list[tuple[str, str, str]]:
@@ -31,28 +38,30 @@ def asked_back(drone: DroneStandIn, order: WorkOrder) -> list[TakeBack]:
     return [message.body for message in drone.told("take_back") if message.body.run_id == order.run_id]
 
 
-def test_before_an_order_is_sent_a_message_is_taken_back_at_once_and_no_run_hears_it(plane: Plane) -> None:
+def test_before_a_run_begins_a_message_is_taken_back_at_once_or_asked_back_when_it_begins(plane: Plane) -> None:
     order_id = plane.submit()
     say(plane, order_id, "one")
     say(plane, order_id, "two", after=True)
     say(plane, order_id, "three", alone=True)
-    assert waiting(plane, order_id) == [
-        ("one", "steer", "queued"),
-        ("two", "follow_up", "queued"),
-        ("three", "steer", "queued"),
-    ]
+    queued = [("one", "steer", "queued"), ("two", "follow_up", "queued"), ("three", "steer", "queued")]
+    assert waiting(plane, order_id) == queued
     assert clear(plane, order_id, "one") == ["taken_back"]
     with pytest.raises(Conflict):
         message_queue.clear(plane.core, plane.admin, order_id, "1")
-    assert waiting(plane, order_id) == [("two", "follow_up", "queued"), ("three", "steer", "queued")]
+    assert waiting(plane, order_id) == queued[1:]
+
     oka = plane.drone()
     plane.collector(), plane.supervisor()
-    assert [(word.text, word.alone) for word in claimed(plane, oka).said] == [("two", False), ("three", True)]
+    order = claimed(plane, oka)
+    assert [(word.text, word.alone) for word in order.said] == [("two", False), ("three", True)]
+    assert clear(plane, order_id, "two") == ["taking_back"]
+    assert asked_back(oka, order) == []
+    oka.report(order, oka.started())
+    (message,) = plane.until(lambda: asked_back(oka, order))
+    assert message.messages == (order.said[0].message,)
 
 
-def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
+def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     say(plane, order.order_id, "one")
     say(plane, order.order_id, "two")
@@ -66,23 +75,10 @@ def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(plane: Plan
     plane.until(lambda: waiting(plane, order.order_id) == [])
 
 
-def test_a_message_in_an_order_that_was_sent_is_asked_back_when_its_run_begins(plane: Plane) -> None:
-    order_id = plane.submit()
-    say(plane, order_id, "one")
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = claimed(plane, oka)
-    assert [word.text for word in order.said] == ["one"]
-    assert clear(plane, order_id) == ["taking_back"]
-    assert asked_back(oka, order) == []
-    oka.report(order, oka.started())
-    (message,) = plane.until(lambda: asked_back(oka, order))
-    assert message.messages == (order.said[0].message,)
-
-
-def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_once(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
+def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_once(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    """An older drone cannot give a message back, which changes nothing."""
     first = running(plane, oka)
     for text in ("one", "two", "three"):
         say(plane, first.order_id, text)
@@ -91,15 +87,9 @@ def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_o
     second = claimed(plane, oka)
     oka.report(second, oka.started())
     plane.until(lambda: [text for text, *_ in heard(oka, second)] == ["one", "three"])
-    assert waiting(plane, first.order_id) == [("one", "steer", "queued"), ("three", "steer", "queued")]
-
-
-def test_an_older_drone_cannot_give_a_message_back_and_nothing_changes(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = running(plane, oka)
-    say(plane, order.order_id, "one")
+    left = [("one", "steer", "queued"), ("three", "steer", "queued")]
+    assert waiting(plane, first.order_id) == left
     plane.edit(Drone, oka.id, beat={"abilities": ["resume"]})
     with pytest.raises(Conflict):
-        clear(plane, order.order_id)
-    assert waiting(plane, order.order_id) == [("one", "steer", "queued")]
+        clear(plane, first.order_id)
+    assert waiting(plane, first.order_id) == left

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from control_plane.core import Caller, Core
-from control_plane.db.drones import Drone
-from control_plane.db.orders import Dispatch, Order
+from control_plane.db.orders import Order
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.modes import ModeRequest
 from control_plane.declarations.sessions import SessionEdit, SessionRequest
@@ -17,11 +16,11 @@ from control_plane.operations import modes
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.sessions import changing as sessions
 from control_plane.operations.tasks import creating
-from control_plane.supervisor.work_orders import work_order
 from shared.errors import Invalid, NotFound
 from shared.events import ABILITIES
-from shared.work_order import ModeDefinition, WorkOrder
+from shared.work_order import ModeDefinition
 from tests.support.made import make_drone, make_project, submit
+from tests.support.turns import order_as_sent
 
 DOCS = {"text": "Write documentation.", "tools": ["file_read", "editor"]}
 ABLE: dict[str, Any] = {"abilities": list(ABILITIES)}
@@ -31,10 +30,12 @@ def define(core: Core, admin: Caller, name: str = "docs", **fields: Any) -> None
     modes.set_(core, admin, name, ModeRequest(**{**DOCS, **fields}))
 
 
-def sent(core: Core, order_id: str) -> WorkOrder:
-    """The order as its drone gets it."""
+def order_of_task(core: Core, admin: Caller, **agent: Any) -> Order:
+    """The order of an agent's task in mode `docs`."""
+    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead.", **agent))
+    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
     with core.database.read() as db:
-        return work_order(db, core, db.query(Dispatch).filter_by(order_id=order_id).one())
+        return db.query(Order).filter_by(task_id=task.id).one()
 
 
 def test_an_order_carries_its_modes_text_and_tools_to_the_drone(core: Core, admin: Caller) -> None:
@@ -44,36 +45,35 @@ def test_an_order_carries_its_modes_text_and_tools_to_the_drone(core: Core, admi
     for name, read_only, base in (("docs", True, "plan"), ("write", False, "build")):
         define(core, admin, name, read_only=read_only)
         order = submit(core, admin, mode=name)
-        assert (order.mode, sent(core, order.id).session.mode) == (name, base)
+        assert (order.mode, order_as_sent(core, order.id).session.mode) == (name, base)
         define(core, admin, name, text="Another text.")
         modes.remove(core, admin, name)
-        assert sent(core, order.id).mode == ModeDefinition(name=name, text=DOCS["text"], tools=("file_read", "editor"))
+        meant = ModeDefinition(name=name, text=DOCS["text"], tools=("file_read", "editor"))
+        assert order_as_sent(core, order.id).mode == meant
 
 
 def test_a_projects_mode_goes_before_the_organizations_of_that_name(core: Core, admin: Caller) -> None:
+    """A drone that knows no such modes does not get the order."""
     make_project(core, admin)
     make_project(core, admin, "other")
-    make_drone(core, admin, beat=ABLE)
+    make_drone(core, admin, "old", beat={"abilities": [each for each in ABILITIES if each != "modes"]})
     define(core, admin, text="For all.")
     define(core, admin, text="For web.", project="web")
+    assert (submit(core, admin, mode="docs").drone, submit(core, admin).drone) == (None, "old")
+    make_drone(core, admin, "new", beat=ABLE)
     order = submit(core, admin, mode="docs")
-    assert (sent(core, order.id).mode or ModeDefinition(name="", text="")).text == "For web."
+    assert order.drone == "new"
+    assert (order_as_sent(core, order.id).mode or ModeDefinition(name="", text="")).text == "For web."
     listed = [(each.name, each.project) for each in modes.list_(core, admin, "other") if not each.built_in]
     assert listed == [("docs", None)]
 
 
-def test_a_mode_can_be_named_by_orders_sessions_and_tasks_and_an_unknown_one_is_refused(
-    core: Core, admin: Caller
-) -> None:
+def test_orders_sessions_and_tasks_name_a_mode_that_exists(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     define(core, admin)
     chat = sessions.create(core, admin, SessionRequest(project="web", mode="docs"))
-    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead."))
-    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
-    with core.database.read() as db:
-        turn = db.query(Order).filter_by(task_id=task.id).one()
     assert submit(core, admin, session=chat.id).mode == "docs"
-    assert (turn.mode_definition or {})["text"] == DOCS["text"]
+    assert (order_of_task(core, admin).mode_definition or {})["text"] == DOCS["text"]
     for act in (
         lambda: submit(core, admin, mode="dosc"),
         lambda: sessions.create(core, admin, SessionRequest(project="web", mode="dosc")),
@@ -98,31 +98,15 @@ def test_an_unknown_tool_is_refused_by_name(core: Core, admin: Caller) -> None:
     assert modes.list_(core, admin)[-1].tools == ["mcp__git__log", "extension:clock"]
 
 
-def test_a_drone_that_knows_no_such_modes_does_not_get_the_order(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    drone = make_drone(core, admin, beat={"abilities": [each for each in ABILITIES if each != "modes"]})
-    define(core, admin)
-    waiting, other = submit(core, admin, mode="docs"), submit(core, admin)
-    with core.database.read() as db:
-        named = db.get_one(Drone, drone.drone_id).name
-    assert (waiting.drone, other.drone) == (None, named)
-
-
-def test_a_built_in_mode_takes_a_thinking_level_and_nothing_else(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    modes.set_(core, admin, "plan", ModeRequest(thinking="high"))
-    found = [submit(core, admin, mode=mode).thinking for mode in ("plan", "build")]
-    assert found == ["high", None]
-    with pytest.raises(Invalid):
-        define(core, admin, "plan")
-
-
 def test_a_modes_thinking_level_stands_between_agent_and_project(core: Core, admin: Caller) -> None:
+    """It is all that can be set for a mode that is built in."""
     make_project(core, admin, thinking="low")
     define(core, admin, thinking="medium")
-    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead.", thinking="high"))
-    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
-    with core.database.read() as db:
-        turn = db.query(Order).filter_by(task_id=task.id).one()
-    order, own = submit(core, admin, mode="docs"), submit(core, admin, mode="docs", thinking="off")
-    assert (turn.thinking, order.thinking, own.thinking) == ("high", "medium", "off")
+    modes.set_(core, admin, "plan", ModeRequest(thinking="xhigh"))
+    with pytest.raises(Invalid):
+        define(core, admin, "plan")
+    given: tuple[dict[str, str], ...] = (
+        {"mode": "docs"}, {"mode": "docs", "thinking": "off"}, {"mode": "plan"}, {"mode": "build"}
+    )  # fmt: skip
+    assert [submit(core, admin, **each).thinking for each in given] == ["medium", "off", "xhigh", "low"]
+    assert order_of_task(core, admin, thinking="high").thinking == "high"

@@ -1,26 +1,28 @@
-"""Reading orders: documents, steps, patches and logs."""
+"""Orders: submitting them, and reading their documents, steps, patches, logs, trajectories and lists."""
 
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text, update
 
 from control_plane.core import AuthenticatedDrone, Caller, Core
-from control_plane.db.drones import Drone
-from control_plane.db.orders import Dispatch, Order
+from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Run, Step
-from control_plane.operations import organizations
+from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.providers import ProviderRequest
+from control_plane.operations import agents, organizations, providers
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.trajectories import trajectory_of
 from control_plane.operations.runs.blobs import put_blob
 from control_plane.orders.assignment import place_and_dispatch
-from control_plane.orders.ending import Ending, finish
 from shared.blobs import digest
-from shared.errors import Invalid, NotFound
+from shared.errors import Conflict, Invalid, NotFound, Precondition
 from shared.events import (
     MAX_COUNT,
     MAX_DOLLARS,
@@ -33,12 +35,10 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import ToolCall
-from shared.outcome import ExitStatus
-from shared.reasons import RunEnd
-from shared.states import OrderStatus
-from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support.made import later, make_drone, make_project, start_run, submit
 from tests.support.refusals import code_of
 from tests.support.spending import reserve
+from tests.support.turns import end, order_as_sent
 
 PATCH = "diff --git a/x b/x\n+ü\n".encode()
 
@@ -51,6 +51,109 @@ def order_id(core: Core, admin: Caller) -> str:
     return submit(core, admin).id
 
 
+@pytest.mark.dialects
+def test_an_order_is_assigned_to_the_only_drone_and_has_a_turn_and_an_outbox_row(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    drone = make_drone(core, admin)
+    prompt = "Grüße 🛸 'quoted' \"too\" \\ \x1b[31m %s $1 ; DROP TABLE orders\n"
+    order = submit(core, admin, prompt)
+    with core.database.read() as db:
+        dispatch, turn = db.scalars(select(Dispatch)).one(), db.scalars(select(Turn)).one()
+    assert (order.status, order.drone, order.generation) == ("assigned", "anna", 1)
+    assert (dispatch.order_id, dispatch.drone_id, dispatch.published_at) == (order.id, drone.drone_id, None)
+    assert (turn.order_id, turn.prompt, turn.status) == (order.id, prompt, "processing")
+    assert reading.show_order(core, admin, order.id).prompt == prompt
+
+
+def test_a_session_keeps_its_mode_and_an_order_may_have_another_and_other_checks(core: Core, admin: Caller) -> None:
+    make_project(core, admin, verify=["pytest -q"])
+    first = submit(core, admin, mode="plan")
+    second = submit(core, admin, session=first.session)
+    third = submit(core, admin, session=first.session, mode="test")
+    assert (first.mode, second.mode, third.mode) == ("plan", "plan", "test")
+
+    make_drone(core, admin, concurrency=3)
+    given: list[list[str] | None] = [None, ["make 'it'"], []]
+    orders = [submit(core, admin, verify=verify) for verify in given]
+    assert [order.verify for order in orders] == given
+    sent = [order_as_sent(core, order.id).project.verify for order in orders]
+    assert sent == [("pytest -q",), ("make 'it'",), ()]
+
+
+def test_a_request_that_is_refused_leaves_nothing_behind(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    make_project(core, admin, slug="shop")
+    session = submit(core, admin, project="shop").session
+    before = reading.list_orders(core, admin)
+    bad: list[tuple[str, dict[str, Any]]] = [
+        ("E-EMPTY", {"verify": [""]}),
+        ("E-TEXT", {"verify": ["a\0"]}),
+        ("E-TOO-LONG", {"verify": ["x" * 10_001]}),
+        ("E-COMMANDS", {"verify": ["x"] * 51}),
+        ("E-ORDER-PROMPT", {"prompt": "  \n\t "}),
+        *(("E-TEXT", {"prompt": prompt}) for prompt in ("a\0b", "half of a pair: \ud83d")),
+        ("E-ORDER-PROMPT-SIZE", {"prompt": "x" * 200_001}),
+        ("E-ORDER-PLACE", {"drone": "anna", "labels": {"gpu": "yes"}}),
+        ("E-ORDER-LIMIT", {"cost_limit": float("inf")}),
+        ("E-DRONE-404", {"drone": "nobody"}),
+        ("E-PROVIDER-404", {"provider": "locla"}),
+        ("E-PROJECT-404", {"project": "x" * 10_000}),
+        ("E-SESSION-404", {"session": "000000000000"}),
+        ("E-SESSION-PROJECT", {"session": session}),
+        ("E-EMPTY", {"key": " "}),
+        ("E-TOO-LONG", {"key": "k" * 256}),
+        ("E-TEXT", {"key": "a\0b"}),
+    ]
+    found = [(code_of(lambda given=given: submit(core, admin, **given)), given) for _, given in bad]
+    assert [code for code, _ in found] == [code for code, _ in bad]
+    assert reading.list_orders(core, admin) == before
+    with core.database.read() as db:
+        assert len(db.scalars(select(Turn)).all()) == 1
+
+
+def test_the_projects_provider_goes_before_the_others(core: Core, admin: Caller) -> None:
+    """Without it, the organization's only provider is taken, and of several one has to be named."""
+    make_project(core, admin)
+    order = submit(core, admin)
+    assert (order.provider, order.model) == ("local", "openai/scripted")
+    providers.add(core, admin, ProviderRequest(name="other", model="openai/y"))
+    with pytest.raises(Precondition) as refusal:
+        submit(core, admin)
+    assert (refusal.value.exit_code, "--provider" in refusal.value.next) == (2, True)
+    make_project(core, admin, "shop", provider="other")
+    assert submit(core, admin, project="shop").provider == "other"
+    assert submit(core, admin, project="shop", provider="local").provider == "local"
+
+
+def test_the_same_key_with_the_same_request_gives_the_same_order_for_seven_days(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    first = submit(core, admin, key="k1")
+    assert submit(core, admin, key="k1") == first
+    assert len(reading.list_orders(core, admin)) == 1
+    for other in ({"prompt": "something else"}, {"verify": []}):
+        with pytest.raises(Conflict, match=first.id):
+            submit(core, admin, key="k1", **other)
+    later(core, seconds=timedelta(days=7).total_seconds() - 1)
+    assert submit(core, admin, key="k1").id == first.id
+    later(core, seconds=1)
+    assert submit(core, admin, prompt="something else", key="k1").id != first.id
+
+
+@pytest.mark.dialects
+def test_orders_submitted_at_once_stand_in_one_line_and_one_key_makes_one(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    make_drone(core, admin)
+    session = submit(core, admin).session
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: submit(core, admin, session=session), range(4)))
+        same = set(pool.map(lambda _: submit(core, admin, key="k1").id, range(6)))
+    orders = reading.list_orders(core, admin)
+    assert same == {orders[0].id}
+    assert sorted(order.status for order in orders[1:]) == ["assigned", *["queued"] * 4]
+    with core.database.read() as db:
+        assert db.scalars(select(Order.number).order_by(Order.number)).all() == [1, 2, 3, 4, 5, 6]
+
+
 def add_step(core: Core, order_id: str, run_id: str, number: int, **body: Any) -> None:
     """A step as the collector would store it."""
     with core.database.write() as db:
@@ -60,82 +163,59 @@ def add_step(core: Core, order_id: str, run_id: str, number: int, **body: Any) -
         db.add(Step(organization_id=organization_id, kind=body["kind"], body=body, **numbers))
 
 
-def set_order(core: Core, order_id: str, **values: Any) -> None:
-    with core.database.write() as db:
-        for name, value in values.items():
-            setattr(db.get_one(Order, order_id), name, value)
-
-
-def store(core: Core, run_id: str, content: bytes) -> None:
-    """Store a file of the run, as its drone does."""
-    with core.database.read() as db:
-        drone = db.get_one(Drone, db.get_one(Dispatch, run_id).drone_id)
-    identity = AuthenticatedDrone(drone.id, drone.organization_id, drone.name)
-    put_blob(core, identity, run_id, digest(content), io.BytesIO(content))
-
-
-def deliver(core: Core, order_id: str, run_id: str, patch: bytes) -> None:
-    """Let the run have left this patch."""
-    sha = digest(patch) if patch else None
-    if sha:
-        store(core, run_id, patch)
-    set_order(core, order_id, result_run_id=run_id, patch_sha256=sha, patch_bytes=len(patch))
-
-
 @pytest.mark.dialects
 def test_steps_are_shown_in_order_with_the_fields_of_their_kind(core: Core, admin: Caller, order_id: str) -> None:
-    """A step cannot pretend to be another."""
-    run_id = start_run(core, order_id)
+    """A step cannot pretend to be another, odd characters can be stored, and steps can be had from any one on."""
+    run_id = start_run(core, order_id, doing="a\0b", reason="half \ud83d pair")
     add_step(core, order_id, run_id, 2, kind="tool_result", call_id="c1", output="ok", return_code=0, is_error=False)
     add_step(core, order_id, run_id, 1, kind="tool_call", call_id="c1", tool="shell", arguments={"command": "ls"})
-    add_step(core, order_id, run_id, 3, kind="comment", text="x", seq=99, run="other", at="never", late=True)
+    add_step(core, order_id, run_id, 3, kind="comment", text="a\0b \ud83d", seq=99, run="other", at="never", late=True)
     first, second, third = (step.model_dump() for step in reading.show_order(core, admin, order_id).steps)
     assert (first["seq"], first["kind"], first["run"], first["tool"]) == (1, "tool_call", run_id, "shell")
     assert (first["call_id"], first["arguments"]) == ("c1", {"command": "ls"})
     assert (second["output"], second["return_code"], second["is_error"]) == ("ok", 0, False)
     assert (third["seq"], third["run"], third["late"], third["at"]) == (3, run_id, False, core.clock.now())
+    with core.database.read() as db:
+        run = db.get_one(Run, run_id)
+    assert (run.doing, run.reason) == ("a\ufffdb", "half \ufffd pair")
 
-
-def test_steps_can_be_had_from_where_one_left_off(core: Core, admin: Caller, order_id: str) -> None:
-    run_id = start_run(core, order_id)
-    for seq in range(1, 6):
-        add_step(core, order_id, run_id, seq, kind="comment", text=str(seq))
-    assert [step.seq for step in reading.steps_after(core, admin, order_id, 3)] == [4, 5]
+    assert [step.seq for step in reading.steps_after(core, admin, order_id, 1)] == [2, 3]
     assert [step.seq for step in reading.steps_after(core, admin, order_id, 0, 2)] == [1, 2]
-    assert reading.steps_after(core, admin, order_id, 5) == []
-
-
-def test_the_figures_of_an_order_are_the_sum_over_its_runs(core: Core, admin: Caller, order_id: str) -> None:
-    tokens = {"input_tokens": 100, "output_tokens": 10, "thinking_tokens": 5, "cached_tokens": 80}
-    figures = {"tool_calls": 2, **tokens, "duration_ms": 36_000}
-    start_run(core, order_id, cost_usd=0.25, **figures)
-    send_again(core, admin, order_id, cost_usd=0.5, **figures)
-    order = reading.show_order(core, admin, order_id)
-    runs = [(run.attempt, run.drone, run.status) for run in order.runs]
-    assert runs == [(1, "anna", "lost"), (2, "berta", "running")]
-    stats = order.stats
-    assert (stats.tool_calls, stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (4, 200, 20, 10)
-    assert stats.cached_tokens == 160
-    assert (stats.cost_usd, stats.duration_ms, stats.duration_label) == (0.75, 72_000, "1 min 12 s")
+    assert reading.steps_after(core, admin, order_id, 3) == []
 
 
 @pytest.mark.dialects
-def test_what_a_lost_run_may_have_spent_counts_in_every_figure_until_its_drone_reports(
-    core: Core, admin: Caller, order_id: str
-) -> None:
-    lost = start_run(core, order_id, cost_usd=0.25)
+def test_the_figures_of_an_order_are_the_sum_over_its_runs(core: Core, admin: Caller, order_id: str) -> None:
+    """What a lost run may have spent counts until its drone reports, and one unknown price makes the cost unknown."""
+    tokens = {"input_tokens": 100, "output_tokens": 10, "thinking_tokens": 5, "cached_tokens": 80}
+    figures = {"tool_calls": 2, **tokens, "duration_ms": 36_000}
+    assert costs_everywhere(core, admin, order_id) == ([], 0, 0)
+    lost = start_run(core, order_id, cost_usd=0.25, **figures)
     reserve(core, lost, 0.75)
-    send_again(core, admin, order_id, cost_usd=1.0)
-    assert costs_everywhere(core, admin, order_id) == ([0.75, 1.0], 1.75, 1.75)
+    managing.remove_drone(core, admin, "anna")
+    make_drone(core, admin, "berta")
     with core.database.write() as db:
-        run = db.get_one(Run, lost)
-        run.cost_usd, run.assumed_usd = 0.375, 0.0
-    assert costs_everywhere(core, admin, order_id) == ([0.375, 1.0], 1.375, 1.375)
+        place_and_dispatch(db, core, db.get_one(Order, order_id))
+    start_run(core, order_id, attempt=2, cost_usd=1.0, **figures)
+
+    order = reading.show_order(core, admin, order_id)
+    runs = [(run.attempt, run.drone, run.status) for run in order.runs]
+    assert runs == [(1, "anna", "lost"), (2, "berta", "running")]
+    sums = {"tool_calls": 4, "duration_ms": 72_000, **{name: 2 * count for name, count in tokens.items()}}
+    assert order.stats.model_dump(include=set(sums)) == sums
+    assert order.stats.duration_label == "1 min 12 s"
+    assert reading.order_summary(core, admin, order_id).stats == order.stats
+    assert costs_everywhere(core, admin, order_id) == ([0.75, 1.0], 1.75, 1.75)
+
+    for spent, costs in ((0.375, ([0.375, 1.0], 1.375, 1.375)), (None, ([None, 1.0], None, 1.0))):
+        with core.database.write() as db:
+            run = db.get_one(Run, lost)
+            run.cost_usd, run.assumed_usd = spent, 0.0
+        assert costs_everywhere(core, admin, order_id) == costs
 
     # As much as a drone can report.
     with core.database.write() as db:
-        for run in db.scalars(select(Run)):
-            run.cost_usd, run.input_tokens, run.duration_ms = MAX_DOLLARS, MAX_COUNT, MAX_COUNT
+        db.execute(update(Run).values(cost_usd=MAX_DOLLARS, input_tokens=MAX_COUNT, duration_ms=MAX_COUNT))
     stats = reading.show_order(core, admin, order_id).stats
     assert (stats.input_tokens, stats.duration_ms, stats.cost_usd) == (MAX_COUNT, MAX_COUNT, MAX_DOLLARS)
 
@@ -147,130 +227,37 @@ def costs_everywhere(core: Core, admin: Caller, order_id: str) -> tuple[list[flo
     return [run.cost_usd for run in order.runs], order.stats.cost_usd, everything
 
 
-def send_again(core: Core, admin: Caller, order_id: str, **figures: Any) -> None:
-    """The run is lost with its drone, and a second one begins on another."""
-    managing.remove_drone(core, admin, "anna")
-    make_drone(core, admin, "berta")
-    with core.database.write() as db:
-        place_and_dispatch(db, core, db.get_one(Order, order_id))
-    start_run(core, order_id, attempt=2, **figures)
-
-
-def test_one_unknown_price_makes_the_cost_unknown_and_no_run_costs_nothing(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    make_drone(core, admin, concurrency=2)
-    priced, waiting = submit(core, admin), submit(core, admin)
-    run_id = start_run(core, priced.id)
-    with core.database.write() as db:
-        db.get_one(Run, run_id).cost_usd, db.get_one(Run, run_id).assumed_usd = None, 0.5
-    assert [run.cost_usd for run in reading.show_order(core, admin, priced.id).runs] == [None]
-    assert reading.show_order(core, admin, priced.id).stats.cost_usd is None
-    assert reading.show_order(core, admin, waiting.id).stats.cost_usd == 0
-
-
-# --- patch and log ----------------------------------------------------------------------
-
-
-def test_a_patch_is_shown_as_text_up_to_a_megabyte_and_given_whole(core: Core, admin: Caller, order_id: str) -> None:
-    assert reading.show_order(core, admin, order_id).patch is None
+def test_a_patch_over_a_megabyte_is_given_whole_and_not_shown(core: Core, admin: Caller, order_id: str) -> None:
     with pytest.raises(NotFound) as refusal:
         reading.patch_of(core, admin, order_id)
     assert refusal.value.next == f"fleet follow {order_id}"
-
     run_id = start_run(core, order_id)
-    for patch, shown in ((PATCH, PATCH.decode()), (b"+" * 1_000_001, None), (b"", "")):
-        deliver(core, order_id, run_id, patch)
+    drone = managing.show_drone(core, admin, "anna")
+    identity = AuthenticatedDrone(drone.id, admin.organization_id, drone.name)
+    for patch, shown in ((b"+" * 1_000_001, None), (PATCH, PATCH.decode())):
+        put_blob(core, identity, run_id, digest(patch), io.BytesIO(patch))
+        with core.database.write() as db:
+            db.execute(update(Order).values(result_run_id=run_id, patch_sha256=digest(patch), patch_bytes=len(patch)))
         assert reading.show_order(core, admin, order_id).patch == shown
         assert reading.patch_of(core, admin, order_id) == patch
 
-    deliver(core, order_id, run_id, PATCH)
     core.blobs.path(digest(PATCH)).unlink()
     assert reading.show_order(core, admin, order_id).patch is None
     with pytest.raises(NotFound):
         reading.patch_of(core, admin, order_id)
 
 
-def test_the_log_of_a_tool_result_is_the_whole_output(core: Core, admin: Caller, order_id: str) -> None:
-    run_id = start_run(core, order_id)
-    store(core, run_id, PATCH)
-    add_step(core, order_id, run_id, 1, kind="tool_result", call_id="c", output="…", log_sha256=digest(PATCH))
-    add_step(core, order_id, run_id, 2, kind="tool_result", call_id="d", output="all of it")
-    add_step(core, order_id, run_id, 3, kind="comment", text="x")
-    assert [reading.log_of(core, admin, order_id, seq) for seq in (1, 2)] == [PATCH, b"all of it"]
-    for seq in (3, 7):
-        with pytest.raises(NotFound):
-            reading.log_of(core, admin, order_id, seq)
-
-
-# --- lists ----------------------------------------------------------------------------------
-
-
-def test_orders_are_listed_newest_first_and_narrowed_by_status_project_and_drone(
-    core: Core, admin: Caller, order_id: str
-) -> None:
-    make_project(core, admin, slug="shop")
-    other = submit(core, admin, project="shop", labels={"gpu": "yes"}).id
-    found: list[tuple[dict[str, Any], list[str]]] = [
-        ({}, [other, order_id]),
-        ({"limit": 1}, [other]),
-        ({"status": "queued"}, [other]),
-        ({"project": "shop"}, [other]),
-        ({"drone": "anna"}, [order_id]),
-        ({"project": "shop", "drone": "anna"}, []),
-    ]
-    assert [(given, ids(core, admin, **given)) for given, _ in found] == found
-    with pytest.raises(Invalid):
-        ids(core, admin, status="done")
-    for unknown in ({"project": "nothing"}, {"drone": "nobody"}):
-        with pytest.raises(NotFound):
-            ids(core, admin, **unknown)
-
-    with core.database.write() as db:
-        finish(db, core, db.get_one(Order, order_id), OrderStatus.FAILED, Ending(ExitStatus.REFUSED, RunEnd()))
-    managing.remove_drone(core, admin, "anna")
-    assert ids(core, admin, drone="anna") == [order_id]
-
-
-def ids(core: Core, admin: Caller, **filters: Any) -> list[str]:
-    return [order.id for order in reading.list_orders(core, admin, **filters)]
-
-
-def test_the_summary_is_the_document_without_what_takes_more_queries(core: Core, admin: Caller, order_id: str) -> None:
-    whole = reading.show_order(core, admin, order_id).model_dump()
-    assert reading.order_summary(core, admin, order_id).model_dump() == {
-        key: value
-        for key, value in whole.items()
-        if key not in {"limits", "patch", "plan", "removed", "runs", "steps", "todo", "unheard", "unsettled"}
-    }
-
-
-@pytest.mark.dialects
-def test_what_a_drone_says_with_odd_characters_is_stored_on_both_databases(
-    core: Core, admin: Caller, order_id: str
-) -> None:
-    run_id = start_run(core, order_id, doing="a\0b", reason="half \ud83d pair")
-    add_step(core, order_id, run_id, 1, kind="comment", text="a\0b \ud83d")
-    with core.database.read() as db:
-        run = db.get_one(Run, run_id)
-        assert (run.doing, run.reason) == ("a\ufffdb", "half \ufffd pair")
-
-
-# --- trajectories ---------------------------------------------------------------------------
-
-LIST = ToolCall(id="c1", name="shell", arguments='{"command": "ls"}')
 STEPS: tuple[Body, ...] = (
     Prepared(base_commit="a" * 40),
     UserStep(text="mend it", source="prompt"),
-    AssistantStep(text="I look.", tool_calls=(LIST,), usage=Usage(cost_usd=None)),
+    AssistantStep(
+        text="I look.",
+        tool_calls=(ToolCall(id="c1", name="shell", arguments='{"command": "ls"}'),),
+        usage=Usage(cost_usd=None),
+    ),
     ToolResultStep(call_id="c1", output="a\n(return code 0)", return_code=0),
     RunEnded(status="success", exit_status="stopped", reason="Done.", response="All is well."),
 )
-
-
-def add_steps(core: Core, order_id: str, run_id: str, first: int, last: int) -> None:
-    """Some of STEPS; the last ones first, as they may come from a database."""
-    for number in range(last, first - 1, -1):
-        add_step(core, order_id, run_id, number, **STEPS[number - 1].model_dump(mode="json"))
 
 
 def test_a_run_at_work_has_a_trajectory_so_far(core: Core, admin: Caller, order_id: str) -> None:
@@ -280,18 +267,66 @@ def test_a_run_at_work_has_a_trajectory_so_far(core: Core, admin: Caller, order_
     assert (refused.value.code, refused.value.next) == ("E-ORDER-TRAJECTORY", f"fleet follow {order_id}")
 
     run_id = start_run(core, order_id)
-    add_steps(core, order_id, run_id, 1, 3)
-    document = trajectory_of(core, admin, order_id)
-    assert [message["role"] for message in document["messages"]] == ["user", "assistant"]
-    assert document["info"]["model_stats"] == {"instance_cost": None, "api_calls": 1}
-
-    add_steps(core, order_id, run_id, 4, 5)
-    document = trajectory_of(core, admin, order_id)
-    assert [message["role"] for message in document["messages"]] == ["user", "assistant", "tool", "exit"]
-    assert (document["info"]["submission"], document["info"]["model_stats"]["api_calls"]) == ("All is well.", 1)
+    for numbers, roles in (((3, 2, 1), ["user", "assistant"]), ((5, 4), ["user", "assistant", "tool", "exit"])):
+        for number in numbers:
+            add_step(core, order_id, run_id, number, **STEPS[number - 1].model_dump(mode="json"))
+        document = trajectory_of(core, admin, order_id)
+        assert [message["role"] for message in document["messages"]] == roles
+        assert document["info"]["model_stats"]["api_calls"] == 1
     told = document["info"]["dronefleet"]
     assert (told["order"], told["run"], told["exit_status"]) == (order_id, run_id, "stopped")
+    assert document["info"]["submission"] == "All is well."
     assert document == trajectory_of(core, admin, order_id, run_id)
-
     other = submit(core, admin, "something else").id
     assert code_of(lambda: trajectory_of(core, admin, order_id, other)) == "E-ORDER-RUN"
+
+
+def ids(core: Core, admin: Caller, **filters: Any) -> list[str]:
+    return [order.id for order in reading.list_orders(core, admin, **filters)]
+
+
+@pytest.mark.dialects
+def test_orders_are_listed_newest_first_and_narrowed(core: Core, admin: Caller) -> None:
+    """A text finds those with all of its words in any case, and signs mean themselves."""
+    make_project(core, admin)
+    make_project(core, admin, slug="shop")
+    make_drone(core, admin)
+    agents.create(core, admin, AgentRequest(name="lead", instructions_path="lead.md"))
+    old = submit(core, admin, "Fix the 100% test").id
+    new = submit(core, admin, "Fix the test_it", project="shop", labels={"gpu": "yes"}).id
+    now = core.clock.now()
+    with core.database.write() as db:
+        agent_id = db.execute(text("select id from agents")).scalar_one()
+        before = {"created_at": now - timedelta(days=2), "user": "kim", "model": "m/1", "agent_id": agent_id}
+        db.execute(update(Order).where(Order.id == old).values(**before))
+    today, day = now.date(), timedelta(days=1)
+    found: list[tuple[dict[str, Any], list[str]]] = [
+        ({}, [new, old]),
+        ({"limit": 1}, [new]),
+        ({"before": new[:10]}, [old]),
+        ({"status": "queued"}, [new]),
+        ({"project": "shop"}, [new]),
+        ({"drone": "anna"}, [old]),
+        ({"project": "shop", "drone": "anna"}, []),
+        ({"since": today}, [new]),
+        ({"until": today - day}, [old]),
+        ({"since": today - 2 * day, "until": today}, [new, old]),
+        *(({name: value}, [old]) for name, value in (("user", "kim"), ("model", "m/1"), ("agent", "lead"))),
+        ({"text": "TEST fix"}, [new, old]),
+        ({"text": "100%"}, [old]),
+        ({"text": "0%t"}, []),
+        ({"text": "t_it"}, [new]),
+        ({"text": old[:8]}, [old]),
+    ]
+    assert [(given, ids(core, admin, **given)) for given, _ in found] == found
+    with pytest.raises(Invalid):
+        ids(core, admin, status="done")
+    for unknown in ({"project": "nothing"}, {"drone": "nobody"}):
+        with pytest.raises(NotFound):
+            ids(core, admin, **unknown)
+    with pytest.raises(NotFound):
+        ids(core, Caller("000000000000", "other", "admin", "u"), before=new)
+
+    end(core, old, steps=())
+    managing.remove_drone(core, admin, "anna")
+    assert ids(core, admin, drone="anna") == [old]

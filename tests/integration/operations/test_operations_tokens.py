@@ -1,7 +1,9 @@
-"""API tokens, log-in links, and logged-in browsers: whose they are, who sees and ends them, and when they end."""
+"""API tokens, log-in links and logged-in browsers: whose they are, who sees and ends them, and what ends with them."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -10,59 +12,72 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.core import Caller, Core
-from control_plane.core.vault import BoxKeys
 from control_plane.db.access import ApiToken, JoinToken, LoginLink, WebSession
-from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest, RevocationDocument
 from control_plane.declarations.users import UserRequest
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import end_login_session, list_login_sessions
 from control_plane.operations.access.logins import Browser
-from control_plane.operations.orders import reading
+from control_plane.operations.access.revocation import require_maker
 from shared.errors import Forbidden, NotFound, Unauthenticated
 from shared.registration import JoinTokenString
-from tests.support.made import later, make_project, submit
+from tests.support.made import later, make_drone
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
 
+KIM, JO = "kim@example.org", "jo@example.org"
 
-def issue(core: Core, caller: Caller, role: str = "operator", **fields: object) -> str:
+
+def issue(core: Core, caller: Caller, name: str = "", role: str = "operator", **fields: object) -> str:
     """The text of a new API token."""
-    return str(tokens.create_api_token(core, caller, ApiTokenRequest(role=role, **fields)).token)
+    return str(tokens.create_api_token(core, caller, ApiTokenRequest(role=role, name=name, **fields)).token)
 
 
-def owner(core: Core, caller: Caller) -> Caller:
-    """The operator with a new token."""
-    return tokens.authenticate(core, issue(core, caller))
+def owner(core: Core, caller: Caller, name: str = "kim", role: str = "operator", **fields: object) -> Caller:
+    """Who a new token of this name stands for."""
+    return tokens.authenticate(core, issue(core, caller, name, role, **fields))
 
 
-@pytest.mark.dialects
-def test_an_api_token_stands_for_its_role_its_name_and_its_organization(core: Core, admin: Caller) -> None:
-    bearer = issue(core, admin, role="viewer", name="wall display")
+def is_turned_away(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except Unauthenticated:
+        return True
+    return False
+
+
+def is_logged_in(core: Core, secret: str) -> bool:
+    return not is_turned_away(lambda: tokens.authenticate_session(core, secret))
+
+
+def test_an_api_token_stands_for_its_owner_and_the_minute_of_its_last_use_is_noted(core: Core, admin: Caller) -> None:
+    bearer = issue(core, admin, "wall display", "viewer")
     token_id = tokens.list_api_tokens(core, admin)[0].id
     meant = Caller(admin.organization_id, "default", "viewer", "wall display", token_id=token_id)
-    assert tokens.authenticate(core, bearer) == meant
+    used = []
+    for seconds in (0, 59, 1):
+        later(core, seconds=seconds)
+        assert tokens.authenticate(core, bearer) == meant
+        used.append(tokens.list_api_tokens(core, admin)[0].last_used_at)
+    assert used == [used[0], used[0], core.clock.now()]
 
 
 def test_the_text_of_a_token_is_shown_once_and_stored_nowhere(core: Core, admin: Caller) -> None:
+    """That of a join token names the control plane's key."""
     bearer = issue(core, admin)
+    made = tokens.create_join_token(core, admin, JoinTokenRequest(labels={"gpu": "yes"}, uses=3))
+    parsed = JoinTokenString.parse(str(made.token))
+    assert parsed is not None
     assert bearer.startswith("fa_")
+    assert (made.uses, made.used, made.labels) == (3, 0, {"gpu": "yes"})
     assert [each.token for each in tokens.list_api_tokens(core, admin)] == [None]
+    assert [each.token for each in tokens.list_join_tokens(core, admin)] == [None]
     with core.database.read() as db:
-        stored = repr([list(row) for row in db.execute(select(ApiToken.__table__))])
+        assert parsed.fingerprint == core.vault.box_keys(db).current_id
+        stored = repr([list(row) for table in (ApiToken, JoinToken) for row in db.execute(select(table.__table__))])
     assert bearer.removeprefix("fa_") not in stored
-
-
-def test_when_a_token_was_last_used_is_noted_once_a_minute(core: Core, admin: Caller) -> None:
-    bearer = issue(core, admin)
-    tokens.authenticate(core, bearer)
-    first = tokens.list_api_tokens(core, admin)[0].last_used_at
-    later(core, seconds=59)
-    tokens.authenticate(core, bearer)
-    assert tokens.list_api_tokens(core, admin)[0].last_used_at == first
-    later(core, seconds=1)
-    tokens.authenticate(core, bearer)
-    assert tokens.list_api_tokens(core, admin)[0].last_used_at != first
+    assert parsed.secret not in stored
 
 
 def test_an_unknown_token_is_turned_away_without_repeating_it(core: Core, admin: Caller) -> None:
@@ -74,7 +89,7 @@ def test_an_unknown_token_is_turned_away_without_repeating_it(core: Core, admin:
 
 
 def test_an_expired_and_a_revoked_token_are_told_apart(core: Core, admin: Caller) -> None:
-    short, gone = issue(core, admin, expires_s=60), issue(core, admin, name="gone")
+    short, gone = issue(core, admin, expires_s=60), issue(core, admin, "gone")
     ids = {each.name: each.id for each in tokens.list_api_tokens(core, admin)}
     revoked = tokens.revoke_api_token(core, admin, ids["gone"])
     later(core, seconds=60)
@@ -91,59 +106,136 @@ def test_a_role_or_label_that_does_not_exist_is_refused(core: Core, admin: Calle
 
 
 def test_a_second_bootstrap_takes_the_place_of_the_first(core: Core, admin: Caller) -> None:
+    """And is refused where it must be the first. What was made with the first one stays until it is revoked."""
     first = tokens.bootstrap_admin(core)
     caller = tokens.authenticate(core, first)
-    assert (caller.role, caller.organization) == ("admin", "default")
-    session = tokens.start_session(core, caller)
-    assert tokens.authenticate_session(core, session).role == "admin"
-    second = tokens.bootstrap_admin(core)
+    assert (caller.role, caller.organization, caller.everywhere) == ("admin", "default", True)
+    session, child = tokens.start_session(core, caller), owner(core, caller, "child")
+    assert is_logged_in(core, session)
+    second = tokens.authenticate(core, tokens.bootstrap_admin(core))
     assert code_of(lambda: tokens.authenticate(core, first)) == "E-TOKEN-REVOKED"
-    with pytest.raises(Unauthenticated):
-        tokens.authenticate_session(core, session)
-    assert tokens.authenticate(core, second).role == "admin"
-
-
-def test_a_bootstrap_that_must_be_the_first_is_refused_while_an_admin_is_there(core: Core, admin: Caller) -> None:
-    issue(core, admin, role="admin", everywhere=True)
+    assert not is_logged_in(core, session)
     assert code_of(lambda: tokens.bootstrap_admin(core, only_first=True)) == "E-BOOTSTRAP"
+    assert valid(core, admin) == {"bootstrap", "child"}
+    assert revoke(core, second, caller).api_tokens == [child.token_id]
 
 
-# --- joining ------------------------------------------------------------------------------
+def revoke(core: Core, caller: Caller, other: Caller) -> RevocationDocument:
+    ended = tokens.revoke_api_token(core, caller, str(other.token_id)).ended
+    assert ended is not None
+    return ended
 
 
-def keys_of(core: Core) -> BoxKeys:
+def valid(core: Core, caller: Caller) -> set[str]:
+    """The names of the tokens that are not revoked."""
+    return {each.name for each in tokens.list_api_tokens(core, caller) if each.revoked_at is None}
+
+
+def test_tokens_of_every_generation_and_organization_end_and_others_do_not(core: Core, admin: Caller) -> None:
+    root = owner(core, admin, "root", "admin", everywhere=True)
+    other = owner(core, admin, "other", "admin")
+    child = owner(core, root, "child", "admin")
+    grandchild = owner(core, child, "grandchild", "viewer")
+    owner(core, other, "cousin")
+    there = add_organization(core, admin, "other")
+    elsewhere = owner(core, replace(root, organization_id=there.organization_id, organization="other"), "elsewhere")
+    assert {*revoke(core, admin, root).api_tokens} == {child.token_id, grandchild.token_id, elsewhere.token_id}
+    assert (valid(core, admin), valid(core, there)) == ({"other", "cousin"}, set())
+
+
+def test_join_tokens_links_and_sessions_end_and_drones_stay(core: Core, admin: Caller) -> None:
+    root, eve = owner(core, admin, "root", "admin"), owner(core, admin, "eve")
+    child = owner(core, root, "child", "admin")
+    join = tokens.create_join_token(core, child, JoinTokenRequest())
+    make_drone(core, admin, "oka", join_token_id=join.id)
+    session, link = tokens.start_session(core, child), tokens.create_login_link(core, child)
+    tokens.start_session(core, eve)
+    tokens.create_login_link(core, eve)
+    assert revoke(core, admin, root) == RevocationDocument(
+        api_tokens=[child.token_id], join_tokens=[join.id], login_sessions=1, login_links=1, drones=["oka"]
+    )
+    assert [each.revoked_at is None for each in tokens.list_join_tokens(core, admin)] == [False]
+    assert not is_logged_in(core, session)
+    assert is_turned_away(lambda: tokens.use_login_link(core, link))
     with core.database.read() as db:
-        return core.vault.box_keys(db)
+        assert db.scalars(select(WebSession.token_id)).all() == [eve.token_id]
+        assert db.scalars(select(LoginLink.token_id)).all() == [eve.token_id]
 
 
-def test_a_join_token_names_the_control_planes_key_and_is_shown_once_and_stored_nowhere(
-    core: Core, admin: Caller
-) -> None:
-    made = tokens.create_join_token(core, admin, JoinTokenRequest(labels={"gpu": "yes"}, uses=3))
-    parsed = JoinTokenString.parse(str(made.token))
-    assert parsed is not None
-    assert parsed.fingerprint == keys_of(core).current_id
-    assert (made.uses, made.used, made.labels) == (3, 0, {"gpu": "yes"})
-    assert [each.token for each in tokens.list_join_tokens(core, admin)] == [None]
-    with core.database.read() as db:
-        stored = repr([list(row) for row in db.execute(select(JoinToken.__table__))])
-    assert parsed.secret not in stored
+def test_nothing_is_begun_with_a_token_that_was_revoked_since_the_request_began(core: Core, admin: Caller) -> None:
+    """Nor is a session accepted that an earlier version stored without a token."""
+    late, eve = owner(core, admin, "late", "admin"), owner(core, admin, "eve")
+    revoke(core, admin, late)
+    for attempt in (lambda: owner(core, late), lambda: tokens.create_join_token(core, late, JoinTokenRequest())):
+        assert code_of(attempt) == "E-TOKEN-REVOKED"
+    assert not is_logged_in(core, tokens.start_session(core, late))
+
+    secret = tokens.start_session(core, eve)
+    with core.database.write() as db:
+        db.execute(update(WebSession).values(token_id=None))
+    assert not is_logged_in(core, secret)
+    assert list_login_sessions(core, replace(admin, token_id=None)) == []
 
 
-# --- browsers -----------------------------------------------------------------------------
+def test_revoking_does_not_end_the_token_that_revokes_unless_it_is_named(core: Core, admin: Caller) -> None:
+    root = owner(core, admin, "root", "admin")
+    child = owner(core, root, "child", "admin")
+    assert code_of(lambda: revoke(core, child, root)) == "E-TOKEN-OWN"
+    assert valid(core, admin) == {"root", "child"}
+    revoke(core, child, child)
+    assert valid(core, admin) == {"root"}
+
+
+def test_a_removed_users_tokens_end_with_what_was_made_with_them(core: Core, admin: Caller) -> None:
+    tokens.bootstrap_admin(core)
+    users.add(core, admin, UserRequest(email=KIM, name="Kim", role="admin"))
+    ci = owner(core, owner(core, admin, "kim", "admin", user=KIM), "ci")
+    removed = users.remove(core, admin, KIM)
+    assert removed.ended is not None
+    assert (removed.ended.api_tokens, valid(core, admin)) == ([ci.token_id], {"bootstrap"})
+
+
+@pytest.mark.dialects
+def test_a_token_that_is_created_while_its_maker_is_revoked_ends_too(core: Core, admin: Caller) -> None:
+    maker = owner(core, admin, "maker", "admin")
+    done = threading.Event()
+
+    def revoke_in_background() -> None:
+        revoke(core, admin, maker)
+        done.set()
+
+    with core.database.write() as db:
+        require_maker(db, maker, core.clock.now())
+        thread = threading.Thread(target=revoke_in_background)
+        thread.start()
+        assert not done.wait(0.3), "the revocation did not wait for the token that is being created"
+        row = db.get_one(ApiToken, maker.token_id)
+        values = {each.name: getattr(row, each.name) for each in ApiToken.__table__.columns}
+        db.add(ApiToken(**{**values, "id": "b" * 12, "name": "late", "secret_hash": "late", "made_by": maker.token_id}))
+    thread.join(timeout=60)
+    assert (done.is_set(), valid(core, admin)) == (True, set())
+
+
+def names(core: Core, caller: Caller) -> list[str]:
+    """Whose sessions the caller sees."""
+    return sorted(each.token_name for each in list_login_sessions(core, caller))
 
 
 def test_a_login_link_lets_one_browser_in_with_its_makers_role_for_15_minutes(core: Core, admin: Caller) -> None:
-    viewer = tokens.authenticate(core, issue(core, admin, role="viewer"))
+    """Links and sessions that are over do not pile up."""
+    viewer = owner(core, admin, role="viewer")
     link, late = (tokens.create_login_link(core, viewer) for _ in range(2))
     later(core, minutes=14)
     session, caller = tokens.use_login_link(core, link)
     assert caller.role == "viewer"
     assert replace(tokens.authenticate_session(core, session), login_session_id=None) == caller
     later(core, minutes=1)
-    for each in (link, late):
-        with pytest.raises(Unauthenticated):
-            tokens.use_login_link(core, each)
+    assert [is_turned_away(lambda each=each: tokens.use_login_link(core, each)) for each in (link, late)] == [True] * 2
+
+    later(core, days=8)
+    tokens.use_login_link(core, tokens.create_login_link(core, viewer))
+    with core.database.read() as db:
+        assert [len(db.scalars(select(table.id)).all()) for table in (LoginLink, WebSession)] == [1, 1]
 
 
 @pytest.mark.dialects
@@ -154,83 +246,54 @@ def test_of_many_browsers_that_open_one_link_at_once_one_gets_in(core: Core, adm
     assert codes.count("") == 1
 
 
-def test_a_session_ends_by_logging_out_and_by_time(core: Core, admin: Caller) -> None:
+def test_a_session_ends_by_logging_out_and_by_time_also_that_of_its_token(core: Core, admin: Caller) -> None:
+    short = owner(core, admin, expires_s=600)
+    secret, link = tokens.start_session(core, short), tokens.create_login_link(core, short)
+    assert list_login_sessions(core, short)[0].expires_at == core.clock.now() + timedelta(minutes=10)
     left, old = (tokens.start_session(core, owner(core, admin)) for _ in range(2))
     tokens.end_session(core, left)
-    with pytest.raises(Unauthenticated):
-        tokens.authenticate_session(core, left)
+    later(core, minutes=10)
+    assert [is_logged_in(core, each) for each in (left, old, secret)] == [False, True, False]
+    assert is_turned_away(lambda: tokens.use_login_link(core, link))
     later(core, days=6)
     assert tokens.authenticate_session(core, old).role == "operator"
     later(core, days=1)
-    with pytest.raises(Unauthenticated):
-        tokens.authenticate_session(core, old)
+    assert not is_logged_in(core, old)
 
 
-def test_links_and_sessions_that_are_over_do_not_pile_up(core: Core, admin: Caller) -> None:
-    caller = owner(core, admin)
-    tokens.use_login_link(core, tokens.create_login_link(core, caller))
-    later(core, days=8)
-    tokens.use_login_link(core, tokens.create_login_link(core, caller))
-    with core.database.read() as db:
-        assert len(db.scalars(select(LoginLink)).all()) == 1
-        assert len(db.scalars(select(WebSession)).all()) == 1
-
-
-# --- whose sessions ---------------------------------------------------------------------------
-
-
-def new_owner(core: Core, caller: Caller, name: str, role: str = "viewer", **fields: object) -> Caller:
-    """Who a new token of this name stands for."""
-    return tokens.authenticate(core, issue(core, caller, role, name=name, **fields))
-
-
-def is_logged_in(core: Core, secret: str) -> bool:
-    try:
-        tokens.authenticate_session(core, secret)
-    except Unauthenticated:
-        return False
-    return True
-
-
-def names(core: Core, caller: Caller) -> list[str]:
-    """Whose sessions the caller sees."""
-    return sorted(each.token_name for each in list_login_sessions(core, caller))
-
-
-def test_a_session_shows_whose_it_is_when_it_began_and_where_it_was_last_used(core: Core, admin: Caller) -> None:
-    kim = new_owner(core, admin, "kim")
-    secret = tokens.start_session(core, kim, Browser("10.0.0.1"))
-    began = core.clock.now()
-    later(core, minutes=5)
-    caller = tokens.authenticate_session(core, secret, "10.0.0.2")
-    session = list_login_sessions(core, caller)[0]
-    assert (session.token_id, session.token_name, session.role) == (kim.token_id, "kim", "viewer")
-    assert (session.created_at, session.last_used_at) == (began, core.clock.now())
-    assert (session.address, session.current) == ("10.0.0.2", True)
-
-
-def test_sessions_are_seen_and_ended_by_their_own_token_and_the_admins_of_its_organization(
-    core: Core, admin: Caller
-) -> None:
-    kim, eve = new_owner(core, admin, "kim", "operator"), new_owner(core, admin, "eve", "operator")
-    there = add_organization(core, admin, "other")
-    boss = new_owner(core, there, "boss", "admin")
-    secret = tokens.start_session(core, kim)
-    for each in (eve, boss):
+def test_sessions_are_seen_and_ended_by_their_user_and_the_organizations_admins(core: Core, admin: Caller) -> None:
+    for email in (KIM, JO):
+        users.add(core, admin, UserRequest(email=email, name=email.partition("@")[0], role="viewer"))
+    laptop, desktop, jo = (
+        owner(core, admin, name, "viewer", user=user) for name, user in (("laptop", KIM), ("desktop", KIM), ("jo", JO))
+    )
+    eve = owner(core, admin, "eve")
+    boss = owner(core, add_organization(core, admin, "other"), "boss", "admin")
+    began, secret = core.clock.now(), tokens.start_session(core, desktop, Browser("10.0.0.1"))
+    for each in (laptop, jo, eve, boss):
         tokens.start_session(core, each)
-    hers = list_login_sessions(core, kim)[0]
-    for stranger in (eve, boss):
+    later(core, minutes=5)
+    page = tokens.authenticate_session(core, secret, "10.0.0.2")
+    own = next(each for each in list_login_sessions(core, page) if each.current)
+    assert (own.token_id, own.token_name, own.role, own.address) == (desktop.token_id, "desktop", "viewer", "10.0.0.2")
+    assert (own.created_at, own.last_used_at) == (began, core.clock.now())
+    assert (page.user, page.user_id) == (desktop.user, desktop.user_id)
+    assert [names(core, caller) for caller in (laptop, eve, boss)] == [["desktop", "laptop"], ["eve"], ["boss"]]
+    assert names(core, admin) == ["desktop", "eve", "jo", "laptop"]
+    other = next(each for each in list_login_sessions(core, laptop) if each.token_name == "desktop")
+    assert (other.user, other.current) == ("kim", False)
+    for stranger in (eve, boss, jo):
         with pytest.raises(NotFound):
-            end_login_session(core, stranger, hers.id)
-    assert [names(core, caller) for caller in (kim, eve, admin, boss)] == [["kim"], ["eve"], ["eve", "kim"], ["boss"]]
+            end_login_session(core, stranger, other.id)
     assert is_logged_in(core, secret)
-    assert end_login_session(core, kim, hers.id).id == hers.id
+    assert end_login_session(core, laptop, other.id).id == other.id
     assert not is_logged_in(core, secret)
+    assert names(core, desktop) == ["laptop"]
 
 
 def test_a_session_that_acts_everywhere_is_ended_by_its_owner_or_an_equal(core: Core, admin: Caller) -> None:
-    equal = new_owner(core, admin, "root", "admin", everywhere=True)
-    alone = new_owner(core, admin, "boss", "admin")
+    equal = owner(core, admin, "root", "admin", everywhere=True)
+    alone = owner(core, admin, "boss", "admin")
     first, second = (tokens.start_session(core, equal) for _ in range(2))
     listed = list_login_sessions(core, alone)
     with pytest.raises(Forbidden):
@@ -240,70 +303,10 @@ def test_a_session_that_acts_everywhere_is_ended_by_its_owner_or_an_equal(core: 
     assert [is_logged_in(core, secret) for secret in (first, second)] == [False, False]
 
 
-@pytest.mark.dialects
-def test_sessions_and_links_are_deleted_with_the_token_that_is_revoked(core: Core, admin: Caller) -> None:
-    """One that starts at that moment, or that an earlier version stored without a token, is not accepted."""
-    kim, eve = new_owner(core, admin, "kim"), new_owner(core, admin, "eve")
-    for caller in (kim, eve):
-        tokens.start_session(core, caller)
-        tokens.create_login_link(core, caller)
-    tokens.revoke_api_token(core, admin, str(kim.token_id))
-    with core.database.read() as db:
-        assert db.scalars(select(WebSession.token_id)).all() == [eve.token_id]
-        assert db.scalars(select(LoginLink.token_id)).all() == [eve.token_id]
-
-    assert not is_logged_in(core, tokens.start_session(core, kim))
-    secret = tokens.start_session(core, eve)
-    with core.database.write() as db:
-        db.execute(update(WebSession).values(token_id=None))
-    assert not is_logged_in(core, secret)
-    assert list_login_sessions(core, replace(admin, token_id=None)) == []
-
-
-def test_sessions_and_links_end_when_their_token_expires(core: Core, admin: Caller) -> None:
-    kim = new_owner(core, admin, "kim", expires_s=600)
-    secret, link = tokens.start_session(core, kim), tokens.create_login_link(core, kim)
-    assert list_login_sessions(core, kim)[0].expires_at == core.clock.now() + timedelta(minutes=10)
-    later(core, minutes=10)
-    assert (is_logged_in(core, secret), names(core, admin)) == (False, [])
-    with pytest.raises(Unauthenticated):
-        tokens.use_login_link(core, link)
-
-
 def test_a_session_in_another_organization_ends_with_the_organization_of_its_token(core: Core, admin: Caller) -> None:
-    there = add_organization(core, admin, "other")
-    root = new_owner(core, there, "root", "admin", everywhere=True)
+    root = owner(core, add_organization(core, admin, "other"), "root", "admin", everywhere=True)
     at_home = replace(root, organization_id=admin.organization_id, organization="default")
     secret = tokens.start_session(core, at_home)
     assert is_logged_in(core, secret)
     organizations.remove(core, admin, "other")
     assert not is_logged_in(core, secret)
-
-
-def test_a_user_sees_and_ends_the_sessions_of_all_tokens_of_theirs_and_no_other(core: Core, admin: Caller) -> None:
-    for email in ("kim@example.org", "jo@example.org"):
-        users.add(core, admin, UserRequest(email=email, name=email[:3].strip("@"), role="viewer"))
-    laptop, desktop = (new_owner(core, admin, name, user="kim@example.org") for name in ("laptop", "desktop"))
-    jo = new_owner(core, admin, "jo", user="jo@example.org")
-    for each in (laptop, desktop, jo):
-        tokens.start_session(core, each)
-    assert names(core, laptop) == ["desktop", "laptop"]
-    other = next(each for each in list_login_sessions(core, laptop) if each.token_name == "desktop")
-    assert (other.user, other.current) == ("kim", False)
-    with pytest.raises(NotFound):
-        end_login_session(core, jo, other.id)
-    end_login_session(core, laptop, other.id)
-    assert names(core, desktop) == ["laptop"]
-
-
-def test_the_orders_of_a_users_pages_and_tokens_are_the_same_persons(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    users.add(core, admin, UserRequest(email="kim@example.org", name="Kim", role="operator"))
-    kim, ci = (
-        new_owner(core, admin, "laptop", role="operator", user="kim@example.org"),
-        new_owner(core, admin, "ci", "operator"),
-    )
-    pages = [tokens.authenticate_session(core, tokens.start_session(core, each)) for each in (kim, ci)]
-    orders = [submit(core, each) for each in pages]
-    assert [each.user for each in orders] == ["Kim", "ci"]
-    assert [reading.show_order(core, each, "@last").id for each in (kim, ci)] == [each.id for each in orders]

@@ -12,7 +12,7 @@ import pytest
 
 from control_plane.declarations.tokens import ApiTokenRequest
 from control_plane.operations.access import tokens
-from tests.support.filled import AUTOMATION, TASK, Filled, fill, inside, resource_of, untouched
+from tests.support.filled import AUTOMATION, TASK, Filled, fill, resource_of, untouched
 from tests.support.fleet import Api
 from tests.support.made import make_project
 from tests.support.organizations import add_organization
@@ -30,43 +30,33 @@ SETS_OWN = {
     *((method, "/api/v1/drafts/{subject}") for method in ("get", "put", "delete")),
     ("delete", "/api/v1/attention/browsers/{browser}"),
 }
-"""A model is nobody's: its price in the own organization is set. A draft is the caller's own,
-whatever its subject, and so is a browser."""
+"""A model is nobody's: its price in the own organization is set. Drafts and browsers are the caller's own."""
 OF_DRONES = ("/api/v1/runs/", "/api/v1/registrations")
 OPEN = {"/api/v1/health", "/hooks/{trigger_id}", "/hooks/hosts/{link_id}"}
 BODIES: dict[str, Doc] = {
+    **{f"{kind}Edit": {"enabled": False} for kind in ("Schedule", "Trigger", "Webhook", "CodeHost")},
+    **{name: {"text": "x"} for name in ("SayRequest", "AnswerRequest", "SendBackPlanRequest", "CommentRequest")},
+    **{name: {"text": "x"} for name in ("ReviewCommentEdit", "MemoryRequest", "MemoryEdit")},
+    **{f"{kind}Edit": {"name": "x"} for kind in ("Project", "Session")},
+    "ReviewCommentRequest": {"text": "x", "path": "x"},
+    "LabelRequest": {"entry": NOBODY, "text": "x"},
     "ScheduleRequest": AUTOMATION["schedules"],
     "TakeRequest": {"order": "A"},
     "RowsRequest": {"rows": [{"id": "a", "project": "x", "prompt": "x"}]},
     "TriggerRequest": AUTOMATION["triggers"],
     "WebhookRequest": AUTOMATION["webhooks"],
-    "ScheduleEdit": {"enabled": False},
-    "TriggerEdit": {"enabled": False},
-    "WebhookEdit": {"enabled": False},
-    "CodeHostEdit": {"enabled": False},
     "HostUserRequest": {"user": "x"},
     "AgentRequest": {"name": "n", "instructions": "x"},
     "AgentEdit": {"max_iterations": 3},
     "UserEdit": {"role": "viewer"},
     "ProviderEdit": {"model": "openai/x"},
     "BudgetRequest": {"usd": 1, "per": "day"},
-    "ProjectEdit": {"name": "x"},
-    "SessionEdit": {"name": "x"},
     "SwitchRequest": {"entry": NOBODY},
-    "LabelRequest": {"entry": NOBODY, "text": "x"},
     "OrganizationEdit": {"concurrency": 3},
-    "SayRequest": {"text": "x"},
-    "AnswerRequest": {"text": "x"},
     "EditPlanRequest": {"text": "# T\n\n1. x"},
-    "SendBackPlanRequest": {"text": "x"},
     "PriorityRequest": {"priority": 1},
-    "CommentRequest": {"text": "x"},
-    "ReviewCommentRequest": {"text": "x", "path": "x"},
-    "ReviewCommentEdit": {"text": "x"},
     "AssignRequest": {"assignee": "user"},
-    "MemoryRequest": {"text": "x"},
     "ProfileEdit": {"mode": "plan"},
-    "MemoryEdit": {"text": "x"},
 }
 
 
@@ -99,11 +89,6 @@ def routes(document: Doc) -> Iterator[tuple[str, str, Doc]]:
             yield from ((method, path, operation) for method, operation in item.items())
 
 
-def missing(resource: str) -> str:
-    """What could be the name or id of such a thing, and is none."""
-    return "NONE-0001" if resource == "tasks" else "nothing"
-
-
 def body_for(operation: Doc) -> Doc | None:
     """A body that is acceptable as such, so that the answer is about what the address names."""
     content = operation.get("requestBody", {}).get("content", {})
@@ -112,45 +97,85 @@ def body_for(operation: Doc) -> Doc | None:
     return BODIES.get(named.group(1), {}) if named else None
 
 
-def ask(  # noqa: PLR0917 - one per part of the request
-    http: httpx.Client, method: str, path: str, operation: Doc, value: str, other: str
-) -> tuple[int, str]:
-    """The answer with what was asked for taken out of it."""
-    address = re.sub(r"\{organization\}", other, path)
-    address = re.sub(r"\{seq\}", "1", address)
-    address = re.sub(r"\{kind\}", "project", address)
-    address = re.sub(r"\{\w+\}", value, address)
-    answer = http.request(method, address, json=body_for(operation))
+def ask(http: httpx.Client, method: str, address: str, body: Doc | None, *named: str) -> tuple[int, str]:
+    """The answer with what was named taken out of it."""
+    answer = http.request(method, address, json=body)
     told = answer.text
-    for each in (value, other):
+    for each in named:
         told = told.replace(each, "IT")
     return answer.status_code, told
+
+
+REFERENCES: list[tuple[str, str, Doc, str, str]] = [
+    ("POST", "/orders", {"prompt": "x", "project": "web"}, "project", "projects"),
+    ("POST", "/orders", {"prompt": "x", "project": "web"}, "drone", "drones"),
+    ("POST", "/orders", {"prompt": "x", "project": "web"}, "session", "sessions"),
+    ("POST", "/sessions", {"project": "web"}, "project", "projects"),
+    ("POST", "/tasks", TASK, "project", "projects"),
+    ("POST", "/tasks", TASK, "assignee", "agents"),
+    ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "project", "projects"),
+    ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "boss", "agents"),
+    ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "provider", "providers"),
+    ("PATCH", "/organizations/payments", {}, "project", "projects"),
+    ("POST", "/code-hosts", {"name": "n", "kind": "github"}, "project", "projects"),
+    ("POST", "/profiles", {"name": "x"}, "provider", "providers"),
+    ("POST", "/profiles", {"name": "x"}, "reviewer", "providers"),
+    ("POST", "/memory", {"text": "x"}, "project", "projects"),
+    ("POST", "/schedules", BODIES["ScheduleRequest"], "task.project", "projects"),
+    ("POST", "/schedules", BODIES["ScheduleRequest"], "task.assignee", "agents"),
+    ("POST", "/triggers", BODIES["TriggerRequest"], "task.project", "projects"),
+    *(("GET", path, {}, "project", "projects") for path in ("/orders", "/sessions", "/tasks", "/memory")),
+    ("GET", "/orders", {}, "drone", "drones"),
+    ("GET", "/orders", {}, "org", "organizations"),
+    ("GET", "/tasks", {}, "assignee", "agents"),
+]
+"""Fields of requests, and filters of lists, that name something."""
+
+
+def refer(http: httpx.Client, reference: tuple[str, str, Doc, str, str], value: str) -> tuple[int, str]:
+    """The answer to a request that names this, with the name taken out of it."""
+    method, path, body, field, _ = reference
+    if method == "GET":
+        return ask(http, method, f"/api/v1{path}?{field}={value}", None, value)
+    within, _, name = field.rpartition(".")
+    changed = {within: {**TASK, name: value}} if within else {name: value}
+    return ask(http, method, f"/api/v1{path}", {**body, **changed}, value)
 
 
 def test_what_another_organization_has_is_refused_in_the_words_for_what_does_not_exist(
     api: Api, outside: Outside
 ) -> None:
-    differing, leaking, asked = {}, {}, 0
+    """In an address, in a request, and in a filter."""
+    differing, names, asked = {}, outside.hidden.names, 0
     for method, path, operation in routes(outside.document):
         if "{" not in path or (method, path) in SETS_OWN:
             continue
         asked += 1
         resource = resource_of(path)
-        value = outside.hidden.names["organizations" if "{organization}" in path else resource]
-        own = outside.hidden.names.get(resource, value)
-        there = ask(outside.http, method, path, operation, own, value)
-        nothing = ask(outside.http, method, path, operation, missing(resource), "nobody")
-        if there != nothing or there[0] not in ({403, 404} if resource == "organizations" else {404}):
+        hidden = names["organizations" if "{organization}" in path else resource]
+        answers = []
+        for value, other in (
+            (names.get(resource, hidden), hidden),
+            ("NONE-0001" if resource == "tasks" else "nothing", "nobody"),
+        ):
+            address = path.replace("{organization}", other).replace("{seq}", "1").replace("{kind}", "project")
+            address = re.sub(r"\{\w+\}", value, address)
+            answers.append(ask(outside.http, method, address, body_for(operation), value, other))
+        there, nothing = answers
+        refused = {403, 404} if resource == "organizations" else {404}
+        if there != nothing or there[0] not in refused or MARK in there[1]:
             differing[method, path] = there, nothing
-        if MARK in there[1]:
-            leaking[method, path] = there
+    for reference in REFERENCES:
+        there, nothing = (refer(outside.http, reference, each) for each in (names[reference[-1]], "nothing"))
+        if there != nothing or there[0] != 404:
+            differing[reference[0], f"{reference[1]} {reference[3]}"] = there, nothing
     assert differing == {}
-    assert leaking == {}
     assert asked >= 55
     assert untouched(api, outside.hidden.caller)
 
 
-def test_no_list_and_no_overview_shows_anything_of_another_organization(outside: Outside) -> None:
+def test_no_list_and_no_overview_shows_anything_of_another_organization(api: Api, outside: Outside) -> None:
+    """Nor does a browser, which stays in the organization of its token; who may act everywhere reaches all with org."""
     answers = {
         path: outside.http.get(path)
         for method, path, _ in routes(outside.document)
@@ -164,86 +189,17 @@ def test_no_list_and_no_overview_shows_anything_of_another_organization(outside:
     assert answers["/api/v1/orders"].json() == answers["/api/v1/tasks"].json() == []
     assert len(answers) >= 15
 
-
-REFERENCES: list[tuple[str, str, Doc, str, str]] = [
-    ("POST", "/orders", {"prompt": "x", "project": "web"}, "project", "projects"),
-    ("POST", "/orders", {"prompt": "x", "project": "web"}, "drone", "drones"),
-    ("POST", "/orders", {"prompt": "x", "project": "web"}, "session", "sessions"),
-    ("POST", "/sessions", {"project": "web"}, "project", "projects"),
-    ("POST", "/tasks", TASK, "project", "projects"),
-    ("POST", "/tasks", TASK, "assignee", "agents"),
-    ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "project", "projects"),
-    ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "boss", "agents"),
-    ("PATCH", "/organizations/payments", {}, "project", "projects"),
-    ("POST", "/code-hosts", {"name": "n", "kind": "github"}, "project", "projects"),
-    ("POST", "/profiles", {"name": "x"}, "provider", "providers"),
-    ("POST", "/profiles", {"name": "x"}, "reviewer", "providers"),
-    ("POST", "/memory", {"text": "x"}, "project", "projects"),
-    ("POST", "/schedules", {**BODIES["ScheduleRequest"], "task": {**TASK, "project": "IT"}}, "", "projects"),
-    ("POST", "/schedules", {**BODIES["ScheduleRequest"], "task": {**TASK, "assignee": "IT"}}, "", "agents"),
-    ("POST", "/triggers", {**BODIES["TriggerRequest"], "task": {**TASK, "project": "IT"}}, "", "projects"),
-]
-
-
-def test_nothing_of_another_organization_can_be_named_in_a_request_or_a_filter(outside: Outside) -> None:
-    differing = {}
-    for method, path, body, name, resource in REFERENCES:
-        value = outside.hidden.names[resource]
-        there, nothing = (refer(outside.http, method, path, body, name, each) for each in (value, "nothing"))
-        if there != nothing or there[0] != 404:
-            differing[method, path, name or "task", resource] = there, nothing
-    for path, name, resource in FILTERS:
-        value = outside.hidden.names[resource]
-        there, nothing = (filtered(outside.http, path, name, each) for each in (value, "nothing"))
-        if there != nothing or there[0] != 404:
-            differing["GET", path, name, resource] = there, nothing
-    assert differing == {}
-
-
-def refer(  # noqa: PLR0917 - one per part of the request
-    http: httpx.Client, method: str, path: str, body: Doc, name: str, value: str
-) -> tuple[int, str]:
-    sent = (
-        {**body, name: value}
-        if name
-        else {**body, "task": {k: value if v == "IT" else v for k, v in body["task"].items()}}
-    )
-    answer = http.request(method, f"/api/v1{path}", json=sent)
-    return answer.status_code, answer.text.replace(value, "IT")
-
-
-FILTERS = (
-    ("/orders", "project", "projects"),
-    ("/orders", "drone", "drones"),
-    ("/orders", "org", "organizations"),
-    ("/sessions", "project", "projects"),
-    ("/tasks", "project", "projects"),
-    ("/memory", "project", "projects"),
-    ("/tasks", "assignee", "agents"),
-)
-
-
-def filtered(http: httpx.Client, path: str, name: str, value: str) -> tuple[int, str]:
-    answer = http.get(f"/api/v1{path}", params={name: value})
-    return answer.status_code, answer.text.replace(value, "IT")
-
-
-def test_whoever_may_act_everywhere_reaches_all_of_it_with_org_also_in_a_browser(api: Api, outside: Outside) -> None:
-    with inside(api, outside.hidden.caller) as http:
-        listed = http.get("/api/v1/orders").json()
-        shown = http.get(f"/api/v1/orders/{outside.hidden.names['orders']}")
-        agents = http.get(f"/api/v1/organizations/{MARK}_team/agents")
-    with api.browser() as browser:
-        found = browser.get("/api/v1/orders", params={"org": f"{MARK}_team"}).json()
-    assert [order["id"] for order in found] == [order["id"] for order in listed]
-    assert (len(listed), shown.status_code, agents.status_code) == (2, 200, 200)
-    assert {order["organization"] for order in listed} == {f"{MARK}_team"}
-
-
-def test_a_browsers_session_stays_in_the_organization_of_the_token_that_began_it(api: Api, outside: Outside) -> None:
-    link = outside.http.post("/api/v1/login-links").json()["secret"]
-    with api.browser(link=link) as browser:
+    hidden = {"org": f"{MARK}_team"}
+    with api.browser(link=outside.http.post("/api/v1/login-links").json()["secret"]) as browser:
         page = browser.get("/", headers={"Accept": "text/html"})
-        refused = browser.get("/api/v1/orders", params={"org": f"{MARK}_team"})
-        orders = browser.get("/api/v1/orders")
-    assert (page.status_code, MARK in page.text, refused.status_code, orders.json()) == (200, False, 404, [])
+        refused = browser.get("/api/v1/orders", params=hidden)
+        assert browser.get("/api/v1/orders").json() == []
+    assert (page.status_code, MARK in page.text, refused.status_code) == (200, False, 404)
+
+    with api.http() as http, api.browser() as browser:
+        listed = [each.get("/api/v1/orders", params=hidden).json() for each in (http, browser)]
+        shown = http.get(f"/api/v1/orders/{outside.hidden.names['orders']}", params=hidden)
+        agents = http.get(f"/api/v1/organizations/{MARK}_team/agents", params=hidden)
+    assert [order["id"] for order in listed[0]] == [order["id"] for order in listed[1]]
+    assert [order["organization"] for order in listed[0]] == [f"{MARK}_team"] * 2
+    assert (shown.status_code, agents.status_code) == (200, 200)

@@ -1,23 +1,44 @@
-"""Organizations: making, showing, changing and pausing them, and who may."""
+"""Organizations: making, showing, changing, pausing and removing them, and what goes and stays with one."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 
 import pytest
 from pydantic import ValidationError
-from sqlalchemy import update
+from sqlalchemy import func, inspect, select, update
 
 from control_plane.core import Caller, Core
-from control_plane.db.runs import Run
+from control_plane.db.access import JoinToken
+from control_plane.db.drones import Drone
+from control_plane.db.installation import Organization
+from control_plane.db.metadata import METADATA
+from control_plane.db.runs import Blob, Run
+from control_plane.db.teams import Task
 from control_plane.declarations.organizations import OrganizationEdit, OrganizationRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations import organizations
-from shared.errors import Conflict, Invalid, NotFound
-from tests.support.made import make_drone, make_project
+from control_plane.operations.access import tokens
+from control_plane.operations.drones import managing
+from control_plane.operations.orders import reading
+from shared.blobs import digest
+from shared.errors import Conflict, Unauthenticated
+from shared.states import OrderStatus, TaskStatus
+from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.organizations import add_organization
+from tests.support.refusals import code_of
 from tests.support.team_rows import add_agent, add_task, play, task_of
 
-# --- making and reading ---------------------------------------------------------------------
+
+def create(core: Core, admin: Caller, name: str) -> str:
+    """Create an organization; its acronym."""
+    return organizations.create(core, admin, OrganizationRequest(name=name)).acronym
+
+
+def remove(core: Core, admin: Caller, name: str = "payments") -> str:
+    """The code with which its removal is refused, or nothing."""
+    return code_of(lambda: organizations.remove(core, admin, name))
 
 
 def test_a_new_organization_has_its_fields_an_acronym_and_nothing_in_it(core: Core, admin: Caller) -> None:
@@ -28,38 +49,20 @@ def test_a_new_organization_has_its_fields_an_acronym_and_nothing_in_it(core: Co
     assert (made.totals.runs, made.agents, made.warnings) == (0, None, [])
 
 
-def test_a_name_that_is_taken_is_a_conflict_also_for_default(core: Core, admin: Caller) -> None:
-    add_organization(core, admin)
-    for name in ("payments", "default"):
-        with pytest.raises(Conflict) as refusal:
-            organizations.create(core, admin, OrganizationRequest(name=name))
-        assert refusal.value.code == "E-ORGANIZATION-NAME"
-
-
 @pytest.mark.dialects
-def test_organizations_that_are_made_at_once_get_acronyms_of_their_own_and_one_name_once(
-    core: Core, admin: Caller
-) -> None:
-    def make(name: str) -> str:
-        try:
-            return organizations.create(core, admin, OrganizationRequest(name=name)).acronym
-        except Conflict as error:
-            return error.code
-
+def test_a_name_that_is_taken_is_a_conflict_also_for_default(core: Core, admin: Caller) -> None:
+    """Also at once, and each organization gets an acronym of its own."""
+    assert code_of(lambda: create(core, admin, "default")) == "E-ORGANIZATION-NAME"
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(make, ["pay_a", "pay_b", "pay_c", "pay_d", *["payments"] * 4]))
-    assert len(set(made[:4])) == 4
-    assert made[4:].count("E-ORGANIZATION-NAME") == 3
+        acronyms = list(pool.map(lambda name: create(core, admin, name), ["pay_a", "pay_b", "pay_c", "pay_d"]))
+        codes = list(pool.map(lambda _: code_of(lambda: create(core, admin, "payments")), range(4)))
+    assert len({*acronyms}) == 4
+    assert sorted(codes) == ["", *["E-ORGANIZATION-NAME"] * 3]
 
 
 def test_an_organization_is_shown_with_its_tree_of_agents_its_tasks_and_what_it_cost(core: Core, admin: Caller) -> None:
     caller = add_organization(core, admin)
-    make_project(core, caller)
-    make_drone(core, caller, beat={"abilities": ["teams"]})
-    lead = add_agent(core, caller, "lead")
-    add_agent(core, caller, "coder", boss="lead")
-    task = add_task(core, caller, lead)
-    play(core, task, "Done. @user")
+    busy(core, caller)
     with core.database.write() as db:
         db.execute(update(Run).values(input_tokens=7, output_tokens=3, cost_usd=0.5))
     shown = organizations.show(core, admin, "payments")
@@ -69,43 +72,31 @@ def test_an_organization_is_shown_with_its_tree_of_agents_its_tasks_and_what_it_
     assert (shown.totals.input_tokens, shown.totals.output_tokens, shown.totals.cost_usd) == (7, 3, 0.5)
     (listed,) = [each for each in organizations.list_(core, admin) if each.name == "payments"]
     assert (listed.agent_count, listed.agents) == (2, None)
-    assert task == "PAYM-0001"
 
 
 def test_each_organization_numbers_its_own_tasks(core: Core, admin: Caller) -> None:
-    first, second = add_organization(core, admin), add_organization(core, admin, "billing_payments")
-    ids = []
-    for caller in (first, second, first):
-        if not ids or caller is second:
-            make_project(core, caller)
-        ids.append(add_task(core, caller, None, claim=False))
-    assert ids == ["PAYM-0001", "BPPP-0001", "PAYM-0002"]
-
-
-# --- changing ----------------------------------------------------------------------------------
+    callers = add_organization(core, admin), add_organization(core, admin, "billing_payments")
+    for caller in callers:
+        make_project(core, caller)
+    found = [add_task(core, callers[number], None, claim=False) for number in (0, 1, 0)]
+    assert found == ["PAYM-0001", "BPPP-0001", "PAYM-0002"]
 
 
 def test_only_the_fields_that_are_given_change_and_null_takes_the_project_away(core: Core, admin: Caller) -> None:
+    """At least one has to be given, never the name, and no project of another organization."""
     caller = add_organization(core, admin, description="Card payments")
     make_project(core, caller)
+    make_project(core, admin, "shop")
     changed = organizations.edit(core, admin, "payments", OrganizationEdit(project="web", concurrency=0))
     assert (changed.project, changed.concurrency, changed.description) == ("web", 0, "Card payments")
     without = organizations.edit(core, admin, "payments", OrganizationEdit(project=None, max_hand_offs=3))
     assert (without.project, without.concurrency, without.max_hand_offs) == (None, 0, 3)
-
-
-def test_an_edit_without_a_field_or_with_a_project_of_another_organization_is_refused(
-    core: Core, admin: Caller
-) -> None:
-    add_organization(core, admin)
-    make_project(core, admin)
-    with pytest.raises(NotFound):
-        organizations.create(core, admin, OrganizationRequest(name="other", project="web"))
-    with pytest.raises(Invalid) as nothing:
-        organizations.edit(core, admin, "payments", OrganizationEdit())
-    with pytest.raises(NotFound):
-        organizations.edit(core, admin, "payments", OrganizationEdit(project="web"))
-    assert nothing.value.code == "E-NOTHING"
+    for act, code in (
+        (lambda: organizations.edit(core, admin, "payments", OrganizationEdit()), "E-NOTHING"),
+        (lambda: organizations.edit(core, admin, "payments", OrganizationEdit(project="shop")), "E-PROJECT-404"),
+        (lambda: add_organization(core, admin, "other", project="web"), "E-PROJECT-404"),
+    ):
+        assert code_of(act) == code
     with pytest.raises(ValidationError):
         OrganizationEdit.model_validate({"name": "others"})
 
@@ -125,3 +116,123 @@ def test_a_higher_limit_lets_tasks_begin_at_once_and_none_begins_while_paused(co
     organizations.edit(core, admin, "payments", OrganizationEdit(concurrency=3))
     assert organizations.resume(core, admin, "payments").paused is False
     assert task_of(core, waiting).status == "in_progress"
+
+
+def rows_of(core: Core, organization_id: str) -> dict[str, int]:
+    """How many rows of each table carry the id."""
+    counts = {}
+    with core.database.read() as db:
+        for table in METADATA.sorted_tables:
+            if "organization_id" in table.columns:
+                own = select(func.count()).select_from(table).where(table.c.organization_id == organization_id)
+                counts[table.name] = db.scalar(own)
+    return {name: count for name, count in counts.items() if count}
+
+
+def busy(core: Core, caller: Caller, *contents: bytes) -> None:
+    """Fill every corner of the organization: its task is open and the user's, and its run stored these files."""
+    make_project(core, caller)
+    make_drone(core, caller, beat={"abilities": ["teams"]})
+    agent = add_agent(core, caller, "lead")
+    add_agent(core, caller, "coder", boss="lead")
+    order_id = play(core, add_task(core, caller, agent), "Look at this. @user")
+    tokens.create_api_token(core, caller, ApiTokenRequest(role="operator"))
+    tokens.create_join_token(core, caller, JoinTokenRequest())
+    tokens.create_login_link(core, caller)
+    for content in contents:
+        core.blobs.store(digest(content), BytesIO(content))
+        values = {"run_id": run_of(core, order_id), "sha256": digest(content), "size": len(content)}
+        with core.database.write() as db:
+            db.add(Blob(organization_id=caller.organization_id, created_at=core.clock.now(), **values))
+
+
+@pytest.mark.dialects
+def test_removing_an_organization_leaves_no_row_of_it_and_touches_no_other(core: Core, admin: Caller) -> None:
+    caller, other = add_organization(core, admin), add_organization(core, admin, "other")
+    busy(core, caller, b"own", b"shared")
+    busy(core, other, b"shared")
+    before = rows_of(core, other.organization_id)
+    bearer = str(tokens.create_api_token(core, caller, ApiTokenRequest(role="admin")).token)
+    later(core, days=400)
+    removed = organizations.remove(core, admin, "payments")
+    assert [core.blobs.has(digest(content)) for content in (b"own", b"shared")] == [False, True]
+    assert rows_of(core, caller.organization_id) == {}
+    assert rows_of(core, other.organization_id) == before
+    assert [each.name for each in organizations.list_(core, admin)] == ["default", "other"]
+    assert removed.warnings == [
+        "2 agents were deleted",
+        "1 task was deleted with its comments",
+        "1 order was deleted with its runs",
+        "1 project was deleted",
+        "2 API tokens no longer work",
+        "1 drone was removed",
+    ]
+    with pytest.raises(Unauthenticated):
+        tokens.authenticate(core, bearer)
+    assert create(core, admin, "payments") == "PAYM"
+
+
+def test_an_organization_with_a_task_in_progress_is_not_removed(core: Core, admin: Caller) -> None:
+    caller = add_organization(core, admin)
+    make_project(core, caller)
+    order = submit(core, caller)
+    with pytest.raises(Conflict, match=order.id) as unfinished:
+        organizations.remove(core, admin, "payments")
+    task = add_task(core, caller, add_agent(core, caller, "lead"))
+    with pytest.raises(Conflict, match=task) as refusal:
+        organizations.remove(core, admin, "payments")
+    assert (unfinished.value.code, refusal.value.code) == ("E-ORGANIZATION-BUSY", "E-ORGANIZATION-BUSY")
+    assert task_of(core, task).status == TaskStatus.IN_PROGRESS
+    assert reading.show_order(core, caller, order.id).status == OrderStatus.QUEUED
+    assert remove(core, admin, "default") == "E-ORGANIZATION-DEFAULT"
+
+
+def test_what_a_removed_organizations_drone_did_for_others_stays(core: Core, admin: Caller) -> None:
+    caller = add_organization(core, admin)
+    make_project(core, admin)
+    make_drone(core, caller, "anna", serves=["*"])
+    order = submit(core, admin)
+    start_run(core, order.id)
+    serving = make_drone(core, admin, "mila", draining=True, serves=[caller.organization_id])
+    tokens.create_join_token(core, admin, JoinTokenRequest(serves=["payments"]))
+    organizations.remove(core, admin, "payments")
+    with core.database.read() as db:
+        assert db.get_one(Drone, serving.drone_id).serves == []
+        assert db.scalars(select(JoinToken.serves)).all() == [[]]
+    shown = reading.show_order(core, admin, order.id)
+    assert (shown.status, [(run.drone, run.status) for run in shown.runs]) == ("queued", [("anna", "lost")])
+    assert [each.name for each in managing.list_drones(core, admin)] == ["mila"]
+    assert reading.list_orders(core, admin, drone="anna") == []
+
+
+def test_every_row_that_belongs_to_an_organization_can_be_found_by_its_id(core: Core) -> None:
+    of_the_installation = {"alembic_version", "counters", "key_pairs", "organizations", "owners", "push_keys", "users"}
+    of_a_budget = {"budget_periods"}
+    outliving = {"audit_heads", "audit_keys", "audit_records", "audit_seals"}
+    with core.database.read() as db:
+        tables = set(inspect(db.connection()).get_table_names())
+    owned = {table.name for table in METADATA.sorted_tables if "organization_id" in table.columns}
+    assert tables - owned == of_the_installation | of_a_budget | outliving
+
+
+@pytest.mark.dialects
+def test_of_a_removal_and_an_order_that_comes_in_at_once_one_wins(core: Core, admin: Caller) -> None:
+    caller = add_organization(core, admin)
+    make_project(core, caller)
+
+    def order(number: int) -> str:
+        try:
+            return submit(core, caller, key=str(number)).status
+        except Exception as error:  # noqa: BLE001 - whichever way it is told that the organization is gone
+            return type(error).__name__
+
+    with ThreadPoolExecutor(5) as pool:
+        answers = pool.map(order, range(4))
+        removal = pool.submit(remove, core, admin).result()
+    submitted = "queued" in list(answers)
+    with core.database.read() as db:
+        there = db.scalar(select(Organization.id).where(Organization.name == "payments")) is not None
+        left = db.scalar(select(func.count()).select_from(Task)) or 0
+    assert (removal == "E-ORGANIZATION-BUSY") is there
+    assert submitted <= there
+    assert left == 0

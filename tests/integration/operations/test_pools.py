@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from control_plane.attention.still_waiting import needs_care
 from control_plane.broker.broker import Broker
-from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.core import Caller, Core
 from control_plane.db.access import JoinToken
 from control_plane.db.audit import AuditRecord
 from control_plane.db.drones import Drone
@@ -21,20 +21,19 @@ from control_plane.drones.inbox import pending
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, pools, registration
 from control_plane.operations.orders import canceling
-from control_plane.supervisor.broker_users import ensure_users
 from control_plane.supervisor.gone_members import remove_gone
 from control_plane.supervisor.placing import place_queued
 from shared import names
 from shared.envelope import new_private_key
-from shared.errors import Conflict, FleetError, Invalid
 from shared.events import ABILITIES
 from shared.reasons import ForPool
-from shared.registration import JoinTokenString
-from tests.integration.operations.test_operations_registration import new_secret, refusal_of, request
+from shared.registration import JoinTokenString, RegistrationRequest
+from tests.integration.operations.test_operations_registration import new_secret, request
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
 from tests.support.made import later, make_drone, make_project, start_run, submit
 from tests.support.organizations import add_organization
+from tests.support.refusals import code_of
 
 
 @pytest.fixture
@@ -60,16 +59,25 @@ def secret_of(pool: PoolDocument) -> str:
     return parsed.secret
 
 
-def join(core: Core, pool: PoolDocument, name: str = "", **fields: Any) -> str:
-    """Register a drone of the pool with a new key; returns its name."""
-    wanted = request(secret_of(pool), new_private_key(), name, **{"ephemeral": True, **fields})
-    return registration.register(core, wanted).name
+def asks(pool: PoolDocument, name: str = "", **fields: Any) -> RegistrationRequest:
+    """What a drone with a new key sends to join the pool."""
+    return request(secret_of(pool), new_private_key(), name, **{"ephemeral": True, **fields})
+
+
+def join(core: Core, pool: PoolDocument, **fields: Any) -> str:
+    """Register a drone of the pool; returns its name."""
+    return registration.register(core, asks(pool, **fields)).name
 
 
 def refused(core: Core, pool: PoolDocument, name: str = "", **fields: Any) -> str:
     """The code with which a drone that wants to join the pool is refused."""
-    wanted = request(secret_of(pool), new_private_key(), name, **{"ephemeral": True, **fields})
-    return refusal_of(core, wanted).code
+    return code_of(lambda: registration.register(core, asks(pool, name, **fields)))
+
+
+def waits(core: Core, order_id: str) -> object:
+    """What the order waits for."""
+    with core.database.read() as db:
+        return db.get_one(Order, order_id).facts.waits
 
 
 def beat(core: Core, name: str, **values: Any) -> None:
@@ -90,18 +98,13 @@ def drone_names(core: Core, caller: Caller) -> list[str]:
     return [drone.name for drone in managing.list_drones(core, caller)]
 
 
-# --- the pool itself -----------------------------------------------------------------------
-
-
 def test_a_pool_is_added_shown_changed_and_removed(core: Core, admin: Caller, pool: PoolDocument) -> None:
     """Only the answer that creates it has its token, and the database only a hash."""
     assert (pools.show(core, admin, "burst").token, pools.list_(core, admin)[0].token) == (None, None)
     with core.database.read() as db:
         assert secret_of(pool) not in str(vars(db.get_one(JoinToken, pool.token_id)))
     assert tokens.list_join_tokens(core, admin) == []
-    with pytest.raises(Conflict) as refusal:
-        add(core, admin, pool.name)
-    assert refusal.value.code == "E-POOL-NAME"
+    assert code_of(lambda: add(core, admin, pool.name)) == "E-POOL-NAME"
     with core.database.read() as db:
         assert len(db.scalars(select(JoinToken)).all()) == 1
     before = join(core, pool, labels={"cloud": "no", "os": "linux"})
@@ -123,28 +126,22 @@ def test_a_pool_is_added_shown_changed_and_removed(core: Core, admin: Caller, po
 
 
 def test_a_pool_has_a_name_after_which_drones_can_be_named_and_room_for_one_drone(core: Core, admin: Caller) -> None:
-    for name in ("", "Burst", "-a", "a/b", "a" * 56):
-        with pytest.raises(Invalid) as refusal:
-            add(core, admin, name)
-        assert refusal.value.code == "E-NAME"
+    wrong = ("", "Burst", "-a", "a/b", "a" * 56)
+    assert {code_of(lambda name=name: add(core, admin, name)) for name in wrong} == {"E-NAME"}
     assert len(join(core, add(core, admin, "a" * 55))) == 64
     for number in (0, 1001):
         with pytest.raises(ValueError, match="max_drones"):
             PoolRequest(name="x", max_drones=number)
-        with pytest.raises(ValueError, match="max_drones"):
-            PoolEdit(max_drones=number)
-
-
-# --- joining -------------------------------------------------------------------------------
 
 
 def test_a_pools_token_is_only_for_ephemeral_drones_with_good_names_and_other_tokens_are_not(
     core: Core, pool: PoolDocument
 ) -> None:
     assert refused(core, pool, "stays", ephemeral=False) == "E-POOL-KIND"
-    assert refusal_of(core, request(new_secret(core), ephemeral=True)).code == "E-POOL-KIND"
+    other = request(new_secret(core), ephemeral=True)
+    assert code_of(lambda: registration.register(core, other)) == "E-POOL-KIND"
     assert [refused(core, pool, name) for name in ("Anna", "a b", "a" * 65)] == ["E-NAME"] * 3
-    repeated = request(secret_of(pool), new_private_key(), "", ephemeral=True)
+    repeated = asks(pool)
     assert registration.register(core, repeated).drone_id == registration.register(core, repeated).drone_id
 
 
@@ -162,8 +159,7 @@ def test_only_a_current_token_admits_drones_and_wants_them(core: Core, admin: Ca
     place_queued(core)
     assert (refused(core, new), figures(core, admin)[3]) == ("E-JOIN-REVOKED", 0)
     assert pools.show(core, admin, pool.name).revoked_at is not None
-    with core.database.read() as db:
-        assert not isinstance(db.get_one(Order, order.id).facts.waits, ForPool)
+    assert not isinstance(waits(core, order.id), ForPool)
 
 
 def test_a_full_pool_admits_no_drone_until_one_left_or_fell_silent(
@@ -187,19 +183,31 @@ def test_a_full_pool_admits_no_drone_until_one_left_or_fell_silent(
 def test_of_many_drones_that_join_at_once_no_more_than_the_maximum_are_admitted(
     core: Core, admin: Caller, pool: PoolDocument
 ) -> None:
-    def attempt(_: int) -> str:
-        try:
-            return join(core, pool)
-        except FleetError as refusal:
-            return refusal.code
-
     with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(attempt, range(6)))
-    assert answers.count("E-POOL-FULL") == 4
+        answers = list(threads.map(lambda _: refused(core, pool), range(6)))
+    assert sorted(answers) == ["", "", *["E-POOL-FULL"] * 4]
     assert len(drone_names(core, admin)) == 2
 
 
-# --- how many drones there should be ---------------------------------------------------------
+def test_a_drone_keeps_whom_it_serves_when_it_registers_again_and_those_of_this_machine_serve_all(
+    core: Core, admin: Caller
+) -> None:
+    other, key = add_organization(core, admin, "other"), new_private_key()
+
+    def registered(serves: list[str]) -> str:
+        return registration.register(core, request(new_secret(core, serves=serves), key)).drone_id
+
+    first = registered(["other"])
+    assert registered([]) == first
+    with core.database.read() as db:
+        assert db.get_one(Drone, first).serves == [other.organization_id]
+    registered(["*"])
+    assert managing.show_drone(core, admin, "anna").serves == ["other", "*"]
+    # Those that an earlier version registered on this machine served its own organization alone.
+    embedded, foreign = make_drone(core, admin, "local-1"), make_drone(core, admin, "berta")
+    managing.serve_all(core, [embedded.drone_id])
+    assert [managing.show_drone(core, admin, name).serves for name in ("local-1", "berta")] == [["*"], []]
+    assert foreign.drone_id != embedded.drone_id
 
 
 def test_a_drone_is_wanted_for_each_order_that_waits_and_each_that_works_up_to_the_maximum(
@@ -207,13 +215,11 @@ def test_a_drone_is_wanted_for_each_order_that_waits_and_each_that_works_up_to_t
 ) -> None:
     order = submit(core, admin)
     assert figures(core, admin) == (1, 0, 0, 1)
-    with core.database.read() as db:
-        assert db.get_one(Order, order.id).facts.waits == ForPool(pool="burst", drones=0, at_most=2)
+    assert waits(core, order.id) == ForPool(pool="burst", drones=0, at_most=2)
     name = join(core, pool)
     place_queued(core)
     assert figures(core, admin) == (1, 1, 0, 1)
-    with core.database.read() as db:
-        assert db.get_one(Order, order.id).facts.waits == ForPool(pool="burst", drones=1, at_most=2)
+    assert waits(core, order.id) == ForPool(pool="burst", drones=1, at_most=2)
     canceling.cancel(core, admin, order.id)
     beat(core, name)
     assert figures(core, admin) == (0, 1, 0, 0)
@@ -251,9 +257,6 @@ def test_an_order_that_no_drone_of_the_pool_could_run_is_not_counted(
     assert "pool" not in elsewhere.reason + labelled.reason
 
 
-# --- how its drones go -----------------------------------------------------------------------
-
-
 def test_a_drone_that_was_offline_for_ten_minutes_is_removed_with_its_user_and_keys(
     core: Core, admin: Caller, pool: PoolDocument
 ) -> None:
@@ -280,18 +283,3 @@ def test_a_drone_that_was_offline_for_ten_minutes_is_removed_with_its_user_and_k
         assert needs_care(core, db.get_one(Drone, stays.drone_id)) != ""
     assert (record.actor_kind, record.action) == ("control plane", "remove_drone")
     assert record.target == f"{gone} (ephemeral, offline for 10 minutes)"
-
-
-def test_an_order_in_the_queue_of_a_drone_that_unregisters_waits_for_another(
-    core: Core, admin: Caller, pool: PoolDocument
-) -> None:
-    name = join(core, pool)
-    beat(core, name)
-    order, drone = submit(core, admin), managing.show_drone(core, admin, name)
-    registration.unregister(core, AuthenticatedDrone(drone.id, admin.organization_id, name))
-    place_queued(core)
-    ensure_users(core)
-    with core.database.read() as db:
-        row = db.get_one(Order, order.id)
-        assert (row.status, row.attempt, row.drone_id) == ("queued", 0, None)
-        assert row.facts.waits == ForPool(pool="burst", drones=0, at_most=2)

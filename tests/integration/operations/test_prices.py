@@ -14,8 +14,9 @@ from control_plane.declarations.prices import PriceDocument, PriceRequest
 from control_plane.operations import prices
 from control_plane.spending.prices import prices_of
 from shared.budgets import ModelPrice
-from shared.errors import FleetError, Invalid
+from shared.errors import Invalid
 from tests.support.organizations import add_organization
+from tests.support.refusals import code_of
 
 MODEL = "openai/gpt-x"
 
@@ -36,11 +37,8 @@ def test_a_price_comes_back_as_it_was_set_and_runs_are_charged_per_token(core: C
     assert (made.model, made.cache_write_usd, made.set_by) == (MODEL, None, "system")
     assert prices.show(core, admin, MODEL) == made == prices.list_(core, admin)[0]
     one = ModelPrice(model=MODEL, input=2.5e-6, output=1e-5, cache_read=2.5e-7, discount=15)
-    assert charged(core, admin, "openai/other", MODEL) == (one,)
-    assert charged(core, admin) == ()
-
-
-def test_a_discount_alone_leaves_the_prices_to_the_list_and_zero_is_a_price(core: Core, admin: Caller) -> None:
+    assert (charged(core, admin, "openai/other", MODEL), charged(core, admin)) == ((one,), ())
+    # A discount alone leaves the prices to the list, and zero is a price.
     set_price(core, admin, discount_percent=100)
     set_price(core, admin, "ollama/local", input_usd=0, output_usd=0)
     assert charged(core, admin, MODEL, "ollama/local") == (
@@ -62,12 +60,11 @@ def test_what_is_no_price_is_refused(core: Core, admin: Caller) -> None:
         ({"discount_percent": 0}, "the input price and the output price are missing"),
     )
     for fields, said in refused:
-        with pytest.raises(Invalid) as refusal:
+        with pytest.raises(Invalid, match=said) as refusal:
             set_price(core, admin, **fields)
-        assert (refusal.value.code, refusal.value.what.startswith(said)) == ("E-PRICE", True), fields
+        assert refusal.value.code == "E-PRICE"
     for model in ("a model", "", "x" * 256):
-        with pytest.raises(FleetError):
-            set_price(core, admin, model, input_usd=1, output_usd=1)
+        assert code_of(lambda model=model: set_price(core, admin, model, input_usd=1, output_usd=1)) != ""
     assert prices.list_(core, admin) == []
 
 

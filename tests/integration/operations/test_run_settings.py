@@ -1,4 +1,4 @@
-"""Limits and the thinking level of an order: set at any level, the closest counts, and the order says where from."""
+"""What an order runs with: from the closest level that sets it, as it was when the order was submitted."""
 
 from __future__ import annotations
 
@@ -9,62 +9,73 @@ from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
 from control_plane.declarations.agents import AgentEdit, AgentRequest
 from control_plane.declarations.organizations import OrganizationEdit
+from control_plane.declarations.profiles import ProfileEdit, ProfileRequest
 from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.providers import ProviderEdit
+from control_plane.declarations.providers import ProviderEdit, ProviderRequest
+from control_plane.declarations.races import RaceRequest
 from control_plane.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
 from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.orders import OrderDocument, ResumeRequest
-from control_plane.operations import limits, projects, providers
+from control_plane.operations import limits, profiles, projects, providers, races, sessions
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.orders import reading, retrying
-from control_plane.operations.organizations import changing as changing_organizations
-from control_plane.operations.sessions import changing
-from control_plane.operations.sessions import changing as sessions
+from control_plane.operations.organizations import changing as organizations
 from control_plane.operations.tasks import creating
 from shared.errors import Invalid
+from shared.events import ABILITIES
 from tests.support.made import make_drone, make_project, submit
+from tests.support.refusals import code_of
 
 
 def shown(order: OrderDocument, name: str) -> tuple[object, str]:
     return order.limits[name].value, order.limits[name].source
 
 
+def of_task(core: Core, admin: Caller, **fields: object) -> OrderDocument:
+    """The order of a new task of the only agent."""
+    task = creating.create(core, admin, TaskRequest.model_validate({"title": "work", **fields}))
+    with core.database.read() as db:
+        order_id = db.query(Order).filter_by(task_id=task.id).one().id
+    return reading.show_order(core, admin, order_id)
+
+
+def fail(core: Core, order_id: str) -> None:
+    with core.database.write() as db:
+        db.get_one(Order, order_id).status = "failed"
+
+
 def test_each_level_overrides_those_farther_from_the_order_and_the_order_names_it(core: Core, admin: Caller) -> None:
     make_project(core, admin)
-    found = [shown(submit(core, admin), "max_retries")]
-    changing_organizations.edit(core, admin, "default", OrganizationEdit(limits={"max_retries": 1}))
-    found.append(shown(submit(core, admin), "max_retries"))
+    first = submit(core, admin)
+    organizations.edit(core, admin, "default", OrganizationEdit(limits={"max_retries": 1}))
+    found = [first, submit(core, admin)]
     projects.edit(core, admin, "web", ProjectEdit(limits={"max_retries": 2}))
-    found.append(shown(submit(core, admin), "max_retries"))
+    found.append(submit(core, admin))
     chat = sessions.create(core, admin, SessionRequest(project="web", limits={"max_retries": 4}))
-    found.append(shown(submit(core, admin, session=chat.id), "max_retries"))
-    found.append(shown(submit(core, admin, session=chat.id, limits={"max_retries": 5}), "max_retries"))
-    assert found == [(3, "default"), (1, "organization"), (2, "project"), (4, "session"), (5, "order")]
+    found.append(submit(core, admin, session=chat.id))
+    found.append(submit(core, admin, session=chat.id, limits={"max_retries": 5}))
+    expected = [(3, "default"), (1, "organization"), (2, "project"), (4, "session"), (5, "order")]
+    assert [shown(each, "max_retries") for each in found] == expected
+    # What is changed later counts for later orders only.
+    sessions.edit(core, admin, chat.id, SessionEdit(limits={}))
+    assert shown(reading.show_order(core, admin, found[3].id), "max_retries") == (4, "session")
+    assert shown(submit(core, admin, session=chat.id), "max_retries") == (2, "project")
 
 
 def test_an_agents_turn_has_the_limits_of_its_task_then_of_the_agent_then_of_the_project(
     core: Core, admin: Caller
 ) -> None:
+    """An agent's limit and its field of the same name are one."""
     make_project(core, admin, limits={"command_timeout": 7, "max_retries": 7, "max_run_seconds": 7})
-    own = {"command_timeout": 8, "max_iterations": 8}
-    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead.", limits=own))
-    task = creating.create(core, admin, TaskRequest(title="work", max_run_seconds=9))
-    with core.database.read() as db:
-        order = db.query(Order).filter_by(task_id=task.id).one()
-    document = reading.show_order(core, admin, order.id)
+    own = {"command_timeout": 8, "max_iterations": 8, "cost_limit": 2}
+    made = agents.create(core, admin, AgentRequest(name="lead", instructions="Lead.", limits=own))
+    assert (made.cost_limit, made.limits) == (2, {"command_timeout": 8})
+    edited = agents.edit(core, admin, "lead", AgentEdit(limits={"command_timeout": 9}))
+    assert (edited.cost_limit, edited.limits) == (2, {"command_timeout": 9})
+    document = of_task(core, admin, max_run_seconds=9)
     names = ("max_run_seconds", "command_timeout", "max_iterations", "max_retries")
-    assert [shown(document, name) for name in names] == [(9, "task"), (8, "agent"), (8, "agent"), (7, "project")]
+    assert [shown(document, name) for name in names] == [(9, "task"), (9, "agent"), (8, "agent"), (7, "project")]
     assert "Budget of this turn: 8 steps" in document.prompt
-
-
-def test_an_agents_limit_and_its_field_of_the_same_name_are_one(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    made = agents.create(
-        core, admin, AgentRequest(name="lead", instructions="Lead.", limits={"cost_limit": 2, "base_delay": 4})
-    )
-    assert (made.cost_limit, made.limits) == (2, {"base_delay": 4})
-    edited = agents.edit(core, admin, "lead", AgentEdit(limits={}))
-    assert (edited.cost_limit, edited.limits) == (2, {})
 
 
 def test_flags_and_limits_by_name_do_the_same_and_together_are_refused(core: Core, admin: Caller) -> None:
@@ -73,30 +84,16 @@ def test_flags_and_limits_by_name_do_the_same_and_together_are_refused(core: Cor
     assert by_flag.limits == by_name.limits
     with pytest.raises(Invalid, match="the limit cost_limit was given twice"):
         submit(core, admin, cost_limit=2, limits={"cost_limit": 3})
-
-
-def test_all_limits_are_listed_with_unit_bounds_and_default(core: Core, admin: Caller) -> None:
     listed = {each.name: each for each in limits.list_(core, admin)}
     assert (listed["command_timeout"].default, listed["command_timeout"].unit) == (120, "s")
     assert (listed["max_retries"].least, listed["max_retries"].most) == (0, 100)
-
-
-def test_a_later_change_affects_later_orders_only(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    chat = sessions.create(core, admin, SessionRequest(project="web", limits={"token_limit": 10}))
-    first = submit(core, admin, session=chat.id)
-    sessions.edit(core, admin, chat.id, SessionEdit(limits={}))
-    second = submit(core, admin, session=chat.id)
-    assert shown(reading.show_order(core, admin, first.id), "token_limit") == (10, "session")
-    assert shown(second, "token_limit") == (0, "default")
 
 
 def test_a_resumed_order_has_the_limits_that_it_is_given_and_keeps_the_others(core: Core, admin: Caller) -> None:
     make_project(core, admin, limits={"base_delay": 5})
     make_drone(core, admin)
     order = submit(core, admin, limits={"max_retries": 0})
-    with core.database.write() as db:
-        db.get_one(Order, order.id).status = "failed"
+    fail(core, order.id)
     retrying.resume(core, admin, order.id, ResumeRequest(limits={"max_retries": 9, "command_timeout": 3}))
     again = reading.show_order(core, admin, order.id)
     found = [shown(again, name) for name in ("max_retries", "command_timeout", "base_delay")]
@@ -105,29 +102,32 @@ def test_a_resumed_order_has_the_limits_that_it_is_given_and_keeps_the_others(co
 
 def test_the_thinking_level_comes_from_the_closest_level_that_sets_one(core: Core, admin: Caller) -> None:
     make_project(core, admin)
-    changing_organizations.edit(core, admin, "default", OrganizationEdit(thinking="low"))
-    found = [submit(core, admin).thinking]
+    found = [submit(core, admin)]
+    providers.edit(core, admin, "local", ProviderEdit(thinking="minimal"))
+    found.append(submit(core, admin))
+    organizations.edit(core, admin, "default", OrganizationEdit(thinking="low"))
+    found.append(submit(core, admin))
     projects.edit(core, admin, "web", ProjectEdit(thinking="medium"))
-    found.append(submit(core, admin).thinking)
+    found.append(submit(core, admin))
     agents.create(core, admin, AgentRequest(name="lead", instructions="Lead.", thinking="high"))
-    task = creating.create(core, admin, TaskRequest(title="work"))
-    with core.database.read() as db:
-        found.append(db.query(Order).filter_by(task_id=task.id).one().thinking)
+    found.append(of_task(core, admin))
     projects.edit(core, admin, "web", ProjectEdit(thinking=None))
-    found.append(submit(core, admin).thinking)
-    assert found == ["low", "medium", "high", "low"]
+    found.append(submit(core, admin))
+    assert [each.thinking for each in found] == [None, "minimal", "low", "medium", "high", "low"]
 
 
-def test_the_orders_level_counts_then_the_sessions_then_the_providers(core: Core, admin: Caller) -> None:
+def test_the_orders_level_counts_then_the_sessions_which_a_fork_keeps(core: Core, admin: Caller) -> None:
     make_project(core, admin)
-    first = submit(core, admin)
-    providers.edit(core, admin, "local", ProviderEdit(thinking="low"))
-    second, third = submit(core, admin), submit(core, admin, thinking="high")
-    fourth = submit(core, admin, session=third.session)
-    fifth = submit(core, admin, session=third.session, thinking="off")
-    sixth = submit(core, admin, session=third.session)
-    orders = (first, second, third, fourth, fifth, sixth)
-    assert [each.thinking for each in orders] == [None, "low", "high", "high", "off", "high"]
+    third = submit(core, admin, thinking="high")
+    orders = [third, *(submit(core, admin, session=third.session, **own) for own in ({}, {"thinking": "off"}, {}))]
+    assert [each.thinking for each in orders] == ["high", "high", "off", "high"]
+    session = sessions.create(core, admin, SessionRequest(project="web", thinking="medium", limits={"max_retries": 4}))
+    assert sessions.edit(core, admin, session.id, SessionEdit(thinking="xhigh")).thinking == "xhigh"
+    assert sessions.edit(core, admin, session.id, SessionEdit(name="named")).thinking == "xhigh"
+    fork = sessions.fork(core, admin, session.id, ForkRequest())
+    assert fork.limits == {"max_retries": 4}
+    with core.database.read() as db:
+        assert db.get_one(ChatSession, fork.id).thinking == "xhigh"
 
 
 def test_the_level_is_that_of_the_submission_whatever_changes_later(core: Core, admin: Caller) -> None:
@@ -135,26 +135,81 @@ def test_the_level_is_that_of_the_submission_whatever_changes_later(core: Core, 
     make_drone(core, admin)
     providers.edit(core, admin, "local", ProviderEdit(thinking="minimal"))
     order = submit(core, admin)
-    with core.database.write() as db:
-        db.get_one(Order, order.id).status = "failed"
+    fail(core, order.id)
     providers.edit(core, admin, "local", ProviderEdit(thinking="auto"))
     retrying.retry(core, admin, order.id)
     assert reading.show_order(core, admin, order.id).thinking == "minimal"
     assert submit(core, admin).thinking is None
 
 
-def test_a_fork_keeps_the_limits_of_its_session(core: Core, admin: Caller) -> None:
+@pytest.fixture
+def careful(core: Core, admin: Caller) -> ProfileRequest:
+    """A profile that sets everything."""
     make_project(core, admin)
-    chat = sessions.create(core, admin, SessionRequest(project="web", limits={"retry_enabled": False}))
-    assert sessions.fork(core, admin, chat.id, ForkRequest()).limits == {"retry_enabled": False}
+    for name in ("cheap", "strong"):
+        providers.add(core, admin, ProviderRequest(name=name, model=f"openai/{name}", no_key=True))
+    settings = {"provider": "strong", "reviewer": "cheap", "mode": "test", "thinking": "high", "approve": "risky"}
+    bounds = {"max_iterations": 7, "cost_limit": 0, "max_run_seconds": 90, "on_limit": "ask", "verify_attempts": 1}
+    request = ProfileRequest.model_validate(
+        {"name": "careful", "labels": {"sandbox": "docker"}, **settings, **bounds},
+    )
+    profiles.add(core, admin, request)
+    return request
 
 
-def test_a_session_has_a_level_of_its_own_which_a_fork_keeps(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    session = changing.create(core, admin, SessionRequest(project="web", thinking="medium"))
-    assert session.thinking == "medium"
-    assert changing.edit(core, admin, session.id, SessionEdit(thinking="xhigh")).thinking == "xhigh"
-    assert changing.edit(core, admin, session.id, SessionEdit(name="named")).thinking == "xhigh"
-    fork = changing.fork(core, admin, session.id, ForkRequest())
+def bounds(core: Core, order_id: str) -> tuple[object, ...]:
     with core.database.read() as db:
-        assert db.get_one(ChatSession, fork.id).thinking == "xhigh"
+        row = db.get_one(Order, order_id)
+        names = ("max_iterations", "cost_limit", "max_run_seconds", "verify_attempts")
+        return (*(row.limits[name] for name in names), row.on_limit)
+
+
+def test_a_profile_fills_what_the_order_does_not_set(core: Core, admin: Caller, careful: ProfileRequest) -> None:
+    """O-107. It counts before session and project; an order keeps what its profile was when it was submitted."""
+    make_drone(core, admin)
+    projects.edit(core, admin, "web", ProjectEdit(provider="cheap", reviewer="strong"))
+    plain = submit(core, admin, thinking="low", approve="all", mode="plan")
+    assert (plain.provider, plain.reviewer) == ("cheap", "strong")
+    filled = submit(core, admin, session=plain.session, profile="careful")
+    assert (filled.profile, filled.provider, filled.reviewer, filled.mode) == ("careful", "strong", "cheap", "test")
+    assert (filled.thinking, filled.approve, filled.labels) == ("high", "risky", careful.labels)
+    assert bounds(core, filled.id) == (7, 0, 90, 1, "ask")
+
+    own = {"mode": "plan", "thinking": "off", "reviewer": "none", "max_iterations": 0, "drone": "anna"}
+    order = submit(core, admin, profile="careful", provider="cheap", cost_limit=2, on_limit="stop", **own)
+    assert (order.provider, order.mode, order.thinking, order.reviewer) == ("cheap", "plan", "off", None)
+    assert bounds(core, order.id) == (0, 2, 90, 1, "stop")
+    assert (order.approve, order.labels) == ("risky", {})
+
+    changed = profiles.edit(core, admin, "careful", ProfileEdit(mode=None, thinking="low", labels=None))
+    assert (changed.mode, changed.thinking, changed.labels, changed.approve) == (None, "low", None, "risky")
+    later = submit(core, admin, profile="careful")
+    profiles.remove(core, admin, "careful")
+    assert (later.mode, later.thinking, later.labels) == ("build", "low", {})
+    assert reading.show_order(core, admin, filled.id).labels == careful.labels
+    assert code_of(lambda: submit(core, admin, profile="careful")) == "E-PROFILE-404"
+
+
+def test_a_profile_that_could_not_work_is_refused(core: Core, admin: Caller, careful: ProfileRequest) -> None:
+    refused: dict[str, dict[str, object]] = {
+        "E-PROFILE-NAME": {"name": "careful"},
+        "E-NAME": {"name": "Not a name"},
+        "E-PROVIDER-404": {"name": "x", "provider": "nobody"},
+        "E-LABEL": {"name": "x", "labels": {"no label!": "x"}},
+    }
+    unknown = ProfileRequest(name="x", reviewer="nobody")
+    assert code_of(lambda: profiles.add(core, admin, unknown)) == "E-PROVIDER-404"
+    for code, fields in refused.items():
+        assert code_of(lambda fields=fields: profiles.add(core, admin, ProfileRequest(**fields))) == code
+    assert [each.name for each in profiles.list_(core, admin)] == ["careful"]
+
+
+def test_a_race_has_the_profile_with_the_providers_that_it_names(
+    core: Core, admin: Caller, careful: ProfileRequest
+) -> None:
+    projects.edit(core, admin, "web", ProjectEdit(verify=["true"]))
+    make_drone(core, admin, labels=careful.labels, concurrency=4, beat={"abilities": list(ABILITIES)})
+    made = races.submit(
+        core, admin, RaceRequest(prompt="x", project="web", models=["local", "cheap"], profile="careful")
+    )
+    assert [(each.provider, each.mode) for each in made.orders] == [("local", "test"), ("cheap", "test")]

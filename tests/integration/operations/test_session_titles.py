@@ -65,29 +65,23 @@ def written(plane: Plane, drone: DroneStandIn, **how: Any) -> WorkOrder:
 
 
 def test_a_model_writes_the_title_of_a_session_from_its_first_prompt(plane: Plane) -> None:
-    drone = started(plane)
+    """Only the first order of a session without a name asks for one, and no user sees that."""
+    core, admin, drone = plane.core, plane.admin, started(plane)
     order_id = plane.submit("The parser fails on tabs.\n\nPlease fix it.")
+    session = plane.order(order_id).session
     assert title_of(plane, order_id) == "The parser fails on tabs."
+    assert [order.id for order in reading.list_orders(core, admin)] == [order_id]
+    assert [each.id for each in sessions.list_(core, admin)] == [session]
+    plane.submit("two", session=session)
+    named = sessions.create(core, admin, SessionRequest(project="app", name="The parser"))
+    plane.submit("three", session=named.id)
+    assert [order.asked and order.asked["session"] for order in titles(plane)] == [session]
 
     order = written(plane, drone, response='"Tabs in the parser."')
-
     assert order.title is not None
     assert order.title.prompt == "The parser fails on tabs.\n\nPlease fix it."
     assert (order.limits.max_retries, order.limits.max_iterations, order.questions) == (0, 1, False)
-    assert title_of(plane, order_id) == "Tabs in the parser"
-    assert sessions.show(plane.core, plane.admin, plane.order(order_id).session).name == ""
-
-
-def test_only_the_first_order_of_a_session_without_a_name_asks_and_no_user_sees_that(plane: Plane) -> None:
-    first = plane.order(plane.submit("one"))
-    core, admin = plane.core, plane.admin
-    assert [order.id for order in reading.list_orders(core, admin)] == [first.id]
-    assert [each.id for each in sessions.list_(core, admin)] == [first.session]
-    assert len(reading.list_orders(core, admin, every=True)) == 2
-    plane.submit("two", session=first.session)
-    named = sessions.create(plane.core, plane.admin, SessionRequest(project="app", name="The parser"))
-    plane.submit("three", session=named.id)
-    assert [order.asked and order.asked["session"] for order in titles(plane)] == [first.session]
+    assert (title_of(plane, order_id), sessions.show(core, admin, session).name) == ("Tabs in the parser", "")
 
 
 def test_a_name_that_a_user_gave_is_never_replaced_and_a_fork_keeps_the_title(plane: Plane) -> None:
@@ -100,6 +94,11 @@ def test_a_name_that_a_user_gave_is_never_replaced_and_a_fork_keeps_the_title(pl
     plane.edit(ChatSession, session, name="", title="Written")
     plane.edit(Order, order_id, status="canceled", ended_at=plane.core.clock.now())
     assert sessions.fork(plane.core, plane.admin, session, ForkRequest()).title == "Written"
+    # An older drone is not asked.
+    drone.beat(abilities=("resume", "teams", "checks"))
+    plane.until(lambda: "titles" not in plane.rows(Drone)[0].beat["abilities"])
+    plane.submit("two")
+    assert titles(plane)[-1].status == "queued"
 
 
 def test_without_a_title_the_first_line_stays_and_no_second_call_is_paid_for(plane: Plane) -> None:
@@ -129,12 +128,3 @@ def test_it_waits_for_a_free_slot_and_gives_it_up(plane: Plane) -> None:
     drone.beat(RunBeat(run_id=order.run_id, order_id=order.order_id, generation=order.generation))
     plane.submit("two", session=work.session.id)
     plane.until(lambda: [body for message in drone.told("cancel") if (body := message.body).run_id == order.run_id])
-
-
-def test_an_older_drone_is_not_asked(plane: Plane) -> None:
-    drone = started(plane)
-    drone.beat(abilities=("resume", "teams", "checks"))
-    plane.until(lambda: "titles" not in plane.rows(Drone)[0].beat["abilities"])
-    plane.submit("one")
-    (order,) = titles(plane)
-    assert order.status == "queued"

@@ -20,9 +20,10 @@ from control_plane.declarations.sessions import (
     SwitchRequest,
 )
 from control_plane.operations import sessions
-from shared.errors import Conflict, FleetError, Invalid, NotFound
+from shared.errors import Conflict
 from tests.support.made import later, make_drone, make_project, submit
-from tests.support.turns import play
+from tests.support.refusals import code_of
+from tests.support.turns import play, session_of
 
 
 @pytest.fixture(autouse=True)
@@ -41,19 +42,26 @@ def notes(core: Core, admin: Caller, session_id: str, kind: str) -> list[dict[st
     return [e.data for e in sessions.show(core, admin, session_id).entries if e.kind == kind]
 
 
+def switched(core: Core, admin: Caller, session: str, name: str) -> str | None:
+    return sessions.switch(core, admin, session, SwitchRequest(entry=name)).leaf
+
+
 def test_sessions_are_listed_by_their_newest_turn_with_what_runs_in_them(core: Core, admin: Caller) -> None:
     quiet = begin(core, admin, project="shop")
     later(core, seconds=5)
     first = submit(core, admin)
     later(core, seconds=5)
-    submit(core, admin, session=first.session)
-    later(core, seconds=5)
+    waiting = submit(core, admin, session=first.session)
     busy, idle = sessions.list_(core, admin)
     assert (busy.id, idle.id) == (first.session, quiet.id)
     assert (busy.turns, busy.running, idle.turns, idle.running) == (2, first.id, 0, None)
     assert busy.last_activity_at > idle.last_activity_at == quiet.created_at
     assert [each.id for each in sessions.list_(core, admin, "shop")] == [quiet.id]
     assert len(sessions.list_(core, admin, limit=1)) == 1
+    # Orders of a session stay in line: the second is not sent before the first has ended.
+    with core.database.read() as db:
+        assert list(db.scalars(select(Dispatch.order_id))) == [first.id]
+    assert sessions.show(core, admin, first.session).unfinished[-1].order == waiting.id
 
 
 def test_a_session_without_a_name_is_titled_by_its_first_prompt_and_a_fork_by_its_original(
@@ -66,8 +74,7 @@ def test_a_session_without_a_name_is_titled_by_its_first_prompt_and_a_fork_by_it
     assert [sessions.show(core, admin, each).title for each in (old, fork)] == ["Fix the parser"] * 2
     play(core, admin, "Try a table instead", fork)
     assert sessions.show(core, admin, fork).title == "Try a table instead"
-    assert begin(core, admin, name="Types").title == "Types"
-    assert begin(core, admin).title == ""
+    assert (begin(core, admin, name="Types").title, begin(core, admin).title) == ("Types", "")
 
 
 def test_a_session_is_shown_with_its_turns_their_figures_and_what_has_not_ended(core: Core, admin: Caller) -> None:
@@ -89,14 +96,6 @@ def test_a_session_is_shown_with_its_turns_their_figures_and_what_has_not_ended(
     assert turn.ended_at is not None
 
 
-def session_of(core: Core, order_id: str) -> str:
-    with core.database.read() as db:
-        return db.get_one(Order, order_id).session_id
-
-
-# --- where it goes on ------------------------------------------------------------------------
-
-
 def test_a_busy_session_is_neither_switched_nor_forked_and_names_the_order_in_the_way(
     core: Core, admin: Caller
 ) -> None:
@@ -107,7 +106,7 @@ def test_a_busy_session_is_neither_switched_nor_forked_and_names_the_order_in_th
         with core.database.write() as db:
             db.execute(update(Order).where(Order.id == order.id).values(status=status))
         for act in (
-            lambda: sessions.switch(core, admin, session, SwitchRequest(entry="root")),
+            lambda: switched(core, admin, session, "root"),
             lambda: sessions.fork(core, admin, session, ForkRequest()),
         ):
             with pytest.raises(Conflict) as refusal:
@@ -115,23 +114,30 @@ def test_a_busy_session_is_neither_switched_nor_forked_and_names_the_order_in_th
             assert (refusal.value.code, order.id in refusal.value.what) == ("E-SESSION-BUSY", True), status
 
 
-def test_a_place_is_named_by_entry_order_label_or_note(core: Core, admin: Caller) -> None:
+def test_a_place_is_named_by_entry_order_label_or_note_and_every_switch_is_noted(core: Core, admin: Caller) -> None:
     first = play(core, admin, "first")
     session = session_of(core, first)
     play(core, admin, "second", session)
     sessions.label(core, admin, session, LabelRequest(entry=first, text="good"))
-    entries = sessions.show(core, admin, session).entries
+    shown = sessions.show(core, admin, session)
+    entries = shown.entries
     note = next(entry for entry in entries if entry.kind == "label")
     leaves = [switched(core, admin, session, name) for name in (entries[0].id, first, "good", note.id)]
     assert leaves == [entries[0].id] * 4
     assert switched(core, admin, session, "root") is None
-    with pytest.raises(NotFound) as refusal:
-        switched(core, admin, session, play(core, admin, "in another session"))
-    assert refusal.value.code == "E-SESSION-ENTRY"
-
-
-def switched(core: Core, admin: Caller, session: str, name: str) -> str | None:
-    return sessions.switch(core, admin, session, SwitchRequest(entry=name)).leaf
+    moves = notes(core, admin, session, "leaf")
+    assert (moves[0], moves[-1]) == (
+        {"from": shown.leaf, "to": entries[0].id},
+        {"from": entries[0].id, "to": None},
+    )
+    elsewhere = play(core, admin, "in another session")
+    assert code_of(lambda: switched(core, admin, session, elsewhere)) == "E-SESSION-ENTRY"
+    # The last label counts, and an empty one takes it away.
+    for text, label in (("better", "better"), ("", None)):
+        labelled = sessions.label(core, admin, session, LabelRequest(entry=first, text=text))
+        assert labelled.entries[0].label == label
+        assert code_of(lambda: switched(core, admin, session, "good")) == "E-SESSION-ENTRY"
+    assert code_of(lambda: sessions.label(core, admin, session, LabelRequest(entry="root", text="x"))) != ""
 
 
 @pytest.mark.dialects
@@ -142,30 +148,14 @@ def test_switches_and_submissions_at_once_come_one_after_the_other(core: Core, a
         """Switch, or submit; what came of it."""
         if number % 2:
             return submit(core, admin, f"turn {number}", session=session).id
-        return moved(core, admin, session)
+        return code_of(lambda: switched(core, admin, session, "root"))
 
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(move, range(12)))
     shown = sessions.show(core, admin, session)
     assert len(shown.unfinished) == 6
-    assert done.count("moved") == len(notes(core, admin, session, "leaf"))
-    assert set(done) <= {"moved", "E-SESSION-BUSY", *(turn.order for turn in shown.unfinished)}
-
-
-def moved(core: Core, admin: Caller, session: str) -> str:
-    """Whether a switch was made, else the code that it was refused with."""
-    try:
-        switched(core, admin, session, "root")
-    except Conflict as refusal:
-        return refusal.code
-    return "moved"
-
-
-def test_every_switch_is_noted_where_it_led(core: Core, admin: Caller) -> None:
-    session = session_of(core, play(core, admin, "first"))
-    leaf = sessions.show(core, admin, session).leaf
-    switched(core, admin, session, "root")
-    assert notes(core, admin, session, "leaf") == [{"from": leaf, "to": None}]
+    assert done.count("") == len(notes(core, admin, session, "leaf"))
+    assert set(done) <= {"", "E-SESSION-BUSY", *(turn.order for turn in shown.unfinished)}
 
 
 def test_a_fork_has_the_turns_before_it_the_settings_and_a_name_of_its_own(core: Core, admin: Caller) -> None:
@@ -182,36 +172,17 @@ def test_a_fork_has_the_turns_before_it_the_settings_and_a_name_of_its_own(core:
     assert sessions.fork(core, admin, old.id, ForkRequest()).name == "Parser"
 
 
-# --- names, labels, modes -------------------------------------------------------------------
-
-
 def test_a_session_sets_what_its_orders_do_and_its_changes_are_noted(core: Core, admin: Caller) -> None:
     made = begin(core, admin, name="one", allow=["git status*"])
     session = made.id
-    assert (made.name, made.turns, made.leaf, made.allow, made.entries) == ("one", 0, None, ["git status*"], [])
-    assert sessions.edit(core, admin, session, SessionEdit(name="one", mode="build")).entries == []
+    assert sessions.edit(core, admin, session, SessionEdit(name="one", mode="build")).entries == made.entries == []
     shown = sessions.edit(core, admin, session, SessionEdit(name="two", mode="plan", approve="risky", allow=["ls"]))
     assert (shown.name, shown.mode, shown.approve, shown.allow) == ("two", "plan", "risky", ["ls"])
     assert notes(core, admin, session, "name") == [{"from": "one", "to": "two"}]
     assert notes(core, admin, session, "mode_change") == [{"from": "build", "to": "plan"}]
     order = submit(core, admin, session=session)
-    with core.database.read() as db:
-        row = db.get_one(Order, order.id)
-        assert (row.mode, row.approve, row.allow) == ("plan", "risky", ["ls"])
+    assert (order.mode, order.approve, order.allow) == ("plan", "risky", ["ls"])
     assert submit(core, admin, session=session, mode="test").mode == "test"
-
-
-def test_the_last_label_counts_and_an_empty_one_takes_it_away(core: Core, admin: Caller) -> None:
-    order = play(core, admin, "first")
-    session = session_of(core, order)
-    sessions.label(core, admin, session, LabelRequest(entry=order, text="good"))
-    for text, label in (("better", "better"), ("", None)):
-        entries = sessions.label(core, admin, session, LabelRequest(entry=order, text=text)).entries
-        assert entries[0].label == label
-        with pytest.raises(NotFound):
-            switched(core, admin, session, "good")
-    with pytest.raises(Invalid):
-        sessions.label(core, admin, session, LabelRequest(entry="root", text="x"))
 
 
 def test_what_cannot_be_is_refused_and_nothing_is_made(core: Core, admin: Caller) -> None:
@@ -222,36 +193,18 @@ def test_what_cannot_be_is_refused_and_nothing_is_made(core: Core, admin: Caller
         "E-EMPTY": {"allow": [""]},
         "E-PROJECT-404": {"project": "nowhere"},
     }
-    for code, fields in refused.items():
-        with pytest.raises(FleetError) as refusal:
-            begin(core, admin, **fields)
-        assert refusal.value.code == code
+    codes = {code: code_of(lambda fields=fields: begin(core, admin, **fields)) for code, fields in refused.items()}
+    assert codes == {code: code for code in refused}
     assert sessions.list_(core, admin) == []
 
 
-# --- the last work -----------------------------------------------------------------------------
-
-
 def test_the_head_is_the_last_work_on_the_way_to_the_leaf(core: Core, admin: Caller) -> None:
-    work = {"branch": "fleet/x", "head_commit": "a" * 40, "pushed": True}
-    first = play(core, admin, "first", **work)
+    first = play(core, admin, "first", branch="fleet/x", head_commit="a" * 40, pushed=True)
     session = session_of(core, first)
     play(core, admin, "second", session)
     head = sessions.head_of(core, admin, session)
     assert (head.order, head.branch, head.commit) == (first, "fleet/x", "a" * 40)
     assert (head.pushed, head.bundle, head.project) == (True, False, "web")
-    with pytest.raises(NotFound):
-        sessions.bundle_of(core, admin, session)
-    with pytest.raises(NotFound) as refusal:
-        sessions.head_of(core, admin, begin(core, admin).id)
-    assert refusal.value.code == "E-SESSION-HEAD"
-
-
-def test_orders_of_a_session_stay_in_line_while_it_is_idle_between_them(core: Core, admin: Caller) -> None:
-    first = play(core, admin, "first")
-    session = session_of(core, first)
-    second = submit(core, admin, "second", session=session)
-    third = submit(core, admin, "third", session=session)
-    with core.database.read() as db:
-        assert db.query(Dispatch).filter(Dispatch.order_id == second.id).count() == 1
-        assert db.query(Dispatch).filter(Dispatch.order_id == third.id).count() == 0
+    assert code_of(lambda: sessions.bundle_of(core, admin, session)) != ""
+    empty = begin(core, admin).id
+    assert code_of(lambda: sessions.head_of(core, admin, empty)) == "E-SESSION-HEAD"

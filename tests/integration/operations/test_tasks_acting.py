@@ -24,9 +24,10 @@ from control_plane.declarations.task_documents import (
 )
 from control_plane.operations import tasks
 from control_plane.operations.orders.canceling import cancel
-from shared.errors import FleetError, Forbidden, Invalid, NotFound, Precondition
+from shared.errors import FleetError, Invalid, NotFound, Precondition
 from shared.reasons import CancelAsked
 from tests.support.clocks import HandClock
+from tests.support.refusals import code_of
 from tests.support.task_states import STATES, Workshop
 from tests.support.team_rows import begin, comments_of, edit_organization, end, kinds_of, order_of, play
 
@@ -81,7 +82,7 @@ def workshop(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def any_workshop(database_url: str, tmp_path: Path) -> Iterator[Workshop]:
-    """A new one on each kind of database, for what depends on its locks."""
+    """One of its own, for what depends on the locks of each kind of database."""
     made = Workshop.create(database_url, tmp_path)
     yield made
     made.core.database.dispose()
@@ -118,20 +119,17 @@ def tried(act: Callable[[], object]) -> str:
     return "done"
 
 
-# --- what each does beside the state -----------------------------------------------------------
-
-
 def test_who_is_given_a_task_goes_to_the_back_of_the_queue_and_hand_offs_count_anew(workshop: Workshop) -> None:
-    """S-042, S-051: for an agent `queued_at` is now; for the user it stays."""
-    task_id = workshop.at("failed/user")
-    core, caller = workshop.core, workshop.caller
+    """S-042, S-051: for an agent `queued_at` is now; for the user it stays. A viewer gives nothing to anybody."""
+    core, caller, task_id = workshop.core, workshop.caller, workshop.at("failed/user")
+    viewer = replace(caller, role="viewer", everywhere=False)
+    assert {code_of(lambda act=act: act(core, viewer, task_id)) for act in ACTS.values()} == {"E-ROLE"}
+    assert tasks.show(core, viewer, task_id).id == task_id
     core.clock.sleep(60)
-
     commenting("back to @user")(core, caller, task_id)
     kept = workshop.show(task_id)
     commenting("once more, @backend")(core, caller, task_id)
     queued = workshop.show(task_id)
-
     assert kept.queued_at < queued.queued_at == core.clock.now()
     assert (kept.hand_offs, queued.hand_offs) == (0, 0)
 
@@ -158,31 +156,22 @@ def test_preempt_names_the_run_and_frees_the_task_at_once_but_not_its_workspace(
 
 
 def test_cancel_stops_the_run_and_says_why(workshop: Workshop) -> None:
-    """S-114."""
-    task_id = workshop.at("in_progress/lead")
-    run_id = begin(workshop.core, order_of(workshop.core, task_id).id)
-
-    answer = tasks.cancel(workshop.core, workshop.caller, task_id, TaskCancelRequest(reason="the plan changed"))
-
-    order = order_of(workshop.core, task_id)
-    assert (answer.status, answer.assignee, answer.stopped_run) == ("canceled", "user", run_id)
-    assert answer.ended_at == workshop.core.clock.now()
-    assert order.status == "canceling"
-    assert order.facts.cancel == CancelAsked(by="system", text="the task was canceled")
-    assert "the plan changed" in comments_of(workshop.core, task_id)[-1][2]
-
-
-def test_an_order_that_is_being_canceled_already_is_left_to_it(workshop: Workshop) -> None:
-    """Somebody canceled the order itself; its task can be preempted before the receipt comes."""
-    task_id = workshop.at("in_progress/lead")
-    order_id = order_of(workshop.core, task_id).id
-    begin(workshop.core, order_id)
-    cancel(workshop.core, workshop.caller, order_id, CancelRequest(reason="by hand"))
-
-    answer = tasks.preempt(workshop.core, workshop.caller, task_id)
-
-    assert (answer.status, answer.assignee, workshop.order_status(task_id)) == ("open", "user", "canceling")
-    assert order_of(workshop.core, task_id).facts.cancel == CancelAsked(by="system", text="by hand")
+    """S-114. An order that somebody canceled already is left to it, also by a preempt."""
+    core, caller = workshop.core, workshop.caller
+    for act, by_hand, state in (("cancel", False, "canceled"), ("cancel", True, "canceled"), ("preempt", True, "open")):
+        task_id = workshop.at("in_progress/lead")
+        order_id = order_of(core, task_id).id
+        run_id = begin(core, order_id)
+        if by_hand:
+            cancel(core, caller, order_id, CancelRequest(reason="by hand"))
+        ACTS[act](core, caller, task_id)
+        shown, order = workshop.show(task_id), order_of(core, task_id)
+        assert (shown.status, shown.assignee, order.status, order.run_id) == (state, "user", "canceling", run_id)
+        text = "by hand" if by_hand else "the task was canceled"
+        assert order.facts.cancel == CancelAsked(by="system", text=text)
+        if act == "cancel":
+            assert shown.ended_at == core.clock.now()
+            assert "not needed" in comments_of(core, task_id)[-1][2]
 
 
 def test_retry_takes_the_agent_of_the_latest_run_and_412_where_there_was_none(workshop: Workshop) -> None:
@@ -226,11 +215,7 @@ def test_what_is_no_tag_hands_nothing_over_and_refuses_nothing(workshop: Worksho
     core, wrong = workshop.core, {}
     for text, refused in TEXTS.items():
         task_id = workshop.at("open/user")
-        code = None
-        try:
-            commenting(text)(core, workshop.caller, task_id)
-        except FleetError as error:
-            code = error.code
+        code = code_of(lambda text=text, task_id=task_id: commenting(text)(core, workshop.caller, task_id)) or None
         stored = [comment[2] for comment in comments_of(core, task_id)]
         got = code, stored, workshop.where(task_id)
         if got != (refused, [] if refused else [text], "open/user"):
@@ -238,51 +223,36 @@ def test_what_is_no_tag_hands_nothing_over_and_refuses_nothing(workshop: Worksho
     assert wrong == {}
 
 
-def test_a_viewer_does_nothing_with_tasks(workshop: Workshop) -> None:
-    task_id, viewer = workshop.at("open/user"), replace(workshop.caller, role="viewer", everywhere=False)
-    for act in ACTS.values():
-        with pytest.raises(Forbidden):
-            act(workshop.core, viewer, task_id)
-    assert workshop.where(task_id) == "open/user"
-    assert tasks.show(workshop.core, viewer, task_id).id == task_id
+def at_once(left: Callable[[], object], right: Callable[[], object]) -> list[str]:
+    """Do both at the same time; what came of each."""
+    barrier = Barrier(2)
 
+    def go(act: Callable[[], object]) -> str:
+        barrier.wait(60)
+        return tried(act)
 
-# --- two people at once ------------------------------------------------------------------------
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(go, (left, right)))
 
 
 @pytest.mark.dialects
 def test_of_two_people_at_once_each_act_happens_only_from_where_it_may(any_workshop: Workshop) -> None:
     """Whoever comes second is judged by what the first one left: the outcome is that of one of the two orders."""
-    core, caller, barrier = any_workshop.core, any_workshop.caller, Barrier(2)
-
-    def go(act: str, task_id: str) -> str:
-        barrier.wait(60)
-        return tried(lambda: ACTS[act](core, caller, task_id))
-
-    for state, left, right in (
-        ("failed/user", "retry", "retry backend"),
-        ("failed/user", "cancel", "cancel"),
-        ("in_progress/lead", "preempt", "cancel"),
-        ("done/user", "reopen", "retry"),
+    core, caller = any_workshop.core, any_workshop.caller
+    for state, left, right, outcomes in (
+        ("failed/user", "retry", "retry backend", {"done Conflict open/lead", "Conflict done open/backend"}),
+        ("failed/user", "cancel", "cancel", {"done Conflict canceled/user", "Conflict done canceled/user"}),
+        ("in_progress/lead", "preempt", "cancel", {"done done canceled/user", "Conflict done canceled/user"}),
+        ("done/user", "reopen", "retry", {"done Conflict open/user", "Conflict done open/lead"}),
     ):
         task_id = any_workshop.at(state)
-        with ThreadPoolExecutor(2) as pool:
-            outcome = tuple(pool.map(go, (left, right), (task_id, task_id)))
-
-        allowed = {one_by_one(state, left, right, swapped=False), one_by_one(state, right, left, swapped=True)}
-        assert (*outcome, any_workshop.where(task_id)) in allowed
-        assert outcome.count("Conflict") == 1 or left != right
-        assert len(kinds_of(core, task_id)) >= outcome.count("done")
-
-
-def one_by_one(state: str, first: str, second: str, *, swapped: bool) -> tuple[str, str, str]:
-    """What the rules make of two acts one after the other: both outcomes as they were given, and where it ends."""
-    middle = RULES[first].get(state, "Conflict")
-    state = state if middle == "Conflict" else middle
-    last = RULES[second].get(state, "Conflict")
-    words = ["Conflict" if each == "Conflict" else "done" for each in (middle, last)]
-    where = state if last == "Conflict" else last
-    return (words[1], words[0], where) if swapped else (words[0], words[1], where)
+        found = at_once(*(partial(ACTS[act], core, caller, task_id) for act in (left, right)))
+        assert " ".join([*found, any_workshop.where(task_id)]) in outcomes
+        assert len(kinds_of(core, task_id)) >= found.count("done")
+    # A comment that comes with a claim is stored before it, or refused.
+    task_id = any_workshop.at("open/lead")
+    found = at_once(partial(ACTS["comment @user"], core, caller, task_id), any_workshop.begin)
+    assert (found[0], any_workshop.where(task_id)) in {("done", "open/user"), ("Conflict", "in_progress/lead")}
 
 
 @pytest.mark.dialects
@@ -290,24 +260,7 @@ def test_ten_people_create_tasks_at_once_and_every_number_is_given_once(any_work
     """S-021."""
     with ThreadPoolExecutor(10) as pool:
         made = list(pool.map(lambda _: any_workshop.new(), range(20)))
-
     assert sorted(made) == [f"DEFA-{number:04}" for number in range(1, 21)]
-
-
-@pytest.mark.dialects
-def test_a_comment_that_comes_with_a_claim_is_stored_before_it_or_refused(any_workshop: Workshop) -> None:
-    task_id, barrier = any_workshop.at("open/lead"), Barrier(2)
-
-    def go(act: Callable[[], object]) -> str:
-        barrier.wait(60)
-        return tried(act)
-
-    with ThreadPoolExecutor(2) as pool:
-        commented = pool.submit(go, lambda: ACTS["comment @user"](any_workshop.core, any_workshop.caller, task_id))
-        pool.submit(go, any_workshop.begin)
-
-    expected = {("done", "open/user"), ("Conflict", "in_progress/lead")}
-    assert (commented.result(), any_workshop.where(task_id)) in expected
 
 
 class Dying(HandClock):

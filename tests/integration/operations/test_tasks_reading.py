@@ -87,13 +87,9 @@ def test_the_timeline_is_in_order_of_time_with_a_run_before_what_it_wrote(worksh
     end(workshop.core, order_of(workshop.core, task_id).id)
     tasks.cancel(workshop.core, workshop.caller, task_id, TaskCancelRequest())
 
-    told = [told_of(entry) for entry in workshop.show(task_id).model_dump()["timeline"]]
-
+    timeline = workshop.show(task_id).model_dump()["timeline"]
+    told = [f"run of {each['run']['agent']}" if each["run"] else each["comment"]["text"] for each in timeline]
     assert told == ["run of lead", "At once.", "Later, @user.", "system canceled the task."]
-
-
-def told_of(entry: dict[str, Any]) -> str:
-    return f"run of {entry['run']['agent']}" if entry["run"] else str(entry["comment"]["text"])
 
 
 def test_what_a_task_delivered_is_that_of_its_newest_run_with_work(workshop: Workshop) -> None:
@@ -114,52 +110,44 @@ def test_what_a_task_delivered_is_that_of_its_newest_run_with_work(workshop: Wor
     assert [run.agent for run in runs.of_task(workshop.core, workshop.caller, task_id)] == ["lead", "backend"]
 
 
-def test_a_run_is_shown_with_its_steps_numbered_from_1(workshop: Workshop) -> None:
-    """S-031, S-032."""
+def test_a_failure_is_short_in_the_timeline_and_whole_in_the_run(workshop: Workshop) -> None:
+    """S-031, S-032, S-084: with its steps, numbered from 1."""
     task_id = workshop.new()
-    run_id = spend(workshop, task_id)
+    why = "litellm.RateLimitError: 429 from the provider, try again in 3 h, and a lot of other text"
+    run_id = spend(workshop, task_id, exit_status="model_error", reason=why)
     order = order_of(workshop.core, task_id)
     common = {"organization_id": order.organization_id, "order_id": order.id, "run_id": run_id}
     moments = {"at": workshop.core.clock.now(), "drone_at": workshop.core.clock.now()}
     with workshop.core.database.write() as db:
         for number, text in ((7, "I look."), (9, "I see.")):
-            db.add(Step(seq=number, run_seq=number, kind="assistant", body={"text": text}, **common, **moments))
-
+            db.add(
+                Step(
+                    seq=number,
+                    run_seq=number,
+                    kind="assistant",
+                    body={"kind": "assistant", "text": text},
+                    **common,
+                    **moments,
+                )
+            )
+    end(workshop.core, order.id, "failed")
+    (entry,) = [each.run for each in workshop.show(task_id).timeline if each.run]
     run = runs.show_run(workshop.core, workshop.caller, run_id)
-
+    assert (entry.reason, run.reason) == ("LLM rate limit reached", why)
     assert [(step["number"], step["text"]) for step in run.steps] == [(1, "I look."), (2, "I see.")]
 
 
-def test_a_failure_is_short_in_the_timeline_and_whole_in_the_run(workshop: Workshop) -> None:
-    """S-084."""
-    task_id = workshop.new()
-    why = "litellm.RateLimitError: 429 from the provider, try again in 3 h, and a lot of other text"
-    run_id = spend(workshop, task_id, exit_status="model_error", reason=why)
-    end(workshop.core, order_of(workshop.core, task_id).id, "failed")
-
-    (entry,) = [each.run for each in workshop.show(task_id).timeline if each.run]
-
-    assert entry.reason == "LLM rate limit reached"
-    assert runs.show_run(workshop.core, workshop.caller, run_id).reason == why
-
-
 def test_a_list_costs_as_many_queries_for_many_tasks_as_for_one(workshop: Workshop) -> None:
-    core, caller = workshop.core, workshop.caller
+    core, caller, seen = workshop.core, workshop.caller, []
+    event.listen(core.database.engine, "before_cursor_execute", lambda *arguments: seen.append(arguments[2]))
+
+    def queries() -> int:
+        seen.clear()
+        tasks.list_(core, caller)
+        return len(seen)
+
     add_task(core, caller, None)
-    few = queries_of(workshop)
+    few = queries()
     for _ in range(20):
         add_task(core, caller, None)
-
-    assert queries_of(workshop) == few
-
-
-def queries_of(workshop: Workshop) -> int:
-    seen: list[str] = []
-
-    def heard(*arguments: Any) -> None:
-        seen.append(arguments[2])
-
-    event.listen(workshop.core.database.engine, "before_cursor_execute", heard)
-    tasks.list_(workshop.core, workshop.caller)
-    event.remove(workshop.core.database.engine, "before_cursor_execute", heard)
-    return len(seen)
+    assert queries() == few

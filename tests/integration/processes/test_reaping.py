@@ -19,6 +19,7 @@ from tests.support.runs import order_for
 from tests.support.scripted import ScriptedFactory
 
 CALLS_IN_AN_ANSWER = 30
+SANDBOXES = ("bwrap", "none")
 
 
 def script(commands: int) -> list[object]:
@@ -49,8 +50,10 @@ def most_zombies(drone: DroneUnderTest, sent: Dispatch) -> int:
     return most
 
 
-@pytest.mark.parametrize("many_commands", [30, pytest.param(300, marks=pytest.mark.long)])
-@pytest.mark.parametrize("sandbox", ["bwrap", "none"])
+@pytest.mark.parametrize(
+    ("sandbox", "many_commands"),
+    [("bwrap", 30), *(pytest.param(each, 300, marks=pytest.mark.long) for each in SANDBOXES)],
+)
 def test_zombies_do_not_grow_with_the_commands_of_a_run(
     make_drone: Callable[..., DroneUnderTest],
     scripted: ScriptedFactory,
@@ -88,7 +91,7 @@ print(json.dumps(counts))
 
 
 def test_a_command_leaves_no_child_of_any_kind_behind() -> None:
-    for sandbox in ("bwrap", "none"):
+    for sandbox in SANDBOXES:
         told = subprocess.check_output([sys.executable, "-c", COMMANDS, sandbox], timeout=200)
 
         assert json.loads(told) == [0, 0, 0]

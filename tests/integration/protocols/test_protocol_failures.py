@@ -12,71 +12,59 @@ from drone.model.stream_reader import Waits
 from shared.errors import Preempted
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
-from tests.support.endpoints import Endpoint
 from tests.support.protocols import PROTOCOLS, anthropic
 from tests.support.protocols.anthropic import ANTHROPIC
-from tests.support.protocols.played import ONCE, Played, refusal_of
+from tests.support.protocols.played import ONCE, Played, calling, refusal_of
 from tests.support.protocols.spoken import Answer, Refusal, Spoken, SpokenCall, cut, ended, left_open
-from tests.support.scripted import Called
-from tests.support.silence import silent_for_long
+from tests.support.scripted import silent_for_long
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 
 FULL = Answer("Let me look.", "Where is it?", "c2lnbmVk", (SpokenCall("a1b2c3d4e"),))
-EVERY_REFUSAL = [(each, refusal) for each in PROTOCOLS for refusal in (*each.refusals, *each.breaks)]
+REFUSALS = [(each, refusal) for each in PROTOCOLS for refusal in (*each.refusals, *each.breaks)]
 
 
 def test_each_failure_has_its_class_and_is_repeated_if_it_may_pass() -> None:
-    found = [(str(protocol), str(refusal), class_of(protocol, refusal)) for protocol, refusal in EVERY_REFUSAL]
-    assert found == [(str(protocol), str(refusal), refusal.error_class) for protocol, refusal in EVERY_REFUSAL]
+    """After the delay that the provider asks for."""
+    found = [(str(protocol), refusal.said, *failing(protocol, refusal)) for protocol, refusal in REFUSALS]
+    assert found == [
+        (str(protocol), refusal.said, refusal.error_class, pytest.approx(refusal.retry_after))
+        for protocol, refusal in REFUSALS
+    ]
 
 
-def class_of(protocol: Spoken, refusal: Refusal) -> str:
-    """The class of a failure, which is repeated if it may pass."""
-    with Endpoint(refusal.said, protocol.answer(Answer("Here I am."))) as endpoint:
-        called = Called("", protocol.provider(endpoint.url), limits=Limits(base_delay=0))
-        if refusal.error_class in RETRIED - {ErrorClass.CONTEXT_OVERFLOW} and not refusal.retry_after:
-            assert called.ask().message.content == "Here I am."
-            (found,) = (step.error_class for step in called.recorder.bodies)  # type: ignore[union-attr]
-        else:
-            called.limits = called.model.limits = ONCE
-            found = refusal_of(called).error_class
+def failing(protocol: Spoken, refusal: Refusal) -> tuple[str, float]:
+    """The class of a failure, which is repeated if it may pass, and after how long."""
+    answer = protocol.answer(Answer("Here I am."))
+    with calling(protocol, refusal.said, answer, limits=Limits(base_delay=0), clock=HandClock()) as (called, endpoint):
+        if refusal.error_class not in RETRIED - {ErrorClass.CONTEXT_OVERFLOW}:
+            failed = refusal_of(called)
             assert len(endpoint.asked) == 1
-        called.model.close()
-    return str(found)
-
-
-def test_the_delay_that_a_refusal_asks_for_is_kept() -> None:
-    for protocol, refusal in ((each, refusal) for each, refusal in EVERY_REFUSAL if refusal.retry_after):
-        with Endpoint(refusal.said, protocol.answer(Answer("Here I am."))) as endpoint:
-            called = Called("", protocol.provider(endpoint.url), limits=Limits(base_delay=0), clock=HandClock())
-            called.ask()
-            called.model.close()
-        (delay,) = (step.delay_s for step in called.recorder.bodies)  # type: ignore[union-attr]
-        assert delay == pytest.approx(refusal.retry_after), (protocol, refusal)
+            return failed.error_class, 0.0
+        assert called.ask().message.content == "Here I am."
+    (retry,) = called.recorder.bodies
+    return retry.error_class, retry.delay_s  # type: ignore[union-attr]
 
 
 def test_a_stream_that_breaks_anywhere_is_repeated_and_nothing_of_it_is_kept() -> None:
     for protocol in PROTOCOLS:
         whole = protocol.answer(FULL)
         last = len(whole.pieces) - protocol.spare - 1
-        broken = [kind(whole, place) for place in {1, last // 2, last} for kind in (cut, ended)]
-        for each in broken:
-            played = Played(protocol, each)
-            assert [retry.error_class for retry in played.retries] == ["server"], (each.ends, len(each.pieces))
-            assert (played.outcome.response, played.toolbox.ran) == ("Done.", [])
+        for said in (cut(whole, 1), ended(whole, 1), cut(whole, last // 2), cut(whole, last), ended(whole, last)):
+            played = Played(protocol, said)
+            assert [retry.error_class for retry in played.retries] == ["server"], (protocol, said.ends, said.pieces)
+            assert (played.outcome.response, played.toolbox.ran) == ("Done.", []), protocol
 
 
 def test_a_stream_that_falls_silent_is_repeated_and_its_connection_is_closed() -> None:
     for protocol in PROTOCOLS:
         whole = protocol.answer(FULL)
-        with Endpoint(left_open(whole, len(whole.pieces) // 2), protocol.answer(Answer("Here I am."))) as endpoint:
-            called = Called("", protocol.provider(endpoint.url), clock=HandClock())
+        half = left_open(whole, len(whole.pieces) // 2)
+        with calling(protocol, half, protocol.answer(Answer("Here I am.")), clock=HandClock()) as (called, endpoint):
             silent_for_long(called, endpoint.staying.is_set)
             assert called.ask().message.content == "Here I am."
             assert endpoint.left.wait(60)
-            called.model.close()
-        assert [step.error_class for step in called.recorder.bodies] == ["timeout"]  # type: ignore[union-attr], protocol
+        assert [step.error_class for step in called.recorder.bodies] == ["timeout"]  # type: ignore[union-attr]
 
 
 def test_a_call_that_is_given_up_closes_its_connection_though_nothing_arrives() -> None:
@@ -86,9 +74,8 @@ def test_a_call_that_is_given_up_closes_its_connection_though_nothing_arrives() 
 
 def give_up(protocol: Spoken) -> None:
     """Give a call up after its first piece, and wait until its connection is closed."""
-    whole = protocol.answer(FULL)
-    with Endpoint(left_open(whole, 1)) as endpoint:
-        called, idle = Called("", protocol.provider(endpoint.url)), count(1)
+    with calling(protocol, left_open(protocol.answer(FULL), 1)) as (called, endpoint):
+        idle = count(1)
 
         def check() -> None:
             # It is called when nothing arrived for a while: the second time, all that was sent has arrived.
@@ -99,7 +86,6 @@ def give_up(protocol: Spoken) -> None:
         with pytest.raises(Preempted):
             called.ask()
         assert endpoint.left.wait(60)
-        called.model.close()
 
 
 def test_pings_keep_a_silent_answer_alive_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,8 +100,7 @@ def test_pings_keep_a_silent_answer_alive_but_not_for_ever(monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(ModelCall, "signs", signs)
-    with Endpoint(left_open(ANTHROPIC.answer(FULL), 4, anthropic.PING)) as endpoint:
-        called = Called("", ANTHROPIC.provider(endpoint.url), limits=ONCE, waits=waits, clock=clock)
+    pinging = left_open(ANTHROPIC.answer(FULL), 4, anthropic.PING)
+    with calling(ANTHROPIC, pinging, limits=ONCE, waits=waits, clock=clock) as (called, _):
         assert refusal_of(called).error_class == "timeout"
-        called.model.close()
     assert clock.passed > waits.alive > waits.between

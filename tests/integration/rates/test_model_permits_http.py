@@ -7,14 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from control_plane.core import AuthenticatedDrone
 from control_plane.declarations import providers
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.operations.runs.model_permits import permit_call
 from drone.runs.blobs import RunApi
 from shared.clock import SystemClock
 from shared.errors import Unreachable
-from shared.rates import UNLIMITED, PermitRequest, Tokens
+from shared.rates import UNLIMITED, PermitRequest
 from tests.support.endpoints import Endpoint, Said
 from tests.support.fleet import Api, PlayedRun
 
@@ -44,30 +42,15 @@ def work(api: Api) -> Api:
     return api
 
 
-def test_a_run_gets_a_permit_up_to_its_provider_s_limit(work: Api) -> None:
-    add_provider(work, rpm=12, api_key="sk-1")
-    run = new_run(work)
-    answers = [ask(work, run).json() for _ in range(3)]
-    assert [answer["granted"] for answer in answers] == [True, True, False]
-    assert answers[2]["limit"] == 12
-    assert 5 < answers[2]["left_s"] <= 10.25
-
-
-def test_only_the_drone_of_a_run_gets_permits_for_it(work: Api) -> None:
+def test_only_the_drone_of_a_run_gets_permits_for_it_for_a_request_that_makes_sense(work: Api) -> None:
     add_provider(work)
     run, other = new_run(work), work.add_drone("mila")
     assert ask(work, run, token=other.token).status_code == 404
     assert ask(work, run, token=work.token).status_code in {401, 403}
     with work.http(None) as http:
         assert http.post(f"/api/v1/runs/{run.id}/model-permit", json=ASK).status_code == 401
-
-
-def test_a_request_that_makes_no_sense_is_refused(work: Api) -> None:
-    add_provider(work)
-    run = new_run(work)
     bodies: list[Any] = [
         [],
-        {},
         {"provider": 5},
         {"provider": "limited", "expected": {"input_tokens": -1}},
         {"provider": "limited", "expected": {"input_tokens": "1e400"}},
@@ -79,11 +62,6 @@ def test_a_request_that_makes_no_sense_is_refused(work: Api) -> None:
     assert [ask(work, run, body).status_code for body in bodies] == [422] * len(bodies)
     answer = ask(work, run, {**ASK, "provider": "renamed"})
     assert answer.json() == UNLIMITED.model_dump(mode="json")
-
-
-def test_without_the_broker_the_answer_says_so(work: Api) -> None:
-    add_provider(work)
-    run = new_run(work)
     work.broker.stop()
     answer = ask(work, run)
     assert (answer.status_code, answer.json()["code"]) == (503, "E-BROKER-UNREACHABLE")
@@ -107,16 +85,15 @@ def test_providers_with_one_key_at_one_endpoint_share_a_group_and_other_keys_do_
     assert not any("sk-" in text for text in [*keys, *(str(work.broker.redis.get(key)) for key in keys)])
 
 
-def test_an_order_with_a_higher_priority_goes_first(work: Api) -> None:
+def test_runs_get_permits_up_to_their_providers_limit_and_an_urgent_order_goes_first(work: Api) -> None:
     add_provider(work, rpm=12, api_key="sk-1")
     batch = [new_run(work, f"drone{n}") for n in range(5)]
-    for run in batch:
-        ask(work, run)
+    answers = [ask(work, run).json() for run in batch]
+    assert [answer["granted"] for answer in answers] == [True, True, False, False, False]
+    assert (answers[2]["limit"], 5 < answers[2]["left_s"] <= 10.25) == (12, True)
     urgent = new_run(work, "urgent", priority=5)
-    core = work.core
-    identity = AuthenticatedDrone(urgent.drone.id, "", "urgent")
-    answer = permit_call(core, identity, urgent.id, PermitRequest(provider="limited", expected=Tokens(input_tokens=1)))
-    assert (answer.granted, answer.position, answer.urgent, answer.waiting) == (False, 1, 0, 4)
+    answer = ask(work, urgent).json()
+    assert [answer[field] for field in ("granted", "position", "urgent", "waiting")] == [False, 1, 0, 4]
 
 
 def test_an_answer_that_is_no_permit_counts_as_none() -> None:

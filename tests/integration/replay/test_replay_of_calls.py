@@ -93,11 +93,16 @@ def test_what_was_not_run_then_or_is_not_here_is_passed_over(repo: Path) -> None
     assert (result.difference, result.same, result.compared, result.not_run) == (None, True, 4, 2)
 
 
-def test_a_recording_that_is_not_played_to_its_end_or_has_no_observation_is_not_the_same(repo: Path) -> None:
+def test_a_recording_without_its_end_or_observations_is_not_the_same_and_one_without_its_commit_is_refused(
+    repo: Path,
+) -> None:
     result = played(repo, step(ran(SUBMIT, "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n")), step(ran("echo a", "a\n")))
 
     assert (result.same, result.left, result.difference) == (False, 1, None)
     assert not played(repo, step(("bash", {"command": "echo a"}, None))).same
+    with pytest.raises(Precondition) as refused:
+        played(repo, step(ran("ls", "")), dronefleet={"base_commit": "1" * 40})
+    assert refused.value.code == "E-TRAJECTORY-BASE"
 
 
 def test_every_character_of_a_long_output_counts_unless_it_was_elided(repo: Path) -> None:
@@ -108,13 +113,6 @@ def test_every_character_of_a_long_output_counts_unless_it_was_elided(repo: Path
     assert played(repo, step(ran(command, output))).same
     assert played(repo, step(ran(command, elided)), **own).same
     assert not played(repo, step(ran(command, elided.replace("20,000", "20,001"))), **own).same
-
-
-def test_a_commit_that_is_not_there_is_said(repo: Path) -> None:
-    with pytest.raises(Precondition) as refused:
-        played(repo, step(ran("ls", "")), dronefleet={"base_commit": "1" * 40})
-
-    assert refused.value.code == "E-TRAJECTORY-BASE"
 
 
 def test_what_is_no_trajectory_ends_with_2_before_anything_is_run(repo: Path, tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""A day's work in a small window: 300 steps through real HTTP, every request valid and within the window."""
+"""A day's work in a small window: many steps through real HTTP, every request valid and within the window."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -19,7 +19,6 @@ from drone.agent.in_memory import KeptEvents, NoHooks, QuietControls
 from drone.agent.values import ToolResult, ToolSpec
 from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
-from drone.model.scripted.server import ScriptedServer
 from shared.clock import SystemClock
 from shared.errors import Submitted
 from shared.events import CompactionStep
@@ -27,33 +26,28 @@ from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.transcripts import messages_of, problems
 from shared.work_order import Limits, OrderProvider
-from tests.support.scripted import ScriptedFactory
+from tests.support.scripted import ScriptedFactory, says
 
 pytestmark = pytest.mark.usefixtures("warm_model")
-WINDOW = 16_000
-_NOTE = re.compile(r"\n\[… ([\d,]+) characters left out to save room …\]\n")
 REQUEST = f"Read all the files. {'Mind the details of each of them. ' * 12}Never write to docs/."
 PROMPT = f"{REQUEST}\n\n<situation>\nDate: today\n</situation>"
-SUMMARY = {"text": "All is well so far. " * 20}
+EARLY, LATE = ("Read the first half", "Read the other half"), ("Read the other half", "Report")
+_NOTE = re.compile(r"\n\[… ([\d,]+) characters left out to save room …\]\n")
 _LIMITS = Limits(max_iterations=400, cost_limit=0, max_run_seconds=0, base_delay=0)
 
 
 class Files:
     """A toolbox whose results are of every size up to 10,000 characters, and of every kind."""
 
-    def __init__(self, kinds: str = "prose code log digest") -> None:
-        self._kinds = kinds.split()
+    def __init__(self) -> None:
         self.ran: list[str] = []
         self.results: dict[str, str] = {}
         """By the id of the call."""
 
     def specs(self) -> list[ToolSpec]:
         path = {"type": "object", "properties": {"path": {"type": "string"}}}
-        return [
-            ToolSpec("file_read", "Read a file. " * 20, path),
-            ToolSpec("todo", "List."),
-            ToolSpec("submit", "End."),
-        ]
+        read = ToolSpec("file_read", "Read a file. " * 20, path)
+        return [read, ToolSpec("todo", "List."), ToolSpec("submit", "End.")]
 
     def execute(self, call: ToolCall) -> ToolResult:
         if call.name == "submit":
@@ -62,13 +56,10 @@ class Files:
             return ToolResult("noted")
         path = json.loads(call.arguments)["path"]
         self.ran.append(path)
-        self.results[call.id] = self._content(random.Random(path))
-        return ToolResult(self.results[call.id])
-
-    def _content(self, chance: random.Random) -> str:
+        chance = random.Random(path)
         size = chance.choice([0, 50, 300, 300, 2_000, 2_000, 10_000])
-        text = "".join(_lines(chance.choice(self._kinds), chance))
-        return text[:size]
+        self.results[call.id] = "".join(_lines(chance.choice(["prose", "code", "log", "digest"]), chance))[:size]
+        return ToolResult(self.results[call.id])
 
 
 def _lines(kind: str, chance: random.Random) -> Iterator[str]:
@@ -79,7 +70,6 @@ def _lines(kind: str, chance: random.Random) -> Iterator[str]:
             "code": f"    if self._rows[{number}] != other[{number}]:\n        return not self._equal(x_{number})\n",
             "log": f"2026-11-22T01:{number % 60:02}:07Z INFO worker {number} took {number * 7} ms for GET /v1/orders\n",
             "digest": f"{digest}  {digest[:12]}.tar\n",
-            "japanese": "古い会話は短い要約に置き換えられます。\n" * 5,
         }[kind]
 
 
@@ -93,115 +83,56 @@ def counted(body: dict[str, Any]) -> int:
     return sum(_tokens(json.dumps(part, ensure_ascii=False)) for part in [*body["messages"], *body.get("tools", [])])
 
 
-def _reads(steps: int) -> list[dict[str, Any]]:
-    """So many answers with one to three calls, the last of which ends the run."""
-    return [
-        {"text": f"Step {step}.", "tool_calls": [_read(step, at) for at in range(1 + step % 3)]}
-        for step in range(steps - 1)
-    ] + [{"tool_calls": [{"name": "submit"}], "repeat": True}]
-
-
-def _listing(script: list[dict[str, Any]], at: int, *texts: str) -> None:
-    """Let an answer of the script also write the to-do list."""
-    items = [{"text": text} for text in texts]
-    script[at]["tool_calls"].append({"name": "todo", "arguments": {"items": items}})
-
-
-def _read(step: int, at: int) -> dict[str, Any]:
-    return {"name": "file_read", "arguments": {"path": f"src/{step}/{at}.py"}}
-
-
-class Working:
-    """An agent with a compaction, on an endpoint that counts with a real tokenizer."""
-
-    def __init__(
-        self,
-        server: ScriptedServer,
-        toolbox: Files,
-        stated_window: int = WINDOW,
-        system: str = "You are tested. " * 100,
-    ) -> None:
-        self.system = system
-        clock, self.controls, self.recorder = SystemClock(), QuietControls(), KeptEvents()
-        provider = OrderProvider(
-            name="scripted", model="openai/scripted", api_base=server.url, context_window=stated_window
-        )
-        self.model = LiteLLMModel(provider, None, _LIMITS, self.recorder, clock, self.controls)
-        self.budget = RunBudget(_LIMITS, clock)
-        self.compaction = WindowCompaction(self.model, self.recorder, NoHooks(), self.budget, toolbox.specs, REQUEST)
-        self.agent = Agent(
-            self.model,
-            toolbox,
-            self.recorder,
-            self.controls,
-            _LIMITS,
-            clock,
-            budget=self.budget,
-            compaction=self.compaction,
-        )
-
-    def run(self) -> Outcome:
-        return self.agent.run(self.system, (), PROMPT)
-
-    @property
-    def compactions(self) -> list[CompactionStep]:
-        return [body for body in self.recorder.bodies if isinstance(body, CompactionStep)]
-
-
-@pytest.fixture
-def endpoint(scripted: ScriptedFactory) -> Callable[..., ScriptedServer]:
-    """Start an endpoint that refuses what its window does not hold."""
-
-    def start(steps: int, script: list[dict[str, Any]] | None = None, **more: Any) -> ScriptedServer:
-        script = {"default": script or _reads(steps), "summary": [SUMMARY]}
-        return scripted(script, **{"window": WINDOW, "count": counted, **more})
-
-    return start
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("steps", [40, pytest.param(300, marks=pytest.mark.long)])
-def test_a_turn_of_many_steps_in_a_window_of_16000_tokens_finishes(
-    endpoint: Callable[..., ScriptedServer], steps: int
-) -> None:
-    server, toolbox = endpoint(steps), Files()
-    working = Working(server, toolbox)
-    outcome = working.run()
-    assert (outcome.exit_status, working.budget.iterations) == (ExitStatus.SUBMITTED, steps)
-    assert toolbox.ran == [call["arguments"]["path"] for reply in _reads(steps)[:-1] for call in reply["tool_calls"]]
-    assert {problem for body in server.requests for problem in problems(body["messages"])} == set()
-    assert max(map(counted, server.requests)) <= WINDOW
-    assert len(server.requests) == steps + sum(not body.get("tools") for body in server.requests)
-    assert len(working.compactions) > steps / 20
-    assert {step.cause for step in working.compactions} == {"window"}
-    assert messages_of(working.recorder.bodies) == list(working.agent.transcript[1:])
+def script_of(steps: int) -> list[dict[str, Any]]:
+    """So many answers with one to three calls, two of which also write a to-do list; the last ends the run."""
+    script: list[dict[str, Any]] = []
+    for step in range(steps - 1):
+        reads = [{"name": "file_read", "arguments": {"path": f"src/{step}/{at}.py"}} for at in range(1 + step % 3)]
+        script.append(says(f"Step {step}.", tool_calls=reads))
+    for at, texts in ((0, EARLY), (steps * 3 // 5, LATE)):
+        items = [{"text": text} for text in texts]
+        script[at]["tool_calls"].append({"name": "todo", "arguments": {"items": items}})
+    return [*script, {"tool_calls": [{"name": "submit"}], "repeat": True}]
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("window", "system"),
-    [(16_000, 400), (5_000, 2_400)],
-    ids=["16,000", "5,000 of which the system prompt fills half"],
+    ("steps", "window", "system"),
+    [(50, 5_000, 2_400), pytest.param(300, 16_000, 400, marks=pytest.mark.long)],
+    ids=["5,000 of which the system prompt fills half", "300 steps"],
 )
 def test_every_summary_is_written_for_the_request_and_every_unseen_result_is_shown(
-    endpoint: Callable[..., ScriptedServer], window: int, system: int
+    scripted: ScriptedFactory, steps: int, window: int, system: int
 ) -> None:
-    script, early, late = _reads(50), ("Read the first half", "Read the other half"), ("Read the other half", "Report")
-    _listing(script, 0, *early)
-    _listing(script, 30, *late)
-    server, toolbox = endpoint(0, window=window, script=script), Files()
-    working = Working(server, toolbox, window, "You are tested. " * (system // 4))
-    assert working.run().exit_status is ExitStatus.SUBMITTED
+    script, toolbox, recorder, controls, clock = script_of(steps), Files(), KeptEvents(), QuietControls(), SystemClock()
+    summary = says("All is well so far. " * 20)
+    server = scripted({"default": script, "summary": [summary]}, window=window, count=counted)
+    provider = OrderProvider(name="scripted", model="openai/scripted", api_base=server.url, context_window=window)
+    model = LiteLLMModel(provider, None, _LIMITS, recorder, clock, controls)
+    budget = RunBudget(_LIMITS, clock)
+    compaction = WindowCompaction(model, recorder, NoHooks(), budget, toolbox.specs, REQUEST)
+    agent = Agent(model, toolbox, recorder, controls, _LIMITS, clock, budget=budget, compaction=compaction)
+
+    outcome = agent.run("You are tested. " * (system // 4), (), PROMPT)
+
+    assert (outcome.exit_status, budget.iterations) == (ExitStatus.SUBMITTED, steps)
+    calls = [call["arguments"] for reply in script[:-1] for call in reply["tool_calls"]]
+    assert toolbox.ran == [arguments["path"] for arguments in calls if "path" in arguments]
+    assert {problem for body in server.requests for problem in problems(body["messages"])} == set()
+    assert max(map(counted, server.requests)) <= window
+    compactions = [body for body in recorder.bodies if isinstance(body, CompactionStep)]
+    assert (len(compactions) > steps / 20, {step.cause for step in compactions}) == (True, {"window"})
+    assert messages_of(recorder.bodies) == list(agent.transcript[1:])
+
+    asked = [body["messages"] for body in server.requests if body.get("tools")]
+    assert len(asked) == steps
+    assert [problem for messages in asked for problem in _hidden(messages, toolbox.results)] == []
     summaries = [body["messages"][1]["content"] for body in server.requests if not body.get("tools")]
-    lists = ["<todo>\n[pending] {}\n[pending] {}\n</todo>".format(*items) for items in (early, late)]
-    shown = [[listed in text for listed in lists] for text in summaries]
-    assert len(summaries) > 3
     assert {text.count(f"<request>\n{REQUEST}\n</request>") for text in summaries} == {1}
+    lists = ["<todo>\n[pending] {}\n[pending] {}\n</todo>".format(*items) for items in (EARLY, LATE)]
+    shown = [[listed in text for listed in lists] for text in summaries]
     assert shown == sorted(shown, reverse=True)
     assert {tuple(each) for each in shown} == {(True, False), (False, True)}
-    asked = [body["messages"] for body in server.requests if body.get("tools")]
-    assert [problem for messages in asked for problem in _hidden(messages, toolbox.results)] == []
-    assert max(map(counted, server.requests)) <= window
 
 
 def _hidden(messages: list[dict[str, Any]], results: dict[str, str]) -> Iterator[str]:
@@ -215,12 +146,6 @@ def _hidden(messages: list[dict[str, Any]], results: dict[str, str]) -> Iterator
     for each in unseen:
         whole, shown = results.get(each["tool_call_id"], "noted"), each["content"]
         head, left_out, tail = [*_NOTE.split(shown), "0", ""][:3]
-        if head + "?" * int(left_out.replace(",", "")) + tail != _without_middle(whole, head, tail):
+        hidden = len(whole) - len(head) - len(tail)
+        if not (whole.startswith(head) and whole.endswith(tail) and hidden == int(left_out.replace(",", ""))):
             yield f"{whole!r} is shown as {shown!r}"
-
-
-def _without_middle(whole: str, head: str, tail: str) -> str:
-    """The text with the part between head and tail made unreadable."""
-    assert whole.startswith(head)
-    assert whole.endswith(tail)
-    return head + "?" * (len(whole) - len(head) - len(tail)) + tail

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,29 @@ from drone.local.order import LocalWishes
 from drone.local.run import run_here
 from drone.model.scripted.server import ScriptedServer
 from shared.errors import Invalid
+from tests.support.extensions import write
 from tests.support.local_runs import MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
-from tests.support.scripted import ScriptedFactory
+from tests.support.scripted import ScriptedFactory, says
+from tests.support.transcripts import transcript_problems
+from tests.support.web_pages import page, page_server
 
+pytestmark = [pytest.mark.usefixtures("warm_model"), pytest.mark.timeout(180)]
 KEY = "right-key-9876"
+MENDED = b"+    return a + b"
+CLOCK = """
+    def extend(api):
+        api.tool("clock", "The time.", None, lambda arguments: "half past {word}", read_only=True)
+"""
+NO_PUSH = """
+    from drone.extensions import Verdict
+
+    class NoPush:
+        def before_call(self, call):
+            return Verdict("block", "nothing is pushed.", "no_push") if "git push" in call.arguments else None
+
+    guardrail = NoPush()
+"""
+EXTENDED = [call("clock"), call("shell", command="git push"), call("shell", command="echo fine"), says("Done.")]
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +46,8 @@ def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "copies"
     directory.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(directory))
+    monkeypatch.setenv("DRONE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DRONE_POLICY", str(tmp_path / "policy.toml"))
     return directory
 
 
@@ -36,41 +56,46 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "my project")
 
 
-@pytest.fixture
-def mending() -> Iterator[ScriptedServer]:
-    with ScriptedServer(MEND) as server:
-        yield server
-
-
-@pytest.fixture
-def talking() -> Iterator[ScriptedServer]:
-    with ScriptedServer(TALK) as server:
-        yield server
-
-
 def work(repo: Path | str, server: ScriptedServer, environ: dict[str, str] | None = None, **wishes: Any) -> LocalResult:
     wished = LocalWishes(prompt="Mend the sum", repo=str(repo), model=MODEL, api_base=server.url)
     return run_here(replace(wished, **wishes), {**os.environ, **(environ or {})})
 
 
+def steps_of(result: LocalResult, kind: str) -> list[dict[str, Any]]:
+    """The steps of a run, whose transcript keeps its rule."""
+    assert transcript_problems(document(result)) == []
+    return [step for step in document(result)["steps"] if step["kind"] == kind]
+
+
+def outputs(result: LocalResult) -> list[str]:
+    return [step["output"] for step in steps_of(result, "tool_result")]
+
+
+# --- repositories --------------------------------------------------------------------------------
+
+
 def test_a_repository_is_not_written_to_and_no_copy_is_left_behind(
-    repo: Path, mending: ScriptedServer, copies: Path
+    repo: Path, tmp_path: Path, scripted: ScriptedFactory, copies: Path
 ) -> None:
-    """Not even where git would refresh its index."""
+    """Not even where git would refresh its index; an empty one gets its first files."""
     (repo / "docs").mkdir()
     (repo / "sums.py").touch()
     before = files_of(repo)
-
-    result = work(repo / "docs", mending)
-
-    assert b"+    return a + b" in (result.patch or b"")
+    result = work(repo / "docs", scripted(MEND))
+    assert MENDED in (result.patch or b"")
     assert files_of(repo) == before
+
+    (tmp_path / "empty").mkdir()
+    git(tmp_path / "empty", "init", "--quiet")
+    result = work(tmp_path / "empty", scripted(MEND))
+    assert (document(result)["base_commit"], MENDED in (result.patch or b"")) == (None, True)
     assert list(copies.iterdir()) == []
 
 
 def test_a_repository_may_be_given_by_its_url_and_one_that_is_not_there_fails_the_run(
-    repo: Path, tmp_path: Path, talking: ScriptedServer, copies: Path
+    repo: Path, tmp_path: Path, scripted: ScriptedFactory, copies: Path
 ) -> None:
+    talking = scripted(TALK)
     missing = document(work(f"file://{tmp_path}/nothing.git", talking))
     assert (missing["status"], missing["patch"], missing["base_commit"]) == ("failed", None, None)
     assert talking.requests == []
@@ -82,82 +107,108 @@ def test_a_repository_may_be_given_by_its_url_and_one_that_is_not_there_fails_th
     assert found["stats"]["cost_usd"] is None  # nobody knows the price of a scripted model
 
 
-def test_the_model_gets_the_parameters_and_a_placeholder_and_never_a_key_from_the_environment(
-    repo: Path, talking: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+def test_a_run_over_its_time_fails_and_keeps_its_work(repo: Path, scripted: ScriptedFactory) -> None:
+    result = work(repo, scripted([WRITE, says("late", delay_s=60)]), max_run_seconds=5)
+    assert (document(result)["status"], document(result)["exit_status"]) == ("failed", "time_limit")
+    assert MENDED in (result.patch or b"")
+
+
+def test_bytes_that_are_no_text_survive_in_the_patch_and_do_not_drive_the_terminal(
+    repo: Path, scripted: ScriptedFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine-and-secret")
+    latin = call("shell", command=r"printf 'caf\351\n' > latin.txt")
+    server = scripted([latin, says("All is well.\x1b]0;title\x07\x1b[2J")])
+    result = work(repo, server, sandbox="none")
+    assert b"+caf\xe9" in (result.patch or b"")
+    assert "everything that this machine can reach" in json.dumps(server.requests[0]["tools"])
+    told = capsys.readouterr().err
+    assert "All is well." in told
+    assert [sign for sign in ("\x1b]", "\x07") if sign in told] == []
 
-    assert work(repo, talking, params={"temperature": 0.5, "seed": 7}).succeeded
 
+# --- parameters, keys and the owner's policy -----------------------------------------------------
+
+
+def test_the_model_gets_the_parameters_and_a_placeholder_and_never_a_key_from_the_environment(
+    repo: Path, scripted: ScriptedFactory
+) -> None:
+    talking = scripted(TALK)
+    with pytest.raises(Invalid, match="api_key, model cannot be given as a parameter"):
+        work(repo, talking, params={"model": "openai/other", "api_key": "sk-1"})
+    assert talking.requests == []
+
+    environ = {"OPENAI_API_KEY": "sk-mine-and-secret"}
+    assert work(repo, talking, environ, params={"temperature": 0.5, "seed": 7}).succeeded
     assert (talking.requests[0]["temperature"], talking.requests[0]["seed"]) == (0.5, 7)
     sent = {name.lower(): value for name, value in talking.received[0].headers.items()}["authorization"]
     assert sent.startswith("Bearer ")
     assert "sk-mine" not in sent
 
 
-@pytest.mark.usefixtures("bwrap")
-def test_the_owners_policy_holds_and_the_first_request_says_once_what_commands_can_reach(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted: ScriptedFactory
+def test_the_key_comes_from_the_variable_and_is_never_shown(
+    repo: Path, scripted: ScriptedFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rules = '[network]\naccess = "hosts"\nhosts = ["git.example.org", "192.0.2.7:3000"]\n'
-    (tmp_path / "policy.toml").write_text(f'{rules}[limits]\nfile_size = "1 MiB"\n')
-    monkeypatch.setenv("DRONE_POLICY", str(tmp_path / "policy.toml"))
-    server = scripted([call("shell", command="exec head -c 3000000 /dev/zero > big"), {"text": "Too large."}])
-
-    steps = document(work(repo, server))["steps"]
-
-    (result,) = (step for step in steps if step["kind"] == "tool_result")
-    assert "a file reached the largest size that this drone allows" in result["output"]
-    (shell,) = (tool["function"] for tool in server.requests[0]["tools"] if tool["function"]["name"] == "shell")
-    assert "Network: only git.example.org, 192.0.2.7:3000" in shell["description"]
-    assert json.dumps(server.requests[0]).count("Network: ") == 1
-
-
-def test_bytes_that_are_no_text_survive_in_the_patch_and_do_not_drive_the_terminal(
-    repo: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = [call("shell", command=r"printf 'caf\351\n' > latin.txt"), {"text": "All is well.\x1b]0;title\x07\x1b[2J"}]
-    with ScriptedServer(script) as server:
-        result = work(repo, server, sandbox="none")
-
-    assert b"+caf\xe9" in (result.patch or b"")
-    assert "everything that this machine can reach" in json.dumps(server.requests[0]["tools"])
-    told = capsys.readouterr().err
-    assert "All is well." in told
-    assert "\x1b]" not in told
-    assert "\x07" not in told
-
-
-def test_a_parameter_that_is_an_option_is_refused(repo: Path, talking: ScriptedServer) -> None:
-    with pytest.raises(Invalid, match="api_key, model cannot be given as a parameter"):
-        work(repo, talking, params={"model": "openai/other", "api_key": "sk-1"})
-
-    assert talking.requests == []
-
-
-def test_a_run_over_its_time_fails_and_keeps_its_work(repo: Path) -> None:
-    with ScriptedServer([WRITE, {"text": "late", "delay_s": 60}]) as server:
-        result = work(repo, server, max_run_seconds=5)
-
-    assert (document(result)["status"], document(result)["exit_status"]) == ("failed", "time_limit")
-    assert b"+    return a + b" in (result.patch or b"")
-
-
-def test_the_key_comes_from_the_variable_and_is_never_shown(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    script = [call("shell", command=f"echo it is {KEY}"), {"text": f"The key is {KEY}."}]
-    with ScriptedServer(script, api_key=KEY) as server:
-        result = work(repo, server, {"KEY": KEY}, api_key_variable="KEY")
-
+    server = scripted([call("shell", command=f"echo it is {KEY}"), says(f"The key is {KEY}.")], api_key=KEY)
+    result = work(repo, server, {"KEY": KEY}, api_key_variable="KEY")
     assert result.succeeded
     assert KEY not in json.dumps(document(result))
     assert KEY not in capsys.readouterr().err
 
 
-def test_an_empty_repository_gets_its_first_files(tmp_path: Path, mending: ScriptedServer) -> None:
-    (tmp_path / "empty").mkdir()
-    git(tmp_path / "empty", "init", "--quiet")
+@pytest.mark.usefixtures("bwrap")
+def test_the_owners_policy_holds_and_the_first_request_says_once_what_commands_can_reach(
+    repo: Path, tmp_path: Path, scripted: ScriptedFactory
+) -> None:
+    rules = '[network]\naccess = "hosts"\nhosts = ["git.example.org", "192.0.2.7:3000"]\n'
+    (tmp_path / "policy.toml").write_text(f'{rules}[limits]\nfile_size = "1 MiB"\n')
+    server = scripted([call("shell", command="exec head -c 3000000 /dev/zero > big"), says("Too large.")])
+    (output,) = outputs(work(repo, server))
+    assert "a file reached the largest size that this drone allows" in output
+    (shell,) = (tool["function"] for tool in server.requests[0]["tools"] if tool["function"]["name"] == "shell")
+    assert "Network: only git.example.org, 192.0.2.7:3000" in shell["description"]
+    assert json.dumps(server.requests[0]).count("Network: ") == 1
 
-    result = work(tmp_path / "empty", mending)
 
-    assert document(result)["base_commit"] is None
-    assert b"+    return a + b" in (result.patch or b"")
+def test_a_plan_reads_a_page_that_the_owner_allows_and_no_other_inside_the_network(
+    repo: Path, tmp_path: Path, scripted: ScriptedFactory
+) -> None:
+    with page_server({"/": page("<h1>Words</h1>")}) as site:
+        (tmp_path / "policy.toml").write_text(f'[network]\nhosts = ["{site.place}"]\n')
+        calls = [call("web_fetch", url=url) for url in (site.url(), "http://127.0.0.1/")]
+        allowed, other = outputs(work(repo, scripted([*calls, says("I read it.")]), mode="plan"))
+    assert allowed == "# Words\n"
+    assert "is inside this network" in other
+
+
+# --- extensions ----------------------------------------------------------------------------------
+
+
+def test_the_owners_extensions_take_part_and_a_repositorys_only_where_the_owner_allows_it_without_a_trace(
+    tmp_path: Path, repo: Path, scripted: ScriptedFactory
+) -> None:
+    write(repo, ".dronefleet/extensions/clock.py", CLOCK.format(word="six"))
+    write(repo, ".dronefleet/guardrails/no_push.py", NO_PUSH)
+    git(repo, "add", ".")
+    git(repo, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--message", "Bring code")
+    before, server = files_of(repo), scripted(EXTENDED)
+    unknown, pushes, _ = outputs(work(repo, server))
+    assert ("there is no tool named 'clock'" in unknown, "nothing is pushed" in pushes) == (True, False)
+    assert "clock" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+
+    (tmp_path / "policy.toml").write_text("[repositories]\nextensions = true\n")
+    result = work(repo, scripted(EXTENDED))
+    assert outputs(result)[:2] == ["half past six", "This call was blocked: nothing is pushed."]
+    assert (result.patch, files_of(repo) == before) == (b"", True)
+
+    (tmp_path / "policy.toml").unlink()
+    write(tmp_path / "home", "extensions/clock.py", CLOCK.format(word="nine"))
+    write(tmp_path / "home", "guardrails/no_push.py", NO_PUSH)
+    server = scripted(EXTENDED)
+    result = work(repo, server)
+    clock, pushes, fine = outputs(result)
+    assert (clock, pushes) == ("half past nine", "This call was blocked: nothing is pushed.")
+    assert "fine" in fine
+    ruled = [(step["guardrail"], step["action"], step["code"]) for step in steps_of(result, "guardrail")]
+    assert ruled == [("no_push", "block", "no_push")]
+    assert "clock" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+    assert steps_of(result, "error") == []

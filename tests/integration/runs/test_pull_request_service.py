@@ -17,7 +17,7 @@ from shared.outcome import ExitStatus
 from shared.work_order import OpenPullRequest
 from tests.support.code_hosts import TOKEN, CodeHost, install
 from tests.support.git_servers import serving
-from tests.support.repositories import CALC, bare_remote
+from tests.support.repositories import bare_remote, push_commit
 from tests.support.runs import Bench
 
 HEAD = "fleet/0rder0rder00"
@@ -39,28 +39,28 @@ def bench(tmp_path: Path, host: CodeHost, owner_home: Path, monkeypatch: pytest.
     """A run that is to open a pull request on a workstation without any login."""
     [monkeypatch.delenv(name) for name in os.environ if "TOKEN" in name]
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    made = Bench(tmp_path, tmp_path / "none")
-    return asking(made, host)
+    return asking(Bench(tmp_path, tmp_path / "none"), host)
+
+
+@pytest.fixture
+def with_token(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The same on one with a token that may go to the host."""
+    monkeypatch.setenv("GITEA_TOKEN", TOKEN)
+    bench.policy = allowing(bench)
+    return bench
+
+
+def allowing(bench: Bench, **rules: Any) -> Policy:
+    """A policy by which the token may go to the project's host."""
+    parts = urlsplit(bench.order.project.git_url)
+    return Policy(keys={"GITEA_TOKEN": (f"http://{parts.hostname}:{parts.port}",)}, **rules)
 
 
 def asking(bench: Bench, host: CodeHost, login: str = "", **changes: Any) -> Bench:
-    project = bench.order.project.model_copy(update={"git_url": host.url("shop/calc.git", login)})
     said = {"head": HEAD, "title": "Mend the sum", "body": BODY, **changes}
-    asked = {"purpose": "pull_request", "pull_request": OpenPullRequest(**said), "project": project}
-    bench.order = bench.order.model_copy(update=asked)
+    bench.change(purpose="pull_request", pull_request=OpenPullRequest(**said))
+    bench.change_project(git_url=host.url("shop/calc.git", login))
     return bench
-
-
-def with_token(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setenv("GITEA_TOKEN", TOKEN)
-    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)})
-    return bench
-
-
-def origin(bench: Bench) -> str:
-    """Scheme, host and port of the project's host."""
-    parts = urlsplit(bench.order.project.git_url)
-    return f"{parts.scheme}://{parts.hostname}:{parts.port}"
 
 
 def opened(bench: Bench) -> PullRequestStep:
@@ -71,106 +71,80 @@ def opened(bench: Bench) -> PullRequestStep:
     return step
 
 
-def failed(bench: Bench) -> PullRequestStep:
-    end = bench.run("http://127.0.0.1:9")
-    assert end.status == "failed"
+def failed(bench: Bench) -> str:
+    """Why the run failed."""
+    assert bench.run("http://127.0.0.1:9").status == "failed"
     assert bench.last(ErrorStep).code == "E-PULL-REQUEST"
     step: PullRequestStep = bench.last(PullRequestStep)
-    return step
+    assert step.state == "failed"
+    return step.why
 
 
-# --- with a token -----------------------------------------------------------------------------
+# --- with a login of the workstation ------------------------------------------------------------
 
 
-def test_a_token_that_may_go_there_opens_a_pull_request(
-    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = opened(with_token(bench, monkeypatch))
-    assert (step.state, step.via, step.number, step.base) == ("opened", "http", 1, "main")
-    assert step.url == host.url("shop/calc/pulls/1")
-    assert [(p["title"], p["body"], p["base"]) for p in host.pulls] == [("Mend the sum", BODY, "main")]
-
-
-def test_one_that_is_open_is_brought_up_to_date_and_one_that_is_closed_is_left_alone(
-    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+def test_a_pull_request_is_opened_one_that_is_open_is_brought_up_to_date_and_one_that_is_closed_is_left_alone(
+    with_token: Bench, host: CodeHost
 ) -> None:
     old = {"number": 1, "html_url": "https://x/1", "state": "closed", "head": {"ref": HEAD}, "title": "Old"}
     host.pulls.append(old)
-    assert opened(with_token(bench, monkeypatch)).number == 2
-    assert host.pulls[0]["title"] == "Old"
+    step = opened(with_token)
+    assert (step.state, step.via, step.number, step.base) == ("opened", "http", 2, "main")
+    assert step.url == host.url("shop/calc/pulls/2")
+    found = [(pull["title"], pull.get("body"), pull.get("base")) for pull in host.pulls]
+    assert found == [("Old", None, None), ("Mend the sum", BODY, "main")]
     host.pulls[:] = [{**old, "state": "open"}]
-    step = opened(bench)
+    step = opened(with_token)
     assert (step.state, step.number, step.url) == ("updated", 1, "https://x/1")
     assert [pull["title"] for pull in host.pulls] == ["Mend the sum"]
 
 
-def test_without_a_login_that_the_host_knows_it_is_made_ready(
-    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = opened(bench)
-    assert (step.state, step.base) == ("ready", "main")
-    assert "no login for 127.0.0.1" in step.why
-    monkeypatch.setenv("GITEA_TOKEN", "wrong-token-123456")
-    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)})
-    step = opened(bench)
-    assert (step.state, step.url, "rejected the login" in step.why) == ("ready", None, True)
-    host.asked.clear()
-    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)}, pull_requests=False)
-    step = opened(bench)
-    assert (step.state, "policy" in step.why, host.asked) == ("ready", True, [])
-    project = bench.order.project.model_copy(update={"git_url": f"file://{host.root}/shop/calc.git"})
-    bench.order = bench.order.model_copy(update={"project": project})
-    bench.policy = Policy()
-    assert opened(bench).state == "ready"
-    assert host.pulls == []
-
-
 def test_the_one_before_of_the_same_work_is_closed_with_a_word_that_names_the_new_one(
-    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+    with_token: Bench, host: CodeHost
 ) -> None:
     host.pulls.append({"number": 1, "html_url": "https://x/1", "state": "open", "head": {"ref": "fleet/before"}})
-    step = opened(with_token(asking(bench, host, replaces=1, draft=True), monkeypatch))
+    step = opened(asking(with_token, host, replaces=1, draft=True))
     assert (step.number, step.why) == (2, "")
     assert [pull["state"] for pull in host.pulls] == ["closed", "open"]
     assert host.comments == [{"number": 1, "body": f"The work continues in {step.url}."}]
     assert host.pulls[1]["title"] == "WIP: Mend the sum"
 
 
-def test_a_host_that_refuses_is_a_failure_with_its_own_sentence_and_without_the_token(
+def test_without_a_login_that_the_host_knows_it_is_made_ready(
     bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host.answers = 422, {"message": f"base branch is protected, {TOKEN}"}
-    step = failed(with_token(bench, monkeypatch))
-    assert step.state == "failed"
-    assert "127.0.0.1" in step.why
-    assert "(HTTP 422): base branch is protected, [redacted]" in step.why
-    assert TOKEN not in repr(bench.events)
-
-
-def test_a_token_is_never_sent_where_the_policy_does_not_name_the_host(
-    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITEA_TOKEN", TOKEN)
-    monkeypatch.setenv("GITHUB_TOKEN", "ghp_notforthishost")
     step = opened(bench)
-    assert step.state == "ready"
-    place = origin(bench)
-    assert f'GITEA_TOKEN may not be sent to {place} (next: on the drone, GITEA_TOKEN = ["{place}"]' in step.why
+    assert (step.state, step.base, "no login for 127.0.0.1" in step.why) == ("ready", "main", True)
     assert (step.title, step.body, step.head) == ("Mend the sum", BODY, HEAD)
-    assert [login for _, _, login in host.asked if login] == []
+    monkeypatch.setenv("GITEA_TOKEN", "wrong-token-123456")
+    bench.policy = allowing(bench)
+    step = opened(bench)
+    assert (step.state, step.url, "rejected the login" in step.why) == ("ready", None, True)
+    host.asked.clear()
+    bench.policy = allowing(bench, pull_requests=False)
+    step = opened(bench)
+    assert (step.state, "policy" in step.why, host.asked) == ("ready", True, [])
+    bench.change_project(git_url=f"file://{host.root}/shop/calc.git")
+    bench.policy = Policy()
+    assert (opened(bench).state, host.pulls) == ("ready", [])
 
 
-def test_a_redirect_to_another_host_is_not_followed_with_the_token(
-    bench: Bench, host: CodeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_token_is_sent_neither_where_the_policy_does_not_name_the_host_nor_after_a_redirect(
+    with_token: Bench, host: CodeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(CodeHost(tmp_path / "elsewhere")) as thief:
         host.redirect = f"http://localhost:{thief.server_port}"
-        step = failed(with_token(bench, monkeypatch))
-        assert "nothing was sent there" in step.why
+        assert "nothing was sent there" in failed(with_token)
         assert thief.asked == []
-
-
-# --- with git's own login ------------------------------------------------------------------------
+    host.redirect = ""
+    host.asked.clear()
+    with_token.policy = Policy()
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_notforthishost")
+    step = opened(with_token)
+    place = f"http://127.0.0.1:{host.server_port}"
+    assert step.state == "ready"
+    assert f'GITEA_TOKEN may not be sent to {place} (next: on the drone, GITEA_TOKEN = ["{place}"]' in step.why
+    assert [login for _, _, login in host.asked if login] == []
 
 
 def test_the_login_in_the_projects_url_is_used_for_that_very_host(bench: Bench, host: CodeHost) -> None:
@@ -178,6 +152,22 @@ def test_the_login_in_the_projects_url_is_used_for_that_very_host(bench: Bench, 
     step = opened(asking(bench, host, "kim:hunter2"))
     assert (step.state, step.via) == ("opened", "http")
     assert "hunter2" not in repr(bench.events)
+
+
+def test_a_host_or_tool_that_refuses_is_a_failure_with_the_hosts_sentence_and_without_the_token(
+    with_token: Bench, host: CodeHost, tmp_path: Path
+) -> None:
+    host.answers = 422, {"message": f"base branch is protected, {TOKEN}"}
+    why = failed(with_token)
+    assert why.startswith("127.0.0.1")
+    assert "(HTTP 422): base branch is protected, [redacted]" in why
+    assert TOKEN not in repr(with_token.events)
+    said = '{"message": "Validation Failed", "errors": [{"message": "No commits between main and fleet"}]}'
+    refused = (1, said, "gh: Validation Failed (HTTP 422)")
+    install(tmp_path / "bin", "gh", ("auth status", {}), ("--method GET", []), ("--method POST", refused))
+    with_token.policy = Policy()
+    words = "127.0.0.1 rejected the request (HTTP 422): Validation Failed; No commits between main and fleet"
+    assert failed(with_token) == words
 
 
 # --- with the hosts' tools ----------------------------------------------------------------------
@@ -193,19 +183,23 @@ def test_nothing_that_people_wrote_is_on_a_tools_command_line(bench: Bench, host
         ]
         assert (step.via, step.number, step.url) == ("gh", 7, GITHUB["html_url"])
         assert json.loads(post["stdin"])["title"] == step.title
-        assert "\n" not in step.title
-        assert len(step.title) <= 250
+        assert ("\n" in step.title, len(step.title) <= 250) == (False, True)
 
 
-def test_glab_opens_a_merge_request_or_changes_the_open_one(bench: Bench, tmp_path: Path) -> None:
-    open_one = {**GITLAB, "source_branch": HEAD}
-    path = "projects/shop%2Fcalc/merge_requests"
-    install(tmp_path / "bin", "gh", ("auth status", (1, "", "not logged in")))
-    glab = install(tmp_path / "bin", "glab", ("auth status", {}), ("--method GET", [open_one]), ("PUT", GITLAB))
+def test_glab_opens_a_merge_request_or_changes_the_open_one_and_gets_no_token_that_may_not_go_there(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [monkeypatch.setenv(name, "secret-value-1") for name in ("GITLAB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN")]
+    path, bin_ = "projects/shop%2Fcalc/merge_requests", tmp_path / "bin"
+    install(bin_, "gh", ("auth status", (1, "", "not logged in")))
+    glab = install(bin_, "glab", ("auth status", {}), ("--method GET", []), ("PUT", GITLAB), ("POST", GITLAB))
+    assert (opened(bench).state, bench.last(PullRequestStep).via) == ("opened", "glab")
+    glab.answers(("auth status", {}), ("--method GET", [{**GITLAB, "source_branch": HEAD}]), ("PUT", GITLAB))
     step = opened(bench)
     assert (step.state, step.via, step.url) == ("updated", "glab", GITLAB["web_url"])
     assert glab.asked("PUT")[0]["arguments"][-1] == f"{path}/7"
     assert glab.asked("GET")[0]["arguments"][-1] == f"{path}?state=opened&source_branch=fleet%2F0rder0rder00"
+    assert [asked["tokens"] for asked in glab.asked()] == [[]] * 6
 
 
 def test_tea_is_asked_with_the_login_of_the_repositorys_server(bench: Bench, host: CodeHost, tmp_path: Path) -> None:
@@ -218,33 +212,13 @@ def test_tea_is_asked_with_the_login_of_the_repositorys_server(bench: Bench, hos
     ]
 
 
-def test_a_tool_gets_no_token_that_may_not_go_to_the_host(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [monkeypatch.setenv(name, "secret-value-1") for name in ("GITLAB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN")]
-    glab = install(tmp_path / "bin", "glab", ("auth status", {}), ("--method GET", []), ("POST", GITLAB))
-    assert opened(bench).via == "glab"
-    assert [asked["tokens"] for asked in glab.asked()] == [[]] * 3
-
-
-def test_a_tool_whose_host_refuses_is_a_failure_with_the_hosts_sentence(bench: Bench, tmp_path: Path) -> None:
-    said = '{"message": "Validation Failed", "errors": [{"message": "No commits between main and fleet"}]}'
-    refused = (1, said, "gh: Validation Failed (HTTP 422)")
-    install(tmp_path / "bin", "gh", ("auth status", {}), ("--method GET", []), ("--method POST", refused))
-    step = failed(bench)
-    assert step.why == "127.0.0.1 rejected the request (HTTP 422): Validation Failed; No commits between main and fleet"
-
-
 # --- the repository's form ----------------------------------------------------------------------
 
 
-def test_the_repositorys_form_is_filled_and_not_replaced(
-    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bare_remote(tmp_path / "formed" / "shop" / "calc.git", {**CALC, ".gitea/pull_request_template.md": FORM})
-    with serving(CodeHost(tmp_path / "formed")) as host:
-        opened(with_token(asking(bench, host), monkeypatch))
-        (pull,) = host.pulls
+def test_the_repositorys_form_is_filled_and_not_replaced(with_token: Bench, host: CodeHost) -> None:
+    push_commit(host.root / "shop" / "calc.git", {".gitea/pull_request_template.md": FORM})
+    opened(with_token)
+    (pull,) = host.pulls
     assert pull["body"] == (
         "# Thanks!\n\n## What does this change?\n\nThe sign was wrong.\n\n<!-- say\n## Summary\n-->\n\n"
         "- [ ] I tested it\n- [ ] I wrote docs\n\n## Verification\n\nPassed: `make`.\n\n"

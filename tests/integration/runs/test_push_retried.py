@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from drone.runs.delivery import Pushing, deliver
 from drone.runs.lease import RunLease
 from drone.runs.stop_requests import Wish
 from drone.sandbox import choose
-from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
+from drone.workspace import Workspace
 from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
@@ -26,20 +26,27 @@ from shared.events import Delivered
 from shared.outcome import Verification
 from shared.work_order import WorkOrder
 from tests.support.git_servers import GitHttpServer, serving
-from tests.support.repositories import calc_project, git, push_commit, work_order
+from tests.support.repositories import MakeWorkspaces, calc_project, git, push_commit, work_order
 from tests.support.sandboxes import shell
+
+CANCEL = Wish("cancel", "it is to end")
 
 
 @dataclass
-class Fleet:
-    """The control plane's part in a push: keeps blobs, gives grants, says that the run is to end."""
+class Work:
+    """A changed workspace of an order on some remote, and the control plane's part in its push.
 
+    The latter keeps blobs, gives grants, and says that the run is to end.
+    """
+
+    order: WorkOrder
+    workspace: Workspace
     grants: int = 0
     said: list[str] = field(default_factory=list)
     refuse: list[Exception] = field(default_factory=list)
     """What the next asks are answered with."""
     wish: Wish | None = None
-    on_say: Callable[[str], object] = lambda _: None
+    on_say: Callable[[], object] = lambda: None
 
     def put(self, content: bytes) -> str:
         return digest(content)
@@ -56,23 +63,15 @@ class Fleet:
 
     def say(self, text: str) -> None:
         self.said.append(text)
-        self.on_say(text)
+        self.on_say()
 
-    def pushing(self, patience: float = 60.0) -> Pushing:
-        clock = SystemClock()
-        return Pushing(self, RunLease(clock), clock, wish=lambda: self.wish, say=self.say, patience=patience)
-
-
-@dataclass
-class Work:
-    """A changed workspace of an order on some remote, and the fleet that it is delivered to."""
-
-    order: WorkOrder
-    workspace: Workspace
-    fleet: Fleet = field(default_factory=Fleet)
+    def change(self, line: str) -> None:
+        shell(self.workspace.sandbox, self.workspace.path, line)
 
     def deliver(self, patience: float = 60.0) -> Delivered:
-        return deliver(self.order, self.workspace, self.fleet, self.fleet.pushing(patience))[0]
+        clock = SystemClock()
+        pushing = Pushing(self, RunLease(clock), clock, wish=lambda: self.wish, say=self.say, patience=patience)
+        return deliver(self.order, self.workspace, self, pushing)[0]
 
     @property
     def branch(self) -> str:
@@ -86,61 +85,49 @@ def remote(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def work_on(owner_home: Path, tmp_path: Path) -> Iterator[Callable[[str], Work]]:
+def work_on(tmp_path: Path, drone_git: Mapping[str, str], workspaces_in: MakeWorkspaces) -> Callable[[str], Work]:
     """A function that prepares an order on a URL, and changes a file."""
-    config = tmp_path / "drone-gitconfig"
-    copy_owner_config(config, os.environ)
-    with ExitStack() as stack:
 
-        def made(url: str) -> Work:
-            workspaces = Workspaces(
-                tmp_path / "workspace", git_environment(config, os.environ, allow_file=True), choose("none", os.environ)
-            )
-            order = work_order(url)
-            workspace = workspaces.prepare(order, lambda run, sha: b"", lambda: None)
-            stack.callback(workspace.close)
-            shell(workspace.sandbox, workspace.path, "echo done > done.txt")
-            return Work(order, workspace)
+    def made(url: str) -> Work:
+        workspaces = workspaces_in(tmp_path / "workspace", drone_git, choose("none", os.environ))
+        order = work_order(url)
+        work = Work(order, workspaces.prepare(order, lambda *_: b"", lambda: None))
+        work.change("echo done > done.txt")
+        return work
 
-        yield made
+    return made
 
 
-class Server:
-    """A git server over http that goes and comes back under its address."""
+class Away:
+    """Work on a git server over http that is away since it was prepared, and can come back under its address."""
 
-    def __init__(self, root: Path) -> None:
-        self._first = GitHttpServer(root)
-        self._root, self._port = root, self._first.server_port
-        self._running = ExitStack()
-        self._running.enter_context(serving(self._first))
-        self.url = self._first.url("calc.git")
+    def __init__(self, root: Path, work_on: Callable[[str], Work]) -> None:
+        server = GitHttpServer(root)
+        self._root, self._port, self._running = root, server.server_port, ExitStack()
+        with serving(server):
+            self.work = work_on(server.url("calc.git"))
 
-    def stop(self) -> None:
-        self._running.close()
-
-    def start(self) -> None:
+    def come_back(self) -> None:
         self._running.enter_context(serving(GitHttpServer(self._root, port=self._port)))
 
+    def __enter__(self) -> Away:
+        return self
 
-@pytest.fixture
-def server(remote: Path) -> Iterator[Server]:
-    made = Server(remote.parent)
-    yield made
-    made.stop()
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
 
 
-def test_a_remote_that_comes_back_gets_the_branch(server: Server, remote: Path, work_on: Callable[[str], Work]) -> None:
-    work = work_on(server.url)
-    server.stop()
-    work.fleet.on_say = lambda _: server.start() if len(work.fleet.said) == 1 else None
+def test_a_remote_that_comes_back_gets_the_branch(remote: Path, work_on: Callable[[str], Work]) -> None:
+    with Away(remote.parent, work_on) as away:
+        work = away.work
+        work.on_say = lambda: away.come_back() if len(work.said) == 1 else None
 
-    delivered = work.deliver()
+        delivered = work.deliver()
 
-    assert (delivered.pushed, delivered.push_error) == (True, None)
-    assert git(remote, "rev-parse", work.branch) == delivered.head_commit
-    assert work.fleet.grants == 2
-    # If only the answer was lost, it counts as pushed.
-    assert work.workspace.push(work.branch, None, 30).pushed
+        assert (delivered.pushed, delivered.push_error, work.grants) == (True, None, 2)
+        assert git(remote, "rev-parse", work.branch) == delivered.head_commit
+        # If only the answer was lost, it counts as pushed.
+        assert work.workspace.push(work.branch, None, 30).pushed
 
 
 def test_a_control_plane_that_comes_back_grants_the_push_unless_another_run_holds_the_order(
@@ -148,132 +135,102 @@ def test_a_control_plane_that_comes_back_grants_the_push_unless_another_run_hold
 ) -> None:
     work = work_on(f"file://{remote}")
     away = Unreachable("the control plane does not answer", code="E-NO-SERVER")
-    work.fleet.refuse = [away, Conflict("another run holds it", code="E-PUSH-STALE")]
-
+    work.refuse = [away, Conflict("another run holds it", code="E-PUSH-STALE")]
     stale = work.deliver()
+    assert (stale.pushed, stale.late_ref is not None, work.grants) == (False, True, 2)
+    work.refuse, work.grants = [away], 0
+    assert (work.deliver().pushed, work.grants) == (True, 2)
 
-    assert (stale.pushed, stale.late_ref is not None, work.fleet.grants) == (False, True, 2)
-    work.fleet.refuse, work.fleet.grants = [away], 0
-    assert (work.deliver().pushed, work.fleet.grants) == (True, 2)
 
-
-def test_a_remote_that_stays_away_is_given_up_with_what_to_do_next(
-    server: Server, work_on: Callable[[str], Work]
+def test_a_remote_that_stays_away_or_in_trouble_is_given_up_with_what_to_do_next(
+    remote: Path, work_on: Callable[[str], Work]
 ) -> None:
-    work = work_on(server.url)
-    server.stop()
-
-    delivered = work.deliver(patience=5.0)
-
-    assert not delivered.pushed
-    assert "cannot be reached from this drone" in str(delivered.push_error)
-    assert work.fleet.grants >= 2
-    assert f"Tried {work.fleet.grants} times in" in str(delivered.push_error)
-    assert f"fleet patch {work.order.order_id} | git apply" in str(delivered.push_error)
+    with Away(remote.parent, work_on) as away:
+        work = away.work
+        delivered = work.deliver(patience=5.0)
+    assert (delivered.pushed, work.grants >= 2) == (False, True)
+    for said in (
+        "cannot be reached from this drone",
+        f"Tried {work.grants} times in",
+        f"fleet patch {work.order.order_id} | git apply",
+    ):
+        assert said in str(delivered.push_error)
     assert delivered.patch_sha256
     assert delivered.bundle_sha256
-
-
-def test_a_server_in_trouble_is_asked_again(remote: Path, work_on: Callable[[str], Work]) -> None:
     with serving(GitHttpServer(remote.parent)) as server:
         work = work_on(server.url("calc.git"))
         server.status = 503
-
         delivered = work.deliver(patience=1.0)
-
-    assert not delivered.pushed
-    assert "Tried once" in str(delivered.push_error)
+    assert (delivered.pushed, "Tried once" in str(delivered.push_error)) == (False, True)
 
 
-def test_what_a_hook_of_the_remote_declines_is_not_pushed_again(remote: Path, work_on: Callable[[str], Work]) -> None:
-    script = remote / "hooks" / "pre-receive"
-    script.parent.mkdir(exist_ok=True)
-    script.write_text("#!/bin/sh\necho 'Connection refused by policy' >&2; exit 1\n")
-    script.chmod(0o755)
-    work = work_on(f"file://{remote}")
-
-    delivered = work.deliver()
-
-    assert "The remote rejected" in str(delivered.push_error)
-    assert (work.fleet.grants, work.fleet.said) == (1, [])
+def hooked(remote: Path, script: str) -> None:
+    """Let the remote run a script before it takes a push."""
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{script}\n")
+    hook.chmod(0o755)
 
 
-def test_a_login_that_is_refused_is_not_tried_again(remote: Path, work_on: Callable[[str], Work]) -> None:
+def test_what_a_hook_declines_and_a_login_that_is_refused_are_not_tried_again(
+    remote: Path, work_on: Callable[[str], Work]
+) -> None:
     with serving(GitHttpServer(remote.parent, login="robot:pa55-w0rd")) as private:
         work = work_on(private.url("calc.git", "robot:pa55-w0rd"))
         private.expected = "Basic changed"
+        assert "denied access to this drone" in str(work.deliver().push_error)
+    assert work.grants == 1
+    hooked(remote, "echo 'Connection refused by policy' >&2; exit 1")
+    work = work_on(f"file://{remote}")
+    assert "The remote rejected" in str(work.deliver().push_error)
+    assert (work.grants, work.said) == (1, [])
 
-        delivered = work.deliver()
 
-    assert "denied access to this drone" in str(delivered.push_error)
-    assert work.fleet.grants == 1
-
-
-def test_a_wish_to_end_breaks_the_wait_off(server: Server, work_on: Callable[[str], Work]) -> None:
-    work = work_on(server.url)
-    server.stop()
-    work.fleet.on_say = lambda _: setattr(work.fleet, "wish", Wish("cancel", "it is to end"))
-
-    delivered = work.deliver(patience=600)
-
-    assert not delivered.pushed
+def test_a_wish_to_end_breaks_off_the_wait_and_soon_a_push_under_way(
+    remote: Path, work_on: Callable[[str], Work]
+) -> None:
+    with Away(remote.parent, work_on) as away:
+        work = away.work
+        work.on_say = lambda: setattr(work, "wish", CANCEL)
+        delivered = work.deliver(patience=600)
+    assert (delivered.pushed, work.grants) == (False, 1)
     assert "the run was ending: it is to end" in str(delivered.push_error)
-    assert work.fleet.grants == 1
+
+    hooked(remote, "sleep 300")
+    pushes = work_on(f"file://{remote}")
+    threading.Timer(1.0, setattr, (pushes, "wish", CANCEL)).start()
+    delivered = pushes.deliver()
+    assert (delivered.pushed, "The push was interrupted" in str(delivered.push_error)) == (False, True)
 
 
 def test_a_run_that_became_stale_while_it_waited_pushes_under_its_late_name(
-    server: Server, remote: Path, work_on: Callable[[str], Work]
+    remote: Path, work_on: Callable[[str], Work]
 ) -> None:
-    work = work_on(server.url)
-    server.stop()
+    with Away(remote.parent, work_on) as away:
+        work = away.work
 
-    def taken_over(_: str) -> None:
-        server.start()
-        work.fleet.wish = Wish("stale", "another run holds the order")
+        def taken_over() -> None:
+            away.come_back()
+            work.wish = Wish("stale", "another run holds the order")
 
-    work.fleet.on_say = taken_over
-
-    delivered = work.deliver()
+        work.on_say = taken_over
+        delivered = work.deliver()
 
     assert delivered.late_ref == names.late_branch(work.order.order_id, work.order.attempt)
     assert git(remote, "rev-parse", str(delivered.late_ref)) == delivered.head_commit
     assert work.branch not in git(remote, "branch", "--list", "fleet/*")
 
 
-def test_a_push_under_way_is_broken_off_some_seconds_after_a_wish_to_end(
-    work_on: Callable[[str], Work], remote: Path
-) -> None:
-    script = remote / "hooks" / "pre-receive"
-    script.parent.mkdir(exist_ok=True)
-    script.write_text("#!/bin/sh\nsleep 300\n")
-    script.chmod(0o755)
-    work = work_on(f"file://{remote}")
-    threading.Timer(1.0, setattr, (work.fleet, "wish", Wish("cancel", "it is to end"))).start()
-
-    delivered = work.deliver()
-
-    assert not delivered.pushed
-    assert "The push was interrupted" in str(delivered.push_error)
-
-
-def test_what_a_run_that_died_had_pushed_is_replaced_by_the_next_run_of_the_order(
+def test_what_an_earlier_run_had_pushed_is_replaced_and_what_a_person_put_on_top_is_left_as_it_is(
     remote: Path, work_on: Callable[[str], Work]
 ) -> None:
     work = work_on(f"file://{remote}")
     for line in ("true", "git add . && git commit -qm 'My own' --allow-empty", "echo more > more.txt"):
-        shell(work.workspace.sandbox, work.workspace.path, line)
+        work.change(line)
         delivered = work.deliver()
         assert (delivered.pushed, delivered.push_error) == (True, None)
         assert git(remote, "rev-parse", work.branch) == delivered.head_commit
-
-
-def test_what_a_person_put_on_top_of_the_branch_is_left_as_it_is(remote: Path, work_on: Callable[[str], Work]) -> None:
-    work = work_on(f"file://{remote}")
-    work.deliver()
     theirs = push_commit(remote, {"theirs.txt": "mine"}, branch=work.branch)
-    shell(work.workspace.sandbox, work.workspace.path, "echo more > more.txt")
-
-    second = work.deliver()
-
-    assert "was changed on the remote meanwhile" in str(second.push_error)
+    work.change("echo still more > more.txt")
+    assert "was changed on the remote meanwhile" in str(work.deliver().push_error)
     assert git(remote, "rev-parse", work.branch) == theirs

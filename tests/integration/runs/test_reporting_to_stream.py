@@ -2,14 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
-from shared.events import Delta
+from drone.installation.home import DroneHome
+from drone.reporting import journal
+from drone.reporting.journal import JournalLine
+from drone.reporting.reporter import Reporter
+from drone.reporting.stream import Stream
+from drone.reporting.uplink import Sealer, connect
+from drone.runs.directory import Meta, RunDirectory
+from shared import names
+from shared.clock import SystemClock
+from shared.events import CommentStep, Delta, Event
 from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn
-from tests.support.runs import Reports, record
+
+
+class InterruptedStream(Stream):
+    """The real stream, with an action between the arrival of a batch and the sender's learning of it."""
+
+    def __init__(self, redis: Redis, sealer: Sealer) -> None:
+        super().__init__(redis, sealer)
+        object.__setattr__(self, "waiting", [])
+
+    waiting: list[Callable[[], object]]
+
+    def send(self, deltas: Sequence[Delta], lines: Sequence[JournalLine]) -> None:
+        super().send(deltas, lines)
+        if lines and self.waiting:
+            self.waiting.pop()()
+
+
+@dataclass
+class Reports:
+    """Journals of a drone without runs, and the reporter that sends them."""
+
+    fleet: ControlPlaneStandIn
+    directory: Path
+
+    def __post_init__(self) -> None:
+        self.home = DroneHome(self.directory / "home")
+        self.config = self.fleet.register(self.home)
+
+    @contextmanager
+    def reporter(self, while_sending: Callable[[Reporter], None] | None = None) -> Iterator[Reporter]:
+        """A reporter; `while_sending` is called once, when a batch has arrived but is not confirmed yet."""
+        clock = SystemClock()
+        redis = connect(self.home.credentials().broker_url)
+        sealer = Sealer(self.config.drone_id, self.home.private_key(), self.config.control_plane_key, clock)
+        stream = InterruptedStream(redis, sealer)
+        reporter = Reporter(stream, clock)
+        if while_sending is not None:
+            stream.waiting.append(lambda: while_sending(reporter))
+        yield reporter
+        reporter.stop()
+        redis.close()
+
+    def run(self, reporter: Reporter, texts: str = "") -> RunDirectory:
+        """A run that the reporter follows; its journal already has `texts`, one event per letter."""
+        made = RunDirectory(self.home.run_dir(names.new_id()))
+        made.create(Meta("o" * 12, 1, "b" * 12, datetime.now(UTC).isoformat()))
+        record(made, *texts)
+        reporter.follow(made)
+        return made
+
+    def texts(self, run: RunDirectory) -> list[str]:
+        """The texts that arrived from a run, in order of arrival, with duplicates."""
+        stream = self.fleet.stream(self.config.drone_id)
+        bodies = [each.body for each in stream if isinstance(each, Event) and each.run_id == run.run_id]
+        return [body.text for body in bodies if isinstance(body, CommentStep)]
+
+
+def record(run: RunDirectory, *texts: str) -> None:
+    """Append events to a run's journal, as the run's process does."""
+    identity = run.identity()
+    assert identity is not None
+    with journal.opened(run.journal, identity, SystemClock()) as writer:
+        for text in texts:
+            writer.append(CommentStep(text=text))
 
 
 @pytest.fixture
@@ -21,52 +98,43 @@ def test_events_of_several_runs_arrive_each_in_its_order_also_those_recorded_whi
     reports: Reports,
 ) -> None:
     with reports.reporter() as reporter:
-        runs = [reports.run(reporter), reports.run(reporter)]
-        for run in runs:
-            record(run, "before")
+        runs = [reports.run(reporter, "a"), reports.run(reporter, "a")]
         assert reporter.round()
         reports.fleet.server.stop()
         for run in runs:
-            record(run, "during")
+            record(run, "b")
         assert not reporter.round()
         for run in runs:
-            record(run, "still during")
+            record(run, "c")
         reports.fleet.server.start()
         assert reporter.round()
-        assert reports.texts(runs[0]) == ["before", "during", "still during"] == reports.texts(runs[1])
+        assert [{*reports.texts(run)} for run in runs] == [{*"abc"}] * 2
+        assert [sorted(reports.texts(run)) == reports.texts(run) for run in runs] == [True, True]
 
 
 def test_a_new_boot_sends_only_what_was_not_sent(reports: Reports) -> None:
     with reports.reporter() as reporter:
-        run = reports.run(reporter)
-        record(run, "sent")
+        run = reports.run(reporter, "a")
         assert reporter.round()
-    record(run, "not sent")
+    record(run, "b")
     with reports.reporter() as reporter:
         reporter.follow(run)
         assert reporter.round()
-        assert reports.raw_texts(run) == ["sent", "not sent"]
+        assert reports.texts(run) == ["a", "b"]
 
 
-def test_events_are_sent_again_from_the_number_that_was_asked_for(reports: Reports) -> None:
-    with reports.reporter() as reporter:
-        run = reports.run(reporter)
-        for text in "abc":
-            record(run, text)
+def test_events_are_sent_again_from_the_number_that_was_asked_for_also_in_the_middle_of_a_batch(
+    reports: Reports,
+) -> None:
+    asked: list[bool] = []
+    with reports.reporter(lambda reporter: asked.append(reporter.resend(run.run_id, 1))) as reporter:
+        run = reports.run(reporter, "ab")
         assert reporter.round()
+        assert (asked, reports.texts(run)) == ([True], [*"abab"])
         assert reporter.resend(run.run_id, 2)
         assert reporter.round()
-        assert reports.raw_texts(run) == ["a", "b", "c", "b", "c"]
+        assert reports.texts(run) == [*"ababb"]
         assert not reporter.resend("000000000000", 1)
-
-
-def test_a_resend_that_is_asked_for_in_the_middle_of_a_batch_is_not_forgotten(reports: Reports) -> None:
-    asked: list[bool] = []
-    with reports.reporter(lambda reporter: asked.append(reporter.resend(run_id_of(reports), 1))) as reporter:
-        run = reports.run(reporter, texts="ab")
-        assert reporter.round()
-        assert asked == [True]
-        assert reports.raw_texts(run) == ["a", "b", "a", "b"]
 
 
 def test_text_in_flight_comes_before_the_event_that_completes_it(reports: Reports) -> None:
@@ -75,27 +143,18 @@ def test_text_in_flight_comes_before_the_event_that_completes_it(reports: Report
         reporter.delta(Delta(run_id=run.run_id, order_id="o" * 12, kind="text", text="hel"))
         record(run, "hello")
         assert reporter.round()
-        wait_until(lambda: reports.live_kinds() == ["delta", "event"])
+        wait_until(lambda: reports.fleet.live_kinds(reports.config.drone_id) == ["delta", "event"])
 
 
-def test_what_is_recorded_is_sent_by_the_thread_once_it_is_woken(reports: Reports) -> None:
+def test_what_is_recorded_is_sent_by_the_thread_once_it_is_woken_and_flush_gives_up_without_a_broker(
+    reports: Reports,
+) -> None:
     with reports.reporter() as reporter:
         run = reports.run(reporter)
         reporter.start()
         record(run, "heard")
         reporter.wake()
         wait_until(lambda: reports.texts(run) == ["heard"])
-
-
-def test_flush_gives_up_when_the_broker_stays_away(reports: Reports) -> None:
-    with reports.reporter() as reporter:
-        run = reports.run(reporter)
         reports.fleet.server.stop()
         record(run, "unheard")
-        reporter.start()
         assert not reporter.flush(1)
-
-
-def run_id_of(reports: Reports) -> str:
-    """The only run of the drone."""
-    return next(path.name for path in reports.home.runs_dir.iterdir())

@@ -1,14 +1,10 @@
-"""The agent inside a run, with real tools, endpoint and journal: children, lists, questions, interruptions."""
+"""The agent inside a run, with real tools, endpoint and journal: children, questions, interruptions, takeovers."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-import pytest
 
 from shared.control import Decide
 from shared.events import (
@@ -16,26 +12,19 @@ from shared.events import (
     ChildStep,
     DecisionStep,
     Delivered,
+    Prepared,
     ToolResultStep,
     UserStep,
 )
 from shared.outcome import ExitStatus
 from shared.transcripts import problems
-from tests.support.runs import Bench, said, shell, small_repository
+from shared.work_order import Base
+from tests.support.local_runs import call
+from tests.support.repositories import commit_files, git
+from tests.support.runs import Bench, said, shell
 from tests.support.scripted import ScriptedFactory, says
 
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path, small_repository(tmp_path / "remote.git"))
-
-
-def calls(name: str, **arguments: Any) -> dict[str, Any]:
-    return {"tool_calls": [{"name": name, "arguments": arguments}]}
-
-
-def all_of(bench: Bench, kind: type[Any]) -> list[Any]:
-    return [event.body for event in bench.events if isinstance(event.body, kind)]
+BRANCH = "fleet/aaaaaaaaaaaa"
 
 
 def when(bench: Bench, doing: str, act: Callable[[], object]) -> None:
@@ -49,46 +38,29 @@ def when(bench: Bench, doing: str, act: Callable[[], object]) -> None:
 def test_a_child_looks_around_with_the_parents_prefix_and_without_its_tools(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    child = [
-        calls("file_read", mode="view", path="README"),
-        calls("shell", command="touch made-by-the-child"),
-        says("It says hello."),
-    ]
-    asks = calls("spawn", task="What does the README say? script:child", tools=["file_read"])
+    looks = call("file_read", mode="view", path="README")
+    child = [looks, call("shell", command="touch made-by-the-child"), says("It says hello.")]
+    asks = call("spawn", task="What does the README say? script:child", tools=["file_read"])
     server = scripted({"main": [asks, says("The child says that it says hello.")], "child": child})
-    bench.order = bench.order.model_copy(update={"prompt": "Look. script:main"})
+    bench.change(prompt="Look. script:main")
     end = bench.run(server.url)
-    assert end.exit_status == ExitStatus.STOPPED
-    assert all_of(bench, ToolResultStep)[0].output == "It says hello."
-    kinds = [step.step["kind"] for step in all_of(bench, ChildStep)]
-    assert kinds == [
-        "user",
-        "assistant",
-        "tool_call",
-        "tool_result",
-        "assistant",
-        "tool_call",
-        "tool_result",
-        "assistant",
-    ]
+    assert (end.exit_status, end.stats.tool_calls) == (ExitStatus.STOPPED, 3)
+    assert bench.of(ToolResultStep)[0].output == "It says hello."
+    kinds = [step.step["kind"] for step in bench.of(ChildStep)]
+    assert kinds == ["user", *["assistant", "tool_call", "tool_result"] * 2, "assistant"]
     assert bench.last(Delivered).branch is None
     parent, first = server.requests[0], server.requests[1]
-    assert first["messages"][0] == parent["messages"][0]
-    assert first["tools"] == parent["tools"]
-    assert end.stats.tool_calls == 3
+    assert (first["messages"][0], first["tools"]) == (parent["messages"][0], parent["tools"])
 
 
 def test_an_interruption_breaks_a_command_off_and_the_model_hears_it(bench: Bench, scripted: ScriptedFactory) -> None:
     word = said("Not that one.", interrupt=True)
     when(bench, "shell: echo begun", lambda: bench.controls.receive(word))
     server = scripted([shell("echo begun; sleep 60"), says("done")])
-    end = bench.run(server.url)
-    result = all_of(bench, ToolResultStep)[0]
-    assert end.status == "success"
-    assert result.is_error
-    assert result.output.startswith("begun\n")
-    heard = all_of(bench, UserStep)[1]
-    assert (heard.text, heard.source) == ("Not that one.", "steer")
+    assert bench.run(server.url).status == "success"
+    result = bench.of(ToolResultStep)[0]
+    assert (result.is_error, result.output[:6]) == (True, "begun\n")
+    assert [(step.text, step.source) for step in bench.of(UserStep)[1:]] == [("Not that one.", "steer")]
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Not that one."}
     assert problems(server.requests[1]["messages"]) == []
 
@@ -96,10 +68,9 @@ def test_an_interruption_breaks_a_command_off_and_the_model_hears_it(bench: Benc
 def test_an_interruption_breaks_an_answer_off(bench: Bench, scripted: ScriptedFactory) -> None:
     word = said("Shorter, please. script:short", interrupt=True)
     when(bench, "waiting for the model", lambda: bench.controls.receive(word))
-    server = scripted({"main": [{"text": "A long story", "delay_s": 30}], "short": [says("Short.")]})
-    bench.order = bench.order.model_copy(update={"prompt": "Tell me. script:main"})
-    end = bench.run(server.url)
-    assert end.response == "Short."
+    server = scripted({"main": [says("A long story", delay_s=30)], "short": [says("Short.")]})
+    bench.change(prompt="Tell me. script:main")
+    assert bench.run(server.url).response == "Short."
     assert server.requests[-1]["messages"][-1]["content"] == "Shorter, please. script:short"
 
 
@@ -110,27 +81,47 @@ def test_a_word_that_comes_while_a_server_starts_waits_for_the_loop(bench: Bench
     bench.controls.receive(said("Hear me.", interrupt=True))
     end = bench.run(scripted([says("heard")]).url)
     assert (end.status, end.response) == ("success", "heard")
-    assert [step.text for step in all_of(bench, UserStep)][1:] == ["Hear me."]
+    assert [step.text for step in bench.of(UserStep)][1:] == ["Hear me."]
 
 
-def decision(bench: Bench, *, approved: bool) -> Decide:
-    """The answer to the call that waits."""
-    call_id = all_of(bench, ApprovalStep)[-1].call_id
-    return Decide(run_id=bench.order.run_id, call_id=call_id, approved=approved, comment="fine")
+def decides(bench: Bench, call_id: str) -> None:
+    """Let a user approve what waits."""
+    bench.controls.receive(Decide(run_id=bench.order.run_id, call_id=call_id, approved=True, comment="fine"))
 
 
 def test_a_risky_command_waits_and_is_run_when_it_is_approved_or_allowed(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    bench.order = bench.order.model_copy(update={"approve": "risky", "allow": ("rm *.log",)})
-    when(bench, "waiting for approval", lambda: bench.controls.receive(decision(bench, approved=True)))
+    bench.change(approve="risky", allow=("rm *.log",))
+    when(bench, "waiting for approval", lambda: decides(bench, bench.last(ApprovalStep).call_id))
     too_long = f"rm README; : {'x' * 25_000}"
     bench.run(scripted([shell("rm -f a.log"), shell(too_long), shell("rm README"), says("done")]).url)
-    assert [(step.command, step.why) for step in all_of(bench, ApprovalStep)] == [
-        ("rm README", "Deletes files: rm README")
-    ]
-    assert [(step.approved, step.by, step.comment) for step in all_of(bench, DecisionStep)] == [
-        (True, "person", "fine")
-    ]
+    asked = [(step.command, step.why) for step in bench.of(ApprovalStep)]
+    assert asked == [("rm README", "Deletes files: rm README")]
+    decided = [(step.approved, step.by, step.comment) for step in bench.of(DecisionStep)]
+    assert decided == [(True, "person", "fine")]
     # A command that is too long to be shown whole is not run.
-    assert [step.execution for step in all_of(bench, ToolResultStep)] == ["answered", "held_back", "answered"]
+    assert [step.execution for step in bench.of(ToolResultStep)] == ["answered", "held_back", "answered"]
+
+
+def test_a_rewritten_branch_is_asked_about_before_the_model_and_then_continued(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    """Users changed the branch of the last turn, from which this one continues."""
+    place, mine = bench.directory, bench.directory / "mine"
+    git(place, "clone", "-q", str(place / "remote.git"), "mine")
+    git(mine, "checkout", "-q", "-b", BRANCH)
+    left_at = commit_files(mine, {"done.txt": "done\n"}, "The last turn")
+    git(mine, "bundle", "create", "-q", str(place / "bundle"), BRANCH, "^origin/main")
+    git(mine, "reset", "-q", "--hard", "origin/main")
+    theirs = commit_files(mine, {"mine.txt": "x"}, "Mine")
+    git(mine, "push", "-q", "origin", BRANCH)
+    stored = bench.put((place / "bundle").read_bytes())
+    bench.change(base=Base(commit=left_at, branch=BRANCH, bundle=stored, bundle_run="run1"))
+    bench.on_doing = lambda text: decides(bench, "branch") if text == "waiting for approval of branch" else None
+    server = scripted([says("done")])
+    assert bench.run(server.url).status == "success"
+    assert (bench.last(ApprovalStep).about, bench.last(DecisionStep).approved) == ("branch", True)
+    assert "no longer has 1 commit of the last turn" in bench.last(ApprovalStep).why
+    assert bench.last(Prepared).base_commit == theirs
+    assert "the user rewrote the branch" in server.requests[0]["messages"][1]["content"]

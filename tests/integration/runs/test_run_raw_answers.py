@@ -16,25 +16,21 @@ from shared.blobs import digest
 from shared.events import AssistantStep
 from shared.messages import Message
 from shared.redaction import know
-from tests.support.runs import Bench, shell, small_repository
+from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory, says
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path, small_repository(tmp_path / "remote.git"))
+def bench(bench: Bench) -> Iterator[Bench]:
     bench.keeps_logs = True
     yield bench
     know([])
 
 
-def answers(bench: Bench) -> list[AssistantStep]:
-    return [event.body for event in bench.events if isinstance(event.body, AssistantStep)]
-
-
-def kept(bench: Bench, step: AssistantStep) -> str:
-    assert step.raw_sha256 is not None
-    return bench.blobs[step.raw_sha256].decode()
+def kept(bench: Bench) -> list[str]:
+    """The raw answers, as they were kept; empty for those that were not."""
+    steps = bench.of(AssistantStep)
+    return [bench.blobs[step.raw_sha256].decode() if step.raw_sha256 is not None else "" for step in steps]
 
 
 def spoken(raw: str) -> str:
@@ -44,31 +40,23 @@ def spoken(raw: str) -> str:
 
 
 def test_every_answer_is_kept_if_the_order_asks_for_it(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.order = bench.order.model_copy(update={"keep_raw": True})
-    bench.run(scripted([shell("touch made"), says("All is done.")]).url)
-    first, second = answers(bench)
-    assert '"shell"' in kept(bench, first)
-    assert spoken(kept(bench, second)) == "All is done."
-    assert (first.raw_note, second.raw_note) == ("", "")
+    know(["correct-horse-battery"])
+    bench.change(keep_raw=True)
+    talk = says("It is correct-horse-battery.", tool_calls=shell("true")["tool_calls"])
+    bench.run(scripted([shell("touch made"), talk, says("All is done.")]).url)
+    first, with_secret, last = kept(bench)
+    assert '"shell"' in first
+    assert spoken(last) == "All is done."
+    # The pieces of an answer with a secret could not be masked.
+    assert (with_secret, [step.raw_note for step in bench.of(AssistantStep)]) == ("", ["", HOLDS_SECRET, ""])
+    assert "battery" not in str(bench.blobs)
 
 
 def test_without_a_request_only_an_answer_that_cannot_be_acted_on_is_kept(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     bench.run(scripted([shell("touch made"), says("half an ans", finish_reason="length"), says("done")]).url)
-    assert [step.raw_sha256 is not None for step in answers(bench)] == [False, True, False]
-    assert spoken(kept(bench, answers(bench)[1])) == "half an ans"
-
-
-def test_an_answer_with_a_secret_is_not_kept_as_its_pieces_could_not_be_masked(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
-    know(["correct-horse-battery"])
-    bench.order = bench.order.model_copy(update={"keep_raw": True})
-    bench.run(scripted([says("It is correct-horse-battery, I think.")]).url)
-    (step,) = answers(bench)
-    assert (step.raw_sha256, step.raw_note) == (None, HOLDS_SECRET)
-    assert bench.blobs == {}
+    assert [spoken(raw) for raw in kept(bench)] == ["", "half an ans", ""]
 
 
 def test_what_is_kept_is_found_again_by_its_digest_and_a_disk_that_takes_nothing_ends_no_run(tmp_path: Path) -> None:

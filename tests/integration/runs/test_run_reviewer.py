@@ -13,37 +13,28 @@ from drone.runs.pipe import EndRun
 from shared.budgets import Money, OnLimit
 from shared.events import ApprovalStep, CheckpointStep, Delivered, Finding, ReviewerStep, RunEnded, UserStep
 from shared.work_order import Limits, OrderProvider, OrderReviewer
-from tests.support.runs import Bench, KeptCheckpoints, going_on, shell, small_repository
+from tests.support.runs import Bench, KeptCheckpoints, going_on, shell
 from tests.support.scripted import ScriptedFactory, says
 
 ONE = {"file": "made", "line": 1, "severity": "error", "text": "It is empty."}
 DONE = says("Made it.")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path, small_repository(tmp_path / "remote.git"))
+MAKES = [shell("touch made"), DONE]
 
 
 def remarks(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
     return says(json.dumps({"findings": findings}), **more)
 
 
-def reviewed_at(bench: Bench, url: str, findings: tuple[Finding, ...] | None = None) -> None:
+def reviewed_at(bench: Bench, url: str, findings: tuple[Finding, ...] | None = None, **fields: Any) -> None:
     """Let the model at this address review the order's change."""
-    provider = OrderProvider(name="cheap", model="openai/cheap", api_base=url, api_key="sk-reviewer-secret")
-    reviewer = OrderReviewer(provider=provider, findings=findings)
-    bench.order = bench.order.model_copy(update={"reviewer": reviewer})
-
-
-def reviews(bench: Bench) -> list[ReviewerStep]:
-    return [event.body for event in bench.events if isinstance(event.body, ReviewerStep)]
+    known = {"name": "cheap", "model": "openai/cheap", "api_base": url, "api_key": "sk-reviewer-secret"}
+    provider = OrderProvider.model_validate({**known, **fields})
+    bench.change(reviewer=OrderReviewer(provider=provider, findings=findings))
 
 
 def told(bench: Bench) -> list[str]:
     """What the loop told the agent."""
-    said_by_loop = [event.body for event in bench.events if isinstance(event.body, UserStep)]
-    return [step.text for step in said_by_loop if step.source == "loop"]
+    return [step.text for step in bench.of(UserStep) if step.source == "loop"]
 
 
 def ends(end: RunEnded) -> tuple[str, str]:
@@ -53,12 +44,12 @@ def ends(end: RunEnded) -> tuple[str, str]:
 def test_remarks_go_to_the_agent_once_and_what_it_makes_of_them_is_delivered(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    reviewer = scripted([remarks(ONE, usage={"input_tokens": 100, "output_tokens": 10})])
-    agent = scripted([shell("touch made"), DONE, shell("echo full > made"), says("Filled it.")])
+    reviewer = scripted([remarks(ONE, usage={"input_tokens": 1000, "output_tokens": 100})])
+    agent = scripted([*MAKES, shell("echo full > made"), says("Filled it.")])
     reviewed_at(bench, reviewer.url)
     end = bench.run(agent.url)
     assert (ends(end), end.response) == (("success", "stopped"), "Filled it.")
-    (step,) = reviews(bench)
+    (step,) = bench.of(ReviewerStep)
     assert (step.model, step.problem, step.findings) == ("openai/cheap", "", (Finding.model_validate(ONE),))
     (message,) = told(bench)
     assert "1. [error] made:1: It is empty." in message
@@ -67,40 +58,33 @@ def test_remarks_go_to_the_agent_once_and_what_it_makes_of_them_is_delivered(
     assert "new file mode 100644" in question[1]["content"]
     assert "Write a file" in question[1]["content"]
     assert bench.last(Delivered).lines_added == 1
-
-
-def test_without_remarks_nothing_goes_back_and_what_it_cost_counts_for_the_run(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
-    usage = {"input_tokens": 1000, "output_tokens": 100}
-    reviewer, agent = scripted([remarks(usage=usage)]), scripted([shell("touch made"), DONE])
-    reviewed_at(bench, reviewer.url)
-    end = bench.run(agent.url)
-    assert (ends(end), end.response, told(bench)) == (("success", "stopped"), "Made it.", [])
-    (step,) = reviews(bench)
-    assert (step.findings, step.problem) == ((), "")
+    # What it cost counts for the run.
     assert (step.usage.input_tokens, step.usage.output_tokens) == (1000, 100)
     assert end.stats.input_tokens >= 1000
     assert end.stats.output_tokens >= 100
 
 
 def test_without_a_change_the_reviewer_is_not_asked(bench: Bench, scripted: ScriptedFactory) -> None:
-    reviewer, agent = scripted([remarks(ONE)]), scripted([DONE])
+    reviewer = scripted([remarks(ONE)])
     reviewed_at(bench, reviewer.url)
-    assert ends(bench.run(agent.url)) == ("success", "stopped")
-    assert (reviews(bench), reviewer.requests) == ([], [])
+    assert ends(bench.run(scripted([DONE]).url)) == ("success", "stopped")
+    assert (bench.of(ReviewerStep), reviewer.requests) == ([], [])
 
 
 def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.order = bench.order.model_copy(update={"limits": Limits(base_delay=0.01, max_retries=1)})
-    nowhere = "http://127.0.0.1:9/v1"
-    answers = [(says("Looks good to me!"), "not the requested JSON"), ({"status": 401, "error": "no"}, "API key")]
-    for url, problem in [*((scripted([answer]).url, why) for answer, why in answers), (nowhere, "")]:
-        reviewed_at(bench, url)
-        end = bench.run(scripted([shell("touch made"), DONE]).url)
+    bench.change(limits=Limits(base_delay=0.01, max_retries=1))
+    answers = {
+        "": remarks(),
+        "not the requested JSON": says("Looks good to me!"),
+        "API key": {"status": 401, "error": "no"},
+        "127.0.0.1:9": None,
+    }
+    for problem, answer in answers.items():
+        reviewed_at(bench, scripted([answer]).url if answer else "http://127.0.0.1:9/v1")
+        end = bench.run(scripted(MAKES).url)
         assert (ends(end), end.response, told(bench)) == (("success", "stopped"), "Made it.", [])
-        assert reviews(bench)[-1].problem
-        assert problem in reviews(bench)[-1].problem
+        step = bench.last(ReviewerStep)
+        assert (step.findings, bool(step.problem), problem in step.problem) == ((), bool(problem), True)
         assert bench.last(Delivered).files_changed == 1
 
 
@@ -108,21 +92,14 @@ def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(bench: Bench, s
 def test_a_reviewer_for_whom_no_money_is_left_is_not_asked_and_the_work_is_delivered(
     bench: Bench, scripted: ScriptedFactory, on_limit: OnLimit
 ) -> None:
-    reviewer, agent = scripted([remarks(ONE)]), scripted([shell("touch made"), DONE])
-    reviewed_at(bench, reviewer.url)
-    costly = bench.order.reviewer.provider.model_copy(update={"model": "openai/gpt-4", "params": {"max_tokens": 8000}})
-    bench.order = bench.order.model_copy(
-        update={
-            "reviewer": OrderReviewer(provider=costly),
-            "limits": Limits(cost_limit=0.0001, approval_timeout=1),
-            "money": Money(on_limit=on_limit),
-        }
-    )
-    assert ends(bench.run(agent.url)) == ("success", "stopped")
+    reviewer = scripted([remarks(ONE)])
+    reviewed_at(bench, reviewer.url, model="openai/gpt-4", params={"max_tokens": 8000})
+    bench.change(limits=Limits(cost_limit=0.0001, approval_timeout=1), money=Money(on_limit=on_limit))
+    assert ends(bench.run(scripted(MAKES).url)) == ("success", "stopped")
     assert reviewer.requests == []
-    assert "cost limit" in reviews(bench)[0].problem
+    assert "cost limit" in bench.last(ReviewerStep).problem
     # No user is asked for more on behalf of the reviewer.
-    assert [event for event in bench.events if isinstance(event.body, ApprovalStep)] == []
+    assert bench.of(ApprovalStep) == []
     assert bench.last(Delivered).files_changed == 1
 
 
@@ -130,26 +107,21 @@ def test_only_the_most_severe_findings_are_kept_and_odd_ones_are_read(bench: Ben
     many = [{"file": f"f{number}", "severity": "note", "text": "small"} for number in range(2 * MOST_FINDINGS)]
     odd = {"line": "12", "severity": "blocker", "text": "large " + " ".join(map(str, range(2000))), "extra": True}
     text = f"Here you are:\n```json\n{json.dumps({'findings': [*many, ONE, odd, {'file': 'a', 'text': ' '}]})}\n```"
-    reviewer, agent = scripted([says(text)]), scripted([shell("touch made"), DONE, says("No.")])
-    reviewed_at(bench, reviewer.url)
-    bench.run(agent.url)
-    (step,) = reviews(bench)
-    assert step.problem == ""
-    assert len(step.findings) == MOST_FINDINGS
-    assert [(each.file, each.line, each.severity) for each in step.findings[:2]] == [
-        ("made", 1, "error"),
-        ("the change", 12, "warning"),
-    ]
+    reviewed_at(bench, scripted([says(text)]).url)
+    bench.run(scripted([*MAKES, says("No.")]).url)
+    (step,) = bench.of(ReviewerStep)
+    assert (step.problem, len(step.findings)) == ("", MOST_FINDINGS)
+    first = [(each.file, each.line, each.severity) for each in step.findings[:2]]
+    assert first == [("made", 1, "error"), ("the change", 12, "warning")]
     assert len(step.findings[1].text) == 1000
 
 
 def test_a_cancel_during_the_review_ends_the_run(bench: Bench, scripted: ScriptedFactory) -> None:
-    reviewer, agent = scripted([remarks(ONE)]), scripted([shell("touch made"), DONE])
-    reviewed_at(bench, reviewer.url)
+    reviewed_at(bench, scripted([remarks(ONE)]).url)
     cancel = EndRun(wish="cancel", reason="not needed")
     bench.on_doing = lambda doing: bench.controls.receive(cancel) if doing == "waiting for the reviewer" else None
-    assert ends(bench.run(agent.url)) == ("preempted", "canceled")
-    assert reviews(bench) == []
+    assert ends(bench.run(scripted(MAKES).url)) == ("preempted", "canceled")
+    assert bench.of(ReviewerStep) == []
 
 
 def test_a_resumed_run_gets_the_findings_of_the_earlier_one_without_asking_again(
@@ -158,35 +130,24 @@ def test_a_resumed_run_gets_the_findings_of_the_earlier_one_without_asking_again
     bench.checkpoint_store = KeptCheckpoints()
     reviewer = scripted([remarks(ONE)])
     reviewed_at(bench, reviewer.url)
-    bench.run(scripted([shell("touch made"), DONE, says("No.")]).url)
+    bench.run(scripted([*MAKES, says("No.")]).url)
     second = Bench(tmp_path / "second", tmp_path / "remote.git")
-    second.checkpoint_store = KeptCheckpoints()
     going_on(bench, second, next(event.seq for event in bench.events if isinstance(event.body, CheckpointStep)))
-    reviewed_at(second, reviewer.url, reviews(bench)[0].findings)
-    end = second.run(scripted([shell("touch made"), DONE, says("Declined: it is meant to be empty.")]).url)
+    reviewed_at(second, reviewer.url, bench.last(ReviewerStep).findings)
+    end = second.run(scripted([*MAKES, says("Declined: it is meant to be empty.")]).url)
     assert (end.status, end.response) == ("success", "Declined: it is meant to be empty.")
     assert len(reviewer.requests) == 1
-    assert [(step.repeated, len(step.findings)) for step in reviews(second)] == [(True, 1)]
+    assert [(step.repeated, len(step.findings)) for step in second.of(ReviewerStep)] == [(True, 1)]
     assert "It is empty." in told(second)[-1]
 
 
-def test_a_secret_that_the_run_knows_does_not_reach_the_reviewer(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.checkpoint_store = KeptCheckpoints(b"hunter2-secret")
-    reviewer = scripted([remarks()])
-    agent = scripted([shell("echo hunter2-secret > made; echo plain > other"), DONE])
-    reviewed_at(bench, reviewer.url)
-    bench.run(agent.url)
-    question = json.dumps(reviewer.requests)
-    assert "other" in question
-    assert "hunter2-secret\\n" not in question.split("<closing_message>")[0].split("<change>")[1]
-
-
-def test_what_looks_like_a_key_does_not_reach_the_reviewer_of_a_run_that_keeps_no_checkpoints(
+def test_neither_a_secret_that_the_run_knows_nor_what_looks_like_a_key_reaches_the_reviewer(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    assert bench.checkpoint_store is None
-    reviewer, key = scripted([remarks()]), "ghp_" + "a1B2" * 9
-    reviewed_at(bench, reviewer.url)
-    bench.run(scripted([shell(f"echo {key} > made"), DONE]).url)
-    change = json.dumps(reviewer.requests).split("<change>")[1].split("</change>")[0]
-    assert ("made" in change, key in change) == (True, False)
+    # A run that keeps no checkpoints knows no secrets, but shapes.
+    for store, secret in ((None, "ghp_" + "a1B2" * 9), (KeptCheckpoints(), "hunter2-secret")):
+        reviewer, bench.checkpoint_store = scripted([remarks()]), store
+        reviewed_at(bench, reviewer.url)
+        bench.run(scripted([shell(f"echo {secret} > made; echo plain > other"), DONE]).url)
+        change = json.dumps(reviewer.requests).split("<change>")[1].split("</change>")[0]
+        assert ("other" in change, f"{secret}\\n" in change) == (True, False), secret

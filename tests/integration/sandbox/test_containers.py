@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from drone.installation.doctor import check_sandbox
 from drone.processes.ending import end_command
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.container import DEFAULT_IMAGE, find_engine, remove_leftovers
@@ -21,9 +20,8 @@ from drone.tools.arguments import ShellArguments
 from drone.tools.shell import Shell
 from shared.errors import FleetFault, Precondition
 from tests.support import wait_until
-from tests.support.command_time import LONG
 from tests.support.containers import podman
-from tests.support.sandboxes import processes_with, raise_when, sandbox_of, shell
+from tests.support.sandboxes import processes_with, sandbox_of, shell
 
 pytestmark = pytest.mark.usefixtures("container_image", "networks_closed")
 
@@ -57,11 +55,14 @@ def started(line: CommandLine) -> subprocess.Popen[bytes]:
 
 def test_the_commands_of_a_session_share_a_container_which_ends_with_it(session: Sandbox, workspace: Path) -> None:
     hosts = [shell(session, workspace, "cat /proc/sys/kernel/random/boot_id; ls -di /proc/1/ns") for _ in range(2)]
+    killed = shell(session, workspace, "kill -9 $$")
     running = names()
 
     close_all()
 
     assert (hosts[0].output, len(running)) == (hosts[1].output, 1)
+    # A command that is killed is not taken for its container.
+    assert (killed.return_code, killed.lost) == (137, "")
     assert not podman("ps", "--all", "--quiet", "--filter", f"name={running[0]}")
 
 
@@ -78,50 +79,23 @@ def test_a_container_that_is_killed_from_outside_fails_its_command_and_the_next_
     assert after.output.startswith("kept\n")
 
 
-def test_a_command_that_is_killed_is_not_taken_for_its_container(session: Sandbox, workspace: Path) -> None:
-    result = shell(session, workspace, "kill -9 $$")
-
-    assert (result.return_code, result.lost) == (137, "")
-
-
-def test_a_process_without_the_mark_gets_its_time_to_clean_up_too(session: Sandbox, workspace: Path) -> None:
-    trap = "trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; touch ready; while :; do sleep 0.1; done"
-    line = f'env -i setsid bash -c "{trap}" >/dev/null 2>&1 & sleep 100'
-
-    with pytest.raises(KeyboardInterrupt):
-        session.run(
-            line,
-            workspace=workspace,
-            timeout=LONG,
-            check=raise_when((workspace / "ready").exists, KeyboardInterrupt()),
-        )
-
-    assert (workspace / "cleaned").read_text() == "cleaned\n"
-
-
-def test_a_command_that_outlives_its_call_is_ended_with_its_container_and_counted(
+def test_a_command_that_outlives_its_call_is_ended_alone_or_with_its_container_and_counted(
     session: Sandbox, workspace: Path
 ) -> None:
-    name = "4321.125"
-    with started(session.line(["sleep", name], workspace=workspace)) as client:
-        wait_until(lambda: len(processes_with(name)) == 2)  # the client names it too
-
-        ended = close_all()
-
-        assert (ended.found, ended.ended, ended.survivors) == (1, 1, 0)
-        assert client.wait(60) == 137
-
-
-def test_a_command_that_outlives_its_call_can_be_ended_alone(session: Sandbox, workspace: Path) -> None:
     name = "4321.375"
     line = session.line(["sh", "-c", f"sleep {name} & sleep {name}"], workspace=workspace, variables={"KEY": "v"})
     with started(line) as client:
         wait_until(lambda: len(processes_with(name)) == 2)
-
         ended = end_command(client.pid, line.mark, grace=1)
-
     assert (ended.found, ended.survivors) == (3, 0)
     assert len(names()) == 1
+
+    name = "4321.125"
+    with started(session.line(["sleep", name], workspace=workspace)) as client:
+        wait_until(lambda: len(processes_with(name)) == 2)  # the client names it too
+        ended = close_all()
+        assert (ended.found, ended.ended, ended.survivors) == (1, 1, 0)
+        assert client.wait(60) == 137
 
 
 def test_a_command_cannot_look_into_what_starts_it(session: Sandbox, workspace: Path) -> None:
@@ -154,14 +128,13 @@ def refusal(environ: dict[str, str], image: str = "") -> Precondition:
     return refused.value
 
 
-def test_without_an_engine_the_refusal_says_what_to_install(tmp_path: Path) -> None:
+def test_a_missing_engine_or_image_and_an_engine_without_rights_are_named_and_nothing_is_fetched(
+    tmp_path: Path, workspace: Path
+) -> None:
     refused = refusal({**os.environ, "PATH": str(tmp_path)})
-
     assert (refused.why, refused.next[:23]) == ("neither podman nor docker is installed", "sudo apt install podman")
 
-
-def test_an_image_that_is_missing_is_not_fetched_and_the_refusal_says_how(tmp_path: Path) -> None:
-    empty = tmp_path / "storage.conf"
+    empty, closed = tmp_path / "storage.conf", tmp_path / "closed.conf"
     empty.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{tmp_path}/graph"\nrunroot = "{tmp_path}/run"\n')
     fixes = {"": f"podman import - {DEFAULT_IMAGE}", "localhost/no-such:1": "podman pull localhost/no-such:1"}
     for image, fix in fixes.items():
@@ -169,15 +142,14 @@ def test_an_image_that_is_missing_is_not_fetched_and_the_refusal_says_how(tmp_pa
         assert f"podman has no image {image or DEFAULT_IMAGE}" in refused.why
         assert fix in refused.next
 
-
-def test_an_engine_without_rights_is_named_with_its_error(tmp_path: Path) -> None:
-    closed = tmp_path / "storage.conf"
     closed.write_text('[storage]\ndriver = "vfs"\ngraphroot = "/proc/graph"\nrunroot = "/proc/run"\n')
-
     refused = refusal({**os.environ, "CONTAINERS_STORAGE_CONF": str(closed)})
+    assert ("podman does not work here: " in refused.why, "/proc/" in refused.why) == (True, True)
 
-    assert "podman does not work here: " in refused.why
-    assert "/proc/" in refused.why
+    # One that disappeared since the drone started is the drone's fault.
+    with pytest.raises(FleetFault, match="could not be started") as fault:
+        shell(choose("docker", os.environ, trial=False, image="localhost/gone:1"), workspace, "true")
+    assert "localhost/gone:1" in fault.value.why
 
 
 def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
@@ -189,24 +161,6 @@ def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
 
     assert "python3" in refused.why
     assert not podman("ps", "--all", "--quiet", "--filter", "ancestor=localhost/empty:1")
-
-
-def test_an_image_that_disappeared_since_the_drone_started_is_the_drones_fault(workspace: Path) -> None:
-    sandbox = choose("docker", os.environ, trial=False, image="localhost/gone:1")
-
-    with pytest.raises(FleetFault, match="could not be started") as fault:
-        shell(sandbox, workspace, "true")
-
-    assert "localhost/gone:1" in fault.value.why
-
-
-def test_the_doctor_names_engine_and_image_which_the_policy_may_choose(tmp_path: Path) -> None:
-    policy = tmp_path / "policy.toml"
-    found = check_sandbox("docker", os.environ, policy).found
-    assert (found.startswith("docker, tested (/"), f"podman, image {DEFAULT_IMAGE})" in found) == (True, True)
-    policy.write_text('[sandbox]\nimage = "localhost/no-such:1"\n')
-
-    assert "no image localhost/no-such:1" in check_sandbox("docker", os.environ, policy).found
 
 
 # What killed drones leave
@@ -237,18 +191,3 @@ def test_what_a_killed_drone_left_is_removed_and_nothing_of_others(tmp_path: Pat
     assert (left in kept, {living, elsewhere, others} <= kept) == (False, True)
     assert Path(directory).name.startswith(PREFIX)
     assert not Path(directory).exists()
-
-
-def test_a_container_ends_with_its_drone(tmp_path: Path) -> None:
-    script = (
-        "import os, sys; from pathlib import Path; from drone.sandbox import choose; "
-        "sandbox = choose('docker', os.environ, trial=False); "
-        "sandbox.run('touch begun; sleep 1000', workspace=Path(sys.argv[1]), timeout=0)"
-    )
-    with subprocess.Popen([sys.executable, "-c", script, tmp_path]) as drone:
-        wait_until((tmp_path / "begun").exists)
-        running = names()
-        drone.kill()
-
-    wait_until(lambda: not names())
-    assert len(running) == 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tracemalloc
 from pathlib import Path
 
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.output import LIVE_CHARACTERS, HeadAndTail, LogFile
+from tests.support.command_time import LONG
 from tests.support.sandboxes import shell
 
 DIRECT = choose("none", os.environ)
@@ -19,11 +22,16 @@ def test_stdout_and_stderr_come_as_one_text_in_order(sandbox: Sandbox, tmp_path:
     assert (result.output, result.return_code) == ("1\n2\n3\n4\n", 7)
 
 
-def test_bytes_that_are_no_text_become_visible_signs(tmp_path: Path) -> None:
-    result = shell(DIRECT, tmp_path, r"printf 'a\000b\377c\303'; sleep 0.2; printf '\274d'")
+def test_bytes_that_are_no_text_become_visible_signs_that_can_be_stored(tmp_path: Path) -> None:
+    lines = (r"a\000b\377\376c\300\257", r"\355\240\200", r"\360\237\232", r"\033[31mred\033[0m\r\007")
 
-    assert result.output == "a␀b\ufffdcüd"
-    assert result.output_bytes == 8
+    result = shell(
+        DIRECT, tmp_path, "".join(f"printf '{line}\\n'; " for line in lines) + r"printf '\303'; printf '\274'"
+    )
+
+    shown = ["a␀b\ufffd\ufffdc\ufffd\ufffd", "\ufffd\ufffd\ufffd", "\ufffd", "\x1b[31mred\x1b[0m\r\x07", "ü"]
+    assert result.output.split("\n") == shown
+    assert json.loads(json.dumps(result.output)).encode()
 
 
 def test_a_long_output_is_shown_as_head_and_tail_with_the_whole_in_the_log(tmp_path: Path) -> None:
@@ -40,25 +48,30 @@ def test_a_long_output_is_shown_as_head_and_tail_with_the_whole_in_the_log(tmp_p
     assert (short.log, (tmp_path / "1.log").exists()) == (None, False)
 
 
-def test_live_output_comes_in_pieces_as_it_is_printed_and_stops_at_a_bound(tmp_path: Path) -> None:
+def test_live_output_comes_in_pieces_as_it_is_printed_and_after_a_bound_is_only_seen_to_come(tmp_path: Path) -> None:
     pieces: list[str] = []
+    line = "echo one; sleep 0.3; seq 1 100000; for i in 1 2 3; do sleep 0.4; echo on; done"
 
-    DIRECT.run("echo one; sleep 0.3; echo two; seq 1 100000", workspace=tmp_path, timeout=60, on_output=pieces.append)
+    DIRECT.run(line, workspace=tmp_path, timeout=60, on_output=pieces.append)
 
     assert pieces[0] == "one\n"
     assert LIVE_CHARACTERS < len("".join(pieces)) < LIVE_CHARACTERS + 200
     assert "not shown live" in [piece for piece in pieces if piece][-1]
-
-
-def test_a_command_that_printed_more_than_is_shown_live_is_still_seen_to_print(tmp_path: Path) -> None:
-    pieces: list[str] = []
-    line = "seq 1 100000; for i in 1 2 3; do sleep 0.4; echo on; done"
-    DIRECT.run(line, workspace=tmp_path, timeout=60, on_output=pieces.append)
     assert pieces.count("") >= 3
-    assert "".join(pieces).count("on\n") == 0
-    silent: list[str] = []
-    DIRECT.run("sleep 1", workspace=tmp_path, timeout=60, on_output=silent.append)
-    assert silent == []
+
+
+def test_200_mb_of_output_are_counted_and_cost_little_memory_and_a_bounded_log(tmp_path: Path) -> None:
+    line = "printf first; head -c 200000000 /dev/zero | tr '\\0' x; printf last"
+
+    tracemalloc.start()
+    result = DIRECT.run(line, workspace=tmp_path, timeout=LONG, log=tmp_path / "log")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert (result.output_bytes, len(result.output) < 10_200) == (200_000_009, True)
+    assert (result.output.startswith("firstxxx"), result.output.endswith("xxxlast")) == (True, True)
+    assert 50_000_000 < (tmp_path / "log").stat().st_size < 53_000_000
+    assert peak < 16_000_000
 
 
 def test_head_and_tail_meet_without_a_gap_at_the_limit() -> None:

@@ -15,47 +15,45 @@ from drone.sandbox.network import NetworkAccess
 from shared.errors import Precondition
 from tests.support.sandboxes import shell
 
+WAITING = """
+cat
+read line || echo nothing to read
+python3 -c 'input()' 2>&1 | tail -1
+(read line < /dev/tty) 2>/dev/null || echo no terminal
+printf 'protocol=https\\nhost=example.org\\n' | git credential fill 2>/dev/null || echo refused
+"""
 
-def test_a_command_runs_in_the_workspace_and_can_change_it(sandbox: Sandbox, tmp_path: Path) -> None:
+
+def test_a_command_runs_in_the_workspace_with_a_short_environment_a_lasting_home_and_nobody_to_ask(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "k3y-in-the-environment")
+    monkeypatch.setenv("https_proxy", "http://user:pa55word@proxy:3128")
     odd = tmp_path / "a 'b' \"c\" ü"
     odd.mkdir()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     limits = ["0", str(min(4096, hard) if hard > 0 else 4096)]
+    lasting = sandbox.for_session(scratch=tmp_path / "scratch")
 
-    result = shell(sandbox, odd, "pwd; echo made > made.txt; ulimit -c; ulimit -n; yes | head -1")
+    result = shell(lasting, odd, "pwd; echo made > made.txt; ulimit -c; ulimit -n; yes | head -1")
+    environment = shell(lasting, odd, 'env; echo a > ~/kept; echo b > "$TMPDIR/kept"').output
+    waited = shell(lasting, odd, WAITING).output.splitlines()
 
     assert result.output.splitlines() == [str(odd), *limits, "y"]
     assert (odd / "made.txt").read_text() == "made\n"
-
-
-def test_an_argument_list_is_run_without_a_shell(sandbox: Sandbox, tmp_path: Path) -> None:
-    result = sandbox.run(["echo", "$HOME", "; ls"], workspace=tmp_path, timeout=60)
-
-    assert result.output == "$HOME ; ls\n"
-    missing = sandbox.run(["no-such-program"], workspace=tmp_path, timeout=60)
+    assert ("k3y-in-the-environment" in environment, "pa55word" in environment) == (False, False)
+    assert len(environment.splitlines()) < 40
+    assert (waited[0], waited[1].partition(":")[0]) == ("nothing to read", "EOFError")
+    assert waited[2:] == ["no terminal", "refused"]
+    assert shell(lasting, odd, 'cat ~/kept "$TMPDIR/kept"').output == "a\nb\n"
+    assert lasting.run(["echo", "$HOME", "; ls"], workspace=odd, timeout=60).output == "$HOME ; ls\n"
+    missing = lasting.run(["no-such-program"], workspace=odd, timeout=60)
     assert (missing.return_code in {0, None}, "no-such-program" in missing.output) == (False, True)
 
 
-def test_the_environment_is_a_short_list(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_KEY", "k3y-in-the-environment")
-    monkeypatch.setenv("https_proxy", "http://user:pa55word@proxy:3128")
-
-    result = shell(sandbox, tmp_path, "env")
-
-    assert "k3y-in-the-environment" not in result.output
-    assert "pa55word" not in result.output
-    assert len(result.output.splitlines()) < 40
-
-
-def test_processes_outside_are_not_there(walled: Sandbox, tmp_path: Path) -> None:
-    result = shell(walled, tmp_path, "ls -d /proc/[0-9]* | wc -l; tr '\\0' '\\n' < /proc/1/cmdline | head -1")
-
-    count, first = result.output.split()
-    assert int(count) < 10
-    assert Path(first).name in {"bwrap", "python3"}
-
-
-def test_home_is_hidden_and_so_is_everything_beside_the_workspace(walled: Sandbox, tmp_path: Path) -> None:
+def test_what_is_beside_the_workspace_is_hidden_and_the_system_cannot_be_changed(
+    walled: Sandbox, tmp_path: Path
+) -> None:
     workspace, secret = tmp_path / "work", tmp_path / "drone-key"
     workspace.mkdir()
     secret.write_text("private")
@@ -73,37 +71,12 @@ def test_home_is_hidden_and_so_is_everything_beside_the_workspace(walled: Sandbo
     assert run <= {".containerenv", "dronefleet"} | first_names_below(Path("/run"), Path("/etc/resolv.conf").resolve())
     assert str(Path.home()) != "/home/drone"
 
-
-def first_names_below(top: Path, *paths: Path) -> set[str]:
-    """For each path below `top`, its first part there."""
-    return {path.relative_to(top).parts[0] for path in paths if path.is_relative_to(top)}
-
-
-def test_the_system_cannot_be_changed(walled: Sandbox, tmp_path: Path) -> None:
-    result = shell(
-        walled, tmp_path, "for d in /usr /etc /opt / /home /var; do touch $d/made-by-a-test && echo made; done"
-    )
-
-    assert "made\n" not in result.output
-    assert result.output.count("Read-only file system") == 6
-
-
-def test_without_network_not_even_loopback_is_there(tmp_path: Path, walled: Sandbox) -> None:
-    offline = choose(walled.kind, os.environ, NetworkAccess("none"), trial=False)
-
-    result = shell(offline, tmp_path, "cat /proc/net/dev | grep -v lo: | grep -c ':'; cat < /dev/tcp/127.0.0.1/22")
-
-    assert result.output.startswith("0\n")
-
-
-def test_a_sessions_home_and_tmp_last_from_command_to_command(sandbox: Sandbox, tmp_path: Path) -> None:
-    workspace = tmp_path / "work"
-    workspace.mkdir()
-    lasting = sandbox.for_session(scratch=tmp_path / "scratch")
-
-    shell(lasting, workspace, 'echo a > ~/kept; echo b > "$TMPDIR/kept"')
-
-    assert shell(lasting, workspace, 'cat ~/kept "$TMPDIR/kept"').output == "a\nb\n"
+    places = ("/usr", "/etc", "/opt", "/", "/home", "/var")
+    made = shell(walled, workspace, "; ".join(f"touch {place}/made-by-a-test && echo made" for place in places))
+    assert ("made\n" in made.output, made.output.count("Read-only file system")) == (False, len(places))
+    seen = shell(walled, workspace, "ls -d /proc/[0-9]* | wc -l; tr '\\0' '\\n' < /proc/1/cmdline | head -1").output
+    count, first = seen.split()
+    assert (int(count) < 10, Path(first).name in {"bwrap", "python3"}) == (True, True)
 
 
 def test_more_paths_can_be_read_but_not_written(walled: Sandbox, tmp_path: Path) -> None:
@@ -116,6 +89,19 @@ def test_more_paths_can_be_read_but_not_written(walled: Sandbox, tmp_path: Path)
 
     assert result.output.startswith("readable")
     assert not (tmp_path / "lib" / "b").exists()
+
+
+def first_names_below(top: Path, *paths: Path) -> set[str]:
+    """For each path below `top`, its first part there."""
+    return {path.relative_to(top).parts[0] for path in paths if path.is_relative_to(top)}
+
+
+def test_without_network_not_even_loopback_is_there(tmp_path: Path, walled: Sandbox) -> None:
+    offline = choose(walled.kind, os.environ, NetworkAccess("none"), trial=False)
+
+    result = shell(offline, tmp_path, "cat /proc/net/dev | grep -v lo: | grep -c ':'; cat < /dev/tcp/127.0.0.1/22")
+
+    assert result.output.startswith("0\n")
 
 
 def test_auto_takes_bubblewrap_where_it_works_and_else_none_and_says_so(

@@ -1,75 +1,172 @@
-"""What runs are granted, on each kind of database: never more than their budgets hold, and nothing stays reserved."""
+"""What runs are granted: never more than their budgets hold, and nothing stays reserved."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from dataclasses import dataclass
 
 import pytest
+from sqlalchemy import func, select
 
-from control_plane.core import Caller, Core
-from control_plane.db.orders import Order
+from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.projects import Project
 from control_plane.db.runs import Run
+from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.declarations.prices import PriceRequest
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import prices
-from control_plane.spending.settlement import money_of, settle_forgotten
-from shared.budgets import ModelPrice
+from control_plane.operations.runs.allowance import allow
+from control_plane.orders.run_ends import RunEnding, close_run
+from control_plane.spending.accounts import recount
+from control_plane.spending.amounts import NANODOLLARS, dollars
+from control_plane.spending.settlement import money_of, run_reported, settle_forgotten
+from shared.budgets import Allowance, AllowanceRequest, ModelPrice
 from shared.errors import Conflict, NotFound
-from tests.support.budgets import Money
-from tests.support.clocks import HandClock
-from tests.support.database import CoreFactory
-from tests.support.made import later, make_drone
+from shared.names import new_id
+from shared.states import RunStatus
+from tests.support.made import later, make_drone, make_project, start_run, submit
+
+
+@dataclass
+class Money:
+    """One project with a drone, whose runs spend."""
+
+    core: Core
+    admin: Caller
+    drone: AuthenticatedDrone
+
+    def budget(self, usd: float, *, per: str = "total", zone: str = "UTC", kind: str = "project") -> str:
+        """A budget of the project, or of what else the orders belong to; its id."""
+        with self.core.database.write() as db:
+            targets = {"project": db.scalar(select(Project.id)), "organization": self.admin.organization_id}
+            budget = Budget(
+                id=new_id(),
+                organization_id=self.admin.organization_id,
+                kind=kind,
+                target_id=targets[kind],
+                per=per,
+                limit_nusd=round(usd * NANODOLLARS),
+                zone=zone,
+                created_at=self.core.clock.now(),
+            )
+            db.add(budget)
+            db.flush()
+            recount(db, budget, self.core.clock.now())
+        return budget.id
+
+    def lower(self, budget_id: str, usd: float) -> None:
+        with self.core.database.write() as db:
+            db.get_one(Budget, budget_id).limit_nusd = round(usd * NANODOLLARS)
+
+    def run(self, **fields: object) -> str:
+        return start_run(self.core, submit(self.core, self.admin, drone=self.drone.name).id, **fields)
+
+    def ask(self, run_id: str, least: float, **more: object) -> Allowance:
+        """What the run is granted; `least` and `wanted` are totals."""
+        with self.core.database.read() as db:
+            number = db.get_one(Dispatch, run_id).allowance_number + 1
+        values = {"number": number, "model": "openai/x", "least": least, "wanted": least, **more}
+        return allow(self.core, self.drone, run_id, AllowanceRequest.model_validate(values))
+
+    def end(self, run_id: str, cost: float, to: RunStatus = RunStatus.SUCCESS) -> None:
+        """The run reports its end, also after it was given up."""
+        with self.core.database.write() as db:
+            run, dispatch = db.get_one(Run, run_id), db.get_one(Dispatch, run_id)
+            run.cost_usd = cost
+            if run.status == RunStatus.RUNNING:
+                close_run(db, self.core, dispatch, RunEnding(to, "stopped", ""))
+            else:
+                run_reported(db, self.core, dispatch, run)
+
+    def lose(self, run_id: str, heard: float = 0.0) -> None:
+        """The run is given up, after its events reported a cost."""
+        with self.core.database.write() as db:
+            db.get_one(Run, run_id).cost_usd = heard
+            close_run(db, self.core, db.get_one(Dispatch, run_id), RunEnding(RunStatus.LOST, "lost", ""))
+
+    def counted(self, budget_id: str) -> tuple[float, float]:
+        """USD reserved and spent in the newest period of the budget."""
+        with self.core.database.read() as db:
+            rows = select(BudgetPeriod).where(BudgetPeriod.budget_id == budget_id)
+            row = db.scalars(rows.order_by(BudgetPeriod.begins_at.desc())).first()
+        return (dollars(row.reserved_nusd), dollars(row.spent_nusd)) if row else (0.0, 0.0)
+
+    def of_runs(self) -> float:
+        """USD that all runs have cost, with what is assumed of lost ones."""
+        with self.core.database.read() as db:
+            return float(db.scalar(select(func.sum(Run.cost_usd + Run.assumed_usd))) or 0.0)
+
+    def counts(self, run_id: str, **order: int) -> float:
+        """USD that count against the limit of the run's order; `order`: columns of it that are set first."""
+        with self.core.database.write() as db:
+            row = db.get_one(Order, db.get_one(Run, run_id).order_id)
+            for name, value in order.items():
+                setattr(row, name, value)
+            return money_of(db, row).spent
 
 
 @pytest.fixture
-def any_money(core: Core, admin: Caller) -> Money:
-    """Once on each kind of database."""
-    return Money.of(core, admin)
+def money(core: Core, admin: Caller) -> Money:
+    make_project(core, admin)
+    return Money(core, admin, make_drone(core, admin, concurrency=64))
 
 
-@pytest.fixture
-def money(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Money:
-    core = core_factory(sqlite_url, clock=clock)
-    return Money.of(core, system_caller(core))
-
-
-def test_a_run_is_granted_what_it_wants_while_its_budget_holds_much_more(money: Money) -> None:
+def test_a_run_is_granted_what_it_wants_up_to_its_orders_limit_and_near_the_end_one_call_at_a_time(
+    money: Money,
+) -> None:
     budget, run = money.budget(10), money.run()
     answer = money.ask(run, 0.5, wanted=1.0)
     assert (answer.granted, answer.bounded, answer.refused) == (1.0, True, "")
     assert money.counted(budget) == (1.0, 0.0)
-
-
-def test_no_run_reserves_much_more_than_its_order_may_cost(money: Money) -> None:
-    money.budget(1_000)
+    money.lower(budget, 1_000)
     assert money.ask(money.run(), 0.5, wanted=1e6).granted == 11.0
-
-
-def test_near_the_end_a_run_is_granted_one_call_at_a_time(money: Money) -> None:
-    money.budget(1.0)
+    money.lower(budget, 13.0)
     assert money.ask(money.run(), 0.5, wanted=1.0).granted == 0.5
 
 
-def test_a_repeated_request_is_granted_once(money: Money) -> None:
+def test_requests_that_come_again_or_late_have_no_effect_and_what_was_spent_counts_once(money: Money) -> None:
     budget, run = money.budget(10), money.run()
-    first, second = (money.ask(run, 0.5, number=number) for number in (1, 2))
-    assert (first, money.counted(budget)) == (second, (0.5, 0.0))
-
-
-def test_a_request_that_arrives_after_a_later_one_has_no_effect(money: Money) -> None:
-    budget, run = money.budget(10), money.run()
-    money.ask(run, 0.5, number=1), money.ask(run, 0.9, spent=0.4, number=3)
-    late = money.ask(run, 0.4, spent=0.4, keep=0.4, number=2)
+    first, again = (money.ask(run, 0.5, number=number) for number in (1, 2))
+    assert (first, money.counted(budget)) == (again, (0.5, 0.0))
+    for number in (3, 5):
+        money.ask(run, 0.9, spent=0.4, number=number)
+        assert money.counted(budget) == (0.5, 0.4)
+    late = money.ask(run, 0.4, spent=0.4, keep=0.4, number=4)
     assert (late.granted, money.counted(budget)) == (0.9, (0.5, 0.4))
 
 
-def test_what_was_spent_is_no_longer_reserved_and_is_counted_once(money: Money) -> None:
+def test_a_lost_run_counts_with_all_it_held_until_its_drone_reports_what_it_cost(money: Money) -> None:
+    """Also against the limit of its order, which counts anew when a person retries or resumes it."""
     budget, run = money.budget(10), money.run()
-    money.ask(run, 0.5)
-    for _ in range(2):
-        money.ask(run, 0.9, spent=0.4)
-    assert money.counted(budget) == (0.5, 0.4)
+    money.ask(run, 0.5, wanted=2.0)
+    money.lose(run, heard=0.3)
+    assert money.counted(budget) == (0.0, 2.0)
+    assert (money.of_runs(), money.counts(run)) == (pytest.approx(2.0), pytest.approx(2.0))
+    money.end(run, 0.4)
+    assert money.counted(budget) == (0.0, 0.4)
+    assert (money.of_runs(), money.counts(run)) == (pytest.approx(0.4), pytest.approx(0.4))
+    assert money.counts(run, fresh_generation=1) == 0.0
+    assert money.counts(run, fresh_generation=0) == pytest.approx(0.4)
+    assert money.counts(run, renewed_generation=1) == 0.0
+
+
+def test_prices_reach_a_run_with_the_next_answer_are_kept_as_charged_and_needed_where_a_budget_applies(
+    money: Money,
+) -> None:
+    run = money.run()
+    assert money.ask(run, 0.1).prices == ()
+    assert money.ask(run, 0.1, priced=False).refused == ""
+    prices.set_(money.core, money.admin, "openai/scripted", PriceRequest(input_usd=1.0, output_usd=2.0))
+    (price,) = money.ask(run, 0.1).prices
+    assert (price.model, price.input, price.output) == ("openai/scripted", 1e-6, 2e-6)
+    charged = ModelPrice(model="openai/x", input=1e-6, output=2e-6, discount=10)
+    money.ask(run, 0.1, price=charged.model_dump())
+    with money.core.database.read() as db:
+        kept = db.get_one(Run, run).prices
+    assert kept is not None
+    assert ModelPrice.model_validate(kept["openai/x"]) == charged
+    money.budget(1.0)
+    assert "fleet price set openai/x --input USD --output USD" in money.ask(run, 0.1, priced=False).refused
 
 
 def test_a_run_waits_while_others_have_reserved_what_is_left_and_is_refused_when_it_is_spent(money: Money) -> None:
@@ -111,37 +208,6 @@ def test_the_end_of_a_run_frees_what_it_did_not_spend(money: Money) -> None:
         money.ask(run, 3.0)
 
 
-def test_a_lost_run_counts_with_all_it_held_until_its_drone_reports_what_it_cost(money: Money) -> None:
-    budget, run = money.budget(10), money.run()
-    money.ask(run, 0.5, wanted=2.0)
-    money.lose(run, heard=0.3)
-    assert (money.counted(budget), money.assumed(run)) == ((0.0, 2.0), pytest.approx(1.7))
-    assert money.of_runs() == pytest.approx(2.0)
-    money.end(run, 0.4)
-    assert (money.counted(budget), money.assumed(run)) == ((0.0, 0.4), 0.0)
-    assert money.of_runs() == pytest.approx(0.4)
-
-
-def test_what_a_lost_run_may_have_spent_counts_against_its_orders_limit(money: Money) -> None:
-    run = money.run()
-    money.budget(10)
-    money.ask(run, 2.0)
-    money.lose(run, heard=0.3)
-    with money.core.database.read() as db:
-        assert money_of(db, money.order_of(run)).spent == pytest.approx(2.0)
-
-
-def test_the_limit_of_an_order_counts_anew_when_a_person_retries_or_resumes_it(money: Money) -> None:
-    for column in ("fresh_generation", "renewed_generation"):
-        run = money.run()
-        money.lose(run, heard=0.3)
-        with money.core.database.write() as db:
-            order = db.get_one(Order, money.order_of(run).id)
-            assert money_of(db, order).spent == pytest.approx(0.3)
-            setattr(order, column, order.generation)
-            assert money_of(db, order).spent == 0.0
-
-
 def test_a_new_budget_counts_what_was_spent_and_reserved_before_it(money: Money) -> None:
     one, other = money.run(), money.run()
     money.ask(one, 0.5), money.ask(other, 0.25, wanted=0.25)
@@ -174,38 +240,11 @@ def test_a_clock_that_is_set_back_makes_no_money(money: Money) -> None:
     money.ask(run, 0.9)
     later(money.core, hours=13)
     money.ask(run, 1.8, spent=0.9)
-    money.core.clock.sleep(-timedelta(hours=13).total_seconds())
+    later(money.core, hours=-13)
     assert money.ask(money.run(), 0.2).refused != ""
 
 
-def test_a_model_without_a_price_is_refused_where_a_budget_applies(money: Money) -> None:
-    run = money.run()
-    assert money.ask(run, 0.0, priced=False).refused == ""
-    money.budget(1.0)
-    assert "fleet price set openai/x --input USD --output USD" in money.ask(run, 0.0, priced=False).refused
-
-
-def test_a_price_that_is_set_during_a_run_reaches_it_with_the_next_answer(money: Money) -> None:
-    run = money.run()
-    assert money.ask(run, 0.1).prices == ()
-    prices.set_(money.core, money.admin, "openai/scripted", PriceRequest(input_usd=1.0, output_usd=2.0))
-    (price,) = money.ask(run, 0.1).prices
-    assert (price.model, price.input, price.output) == ("openai/scripted", 1e-6, 2e-6)
-
-
-def test_a_run_keeps_the_price_that_it_was_charged_at(money: Money) -> None:
-    run = money.run()
-    charged = ModelPrice(model="openai/x", input=1e-6, output=2e-6, discount=10)
-    money.ask(run, 0.1, price=charged.model_dump())
-    with money.core.database.read() as db:
-        kept = db.get_one(Run, run).prices
-    assert kept is not None
-    assert ModelPrice.model_validate(kept["openai/x"]) == charged
-
-
 def test_blocks_of_a_dispatch_that_was_closed_without_a_word_about_money_are_settled(money: Money) -> None:
-    from control_plane.db.orders import Dispatch
-
     budget, run = money.budget(10), money.run()
     money.ask(run, 0.5)
     with money.core.database.write() as db:
@@ -224,18 +263,20 @@ def test_another_drones_run_cannot_be_given_money(money: Money) -> None:
         stranger.ask(run, 0.5)
 
 
-def test_absurd_amounts_are_counted_without_an_error(any_money: Money) -> None:
-    any_money.budget(10)
-    run = any_money.run()
-    any_money.ask(run, 0.5, spent=1e9)
-    any_money.end(run, 1e9)
-    assert any_money.ask(any_money.run(), 0.1).refused != ""
+@pytest.mark.dialects
+def test_absurd_amounts_are_counted_without_an_error(money: Money) -> None:
+    money.budget(10)
+    run = money.run()
+    money.ask(run, 0.5, spent=1e9)
+    money.end(run, 1e9)
+    assert money.ask(money.run(), 0.1).refused != ""
 
 
-def test_requests_at_the_same_moment_are_never_granted_more_than_the_budget(any_money: Money) -> None:
-    budget = any_money.budget(1.0)
-    runs = [any_money.run() for _ in range(12)]
+@pytest.mark.dialects
+def test_requests_at_the_same_moment_are_never_granted_more_than_the_budget(money: Money) -> None:
+    budget = money.budget(1.0)
+    runs = [money.run() for _ in range(12)]
     with ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda run: any_money.ask(run, 0.3), runs))
+        answers = list(pool.map(lambda run: money.ask(run, 0.3), runs))
     assert sum(answer.granted for answer in answers) == pytest.approx(0.9)
-    assert any_money.counted(budget) == (pytest.approx(0.9), 0.0)
+    assert money.counted(budget) == (pytest.approx(0.9), 0.0)

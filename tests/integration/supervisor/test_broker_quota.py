@@ -1,54 +1,35 @@
-"""A drone's quota in the broker's memory: beyond it, that drone loses writing, and only that drone."""
+"""A drone that fills the broker loses writing and, removed, gives it back; what it is refused is in the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from control_plane.broker.broker import Broker
 from control_plane.broker.drone_memory import measure
 from control_plane.db.drones import Drone
+from control_plane.declarations.audit import AuditRecordDocument
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.drones.managing import show_drone
+from control_plane.supervisor.broker_refusals import ACTION, BrokerRefusals
 from shared import names
-from tests.support.broker import BrokerServer
-from tests.support.database import CoreFactory
-from tests.support.planes import Plane, hand_clock, plane_on
+from shared.errors import Unreachable
+from tests.support.planes import LITTLE_MEMORY, Plane, on_each_server
 from tests.support.stand_in import DroneStandIn
 
-ROOM = 64 * 1024 * 1024
-"""Of which one drone may hold two fifths."""
 MB = 1024 * 1024
 
 
-@pytest.fixture
-def small_plane(core_factory: CoreFactory, sqlite_url: str, valkey: BrokerServer) -> Iterator[Plane]:
-    """A control plane with a broker of little memory."""
-    yield from plane_with_little_memory(core_factory, sqlite_url, valkey)
-
-
-@pytest.fixture
-def any_small_plane(core_factory: CoreFactory, sqlite_url: str, broker_server: BrokerServer) -> Iterator[Plane]:
-    """Like `small_plane`, on each kind of server."""
-    yield from plane_with_little_memory(core_factory, sqlite_url, broker_server)
-
-
-def plane_with_little_memory(core_factory: CoreFactory, sqlite_url: str, server: BrokerServer) -> Iterator[Plane]:
-    before = server.redis.config_get("maxmemory")["maxmemory"]
-    server.redis.config_set("maxmemory", ROOM)
-    yield from plane_on(core_factory(sqlite_url, broker=Broker(server.url), clock=hand_clock()))
-    server.redis.config_set("maxmemory", before)
-
-
-def fill(drone: DroneStandIn, megabytes: int) -> None:
-    """Write runs that do not exist, in values of 1 MB, until the broker or the fleet refuses."""
+def fill(drone: DroneStandIn, count: int, size: int = MB) -> None:
+    """Write runs that do not exist, in values of this size, until the broker or the fleet refuses."""
     with suppress(redis.exceptions.OutOfMemoryError, redis.exceptions.NoPermissionError):
-        for _ in range(megabytes):
-            drone.redis.set(names.run_key(drone.id, names.new_id()), "x" * MB)
+        for _ in range(count):
+            drone.redis.set(names.run_key(drone.id, names.new_id()), "x" * size)
 
 
 def fill_stream(drone: DroneStandIn, megabytes: int) -> None:
@@ -73,10 +54,11 @@ def held_mb(plane: Plane, drone: DroneStandIn) -> int:
     return measure(plane.core.broker)[drone.id].size // MB
 
 
-def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(any_small_plane: Plane) -> None:
-    plane = any_small_plane
+@on_each_server
+def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(small_plane: Plane) -> None:
+    plane = small_plane
     oka, mila = plane.drone("oka"), plane.drone("mila")
-    fill(mila, 2 * ROOM // MB)
+    fill(mila, 2 * LITTLE_MEMORY // MB)
     plane.supervisor(quota_pause=3600)
     plane.until(lambda: not may_write(mila))
 
@@ -113,20 +95,15 @@ def test_a_stream_of_twice_the_quota_is_deleted(small_plane: Plane) -> None:
 
 def test_a_run_that_exists_keeps_its_key(small_plane: Plane) -> None:
     mila = small_plane.drone("mila")
-    order = small_plane.submit()
     placing = small_plane.supervisor()
-    small_plane.until(lambda: mila.queued() == 1)
-    taken = mila.take()
-    assert taken
-    assert mila.claim(taken)
+    taken = small_plane.claimed(mila)
     # What a drone writes while it is measured stays until it exceeds its quota again.
     placing.stop()
     fill(mila, 30)
     small_plane.supervisor(quota_pause=3600)
     small_plane.until(lambda: not may_write(mila))
     small_plane.until(lambda: held_mb(small_plane, mila) == 0)
-    run = small_plane.dispatch(order).id
-    assert small_plane.key(mila, run) == names.claimed(taken.generation, mila.boot)
+    assert small_plane.key(mila, taken.run_id) == names.claimed(taken.generation, mila.boot)
 
 
 def test_answers_that_nobody_reads_are_deleted(small_plane: Plane) -> None:
@@ -137,3 +114,86 @@ def test_answers_that_nobody_reads_are_deleted(small_plane: Plane) -> None:
     small_plane.supervisor()
     small_plane.until(lambda: not small_plane.core.broker.redis.exists(queue))
     assert may_write(mila)
+
+
+def refuses_writes(filling: DroneStandIn, broker: Broker, other: DroneStandIn) -> bool:
+    """Whether nothing can be written for another drone once this one has filled the memory."""
+    for size in (MB, 10_000, 200):
+        fill(filling, 2 * LITTLE_MEMORY // size, size)
+    try:
+        broker.offer_run(other.id, names.new_id(), 1)
+    except Unreachable as error:
+        return "accepts no writes" in str(error)
+    return False
+
+
+@on_each_server
+def test_what_a_drone_filled_the_broker_with_goes_with_the_drone(small_plane: Plane) -> None:
+    oka, mila = small_plane.drone("oka"), small_plane.drone("mila")
+    broker, run = small_plane.core.broker, names.new_id()
+    broker.revoke_run(mila.id, run, 1)
+    # Again if need be: the server frees the buffers of its connections when it likes, and then there is room for more.
+    small_plane.until(lambda: refuses_writes(mila, broker, oka))
+
+    broker.remove_user(mila.id)
+
+    assert broker.memory()[0] < LITTLE_MEMORY // 4
+    assert broker.offer_run(oka.id, names.new_id(), 1)
+    assert broker.run_keys(mila.id, [run]) == {run: names.revoked(1)}
+
+
+# --- what the broker refuses to a drone is in the audit log, in few records
+
+
+def recorded(plane: Plane) -> list[AuditRecordDocument]:
+    return list(list_records(plane.core, plane.admin, action=ACTION, everywhere=True))
+
+
+def steal(drone: DroneStandIn, *command: str) -> None:
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        drone.redis.execute_command(*command)
+
+
+@on_each_server
+def test_what_is_refused_to_a_drone_is_recorded_with_its_name_and_how_often(small_plane: Plane) -> None:
+    plane = small_plane
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    steal(mila, "KEYS", "*")
+    rounds = BrokerRefusals(plane.core)
+    rounds.record()
+    assert recorded(plane) == []
+
+    if plane.core.broker.redis_version() >= (7, 2):
+        # It does not keep its refusals out of the log by what it calls itself.
+        mila.redis.execute_command("CLIENT", "SETINFO", "LIB-NAME", "a=b=addr=6.6.6.6:6")
+    for _ in range(3):
+        steal(mila, "RPOP", names.queue(oka.id))
+    steal(mila, "CONFIG", "GET", "*")
+    rounds.record()
+    rounds.record()
+
+    (record,) = recorded(plane)
+    assert (record.actor, record.actor_id, record.actor_kind) == ("mila", mila.id, "drone")
+    assert (record.outcome, record.code, record.count) == ("refused", "NOPERM", 4)
+    assert (record.target, record.address) == (f"config|get, {names.queue(oka.id)}", "127.0.0.1")
+
+    # A refused log-in is of an unknown sender.
+    address = dict(oka.redis.connection_pool.connection_kwargs)
+    wrong = {"username": oka.id, "password": "guess", "retry": Retry(NoBackoff(), 0)}
+    with redis.Redis(port=address["port"], **wrong) as stranger, suppress(redis.RedisError):
+        stranger.ping()
+    rounds.record()
+    found = [(each.target, each.code, each.address) for each in recorded(plane) if each.actor_kind == "unknown"]
+    assert found == [(oka.id, "WRONGPASS", "127.0.0.1")]
+
+
+def test_many_refusals_with_names_that_act_on_terminals_are_one_record(plane: Plane) -> None:
+    mila = plane.drone("mila")
+    rounds = BrokerRefusals(plane.core)
+    rounds.record()
+    for number in range(200):
+        steal(mila, "LLEN", f"\x1b]0;{number}\x07\0" + "x" * 1000)
+    rounds.record()
+    (record,) = recorded(plane)
+    assert record.target.isprintable()
+    assert (len(record.target) <= 255, record.count >= 100) == (True, True)

@@ -59,14 +59,14 @@ def chosen(core: Core, order_id: str) -> str:
 
 
 @pytest.fixture
-def queued(any_plane: Plane) -> str:
+def queued(plane: Plane) -> str:
     """An order of any drone that waits, as its only drone is offline."""
-    any_plane.drone("away", online=False)
-    return any_plane.submit()
+    plane.drone("away", online=False)
+    return plane.submit()
 
 
 @pytest.fixture
-def loads(any_plane: Plane) -> Iterator[list[Any]]:
+def loads() -> Iterator[list[Any]]:
     """Every drone that is read from the database."""
     seen = list[Any]()
 
@@ -87,57 +87,44 @@ def hold(plane: Plane, drone_id: str, count: int, *, ended: bool = False) -> Non
         plane.edit(Order, order_id, drone_id=drone_id, status=status, started_at=now, ended_at=now if ended else None)
 
 
-@pytest.mark.parametrize("seed", [0, 5])
-def test_the_choice_is_the_one_among_all_drones(
-    any_plane: Plane, queued: str, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    random, now = Random(seed), beats_on(any_plane.core)
-    for number in range(12):
-        (made,) = add_drones(any_plane, 1, concurrency=random.randint(2, 4), last_seen_at=now, stopped_at=None)
-        if seed == 5:
-            hold(any_plane, made, 5 - number % 2)
-        elif random.random() < 0.8:
-            hold(any_plane, made, random.randint(1, 3), ended=random.random() < 0.2)
+@pytest.mark.dialects
+def test_the_choice_is_the_one_among_all_drones(plane: Plane, queued: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    random, now = Random(0), beats_on(plane.core)
+    for _ in range(12):
+        (made,) = add_drones(plane, 1, concurrency=random.randint(2, 4), last_seen_at=now, stopped_at=None)
+        if random.random() < 0.8:
+            hold(plane, made, random.randint(1, 3), ended=random.random() < 0.2)
     for broken in ({"draining": True}, {"stopped_at": now}, {"removed_at": now}, {"over_quota_at": now}):
-        add_drones(any_plane, 1, **{"last_seen_at": now, "stopped_at": None, **broken})
-    add_drones(any_plane, 1, last_seen_at=any_plane.core.clock.now() - timedelta(seconds=20), stopped_at=None)
-    among_all = chosen(any_plane.core, queued)
+        add_drones(plane, 1, **{"last_seen_at": now, "stopped_at": None, **broken})
+    add_drones(plane, 1, last_seen_at=plane.core.clock.now() - timedelta(seconds=20), stopped_at=None)
+    among_all = chosen(plane.core, queued)
     for module in (likely_drones, placement):
         monkeypatch.setattr(module, "ENOUGH", 3)
-    assert chosen(any_plane.core, queued) == among_all
-    assert found(any_plane.core, queued).scored == 3
+    assert chosen(plane.core, queued) == among_all
+    assert found(plane.core, queued).scored == 3
 
 
-@pytest.fixture
-def other(any_plane: Plane) -> str:
-    """The id of another organization."""
-    organizations.create(any_plane.core, replace(any_plane.admin, everywhere=True), OrganizationRequest(name="other"))
-    (made,) = any_plane.rows(Organization, Organization.name == "other")
-    return str(made.id)
+@pytest.mark.dialects
+def test_few_drones_of_many_are_read_and_those_with_a_label_or_of_all_organizations_are_found(
+    plane: Plane, queued: str, loads: list[Any]
+) -> None:
+    organizations.create(plane.core, replace(plane.admin, everywhere=True), OrganizationRequest(name="other"))
+    (other,) = plane.rows(Organization, Organization.name == "other")
+    now = beats_on(plane.core)
+    (serving, *_) = add_drones(plane, MANY, last_seen_at=now, organization_id=other.id)
+    assert found(plane.core, queued).code == "no_drone_takes_work"
+    plane.edit(Drone, serving, serves=["*"])
+    assert chosen(plane.core, queued) == "d0001"
 
-
-def test_few_drones_of_many_are_read(any_plane: Plane, queued: str, other: str, loads: list[Any]) -> None:
-    now = beats_on(any_plane.core)
-    add_drones(any_plane, MANY, last_seen_at=now, organization_id=other)
-    add_drones(any_plane, MANY, last_seen_at=now, organization_id=any_plane.admin.organization_id)
+    add_drones(plane, MANY, last_seen_at=now, organization_id=plane.admin.organization_id)
     loads.clear()
-    placed = found(any_plane.core, queued)
+    placed = found(plane.core, queued)
     assert (placed.scored, len(placed.scores), len(loads)) == (64, 8, 64)
 
-
-def test_the_drones_with_a_label_are_found_among_many(any_plane: Plane, queued: str) -> None:
-    now = beats_on(any_plane.core)
-    add_drones(any_plane, MANY, last_seen_at=now)
-    add_drones(any_plane, 1, last_seen_at=now, labels={"gpu": "yes"})
-    any_plane.edit(Order, queued, wanted_labels={"gpu": "yes"})
-    assert found(any_plane.core, queued).because == Placed(code="only_drone", drone="d0151", labels=("gpu=yes",))
-    add_drones(any_plane, 1, last_seen_at=now, labels={"gpu": "yes"})
-    placed = found(any_plane.core, queued)
+    plane.edit(Order, queued, wanted_labels={"gpu": "yes"})
+    mine = {"last_seen_at": now, "labels": {"gpu": "yes"}, "organization_id": plane.admin.organization_id}
+    add_drones(plane, 1, **mine)
+    assert found(plane.core, queued).because == Placed(code="only_drone", drone="d0301", labels=("gpu=yes",))
+    add_drones(plane, 1, **mine)
+    placed = found(plane.core, queued)
     assert (placed.because.code, placed.scored) == ("least_work", 2)
-
-
-def test_a_drone_of_another_organization_that_serves_all_is_found(any_plane: Plane, queued: str, other: str) -> None:
-    (drone,) = add_drones(any_plane, 1, last_seen_at=beats_on(any_plane.core), organization_id=other)
-    assert found(any_plane.core, queued).code == "no_drone_takes_work"
-    any_plane.edit(Drone, drone, serves=["*"])
-    assert chosen(any_plane.core, queued) == "d0001"

@@ -1,7 +1,9 @@
-"""From the outbox to the drones' queues, whatever fails in between."""
+"""From the outbox to the drones' queues, whatever fails in between, also where a broker lost a run's key."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,18 +12,23 @@ from control_plane.broker.queue_messages import queued_messages
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.db.projects import Provider
+from control_plane.declarations.orders import CancelRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import canceling
+from control_plane.operations.orders.canceling import cancel
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.stale_messages import StaleMessages
+from control_plane.supervisor.unclaimed import OFFERS, Unclaimed
 from shared import names
 from shared.errors import Unreachable
-from shared.events import ABILITIES, Delivered
+from shared.events import ABILITIES, AssistantStep, Delivered, Prepared, RunBeat, Usage, UserStep
 from shared.reasons import CannotBeSent
+from shared.work_order import WorkOrder
 from tests.support.broker import BrokerServer
-from tests.support.planes import Plane
+from tests.support.planes import QUICK, Plane
+from tests.support.stand_in import DroneStandIn
 
 
 def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
@@ -59,16 +66,6 @@ def test_an_order_waits_in_the_outbox_while_the_broker_is_away(plane: Plane, val
     valkey.start()
     assert Relay(plane.core).publish_all() == 1
     assert drone.take().order_id == order_id
-
-
-def test_the_supervisor_publishes_again_after_each_restart_of_the_broker(plane: Plane, valkey: BrokerServer) -> None:
-    drone = plane.drone()
-    plane.supervisor()
-    for _ in range(3):
-        valkey.restart(kill=True)
-        order_id = plane.submit()
-        order = plane.until(drone.take)
-        assert (order.order_id, drone.claim(order)) == (order_id, True)
 
 
 def test_a_crash_after_the_message_publishes_it_twice_and_runs_it_once(plane: Plane) -> None:
@@ -110,53 +107,25 @@ def test_an_order_whose_secret_does_not_open_says_so_and_lets_others_pass(plane:
     assert {drone.take().order_id, drone.take().order_id} == {broken, well}
 
 
-def test_after_redis_was_emptied_an_unclaimed_order_is_offered_again(plane: Plane, valkey: BrokerServer) -> None:
-    drone = plane.drone()
-    run_id = plane.dispatch(plane.submit()).id
-    plane.collector(), plane.supervisor()
-    plane.until(drone.queued)
-    valkey.redis.flushall()
-    order = plane.until(lambda: drone.beat() or drone.take())
-    assert (order.run_id, order.generation) == (run_id, 1)
-    assert drone.claim(order)
-
-
-def test_a_message_that_is_still_in_the_queue_is_not_doubled(plane: Plane) -> None:
-    drone = plane.drone()
-    run_id = plane.dispatch(plane.submit()).id
-    plane.collector(), plane.supervisor(unclaimed_after=0.05)
-    plane.until(drone.queued)
-    plane.core.broker.redis.delete(names.run_key(drone.id, run_id))
-    plane.until(lambda: drone.beat() or plane.key(drone, run_id) == "dispatched:1")
-    assert drone.queued() == 1
-
-
-def test_the_session_so_far_travels_with_the_order(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    first = plane.submit("what is it")
-    drone.do(plane.until(drone.take))
-    second = plane.submit("and now", session=plane.order(first).session)
-    order = plane.until(drone.take)
-    assert order.order_id == second
-    assert [(message.role, message.content) for message in order.context] == [
-        ("user", "what is it"),
-        ("assistant", "done"),
-    ]
-
-
-def test_a_session_goes_on_from_the_head_of_its_last_order_that_changed_files(plane: Plane) -> None:
-    drone = plane.drone()
-    plane.collector(), plane.supervisor()
-    first = plane.submit()
-    order = plane.until(drone.take)
-    drone.claim(order)
+def test_a_session_goes_on_with_what_was_said_and_from_the_head_of_its_last_order_that_changed_files(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    first = running.submit("what is it")
+    order = oka.taken()
     work = Delivered(branch=f"fleet/{first}", head_commit="c" * 40, pushed=True, bundle_sha256="d" * 64)
-    drone.report(order, drone.started(), work, drone.ended())
-    plane.submit(session=plane.order(first).session)
-    base = plane.until(drone.take).base
+    said = UserStep(text=order.prompt, source="prompt"), AssistantStep(text="a door", usage=Usage(cost_usd=0.0))
+    oka.report(order, oka.started(), Prepared(base_commit="a" * 40), *said, work, oka.ended())
+    session = running.order(first).session
+    running.submit("is it open", session=session)
+    oka.do(running.until(oka.take))
+    running.submit("and now", session=session)
+    order = running.until(oka.take)
+    context = [(message.role, message.content) for message in order.context]
+    assert context[:2] == [("user", "what is it"), ("assistant", "a door")]
+    assert context[2:] == [("user", "is it open"), ("assistant", "done")]
+    base = order.base
     assert (base.commit, base.branch, base.bundle) == ("c" * 40, f"fleet/{first}", "d" * 64)
-    assert base.bundle_run == plane.dispatch(first).id
+    assert base.bundle_run == running.dispatch(first).id
 
 
 def test_a_provider_travels_with_its_fallbacks_in_their_order_and_the_orders_thinking_level(plane: Plane) -> None:
@@ -224,3 +193,91 @@ def test_a_drone_whose_models_cannot_take_turns_gets_no_order_for_such_a_provide
     add(ProviderRequest(name="falling", model="openai/x", fallbacks=["second"]))
     waiting, sent = plane.submit(provider="turning"), plane.submit(provider="falling")
     assert (plane.status(waiting), plane.status(sent)) == ("queued", "assigned")
+
+
+# --- runs whose keys a broker lost: only the drone can tell whether it holds them
+
+
+Check = Callable[[], None]
+
+
+@pytest.fixture
+def check(plane: Plane) -> Check:
+    """One round over what is unclaimed, without any wait; beats are heard."""
+    plane.collector()
+    return Unclaimed(plane.core, Relay(plane.core), replace(QUICK, unclaimed_after=0.0, beat_age=0.0)).check
+
+
+def published(plane: Plane, oka: DroneStandIn) -> WorkOrder:
+    """An order whose message oka has taken from its queue, and not claimed yet."""
+    plane.submit()
+    Relay(plane.core).publish_all()
+    order = oka.take()
+    assert order is not None
+    return order
+
+
+def heard(plane: Plane, oka: DroneStandIn, *runs: RunBeat) -> None:
+    """Return once a beat that names these runs was written."""
+    before = plane.rows(Drone)[0].last_seen_at
+    plane.until(lambda: oka.beat(*runs) or plane.rows(Drone)[0].last_seen_at > before)
+
+
+def test_a_claimed_run_is_not_offered_again_before_its_drone_was_heard(
+    plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
+) -> None:
+    order = published(plane, oka)
+    # A beat from before the key was found missing proves nothing.
+    heard(plane, oka)
+    oka.claim(order)
+    valkey.redis.flushall()
+    check(), check()
+    assert (plane.key(oka, order.run_id), oka.queued()) == ("", 0)
+    heard(plane, oka, oka.run_beat(order))
+    check()
+    assert (plane.key(oka, order.run_id), oka.queued()) == ("", 0)
+    assert cancel(plane.core, plane.admin, order.order_id, CancelRequest()).status == "canceling"
+
+
+def test_a_run_that_a_later_beat_does_not_name_is_offered_again_and_its_message_not_doubled(
+    plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
+) -> None:
+    order = published(plane, oka)
+    valkey.redis.flushall()
+    check()
+    heard(plane, oka)
+    check()
+    assert (plane.key(oka, order.run_id), oka.queued()) == ("dispatched:1", 1)
+    valkey.redis.delete(names.run_key(oka.id, order.run_id))
+    check()
+    heard(plane, oka)
+    check()
+    assert (plane.key(oka, order.run_id), oka.queued()) == ("dispatched:1", 1)
+
+
+def test_a_draining_drone_keeps_what_it_may_have_claimed_until_a_later_beat_does_not_name_it(
+    plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
+) -> None:
+    order = published(plane, oka)
+    valkey.redis.flushall()
+    managing.drain(plane.core, plane.admin, "oka")
+    check(), check()
+    assert (plane.key(oka, order.run_id), plane.order(order.order_id).drone) == ("", "oka")
+    heard(plane, oka)
+    check()
+    assert (plane.key(oka, order.run_id), plane.order(order.order_id).status) == ("revoked:1", "queued")
+
+
+def test_a_run_that_its_drone_takes_again_and_again_without_a_claim_is_replaced(
+    plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
+) -> None:
+    order = published(plane, oka)
+    valkey.redis.flushall()
+    check()
+    heard(plane, oka)
+    for _ in range(OFFERS):
+        check()
+        assert oka.take().run_id == order.run_id
+    check()
+    assert (plane.key(oka, order.run_id), plane.status(order.order_id)) == ("revoked:1", "queued")
+    assert not oka.claim(order)

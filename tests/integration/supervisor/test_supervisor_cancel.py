@@ -16,6 +16,7 @@ from shared.events import Receipt
 from shared.reasons import CancelAsked, CanceledEnd
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
+from tests.support.stand_in import DroneStandIn
 
 KNOWN = CancelAsked(by="system")
 BEFORE_START = CanceledEnd(code="before_start")
@@ -32,97 +33,85 @@ def test_a_queued_order_is_canceled_at_once_and_once(plane: Plane) -> None:
     assert cancel(plane.core, plane.admin, order_id, CancelRequest(reason="two")) == done
 
 
-def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_cannot_be_claimed(plane: Plane) -> None:
-    oka = plane.drone()
-    order_id = plane.submit()
-    plane.supervisor()
-    order = plane.until(oka.take)
-    assert cancel(plane.core, plane.admin, order_id).status == "canceled"
-    assert oka.claim(order) is False
+def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_a_claimed_one_is_asked_to_stop(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    running.submit()
+    waiting = running.until(oka.take)
+    assert cancel(running.core, running.admin, waiting.order_id).status == "canceled"
+    assert oka.claim(waiting) is False
+    claimed = running.claimed(oka)
+    assert cancel(running.core, running.admin, claimed.order_id).status == "canceling"
+    running.until(lambda: oka.told("cancel"))
 
 
-def test_a_running_order_is_canceling_until_the_receipt_comes(any_plane: Plane) -> None:
-    oka = any_plane.drone()
-    any_plane.collector(), any_plane.supervisor()
-    order = any_plane.begun(oka)
-    asked = cancel(any_plane.core, any_plane.admin, order.order_id, CancelRequest(reason="wrong branch"))
+def test_a_running_order_is_canceling_until_the_receipt_comes(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    asked = cancel(running.core, running.admin, order.order_id, CancelRequest(reason="wrong branch"))
     assert (asked.status, asked.receipt) == ("canceling", None)
-    assert any_plane.key(oka, order.run_id) == "revoked:1"
-    message = any_plane.until(lambda: oka.told("cancel"))[0].body
+    assert running.key(oka, order.run_id) == "revoked:1"
+    message = running.until(lambda: oka.told("cancel"))[0].body
     assert (message.run_id, message.generation) == (order.run_id, 1)
-    receipt = Receipt(found=3, ended=3, at=any_plane.core.clock.now())
+    receipt = Receipt(found=3, ended=3, at=running.core.clock.now())
     oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
-    done = any_plane.until(lambda: (o := any_plane.order(order.order_id)).status == "canceled" and o)
+    done = running.reaches(order.order_id, "canceled")
+    assert done.receipt is not None
     assert (done.receipt["found"], done.receipt["survivors"]) == (3, 0)
-    assert any_plane.facts(order.order_id).cancel == KNOWN.model_copy(update={"text": "wrong branch"})
+    assert running.facts(order.order_id).cancel == KNOWN.model_copy(update={"text": "wrong branch"})
     assert done.runs[0].status == "preempted"
 
 
-def test_a_run_that_ends_while_it_is_being_canceled_keeps_its_work(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
-    cancel(plane.core, plane.admin, order.order_id)
+def test_a_run_that_ends_while_it_is_being_canceled_keeps_its_work(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    cancel(running.core, running.admin, order.order_id)
     oka.report(order, oka.ended(response="all done"))
-    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
-    assert done.response == "all done"
-    assert plane.facts(order.order_id).ended == CanceledEnd(code="after_end", detail="the model stopped")
+    assert running.reaches(order.order_id, "canceled").response == "all done"
+    assert running.facts(order.order_id).ended == CanceledEnd(code="after_end", detail="the model stopped")
 
 
-def test_an_order_that_was_claimed_but_not_heard_of_is_asked_to_stop(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.supervisor()
-    order_id = plane.submit()
-    oka.claim(plane.until(oka.take))
-    assert cancel(plane.core, plane.admin, order_id).status == "canceling"
-    plane.until(lambda: oka.told("cancel"))
-
-
-def test_a_drone_that_cannot_be_reached_makes_the_receipt_say_so_and_sends_it_when_it_returns(plane: Plane) -> None:
-    oka = plane.drone()
+def test_a_drone_that_cannot_be_reached_makes_the_receipt_say_so_and_sends_it_when_it_returns(
+    plane: Plane, oka: DroneStandIn
+) -> None:
     plane.collector(), plane.supervisor(lost_after=0.5)
     order = plane.begun(oka)
     cancel(plane.core, plane.admin, order.order_id)
     plane.core.broker.redis.delete(names.lease_key(oka.id))
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=5))
-    done = plane.until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
-    assert done.receipt["unreachable_since"] is not None
+    done = plane.reaches(order.order_id, "canceled")
+    assert (done.receipt or {})["unreachable_since"] is not None
     receipt = Receipt(found=2, ended=2, at=plane.core.clock.now())
     oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
-    plane.until(lambda: plane.order(order.order_id).receipt["found"] == 2)
-    assert plane.order(order.order_id).receipt["unreachable_since"] is None
+    plane.until(lambda: (plane.order(order.order_id).receipt or {})["found"] == 2)
+    assert (plane.order(order.order_id).receipt or {})["unreachable_since"] is None
 
 
-def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(plane: Plane, valkey: BrokerServer) -> None:
-    oka = plane.drone()
-    order_id = plane.submit()
+def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(
+    plane: Plane, oka: DroneStandIn, valkey: BrokerServer
+) -> None:
     plane.supervisor()
+    order_id = plane.submit()
     order = plane.until(oka.take)
     plane.until(lambda: plane.dispatch(order_id).published_at)
     valkey.stop()
     assert cancel(plane.core, plane.admin, order_id).status == "canceling"
     valkey.start()
-    plane.until(lambda: plane.status(order_id) == "canceled")
+    plane.reaches(order_id, "canceled")
     assert oka.claim(order) is False
 
 
-def test_an_order_that_ended_cannot_be_canceled(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    order_id = plane.submit()
-    oka.do(plane.until(oka.take))
-    plane.until(lambda: plane.status(order_id) == "succeeded")
+def test_an_order_that_ended_cannot_be_canceled(running: Plane, oka: DroneStandIn) -> None:
+    order_id = running.submit()
+    oka.do(running.until(oka.take))
+    running.reaches(order_id, "succeeded")
     with pytest.raises(Conflict):
-        cancel(plane.core, plane.admin, order_id)
+        cancel(running.core, running.admin, order_id)
 
 
-def test_the_next_order_of_the_session_goes_on_after_a_cancel(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.supervisor()
-    first = plane.submit()
-    second = plane.submit(session=plane.order(first).session)
-    cancel(plane.core, plane.admin, first)
-    plane.until(lambda: (order := oka.take()) and order.order_id == second)
-    assert plane.status(second) == "assigned"
-    turns = {each.order_id: each.status for each in plane.rows(Turn)}
+def test_the_next_order_of_the_session_goes_on_after_a_cancel(running: Plane, oka: DroneStandIn) -> None:
+    first = running.submit()
+    second = running.submit(session=running.order(first).session)
+    cancel(running.core, running.admin, first)
+    running.until(lambda: (order := oka.take()) and order.order_id == second)
+    assert running.status(second) == "assigned"
+    turns = {each.order_id: each.status for each in running.rows(Turn)}
     assert turns == {first: "aborted", second: "processing"}

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event
 
 from control_plane.db.access import LoginLink
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
 from control_plane.supervisor.cleaning import clean
+from control_plane.supervisor.waiting_reasons import refresh_reasons
 from shared.names import new_id
 from tests.support.broker import BrokerServer
 from tests.support.planes import QUICK, Plane
@@ -17,13 +22,14 @@ def leader(plane: Plane) -> str | None:
     return next((owner.holder for owner in plane.rows(Lease, Lease.name == "leader")), None)
 
 
-def test_one_of_two_supervisors_leads_and_the_other_follows_it(any_plane: Plane) -> None:
-    first = any_plane.supervisor()
-    leads = any_plane.until(lambda: leader(any_plane))
-    any_plane.supervisor()
-    assert leader(any_plane) == leads
-    any_plane.stop(first)
-    any_plane.until(lambda: leader(any_plane) not in {leads, None})
+@pytest.mark.dialects
+def test_one_of_two_supervisors_leads_and_the_other_follows_it(plane: Plane) -> None:
+    first = plane.supervisor()
+    leads = plane.until(lambda: leader(plane))
+    plane.supervisor()
+    assert leader(plane) == leads
+    plane.stop(first)
+    plane.until(lambda: leader(plane) not in {leads, None})
 
 
 def test_the_lease_of_a_dead_leader_runs_out(plane: Plane) -> None:
@@ -35,14 +41,18 @@ def test_the_lease_of_a_dead_leader_runs_out(plane: Plane) -> None:
     assert plane.core.clock.now() >= dead
 
 
-def test_a_supervisor_that_takes_over_does_at_once_what_is_seldom_done(plane: Plane, valkey: BrokerServer) -> None:
-    oka = plane.drone()
+def test_a_supervisor_that_takes_over_makes_users_again_and_those_of_removed_drones_go_at_once(
+    plane: Plane, valkey: BrokerServer
+) -> None:
+    oka, stray = plane.drone(), new_id()
     first = plane.supervisor()
     plane.supervisor(users_every=600.0)
     plane.stop(first)
+    plane.core.broker.ensure_user(stray, "0" * 64)
     valkey.redis.acl_deluser(oka.id)
     plane.round(QUICK.owner_ttl / 4)
     assert oka.id in valkey.redis.acl_users()
+    assert stray not in valkey.redis.acl_users()
 
 
 def test_two_supervisors_publish_each_order_once(plane: Plane) -> None:
@@ -51,17 +61,6 @@ def test_two_supervisors_publish_each_order_once(plane: Plane) -> None:
     order_ids = {plane.submit(drone="oka") for _ in range(10)}
     plane.until(lambda: all(plane.dispatch(order_id).published_at for order_id in order_ids))
     assert oka.queued() == 10
-
-
-def test_users_that_the_broker_forgot_are_made_again_and_those_of_removed_drones_go(
-    plane: Plane, valkey: BrokerServer
-) -> None:
-    oka, stray = plane.drone(), new_id()
-    plane.supervisor()
-    plane.until(lambda: leader(plane))
-    plane.core.broker.ensure_user(stray, "0" * 64)
-    valkey.redis.acl_deluser(oka.id)
-    plane.until(lambda: oka.id in valkey.redis.acl_users() and stray not in valkey.redis.acl_users())
 
 
 def test_what_had_its_time_is_cleaned_away_and_orders_stay(plane: Plane) -> None:
@@ -74,3 +73,16 @@ def test_what_had_its_time_is_cleaned_away_and_orders_stay(plane: Plane) -> None
     clean(plane.core)
     assert plane.rows(LoginLink) == []
     assert plane.rows(Order)[0].idempotency_key is None
+
+
+def test_the_reasons_of_many_waiting_orders_take_as_many_statements_as_those_of_few(plane: Plane) -> None:
+    plane.drone()
+    statements, counts = list[Any](), []
+    event.listen(plane.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    for number in (2, 6):
+        for _ in range(number):
+            plane.submit()
+        statements.clear()
+        assert refresh_reasons(plane.core) == []
+        counts.append(len(statements))
+    assert counts[0] == counts[1] > 0

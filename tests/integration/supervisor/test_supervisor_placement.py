@@ -1,12 +1,19 @@
-"""Which drone gets an order, and what an order says that waits."""
+"""Which drone gets an order, how drones are scored for it, and what an order says that waits."""
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
+from typing import Any
 
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
+from control_plane.documents.orders import PlacementDocument
 from control_plane.operations.drones import managing
+from control_plane.rates.groups import group_of_provider, state_key
+from control_plane.rates.state import GroupState
+from shared.events import AssistantStep, Prepared, Stats, Usage, UserStep
 from shared.reasons import (
     DroneLabels,
     DroneState,
@@ -19,6 +26,7 @@ from shared.reasons import (
 )
 from shared.states import OrderStatus
 from tests.support.planes import Plane
+from tests.support.stand_in import DroneStandIn
 
 
 def state(plane: Plane, order_id: str) -> DroneState | None:
@@ -40,7 +48,13 @@ def test_an_order_goes_to_the_drone_that_it_names_also_while_that_is_offline_or_
     assert (plane.status(order_id), plane.facts(order_id).placed) == ("assigned", Placed(code="named", drone="mila"))
     assert state(plane, order_id) == DroneState(drone="mila", code="never_started")
     busy = DroneState(drone="oka", code="busy", running=1, slots=1)
-    assert state(plane, plane.submit(drone="oka")) == busy
+    waiting = plane.submit(drone="oka")
+    assert state(plane, waiting) == busy
+    # Its reason follows the drone.
+    plane.supervisor()
+    plane.edit(Order, running, status=OrderStatus.SUCCEEDED.value, ended_at=plane.core.clock.now())
+    plane.until(lambda: state(plane, waiting) is None)
+    assert placed_on(plane, waiting) == "oka"
 
 
 def test_the_least_work_in_hand_wins_measured_by_concurrency(plane: Plane) -> None:
@@ -50,14 +64,12 @@ def test_the_least_work_in_hand_wins_measured_by_concurrency(plane: Plane) -> No
     assert (chosen.count("big"), chosen.count("small")) == (8, 2)
 
 
-def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(plane: Plane) -> None:
-    plane.drone("mila")
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor()
-    first = plane.submit(drone="oka")
-    oka.do(plane.until(oka.take))
-    plane.until(lambda: plane.status(first) == "succeeded")
-    assert plane.facts(plane.submit()).placed == Placed(code="repository", drone="oka")
+def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(running: Plane, oka: DroneStandIn) -> None:
+    running.drone("mila")
+    first = running.submit(drone="oka")
+    oka.do(running.until(oka.take))
+    running.reaches(first, "succeeded")
+    assert running.facts(running.submit()).placed == Placed(code="repository", drone="oka")
 
 
 def test_an_order_that_waits_says_which_drones_there_are_and_why_none_takes_it(plane: Plane) -> None:
@@ -73,14 +85,12 @@ def test_an_order_that_waits_says_which_drones_there_are_and_why_none_takes_it(p
     assert plane.facts(plane.submit()).waits == NoDroneTakesWork(states=states)
 
 
-def test_orders_of_one_session_run_one_at_a_time(plane: Plane) -> None:
-    oka = plane.drone()
-    plane.collector(), plane.supervisor()
-    first = plane.submit()
-    second = plane.submit(session=plane.order(first).session)
-    assert plane.facts(second).waits == EarlierOrder(order=first)
-    oka.do(plane.until(oka.take))
-    assert plane.until(oka.take).order_id == second
+def test_orders_of_one_session_run_one_at_a_time(running: Plane, oka: DroneStandIn) -> None:
+    first = running.submit()
+    second = running.submit(session=running.order(first).session)
+    assert running.facts(second).waits == EarlierOrder(order=first)
+    oka.do(running.until(oka.take))
+    assert running.until(oka.take).order_id == second
 
 
 def test_urgent_orders_are_placed_first(plane: Plane) -> None:
@@ -92,19 +102,6 @@ def test_urgent_orders_are_placed_first(plane: Plane) -> None:
     assert [oka.take().order_id, oka.take().order_id] == [urgent, plain]
 
 
-def test_an_order_that_names_its_drone_stays_there_and_its_reason_follows_the_drone(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    order_id = plane.submit(drone="oka")
-    plane.supervisor()
-    plane.drone("mila")
-    plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
-    plane.until(lambda: (found := state(plane, order_id)) and found.code == "offline")
-    assert placed_on(plane, order_id) == "oka"
-    plane.edit(Drone, oka.id, stopped_at=None)
-    plane.until(lambda: state(plane, order_id) is None)
-    assert plane.facts(order_id).placed == Placed(code="named", drone="oka")
-
-
 def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> None:
     oka = plane.drone("oka")
     order_id = plane.submit()
@@ -114,3 +111,66 @@ def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> No
     plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=2))
     plane.until(lambda: placed_on(plane, order_id) == "mila")
     assert oka.claim(taken) is False
+
+
+# --- how drones are scored for an order
+
+
+def do(plane: Plane, drone: DroneStandIn, *, cloned_s: float | None = None, took_s: float = 90) -> str:
+    """One order on this drone, to its end."""
+    order = plane.claimed(drone)
+    prompt, answer = UserStep(text="do it", source="prompt"), AssistantStep(text="done", usage=Usage(cost_usd=0.0))
+    prepared = Prepared(base_commit="a" * 40, cloned_s=cloned_s)
+    ended = drone.ended(stats=Stats(cost_usd=0.0, duration_ms=int(took_s * 1000)))
+    drone.report(order, drone.started(), prepared, prompt, answer, ended)
+    plane.reaches(order.order_id, "succeeded")
+    return order.order_id
+
+
+def placement(plane: Plane, drone: DroneStandIn, order_id: str) -> PlacementDocument:
+    """Of the order's first run, which begins."""
+    order = plane.until(drone.take)
+    assert order.order_id == order_id
+    assert drone.claim(order)
+    drone.report(order, drone.started())
+    (run,) = plane.until(lambda: plane.order(order_id).runs)
+    assert run.placement is not None
+    return run.placement
+
+
+def shown(found: PlacementDocument) -> dict[str, dict[str, Any]]:
+    """The parts of each score that are not 0."""
+    return {
+        each.drone: {name: value for name, value in each.model_dump().items() if name.endswith("_s") and value}
+        for each in found.scores
+    }
+
+
+def test_a_run_tells_how_each_drone_was_scored(running: Plane) -> None:
+    oka, mila = running.drone("oka"), running.drone("mila")
+    do(running, oka, cloned_s=40, took_s=100)
+    (project,) = running.rows(Project)
+    assert (project.clone_s, project.run_s) == (40, 100)
+    found = placement(running, oka, running.submit())
+    assert found.because == "assigned to oka (has the repository and a free slot)"
+    assert (shown(found), found.scored) == ({"oka": {}, "mila": {"clone_s": 40}}, 2)
+    # The second slot of oka is shared: 5 % of a run for half of the machine.
+    found = placement(running, oka, running.submit())
+    assert shown(found) == {"oka": {"share_s": 2.5}, "mila": {"clone_s": 40}}
+    found = placement(running, mila, running.submit())
+    assert shown(found) == {"mila": {"clone_s": 40}, "oka": {"queue_s": 50, "share_s": 5}}
+    assert not found.scores[1].free
+
+
+def test_a_drone_whose_own_key_is_paused_goes_after_the_others(running: Plane) -> None:
+    oka, mila = running.drone("oka"), running.drone("mila")
+    do(running, oka, cloned_s=40)
+    with running.core.database.write() as db:
+        provider = db.query(Provider).one()
+        provider.sealed_key, provider.key_variable = None, "OWN_KEY"
+    paused = GroupState(paused_until=time.time() + 300)
+    key = state_key(group_of_provider(running.core.vault, provider, oka.id))
+    running.core.broker.redis.set(key, paused.model_dump_json())
+    found = placement(running, mila, running.submit())
+    assert shown(found)["mila"] == {"clone_s": 40}
+    assert 200 < found.scores[1].permit_s <= 300

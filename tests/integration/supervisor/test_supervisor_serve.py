@@ -100,30 +100,18 @@ def test_each_part_serves_alone_and_stops_at_a_ctrl_c(tmp_path: Path, sqlite_url
             assert not served.says("Traceback")
 
 
-def test_without_a_broker_it_says_so_and_ends_with_5(tmp_path: Path, sqlite_url: str) -> None:
-    with (
-        HeldPort() as closed_port,
-        serving(
-            tmp_path, database_url=sqlite_url, broker_url=f"redis://control:secret@127.0.0.1:{closed_port}/0"
-        ) as served,
-    ):
-        assert served.process.wait(60) == 5
-    assert served.says("does not answer")
-    assert not served.says("secret")
-    assert not served.says("Traceback")
-
-
-def test_without_a_database_it_says_so_and_ends_with_5(tmp_path: Path, valkey: BrokerServer) -> None:
-    with (
-        HeldPort() as closed_port,
-        serving(
-            tmp_path, database_url=f"postgresql://fleet:secret@127.0.0.1:{closed_port}/fleet", broker_url=valkey.url
-        ) as served,
-    ):
-        assert served.process.wait(60) == 5
-    assert served.says("does not answer")
-    assert not served.says("secret")
-    assert not served.says("Traceback")
+def test_without_a_broker_or_a_database_it_says_so_without_their_passwords_and_ends_with_5(
+    tmp_path: Path, sqlite_url: str, valkey: BrokerServer
+) -> None:
+    with HeldPort() as closed:
+        no_broker = {"database_url": sqlite_url, "broker_url": f"redis://control:secret@127.0.0.1:{closed}/0"}
+        no_database = {"database_url": f"postgresql://fleet:secret@127.0.0.1:{closed}/fleet", "broker_url": valkey.url}
+        for settings in (no_broker, no_database):
+            with serving(tmp_path, **settings) as served:
+                assert served.process.wait(60) == 5
+            assert served.says("does not answer")
+            assert not served.says("secret")
+            assert not served.says("Traceback")
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path, sqlite_url: str, valkey: BrokerServer) -> None:

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from sqlalchemy import select
-
-from control_plane.db.teams import Comment
-from shared.events import Body, CommentStep
+from shared.events import CommentStep
 from shared.work_order import WorkOrder
 from tests.support.going_on import give_back, go, steps, succeed, work
 from tests.support.planes import Plane
-from tests.support.stand_in import DroneStandIn
-from tests.support.team_rows import add_agent, add_task, assignee_of
-
-
-@pytest.fixture
-def oka(plane: Plane) -> DroneStandIn:
-    """A drone of a fleet that runs."""
-    made = plane.drone("oka")
-    plane.collector(), plane.supervisor()
-    return made
-
-
-@pytest.fixture
-def turn(plane: Plane, oka: DroneStandIn) -> WorkOrder:
-    """The first run of an agent's turn, begun."""
-    add_task(plane.core, plane.admin, add_agent(plane.core, plane.admin, "backend"))
-    return go(oka)
+from tests.support.team_rows import add_agent, add_task, assignee_of, comments_of
 
 
 def wrote(text: str) -> CommentStep:
     return CommentStep(text=text, to_task=True)
-
-
-def cut_off(name: str, text: str) -> list[Body]:
-    """A step that wrote a comment and did not come to its end."""
-    said, _ = steps(name)
-    return [said, wrote(text)]
-
-
-def thread(plane: Plane, task_id: str) -> list[str]:
-    with plane.core.database.read() as db:
-        return list(db.scalars(select(Comment.text).where(Comment.task_id == task_id).order_by(Comment.id)))
 
 
 def unseen(order: WorkOrder) -> tuple[str, ...]:
@@ -49,47 +18,34 @@ def unseen(order: WorkOrder) -> tuple[str, ...]:
     return order.team.unseen
 
 
-def test_a_comment_that_was_cut_off_with_its_step_stays_and_the_next_run_is_told_of_it(
-    plane: Plane, oka: DroneStandIn, turn: WorkOrder
+def test_comments_of_runs_that_were_broken_off_stay_and_the_next_run_is_told_of_those_that_it_does_not_see(
+    plane: Plane,
 ) -> None:
-    oka.report(turn, wrote("I begin."))
-    work(plane, oka, turn, "one")
-    oka.report(turn, *cut_off("two", "Half done."), CommentStep(text="A remark on the run."))
-    give_back(oka, turn)
-    second = go(oka)
-
-    assert second.resumed is not None
-    assert unseen(second) == ("Half done.",)
-    assert second.team is not None
-    assert second.team.comments == 2
-    oka.report(second, wrote("All done. @user"))
-    succeed(plane, oka, second)
-    assert thread(plane, str(second.task)) == ["I begin.", "Half done.", "All done. @user"]
-    assert assignee_of(plane.core, str(second.task)) == "user"
-
-
-def test_a_run_that_begins_anew_is_told_of_all_that_was_written_also_by_those_before(
-    plane: Plane, oka: DroneStandIn, turn: WorkOrder
-) -> None:
-    assert turn.team is not None
-    assert (turn.task, turn.agent, turn.team.comments, unseen(turn)) == (turn.team.task, "backend", 0, ())
-    oka.report(turn, *cut_off("one", "I begin."), wrote("I go on."))
-    give_back(oka, turn)
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    task_id = add_task(plane.core, plane.admin, add_agent(plane.core, plane.admin, "backend"))
+    first = go(oka)
+    assert first.team is not None
+    assert (first.task, first.agent, first.team.comments, unseen(first)) == (task_id, "backend", 0, ())
+    # A step that wrote a comment and did not come to its end: the run that begins anew is told of all.
+    oka.report(first, steps("one")[0], wrote("I begin."), wrote("I go on."))
+    give_back(oka, first)
     second = go(oka)
     assert (second.resumed, unseen(second)) == (None, ("I begin.", "I go on."))
-    oka.report(second, *cut_off("one again", "Once more."))
+    oka.report(second, wrote("Anew."))
+    work(plane, oka, second, "one")
+    oka.report(second, steps("two")[0], wrote("Half done."), CommentStep(text="A remark on the run."))
     give_back(oka, second)
-    assert unseen(go(oka)) == ("I begin.", "I go on.", "Once more.")
-
-
-def test_what_a_run_writes_that_is_not_the_current_one_any_more_stays_out_of_the_thread(
-    plane: Plane, oka: DroneStandIn, turn: WorkOrder
-) -> None:
-    """S-055: nobody is told, and nothing is doubled."""
-    give_back(oka, turn)
-    second = go(oka)
-    oka.report(turn, wrote("From the run before."))
-    oka.report(second, wrote("Done. @user"))
-    succeed(plane, oka, second)
-    plane.until(lambda: assignee_of(plane.core, str(second.task)) == "user")
-    assert thread(plane, str(second.task)) == ["Done. @user"]
+    # What its checkpoint holds, the run that goes on from it sees.
+    third = go(oka)
+    assert third.resumed is not None
+    assert third.team is not None
+    assert "Half done." in unseen(third)
+    assert ("Anew." in unseen(third), third.team.comments) == (False, 4)
+    # S-055: what a run writes that is not the current one any more stays out of the thread.
+    oka.report(first, wrote("From the run before."))
+    oka.report(third, wrote("All done. @user"))
+    succeed(plane, oka, third)
+    plane.until(lambda: assignee_of(plane.core, task_id) == "user")
+    thread = [text for _, _, text in comments_of(plane.core, task_id)]
+    assert thread == ["I begin.", "I go on.", "Anew.", "Half done.", "All done. @user"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Step
 from control_plane.db.teams import Task
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import providers, tasks
 from control_plane.orders.ending import Ending, finish
 from control_plane.orders.status_changes import move_task
@@ -25,7 +25,6 @@ from control_plane.teams.why_waiting import why_each_waits
 from shared.errors import Conflict
 from shared.reasons import NoDroneFits, RunEnd
 from shared.states import ENDED, OrderStatus, TaskStatus
-from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project
 from tests.support.team_rows import (
     add_agent,
@@ -44,24 +43,10 @@ from tests.support.team_rows import (
 
 
 @pytest.fixture
-def core(core_factory: CoreFactory, sqlite_url: str, clock: Any) -> Core:
-    """On SQLite, with a project and a drone that takes everything; the tests of two at once have both databases."""
-    return with_project(core_factory(sqlite_url, clock=clock))
-
-
-@pytest.fixture
-def any_core(core_factory: CoreFactory, database_url: str, clock: Any) -> Core:
-    return with_project(core_factory(database_url, clock=clock))
-
-
-def with_project(core: Core) -> Core:
-    make_project(core, system_caller(core))
-    make_drone(core, system_caller(core), concurrency=100, beat={"abilities": ["teams"]})
-    return core
-
-
-@pytest.fixture
 def lead(core: Core, admin: Caller) -> str:
+    """An agent, with a project and a drone that takes everything."""
+    make_project(core, admin)
+    make_drone(core, admin, concurrency=100, beat={"abilities": ["teams"]})
     return add_agent(core, admin, "lead")
 
 
@@ -70,33 +55,22 @@ def in_progress(core: Core) -> list[str]:
         return list(db.scalars(select(Task.id).where(Task.status == TaskStatus.IN_PROGRESS).order_by(Task.id)))
 
 
-# --- order and limits -------------------------------------------------------------------------
-
-
 def test_urgent_tasks_begin_first_then_the_one_that_waits_longest(core: Core, admin: Caller, lead: str) -> None:
     edit_organization(core, admin, concurrency=1)
-    first, urgent, last = (later_task(core, admin, lead, priority) for priority in (0, 5, 0))
+    waiting = []
+    for priority in (0, 5, 0, 0):
+        core.clock.sleep(1)
+        waiting.append(add_task(core, admin, lead, claim=False, priority=priority))
+    first, urgent, last, never_told_of = waiting
     claim(core, admin)
     assert in_progress(core) == [urgent]
     play(core, urgent, "@user")
     assert in_progress(core) == [first]
     play(core, first, "@lead, more")
     assert in_progress(core) == [last]
-
-
-def later_task(core: Core, admin: Caller, agent_id: str, priority: int) -> str:
-    """A task that came a second after the one before."""
-    core.clock.sleep(1)
-    return add_task(core, admin, agent_id, claim=False, priority=priority)
-
-
-def test_no_more_tasks_are_in_progress_than_the_organization_allows(core: Core, admin: Caller, lead: str) -> None:
-    edit_organization(core, admin, concurrency=2)
-    made = [add_task(core, admin, lead) for _ in range(4)]
-    assert in_progress(core) == made[:2]
-    edit_organization(core, admin, concurrency=0)
-    claim(core, admin)
-    assert in_progress(core) == made
+    edit_organization(core, admin, concurrency=3)
+    assert claim_everywhere(core) == [order_of(core, each).id for each in (never_told_of, first)]
+    assert claim_everywhere(core) == []
 
 
 def test_an_agent_at_its_limit_does_not_keep_others_back(core: Core, admin: Caller, lead: str) -> None:
@@ -105,15 +79,6 @@ def test_an_agent_at_its_limit_does_not_keep_others_back(core: Core, admin: Call
     made.append(add_task(core, admin, lead, claim=False))
     claim(core, admin)
     assert in_progress(core) == [made[0], made[-1]]
-
-
-def test_the_supervisor_finds_what_nobody_told_of(core: Core, admin: Caller, lead: str) -> None:
-    task_id = add_task(core, admin, lead, claim=False)
-    assert claim_everywhere(core) == [order_of(core, task_id).id]
-    assert claim_everywhere(core) == []
-
-
-# --- what a task waits for -----------------------------------------------------------------------
 
 
 def why(core: Core, task_id: str) -> str:
@@ -134,15 +99,12 @@ def test_a_task_that_waits_says_what_for(core: Core, admin: Caller, lead: str) -
     assert "fleet organization resume default" in why(core, third)
 
 
-# --- what an order is made of --------------------------------------------------------------------
-
-
-def test_the_order_has_the_agents_terms_and_the_tasks_before_them(core: Core, admin: Caller) -> None:
+def test_the_order_has_the_agents_terms_and_the_tasks_before_them(core: Core, admin: Caller, lead: str) -> None:
     providers.add(core, admin, ProviderRequest(name="other", model="openai/other"))
     with core.database.read() as db:
         other = db.scalars(select(Provider.id).where(Provider.name == "other")).one()
     terms = {"provider_id": other, "model": "openai/mine", "labels": {"gpu": "yes"}, "max_iterations": 7}
-    agent = add_agent(core, admin, "lead", cost_limit=0.5, **terms)
+    agent = add_agent(core, admin, "tester", cost_limit=0.5, **terms)
     order = order_of(core, add_task(core, admin, agent, priority=3, mode="test", limits={"cost_limit": 9.0}))
     assert (order.provider_id, order.model, order.wanted_labels) == (other, "openai/mine", {"gpu": "yes"})
     assert (order.limits["max_iterations"], order.limits["cost_limit"]) == (7, 9.0)
@@ -169,49 +131,38 @@ def test_a_task_whose_run_could_not_start_fails_and_says_why(core: Core, admin: 
     assert "project web was removed" in said[2]
 
 
-# --- two hands at once ----------------------------------------------------------------------------
-
-
 def at_once(*acts: Callable[[], object]) -> list[object]:
     """Do all of it at the same time; what each gave, or the error that it raised."""
     barrier = threading.Barrier(len(acts))
-    found: list[object] = [None] * len(acts)
 
-    def act(number: int) -> None:
-        barrier.wait()
-        try:
-            found[number] = acts[number]()
-        except Exception as error:  # noqa: BLE001 - told to the test
-            found[number] = error
+    def act(work: Callable[[], object]) -> object:
+        barrier.wait(60)
+        return work()
 
-    threads = [threading.Thread(target=act, args=(number,)) for number in range(len(acts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return found
+    with ThreadPoolExecutor(len(acts)) as pool:
+        done = [pool.submit(act, each) for each in acts]
+    return [each.exception() or each.result() for each in done]
 
 
-def test_of_several_that_claim_at_once_each_counts_what_the_others_began(any_core: Core) -> None:
-    admin = system_caller(any_core)
-    agent = add_agent(any_core, admin, "lead")
-    edit_organization(any_core, admin, concurrency=3)
-    made = [add_task(any_core, admin, agent, claim=False) for _ in range(8)]
-    work = lambda: any_core.database.transact(lambda db: claim_tasks(db, any_core, admin.organization_id))  # noqa: E731
+@pytest.mark.dialects
+def test_of_several_that_claim_at_once_each_counts_what_the_others_began(core: Core, admin: Caller, lead: str) -> None:
+    edit_organization(core, admin, concurrency=3)
+    made = [add_task(core, admin, lead, claim=False) for _ in range(8)]
+    work = lambda: core.database.transact(lambda db: claim_tasks(db, core, admin.organization_id))  # noqa: E731
     found = at_once(*[work] * 4)
     assert sorted(len(each) if isinstance(each, list) else repr(each) for each in found) == [0, 0, 0, 3]
-    assert in_progress(any_core) == made[:3]
+    assert in_progress(core) == made[:3]
 
 
-def test_runs_that_end_at_once_do_not_wait_for_each_other_for_ever(any_core: Core) -> None:
-    admin = system_caller(any_core)
-    agents = [add_agent(any_core, admin, name) for name in ("lead", "tester")]
-    edit_organization(any_core, admin, concurrency=4, max_hand_offs=0)
-    made = [add_task(any_core, admin, agents[0]) for _ in range(4)]
-    found = at_once(*[lambda task_id=task_id: play_as_a_collector(any_core, task_id) for task_id in made])
+@pytest.mark.dialects
+def test_runs_that_end_at_once_do_not_wait_for_each_other_for_ever(core: Core, admin: Caller, lead: str) -> None:
+    add_agent(core, admin, "tester")
+    edit_organization(core, admin, concurrency=4, max_hand_offs=0)
+    made = [add_task(core, admin, lead) for _ in range(4)]
+    found = at_once(*[lambda task_id=task_id: play_as_a_collector(core, task_id) for task_id in made])
     assert found == [None] * 4
-    assert in_progress(any_core) == made
-    assert [assignee_of(any_core, task_id) for task_id in made] == ["tester"] * 4
+    assert in_progress(core) == made
+    assert [assignee_of(core, task_id) for task_id in made] == ["tester"] * 4
 
 
 def play_as_a_collector(core: Core, task_id: str) -> None:
@@ -234,19 +185,21 @@ def play_as_a_collector(core: Core, task_id: str) -> None:
     core.database.transact(work)
 
 
-def test_of_a_preempt_and_the_runs_end_at_once_one_is_first_and_nothing_is_lost(any_core: Core) -> None:
-    admin = system_caller(any_core)
-    task_id = add_task(any_core, admin, add_agent(any_core, admin, "lead"))
-    order_id = order_of(any_core, task_id).id
-    begin(any_core, order_id)
+@pytest.mark.dialects
+def test_of_a_preempt_and_the_runs_end_at_once_one_is_first_and_nothing_is_lost(
+    core: Core, admin: Caller, lead: str
+) -> None:
+    task_id = add_task(core, admin, lead)
+    order_id = order_of(core, task_id).id
+    begin(core, order_id)
     preempted, ended = at_once(
-        lambda: tasks.preempt(any_core, admin, task_id),
-        lambda: any_core.database.transact(lambda db: end_now(db, any_core, order_id)),
+        lambda: tasks.preempt(core, admin, task_id),
+        lambda: core.database.transact(lambda db: end_now(db, core, order_id)),
     )
     assert ended is None
-    assert preempted is None or isinstance(preempted, Conflict) or task_of(any_core, task_id).status == "open"
-    assert (task_of(any_core, task_id).status, assignee_of(any_core, task_id)) == ("open", "user")
-    assert order_of(any_core, task_id).status in ENDED
+    assert preempted is None or isinstance(preempted, Conflict) or task_of(core, task_id).status == "open"
+    assert (task_of(core, task_id).status, assignee_of(core, task_id)) == ("open", "user")
+    assert order_of(core, task_id).status in ENDED
 
 
 def end_now(db: Any, core: Core, order_id: str) -> None:
@@ -256,6 +209,7 @@ def end_now(db: Any, core: Core, order_id: str) -> None:
     finish(db, core, order, to, Ending("stopped", RunEnd(detail="it ended")))
 
 
+@pytest.mark.usefixtures("lead")
 def test_a_task_that_went_on_with_another_order_is_not_moved_by_who_saw_the_one_before(
     core: Core, admin: Caller
 ) -> None:

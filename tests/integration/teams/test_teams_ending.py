@@ -14,14 +14,12 @@ from control_plane.db.orders import Order
 from control_plane.declarations.orders import CancelRequest
 from control_plane.declarations.task_documents import CommentRequest
 from control_plane.documents.orders import ResumeRequest, SubmitRequest
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions, tasks
 from control_plane.operations.orders import reading, retrying
 from control_plane.operations.orders.canceling import cancel
 from control_plane.orders.assignment import place_and_dispatch
 from shared.errors import Conflict
 from shared.names import new_id
-from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project
 from tests.support.team_rows import (
     ENDED,
@@ -56,74 +54,61 @@ class Team:
     def task(self, agent: str = "lead", **fields: Any) -> str:
         return add_task(self.core, self.admin, getattr(self, agent), **fields)
 
+    def begun(self) -> tuple[str, str, str]:
+        """A task whose first run works: the ids of the task, the order and the run."""
+        task_id = self.task()
+        order_id = order_of(self.core, task_id).id
+        return task_id, order_id, begin(self.core, order_id)
+
     def where(self, task_id: str) -> tuple[str, str]:
         return task_of(self.core, task_id).status, assignee_of(self.core, task_id)
 
     def last(self, task_id: str) -> tuple[str, str, str]:
         return comments_of(self.core, task_id)[-1]
 
+    def comment(self, task_id: str, text: str) -> None:
+        tasks.comment(self.core, self.admin, task_id, CommentRequest(text=text))
+
 
 @pytest.fixture
-def team(core_factory: CoreFactory, sqlite_url: str, clock: Any) -> Team:
-    core = core_factory(sqlite_url, clock=clock)
-    admin = system_caller(core)
+def team(core: Core, admin: Caller) -> Team:
     make_project(core, admin)
     make_drone(core, admin, concurrency=10, beat={"abilities": ["teams"]})
     lead = add_agent(core, admin, "lead")
     return Team(core, admin, lead, *(add_agent(core, admin, name, "lead") for name in ("backend", "tester")))
 
 
-# --- whose turn it is ----------------------------------------------------------------------
-
-
-def test_a_tag_begins_the_next_agents_turn_at_once(team: Team) -> None:
+def test_a_task_goes_to_who_is_tagged_then_to_who_was_mentioned_then_to_the_boss_up_to_the_limit(team: Team) -> None:
+    edit_organization(team.core, team.admin, max_hand_offs=3)
     task_id = team.task()
     play(team.core, task_id, "A plan. @tester will look at it.", "@backend, build it.")
     assert team.where(task_id) == ("in_progress", "backend")
-    assert kinds_of(team.core, task_id) == []
-    assert task_of(team.core, task_id).hand_offs == 1
-
-
-def test_an_agent_that_was_mentioned_and_has_not_run_is_next_where_nobody_is_tagged(team: Team) -> None:
-    task_id = team.task()
-    play(team.core, task_id, "@tester will look at it later. @backend, begin.")
+    assert (kinds_of(team.core, task_id), task_of(team.core, task_id).hand_offs) == ([], 1)
     play(team.core, task_id, "built")
     assert team.where(task_id) == ("in_progress", "tester")
-    assert team.last(task_id)[:2] == ("system", "handed_off")
-
-
-def test_an_agent_that_wrote_nothing_is_noted_and_its_boss_is_next(team: Team) -> None:
-    task_id = team.task("backend")
     play(team.core, task_id)
     assert team.where(task_id) == ("in_progress", "lead")
-    assert kinds_of(team.core, task_id) == ["no_comment", "escalated"]
+    assert kinds_of(team.core, task_id) == ["handed_off", "no_comment", "escalated"]
+    play(team.core, task_id, "@backend")
+    assert (team.where(task_id), team.last(task_id)[1]) == (("open", "user"), "hand_off_limit")
+    # What a person writes lets it go on, and a run that writes nothing is not judged by an earlier one's words.
+    team.comment(task_id, "go on, @backend")
+    play(team.core, task_id, "@lead, once more")
+    play(team.core, task_id)
+    assert team.where(task_id) == ("open", "user")
+    assert kinds_of(team.core, task_id)[-2:] == ["no_comment", "returned"]
 
 
 def test_what_an_earlier_run_of_the_same_order_wrote_counts(team: Team) -> None:
-    task_id = team.task()
-    order_id = order_of(team.core, task_id).id
-    begin(team.core, order_id)
+    task_id, order_id, _ = team.begun()
     say(team.core, task_id, "@tester")
     with team.core.database.write() as db:
         order = db.get_one(Order, order_id)
         order.status, order.run_id = "queued", None
-    claim_again(team, order_id)
+        db.flush()
+        place_and_dispatch(db, team.core, order)
     play(team.core, task_id)
-    assert team.where(task_id) == ("in_progress", "tester")
-    assert kinds_of(team.core, task_id) == []
-
-
-def claim_again(team: Team, order_id: str) -> None:
-    """Place an order that was lost."""
-    with team.core.database.write() as db:
-        place_and_dispatch(db, team.core, db.get_one(Order, order_id))
-
-
-def test_reaching_the_iteration_limit_is_noted_and_routed_like_any_success(team: Team) -> None:
-    task_id = team.task()
-    play(team.core, task_id, "@backend, go on", how="max_iterations")
-    assert team.where(task_id) == ("in_progress", "backend")
-    assert team.last(task_id) == ("system", "iteration_limit", "The run of lead reached its iteration limit (50).")
+    assert (team.where(task_id), kinds_of(team.core, task_id)) == (("in_progress", "tester"), [])
 
 
 def test_an_agent_that_was_removed_is_not_next_and_its_own_run_is_routed_all_the_same(team: Team) -> None:
@@ -136,10 +121,7 @@ def test_an_agent_that_was_removed_is_not_next_and_its_own_run_is_routed_all_the
     assert (team.where(waiting), team.last(waiting)[1]) == (("open", "user"), "agent_removed")
 
 
-# --- what does not succeed --------------------------------------------------------------------
-
-
-def test_a_run_that_failed_fails_its_task_and_the_user_is_told_why(team: Team) -> None:
+def test_a_run_that_failed_fails_its_task_and_one_at_its_iteration_limit_is_routed_and_both_say_why(team: Team) -> None:
     """The whole reason stays with the run."""
     for how, kind, said in (
         ("failed", "failed", "LLM rate limit reached"),
@@ -152,44 +134,22 @@ def test_a_run_that_failed_fails_its_task_and_the_user_is_told_why(team: Team) -
         assert (team.last(task_id)[:2], said in team.last(task_id)[2]) == (("system", kind), True), how
         with team.core.database.read() as db:
             assert db.get_one(Order, order_id).reason == ENDED[how][2]
-
-
-def test_at_the_limit_of_hand_offs_the_task_comes_to_the_user_until_a_person_writes(team: Team) -> None:
-    edit_organization(team.core, team.admin, max_hand_offs=2)
     task_id = team.task()
-    play(team.core, task_id, "@backend")
-    play(team.core, task_id, "@lead")
-    play(team.core, task_id, "@backend")
-    assert team.where(task_id) == ("open", "user")
-    assert team.last(task_id)[1] == "hand_off_limit"
-    tasks.comment(team.core, team.admin, task_id, CommentRequest(text="go on, @backend"))
-    play(team.core, task_id, "@lead")
-    assert team.where(task_id) == ("in_progress", "lead")
+    play(team.core, task_id, "@backend, go on", how="max_iterations")
+    assert team.where(task_id) == ("in_progress", "backend")
+    assert team.last(task_id) == ("system", "iteration_limit", "The run of lead reached its iteration limit (50).")
 
 
 def test_canceling_the_order_of_a_task_by_hand_gives_the_task_to_the_user(team: Team) -> None:
-    task_id = team.task()
-    order_id = order_of(team.core, task_id).id
-    begin(team.core, order_id)
+    task_id, order_id, _ = team.begun()
     cancel(team.core, team.admin, order_id, CancelRequest(reason="no longer needed"))
     assert team.where(task_id) == ("in_progress", "lead")
     end(team.core, order_id, "canceled")
-    assert team.where(task_id) == ("open", "user")
-    assert team.last(task_id)[1] == "run_canceled"
-
-
-def test_what_a_run_wrote_under_another_order_is_not_its_last_comment(team: Team) -> None:
-    task_id = team.task()
-    play(team.core, task_id, "@lead, once more")
-    play(team.core, task_id)
-    assert team.where(task_id) == ("open", "user")
-    assert kinds_of(team.core, task_id) == ["no_comment", "returned"]
+    assert (team.where(task_id), team.last(task_id)[1]) == (("open", "user"), "run_canceled")
 
 
 def test_a_preempted_run_may_still_write_and_decides_nothing(team: Team) -> None:
-    task_id = team.task()
-    order_id = order_of(team.core, task_id).id
-    begin(team.core, order_id)
+    task_id, order_id, _ = team.begun()
     tasks.preempt(team.core, team.admin, task_id)
     say(team.core, task_id, "@backend, I was just about to")
     end(team.core, order_id, "canceled")
@@ -198,8 +158,7 @@ def test_a_preempted_run_may_still_write_and_decides_nothing(team: Team) -> None
 
 
 def test_a_comment_of_an_agent_longer_than_a_comment_may_be_is_cut_and_says_where_the_rest_is(team: Team) -> None:
-    task_id = team.task()
-    run_id = begin(team.core, order_of(team.core, task_id).id)
+    task_id, _, run_id = team.begun()
     say(team.core, task_id, " \n")
     assert comments_of(team.core, task_id) == []
     say(team.core, task_id, "x" * 150_000)
@@ -208,29 +167,19 @@ def test_a_comment_of_an_agent_longer_than_a_comment_may_be_is_cut_and_says_wher
     assert text.endswith(f"[Truncated: the comment has 150,000 characters. Full text: fleet run show {run_id} --full]")
 
 
-# --- who is told, and what an order of a task cannot do -------------------------------------------
-
-
 def test_webhooks_hear_when_a_task_comes_to_the_user_or_fails(team: Team) -> None:
-    add_webhook(team)
-    first, second = team.task(), team.task()
-    play(team.core, first, "It is done, @user.")
-    play(team.core, second, how="time_limit")
-    assert told(team, "task.waiting") == [(first, "open", "It is done, @user.")]
-    assert [(task_id, status) for task_id, status, _ in told(team, "task.failed")] == [(second, "failed")]
-
-
-def add_webhook(team: Team) -> None:
     hook = {"id": new_id(), "name": "chat", "url": "https://example.org", "sealed_secret": "", "events": []}
     with team.core.database.write() as db:
         now = team.core.clock.now()
         db.add(Webhook(organization_id=team.admin.organization_id, enabled=True, created_at=now, **hook))
-
-
-def told(team: Team, event: str) -> list[tuple[str, str, str]]:
+    first, second = team.task(), team.task()
+    play(team.core, first, "It is done, @user.")
+    play(team.core, second, how="time_limit")
     with team.core.database.read() as db:
-        rows = db.scalars(select(WebhookDelivery).where(WebhookDelivery.event == event))
-        return [(row.data["task"], row.data["status"], row.data["reason"]) for row in rows]
+        sent = {row.event: row.data for row in db.scalars(select(WebhookDelivery)) if row.event.startswith("task.")}
+    waiting, failed = sent["task.waiting"], sent["task.failed"]
+    assert (waiting["task"], waiting["status"], waiting["reason"]) == (first, "open", "It is done, @user.")
+    assert (failed["task"], failed["status"]) == (second, "failed")
 
 
 def test_an_order_of_a_task_is_not_retried_by_itself_and_its_session_is_its_own(team: Team) -> None:
@@ -249,18 +198,11 @@ def test_an_order_of_a_task_is_not_retried_by_itself_and_its_session_is_its_own(
 
 
 def test_a_run_that_ended_by_the_models_fault_leaves_its_work_to_the_next_one(team: Team) -> None:
-    task_id = team.task()
-    order_id = order_of(team.core, task_id).id
-    run_id = begin(team.core, order_id)
+    task_id, order_id, run_id = team.begun()
     with team.core.database.write() as db:
         order = db.get_one(Order, order_id)
         order.head_commit, order.branch, order.pushed, order.result_run_id = "c" * 40, "fleet/x", True, run_id
     end(team.core, order_id, "failed")
-    tasks.comment(team.core, team.admin, task_id, CommentRequest(text="once more, @backend"))
-    assert base_of(team, task_id) == ("c" * 40, "fleet/x")
-
-
-def base_of(team: Team, task_id: str) -> tuple[str | None, str | None]:
-    """What the task's next run begins from."""
+    team.comment(task_id, "once more, @backend")
     base = order_as_sent(team.core, order_of(team.core, task_id).id).base
-    return base.commit, base.branch
+    assert (base.commit, base.branch) == ("c" * 40, "fleet/x")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -26,31 +25,22 @@ from tests.support.fleet import logs_in
 from tests.support.made import make_project, submit
 from tests.support.otlp_receivers import OtlpReceiver, only
 
-AWAY = [503]
+PARENT = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
 
 
 @pytest.fixture
-def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
+def core(core_factory: CoreFactory, database_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
     """A control plane that exports traces, with a project."""
-    return exporting(core_factory, sqlite_url, clock, otlp)
-
-
-@pytest.fixture
-def any_core(core_factory: CoreFactory, database_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
-    """The same, once on each kind of database."""
-    return exporting(core_factory, database_url, clock, otlp)
-
-
-def exporting(factory: CoreFactory, url: str, clock: HandClock, otlp: OtlpReceiver, **settings: Any) -> Core:
-    core = factory(url, clock=clock, otlp_endpoint=otlp.endpoint, **settings)
+    headers = "authorization=Bearer%20sesame, x-scope-orgid = mine"
+    core = core_factory(database_url, clock=clock, otlp_endpoint=otlp.endpoint, otlp_headers=headers)
     make_project(core, system_caller(core))
     return core
 
 
-def ended_order(core: Core, organization: str = "default", **fields: Any) -> str:
+def ended_order(core: Core) -> str:
     """An order that no drone took until it was canceled."""
-    caller = system_caller(core, organization)
-    order_id = str(submit(core, caller, **fields).id)
+    caller = system_caller(core)
+    order_id = str(submit(core, caller).id)
     core.clock.sleep(3)
     cancel(core, caller, order_id, CancelRequest())
     return order_id
@@ -61,17 +51,27 @@ def waiting(core: Core) -> Sequence[TraceExport]:
         return db.scalars(select(TraceExport).order_by(TraceExport.number)).all()
 
 
-def test_a_trace_is_sent_once_and_then_forgotten(any_core: Core, otlp: OtlpReceiver) -> None:
-    core = any_core
+@pytest.mark.dialects
+def test_a_trace_is_sent_once_and_then_forgotten_and_a_long_one_in_several_requests(
+    core: Core, otlp: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order_id = ended_order(core)
     made = TraceExporter(core)
     made.round()
     made.round()
-
     root, queued = otlp.received()
     assert waiting(core) == []
     assert (root.name, root.attributes["dronefleet.order.id"], root.ms) == ("order", order_id, 3000)
     assert (queued.name, queued.parent, queued.ms) == ("queued", root.id, 3000)
+    [sent] = otlp.sent
+    assert (sent.headers["authorization"], sent.headers["x-scope-orgid"]) == ("Bearer sesame", "mine")
+    assert "sesame" not in repr(core.settings)
+
+    monkeypatch.setattr("control_plane.tracing.otlp.AT_ONCE", 1)
+    long = ended_order(core)
+    made.round()
+    assert len(otlp.sent) == 3
+    assert sorted(each.name for each in otlp.trace_of(long)) == ["order", "queued"]
 
 
 def test_without_an_endpoint_nothing_is_written_or_sent(
@@ -102,8 +102,8 @@ def test_what_a_receiver_does_not_take_is_sent_again_with_the_same_ids(core: Cor
     assert waiting(core) == []
 
 
-def test_of_two_supervisors_only_one_sends_a_trace(any_core: Core, otlp: OtlpReceiver) -> None:
-    core = any_core
+@pytest.mark.dialects
+def test_of_two_supervisors_only_one_sends_a_trace(core: Core, otlp: OtlpReceiver) -> None:
     ended_order(core)
     [row] = waiting(core)
     one, other = TraceExporter(core), TraceExporter(core)
@@ -123,7 +123,6 @@ def test_a_receiver_that_hangs_delays_nothing_and_is_asked_for_one_trace_at_a_ti
     wait_until(lambda: otlp.sent)
     ended_order(core)
     made.round()
-
     assert len(otlp.sent) == 1
     assert [each.attempts for each in waiting(core)] == [1, 0]
 
@@ -132,41 +131,26 @@ def test_a_receiver_that_drips_is_left_after_the_time_for_a_request(core: Core, 
     otlp.drips = True
     ended_order(core)
     TraceExporter(core, seconds=0.5).round()
-
     assert [each.attempts for each in waiting(core)] == [1]
 
 
-def test_a_trace_is_given_up_after_a_day_and_the_next_ones_are_sent(
+def test_a_trace_is_given_up_after_a_day_or_at_once_if_it_is_refused_and_the_next_ones_are_sent(
     core: Core, otlp: OtlpReceiver, tmp_path: Path
 ) -> None:
-    otlp.answers = AWAY
+    otlp.answers = [503]
     lost = ended_order(core)
     made = TraceExporter(core)
     made.round()
     core.clock.sleep(PATIENCE.total_seconds() + 1)
-    otlp.answers = [200]
-    order_id = ended_order(core)
+    otlp.answers = [400, 200]
+    refused, order_id = ended_order(core), ended_order(core)
     with logs_in(tmp_path / "traces.log"):
         made.round()
-
-    [row] = waiting(core)
-    assert (row.order_id, row.given_up_at is not None) == (lost, True)
+    assert [(row.order_id, row.given_up_at is not None) for row in waiting(core)] == [(lost, True), (refused, True)]
     assert only(otlp.trace_of(order_id), "order").attributes["dronefleet.order.id"] == order_id
     line = json.loads((tmp_path / "traces.log").read_text().splitlines()[0])
     assert (line["event"], line["order"], line["level"]) == ("a trace was given up", lost, "error")
     assert line["trace"] == trace_id(lost, None).hex()
-
-
-def test_a_trace_that_the_receiver_refuses_is_given_up_at_once_and_the_next_one_sent(
-    core: Core, otlp: OtlpReceiver
-) -> None:
-    otlp.answers = [400, 200]
-    refused = ended_order(core)
-    ended_order(core)
-    TraceExporter(core).round()
-
-    assert [(each.order_id, each.given_up_at is not None) for each in waiting(core)] == [(refused, True)]
-    assert len(otlp.sent) == 2
 
 
 def test_an_order_that_was_removed_meanwhile_has_no_trace(core: Core, otlp: OtlpReceiver) -> None:
@@ -176,9 +160,6 @@ def test_an_order_that_was_removed_meanwhile_has_no_trace(core: Core, otlp: Otlp
     TraceExporter(core).round()
 
     assert (waiting(core), otlp.sent) == ([], [])
-
-
-PARENT = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
 
 
 def test_the_trace_of_a_sender_that_records_none_is_not_exported(core: Core, otlp: OtlpReceiver) -> None:
@@ -192,47 +173,13 @@ def test_the_trace_of_a_sender_that_records_none_is_not_exported(core: Core, otl
     assert (root.trace, root.parent, root.attributes["dronefleet.order.id"]) == (*PARENT, order_id)
 
 
-def test_headers_of_the_settings_are_sent_and_not_shown(
-    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver
-) -> None:
-    core = exporting(
-        core_factory, sqlite_url, clock, otlp, otlp_headers="authorization=Bearer%20sesame, x-scope-orgid = mine"
-    )
-    ended_order(core)
-    TraceExporter(core).round()
-
-    [sent] = otlp.sent
-    assert (sent.headers["authorization"], sent.headers["x-scope-orgid"]) == ("Bearer sesame", "mine")
-    assert "sesame" not in repr(core.settings)
-
-
 def test_spans_that_a_receiver_rejects_are_named_in_the_log_and_not_sent_again(
-    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, tmp_path: Path
+    core: Core, otlp: OtlpReceiver, tmp_path: Path
 ) -> None:
-    otlp = OtlpReceiver(rejects=2)
-    core = exporting(core_factory, sqlite_url, clock, otlp)
+    otlp.reject(2, "no room")
     ended_order(core)
     with logs_in(tmp_path / "traces.log"):
         TraceExporter(core).round()
-    otlp.close()
-
     line = json.loads((tmp_path / "traces.log").read_text())
     assert (line["event"], line["spans"], line["why"]) == ("the receiver of traces rejected spans", 2, "no room")
     assert waiting(core) == []
-
-
-@pytest.fixture
-def small(core_factory: CoreFactory, sqlite_url: str, clock: HandClock, otlp: OtlpReceiver) -> Core:
-    """The same on SQLite."""
-    return exporting(core_factory, sqlite_url, clock, otlp)
-
-
-def test_a_long_trace_is_sent_in_several_requests(
-    small: Core, otlp: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("control_plane.tracing.otlp.AT_ONCE", 1)
-    order_id = ended_order(small)
-    TraceExporter(small).round()
-
-    assert len(otlp.sent) == 2
-    assert sorted(each.name for each in otlp.trace_of(order_id)) == ["order", "queued"]

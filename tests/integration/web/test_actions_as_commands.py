@@ -1,8 +1,4 @@
-""" "Copy as command": the action of a page and the printed command change the same rows.
-
-The action is done in a browser, then the fleet is put back as it was, and the command that the form printed is run by
-the real command line.
-"""
+"""Forms of operations as a browser sends them, and that the command which a form prints changes the same rows."""
 
 from __future__ import annotations
 
@@ -10,12 +6,12 @@ import html
 import json
 import re
 import shlex
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +23,68 @@ from control_plane.db.drones import Drone
 from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.declarations import orders
+from control_plane.declarations import orders, projects, providers
 from control_plane.declarations.operation import Command, NoDoor, Operation, every_operation
-from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.declarations.projects import ProjectEdit
 from control_plane.lookups.organizations import system_caller
-from control_plane.operations.access import tokens
 from control_plane.orders.ending import Ending, finish
 from control_plane.web.forms.fields import form_fields
 from shared.events import ABILITIES, ApprovalStep
 from shared.plans import AgentPlan, PlanPoint
 from shared.reasons import RunEnd
 from shared.states import OrderStatus
-from tests.integration.web.test_derived_commands import fleet
+from tests.integration.web.conftest import Fleet
 from tests.support.filled import fill
 from tests.support.fleet import Api
-from tests.support.forms import FormValues
-from tests.support.patches import deliver
 from tests.support.team_rows import add_task
+
+_Attributes = list[tuple[str, str | None]]
+
+
+class FormValues(HTMLParser):
+    """The values of the first form of an operation on a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.values: dict[str, str] = {}
+        self._inside = self._over = False
+        self._name = ""
+        self._text: str | None = None
+        self._options: list[tuple[str, bool]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: _Attributes) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form" and "data-form" in given and not self._over:
+            self._inside = True
+        if not self._inside:
+            return
+        name = given.get("name", "")
+        if tag == "input" and name and (given.get("type") != "checkbox" or "checked" in given):
+            self.values[name] = given.get("value", "")
+        elif tag in {"textarea", "select"}:
+            self._name, self._text, self._options = name, "" if tag == "textarea" else None, []
+        elif tag == "option" and self._name:
+            self._options.append((given.get("value", ""), "selected" in given))
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._inside:
+            return
+        if tag == "textarea" and self._text is not None:
+            # A browser leaves out the line feed after the tag.
+            self.values[self._name] = self._text.removeprefix("\n")
+            self._text, self._name = None, ""
+        elif tag == "select":
+            chosen = [value for value, selected in self._options if selected]
+            self.values[self._name] = (chosen or [value for value, _ in self._options])[0]
+            self._name = ""
+        elif tag == "form":
+            self._inside, self._over = False, True
+
 
 MARK = "mark"
 IGNORED_TABLES = ("audit", "web_sessions", "login_links")
@@ -61,18 +102,10 @@ class Sent:
     names: Mapping[str, str] = field(default_factory=dict)
     typed: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
-    more: tuple[str, ...] = ()
-    """Further words of the command."""
-    same: bool = False
-    """It changes no row, or only secret ones."""
-    refused: bool = False
-    user: bool = False
-    """By a user; else by a token without one."""
 
 
-ORDER, FAILED, WAITS, DONE = ({"order_id": each} for each in ("{queued}", "{failed}", "{waiting}", "{pushed}"))
-TASK = {"task_id": "{tasks}"}
-DRONE, PROJECT, PROVIDER = {"name": "{drones}"}, {"slug": "{projects}"}, {"name": "{providers}"}
+ORDER, FAILED, WAITS = ({"order_id": each} for each in ("{queued}", "{failed}", "{waiting}"))
+DRONE, PROJECT = {"name": "{drones}"}, {"slug": "{projects}"}
 GRAPH = json.dumps(
     [
         {"name": "one", "prompt": "One it's", "labels": {"nowhere": "yes"}},
@@ -92,17 +125,10 @@ NESTED = {
     "task.priority": "7",
     "task.cost_limit": "1.5",
 }
-REVIEWED = {"order_id": "{reviewed}"}
+OTHERS = {"create_login_link", "test_webhook", *(f"test_{each}" for each in ("project", "provider"))}
+OTHERS |= {"open_pull_request", "open_task_pull_request"}
+"""Whose commands take a name at most, or wait for what there is not here."""
 CASES: Mapping[str, Sent] = {
-    "edit_attention": Sent(typed={"webhook_url": "https://chat.example/x", "about": "all"}, user=True),
-    "add_review_comment": Sent(
-        REVIEWED, {"path": "src/refund.py", "side": "new", "start_line": "41", "text": "Use a constant;\nit's 2"}
-    ),
-    "create_agent": Sent(
-        typed={"name": "new_one", "instructions": "You are 'new'.\nDo it.", "labels": "gpu=yes\nos=linux"}
-    ),
-    "edit_agent": Sent({"name": "{spare_agent}"}, {"cost_limit": "2.5", "limits": "command_timeout=9.5"}),
-    "prune_audit_log": Sent(typed={"before": "2020-01-01T00:00:00Z"}, same=True),
     "rotate_drone_keys": Sent({"name": "{played}"}),
     "revoke_drone_keys": Sent(DRONE),
     "submit": Sent(
@@ -119,7 +145,6 @@ CASES: Mapping[str, Sent] = {
             "on_limit": "ask",
             "keep_raw": "true",
             "verify": "pytest -q\nmake 'it'",
-            "verify_attempts": "2",
             "approval_timeout": "5400",
             "approve": "risky",
             "limits": "max_retries=5\nretry_enabled=false",
@@ -130,7 +155,6 @@ CASES: Mapping[str, Sent] = {
         typed={"name": "it's two", "project": "{projects}", "provider": "{providers}", "orders": GRAPH}
     ),
     "submit_batch": Sent(typed={"name": "it's night", "parallel": "2", "rows": ROWS}),
-    "retry_batch": Sent({"batch_id": "canceled"}, {"which": "canceled"}),
     "submit_race": Sent(
         typed={
             "prompt": "-be first; it's a race",
@@ -155,20 +179,7 @@ CASES: Mapping[str, Sent] = {
     "edit_plan": Sent({"order_id": "{plans}"}, {"text": "# Tidy\n\n1. [x] It's\n   two lines\n2. [ ] No"}),
     "approve_plan": Sent({"order_id": "{plans}"}, {"points": "2\n1", "comment": "it's fine"}),
     "answer_order": Sent({"order_id": "{asks}"}, {"text": "-5 it's", "call": "call-2"}),
-    "add_project": Sent(
-        typed={
-            "slug": "shop",
-            "git_url": "https://git.example/s.git",
-            "description": "Sells\nthings",
-            "setup": "make\nmake deps",
-            "budget_usd_day": "2.5",
-            "trailers": "Assisted-by",
-            "check": "true",
-        }
-    ),
     "edit_project": Sent(PROJECT, {"branch": "next", "setup": "make all", "budget_usd_day": "5", "check": ""}),
-    "test_project": Sent({"slug": "spare-project"}, more=("--timeout", "0")),
-    "remove_project": Sent({"slug": "spare-project"}),
     "add_provider": Sent(
         typed={
             "name": "main",
@@ -181,11 +192,6 @@ CASES: Mapping[str, Sent] = {
         },
         stdin="sk-secret",
     ),
-    "edit_provider": Sent(PROVIDER, {"api_base": "https://x.example/v1", "params": "temperature=1"}),
-    "test_provider": Sent({"name": "spare-provider"}, more=("--timeout", "0")),
-    "set_budget": Sent({"kind": "project", "name": "{projects}"}, {"usd": "20", "per": "day", "zone": "Europe/Berlin"}),
-    "open_pull_request": Sent(DONE, {"title": "Fix it's bug", "draft": "true"}, refused=True),
-    "open_task_pull_request": Sent(TASK, {"draft": "true"}, refused=True),
     "create_schedule": Sent(
         typed={"name": "weekly", "cron": "0 6 * * 1", "timezone": "Europe/Berlin", "missed": "skip", **NESTED}
     ),
@@ -194,25 +200,16 @@ CASES: Mapping[str, Sent] = {
         typed={"title": "-Add it's currency", "description": "To\nprices", "project": "{projects}", "priority": "-3"}
     ),
     "comment_task": Sent({"task_id": "{open_task}"}, {"text": "- what about\nthis?"}),
-    "edit_profile": Sent({"name": "{profiles}"}, {"mode": "test", "labels": "", "description": "-other"}),
-    "edit_memory": Sent({"note_id": "{memory}"}, {"text": "-another note", "why": ""}),
     "label_entry": Sent({"session_id": "{failed_session}"}, {"entry": "{failed}", "text": "it's good"}),
     "create_join_token": Sent(typed={"expires_s": "7200", "uses": "3", "labels": "gpu=yes", "serves": "*"}),
     "add_pool": Sent(typed={"name": "burst", "labels": "gpu=yes", "max_drones": "20", "expires_s": "7200"}),
     "rotate_pool": Sent({"name": "{pools}"}, {"expires_s": "7200"}),
     "create_api_token": Sent(typed={"role": "viewer", "name": "it's ci", "expires_s": "90", "user": "{users}"}),
-    "create_login_link": Sent(same=True),
     "create_trigger": Sent(
         typed={"name": "issues", "kind": "gitlab", "secret": "s3cret-s3cret-s3cret", "events": "push", **NESTED},
         stdin="s3cret-s3cret-s3cret",
     ),
     "edit_trigger": Sent({"name": "{triggers}"}, {"events": "push\nissues.opened", "task.title": "A new title"}),
-    "edit_code_host": Sent({"name": "{code-hosts}"}, {"strangers": "reply", "poll_seconds": "0", "enabled": ""}),
-    "unmap_host_user": Sent({"name": "{code-hosts}", "login": "mapped"}),
-    "edit_webhook": Sent(
-        {"name": "{webhooks}"}, {"url": "https://chat.example/y", "events": "task.done", "enabled": ""}
-    ),
-    "test_webhook": Sent({"name": "{webhooks}"}),
 }
 
 
@@ -223,9 +220,8 @@ class Prepared:
     api: Api
     names: dict[str, str]
     snapshot: Path
-    admin: httpx.Client
-    user: httpx.Client
-    """Logged-in browsers."""
+    browser: httpx.Client
+    fleet: Fleet
 
     def restore(self) -> None:
         with closing(sqlite3.connect(self.snapshot)) as source, closing(sqlite3.connect(self.database)) as database:
@@ -233,8 +229,6 @@ class Prepared:
         # The drones beat now: otherwise one may fall silent between a form and its command, and takes no order then.
         with self.api.core.database.write() as db:
             db.execute(update(Drone).values(last_seen_at=self.api.core.clock.now()))
-        # The blobs of one test are gone in the next.
-        shutil.copytree(self.snapshot.parent / "blobs", self.api.core.blobs.root, dirs_exist_ok=True)
 
     @property
     def database(self) -> str:
@@ -250,6 +244,11 @@ class Prepared:
                     found[table.name] = sorted(self._compared(dict(row)) for row in rows)
         return found
 
+    @cached_property
+    def before(self) -> dict[str, list[str]]:
+        """The rows that the fleet began with."""
+        return self.rows()
+
     def _compared(self, row: dict[str, Any]) -> str:
         kept = {name: value for name, value in row.items() if not SECRET.search(name)}
         text = TIME.sub("a time", json.dumps(kept, default=str, sort_keys=True))
@@ -263,43 +262,26 @@ class Prepared:
 
 
 @pytest.fixture
-def prepared(api: Api, tmp_path: Path) -> Iterator[Prepared]:
+def prepared(api: Api, fleet: Fleet, tmp_path: Path) -> Iterator[Prepared]:
     """One of everything, in the states that the operations need."""
     names = _prepare(api)
-    with api.browser() as admin, api.browser(token=names["user_token"]) as user:
-        found = Prepared(api, names, tmp_path / "snapshot.db", admin, user)
+    with api.browser() as browser:
+        found = Prepared(api, names, tmp_path / "snapshot.db", browser, fleet)
         with closing(sqlite3.connect(found.database)) as source, closing(sqlite3.connect(found.snapshot)) as snapshot:
             source.backup(snapshot)
-        shutil.copytree(api.core.blobs.root, tmp_path / "blobs")
         yield found
 
 
 def _prepare(api: Api) -> dict[str, str]:
     core, admin = api.core, system_caller(api.core)
-    names = {**fill(api, admin, MARK).names, "played": "played", "spare_agent": "spare_agent"}
+    names = {**fill(api, admin, MARK).names, "played": "played"}
     _orders(api, names)
     with core.database.write() as db:
         agent = db.scalars(select(Agent.id).where(Agent.name == names["agents"])).one()
     names["open_task"] = add_task(core, admin, agent, title="open", description="open")
     with core.database.write() as db:
         db.get_one(Task, names["open_task"]).status = "open"
-    rows = json.loads(ROWS.replace("{projects}", names["projects"]).replace("{providers}", names["providers"]))
-    spare = {"slug": "spare-project", "git_url": "https://127.0.0.1:9/x.git", "provider": names["providers"]}
-    with api.http() as http:
-        for path, body in (
-            ("/users", {"email": "worker@example.org", "name": "Worker", "role": "operator"}),
-            ("/providers", {"name": "spare-provider", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1"}),
-            ("/projects", spare),
-            ("/organizations/default/agents", {"name": "spare_agent", "instructions": "You are spare."}),
-            ("/batches", {"name": "canceled", "rows": rows}),
-            ("/batches/canceled/cancel", None),
-        ):
-            answer = http.post(f"/api/v1{path}", json=body)
-            assert answer.is_success, answer.text
-        mapped = http.put(f"/api/v1/code-hosts/{names['code-hosts']}/users/mapped", json={"user": "worker@example.org"})
-        assert mapped.is_success, mapped.text
-    made = tokens.create_api_token(core, admin, ApiTokenRequest(role="viewer", user=names["users"]))
-    return {**names, "user_token": str(made.token)}
+    return names
 
 
 def _orders(api: Api, names: dict[str, str]) -> None:
@@ -312,15 +294,13 @@ def _orders(api: Api, names: dict[str, str]) -> None:
         both = db.get_one(Drone, racing.id)
         both.draining, both.concurrency = True, 2
     project = names["projects"]
-    failed, waiting, pushed, asks, reviewed = (played.take(api.submit(f"order {n}", project=project)) for n in range(5))
-    names["reviewed"] = deliver(api, reviewed)
+    failed, waiting, asks = (played.take(api.submit(f"order {n}", project=project)) for n in range(3))
     asks.step(ApprovalStep(call_id="call-2", tool="ask_user", why="", about="question", text="How much?"))
     waiting.step(ApprovalStep(call_id="call-1", tool="shell", why="it pushes", command="git push"))
-    for run, status in ((failed, OrderStatus.FAILED), (pushed, OrderStatus.SUCCEEDED)):
-        with api.core.database.write() as db:
-            order = db.get_one(Order, run.order_id)
-            finish(db, api.core, order, status, Ending("stopped", RunEnd(), "done"))
-    names |= {"failed": failed.order_id, "waiting": waiting.order_id, "pushed": pushed.order_id, "asks": asks.order_id}
+    with api.core.database.write() as db:
+        order = db.get_one(Order, failed.order_id)
+        finish(db, api.core, order, OrderStatus.FAILED, Ending("stopped", RunEnd(), "done"))
+    names |= {"failed": failed.order_id, "waiting": waiting.order_id, "asks": asks.order_id}
     names["failed_session"] = api.client.call(orders.SHOW, order_id=failed.order_id)["session"]
     names["plans"] = api.submit("plans", project=project, plan_first=True)["id"]
     points = (PlanPoint(text="a"), PlanPoint(text="b"))
@@ -328,17 +308,9 @@ def _orders(api: Api, names: dict[str, str]) -> None:
     names["queued"] = api.submit("waits", project=project, labels={"nowhere": "yes"})["id"]
 
 
-def filled_in(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """The texts with the ids and names of the fleet's things."""
-    return {
-        key: re.sub(r"\{([\w-]+)\}(?!\})", lambda found: names.get(found[1], found[0]), text)
-        for key, text in texts.items()
-    }
-
-
 def test_every_command_that_is_written_by_hand_and_every_shape_of_a_field_is_tried() -> None:
     by_hand = {name for name, each in CHANGING.items() if not isinstance(each.command, Command | NoDoor)}
-    assert by_hand - CASES.keys() == set()
+    assert by_hand - CASES.keys() == OTHERS
     fields = [(name, field) for name, each in CHANGING.items() for field in form_fields(each)]
     typed = {field.shape for name, field in fields if name in CASES and field.name in CASES[name].typed}
     assert {field.shape for _, field in fields} - typed <= {"hidden"}
@@ -353,44 +325,147 @@ def test_a_page_and_its_command_do_the_same(prepared: Prepared) -> None:
 
 def difference(prepared: Prepared, name: str) -> str:
     """What the page and the command of an operation do differently."""
-    case, api = CASES[name], prepared.api
+
+    def filled_in(texts: Mapping[str, str]) -> dict[str, str]:
+        names = prepared.names
+        return {
+            key: re.sub(r"\{([\w-]+)\}(?!\})", lambda found: names.get(found[1], found[0]), text)
+            for key, text in texts.items()
+        }
+
+    case, browser = CASES[name], prepared.browser
     prepared.restore()
-    names = filled_in(case.names, prepared.names)
-    browser, token = (prepared.user, prepared.names["user_token"]) if case.user else (prepared.admin, api.token)
-    form = {**opened(browser, CHANGING[name], names), **filled_in(case.typed, prepared.names), **names}
-    line = printed(browser.post(f"/actions/{name}/command", data=form, headers={"Accept": "text/x-part"}).text)
-    before = prepared.rows()
-    answer = browser.post(f"/actions/{name}", data=form, headers={"Accept": "text/x-part"})
+    before, names = prepared.before, filled_in(case.names)
+    form = {**opened(browser, CHANGING[name], names), **filled_in(case.typed), **names}
+    told = browser.post(f"/actions/{name}/command", data=form, headers=PART).text
+    (line,) = re.findall(r"<code>((?:fleet|printf) .*?)</code>", told, re.DOTALL)
+    answer = browser.post(f"/actions/{name}", data=form, headers=PART)
     by_page = prepared.rows()
-    if answer.status_code not in ({409, 412} if case.refused else {200, 201, 303}):
+    if answer.status_code not in {200, 201, 303}:
         return answer.text
     prepared.restore()
-    words, stdin = words_of(line)
-    command = fleet(api, *words, *case.more, stdin=stdin or f"{case.stdin}\n", FLEET_API_TOKEN=token)
-    if (command.returncode not in {0, 1}) is not case.refused:
+    # As a shell reads the line, with what is piped to it.
+    words = shlex.split(html.unescape(line))
+    at = words.index("fleet")
+    command = prepared.fleet(*words[at + 1 :], stdin=words[2] if at else f"{case.stdin}\n")
+    if command.returncode:
         return f"{line}: {command.stderr}"
     by_command = prepared.rows()
     differing = {table: set(rows) ^ set(by_command[table]) for table, rows in by_page.items()}
     if changed := {table: sorted(rows) for table, rows in differing.items() if rows}:
         return f"{line}: {changed}"
-    return "" if (by_page == before) is (case.same or case.refused) else f"{line}: before and after are alike"
+    return f"{line}: before and after are alike" if by_page == before else ""
 
 
 def opened(browser: httpx.Client, operation: Operation, names: Mapping[str, str]) -> dict[str, str]:
     """What a browser has in the form before anything is typed."""
-    page = browser.get(f"/actions/{operation.name}", params=dict(names), headers={"Accept": "text/html"})
+    page = browser.get(f"/actions/{operation.name}", params=dict(names), headers=PAGE)
     assert page.status_code == 200, page.text
     return FormValues(page.text).values
 
 
-def printed(page: str) -> str:
-    """The command in a form."""
-    (line,) = re.findall(r"<code>((?:fleet|printf) .*?)</code>", page, re.DOTALL)
-    return html.unescape(line)
+PAGE = {"Accept": "text/html"}
+PART = {"Accept": "text/x-part"}
+API_KEY = "sk-very-secret-key"
 
 
-def words_of(line: str) -> tuple[list[str], str]:
-    """The words after `fleet`, as a shell reads the line, and what is piped to it."""
-    words = shlex.split(line)
-    at = words.index("fleet")
-    return words[at + 1 :], words[2] if at else ""
+def error_of(page: str, field: str) -> str:
+    """What is said beside this field."""
+    inside = re.search(rf'data-field="{re.escape(field)}">(.*?)</div>', page, re.DOTALL)
+    assert inside, field
+    found = re.search(r'<p class="error"[^>]*>(.*?)</p>', inside.group(1))
+    return html.unescape(found.group(1)) if found else ""
+
+
+def edit_form(browser: httpx.Client) -> dict[str, str]:
+    """The form of the project `demo`."""
+    return opened(browser, CHANGING["edit_project"], {"slug": "demo"})
+
+
+WRONG = [
+    ({"name": "", "model": " "}, {"name": "Is required", "model": "Is required"}),
+    ({"context_window": "many"}, {"context_window": "Must be a whole number"}),
+    ({"context_window": "-1"}, {"context_window": "Must be at least 0"}),
+    ({"rpm": "9999999999999"}, {"rpm": "Must be at most 1000000000"}),
+    ({"protocol": "smoke"}, {"protocol": "Must be 'auto', 'tools' or 'text'"}),
+    ({"params": "temperature"}, {"params": "'temperature' is not of the form key=value"}),
+    ({"params": "a=1\na=2"}, {"params": "'a' has two values"}),
+]
+
+
+def test_every_wrong_or_missing_value_is_marked_and_all_texts_but_secrets_come_back(api: Api) -> None:
+    with api.browser() as browser:
+        for typed, said in WRONG:
+            form = {"name": "main", "model": "openai/x", "api_key": API_KEY, **typed}
+            answer = browser.post("/actions/add_provider", data=form, headers=PAGE)
+            page = answer.text
+            assert (answer.status_code, {field: error_of(page, field) for field in said}) == (422, said)
+            assert page.count('aria-invalid="true"') == len(said)
+            assert [text for text in {**form, "api_key": ""}.values() if html.escape(text) not in page] == []
+            assert API_KEY not in page
+        long = {"slug": "demo", "git_url": "https://git.example/x.git", "description": "long " * 5000}
+        refused = browser.post("/actions/add_project", data=long, headers=PAGE)
+        nested = {"name": "nightly", "cron": "0 2 * * *", "task.title": "Tidy", "task.priority": "500"}
+        scheduled = browser.post("/actions/create_schedule", data=nested, headers=PAGE).text
+    assert (refused.status_code, "long long" in refused.text) == (413, True)
+    assert error_of(scheduled, "task.priority") == "Must be at most 100"
+    assert api.client.call(providers.LIST) == []
+
+
+def test_only_what_was_changed_is_sent_and_what_someone_else_changed_is_overwritten_by_the_second_save(
+    api: Api,
+) -> None:
+    api.add_work()
+    api.client.call(projects.EDIT, ProjectEdit(branch="next", setup=["make"]), slug="demo")
+    with api.browser() as browser:
+        form = edit_form(browser)
+        assert form["setup"] == "make"
+        api.client.call(projects.EDIT, ProjectEdit(description="Changed meanwhile"), slug="demo")
+        # An emptied field removes the value.
+        assert browser.post("/actions/edit_project", data={**form, "branch": "", "setup": ""}).status_code == 303
+        shown = api.client.call(projects.SHOW, slug="demo")
+        assert (shown["branch"], shown["setup"], shown["description"]) == (None, [], "Changed meanwhile")
+
+        form = edit_form(browser)
+        api.client.call(projects.EDIT, ProjectEdit(branch="theirs"), slug="demo")
+        stale = browser.post("/actions/edit_project", data={**form, "branch": "mine"}, headers=PAGE)
+        assert stale.status_code == 409
+        assert error_of(stale.text, "branch") == "Someone else changed this to: theirs"
+        again = FormValues(stale.text).values
+        assert again["branch"] == "mine"
+        assert browser.post("/actions/edit_project", data=again).status_code == 303
+    assert api.client.call(projects.SHOW, slug="demo")["branch"] == "mine"
+
+
+def test_a_thing_that_vanished_is_a_404_with_the_text_kept(api: Api) -> None:
+    api.add_work()
+    with api.browser() as browser:
+        form = edit_form(browser)
+        api.client.call(projects.REMOVE, slug="demo")
+        answer = browser.post("/actions/edit_project", data={**form, "description": "my text"}, headers=PART)
+        assert (answer.status_code, "my text" in answer.text, "not found" in answer.text) == (404, True, True)
+        assert browser.get("/actions/edit_project?slug=demo", headers=PART).status_code == 404
+
+
+def test_a_form_that_was_sent_leads_on_and_asks_for_names_that_a_link_does_not_give(api: Api) -> None:
+    api.add_work()
+    with api.browser() as browser:
+        form = {"name": "main", "model": "openai/x", "api_key": API_KEY, "check": ""}
+        answer = browser.post("/actions/add_provider", data=form, headers=PAGE)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/models")
+        answer = browser.post("/actions/edit_provider", data={"name": "main", "next": "https://evil.example"})
+        assert answer.headers["location"].startswith("/")
+        page = browser.get("/actions/set_budget", headers=PAGE).text
+        assert ('<select id="f-kind"' in page, 'id="f-name"' in page) == (True, True)
+        form = {"asks_names": "yes", "kind": "project", "name": "", "usd": "$5", "per": "day"}
+        assert error_of(browser.post("/actions/set_budget", data=form, headers=PAGE).text, "name") == "Is required"
+        assert browser.post("/actions/set_budget", data={**form, "name": "demo"}).headers["location"] == "/cost"
+
+
+def test_a_secret_is_shown_once_as_a_page_and_in_the_dialog(api: Api) -> None:
+    with api.browser() as browser:
+        page = browser.post("/actions/create_join_token", data={"uses": "1"}, headers=PAGE).text
+        part = browser.post("/actions/create_api_token", data={"role": "viewer"}, headers=PART).text
+        assert "fj_" not in browser.get("/settings/access", headers=PAGE).text
+    assert re.search(r"DRONE_TOKEN=fj_\S+ drone register --url http", page)
+    assert (re.search(r"fa_\w+", part) is not None, "<html" in page, "<html" in part) == (True, True, False)

@@ -1,13 +1,25 @@
-"""Who gets in: tokens, sessions, roles, organizations, other sites, and how much may be sent."""
+"""Who gets in: tokens, sessions, other sites, how much may be sent and how slowly, and what ends with a token."""
 
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
-from control_plane.declarations import tokens
-from tests.support.fleet import Api
+import pytest
+
+from control_plane.declarations import tokens, users
+from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.declarations.users import UserRequest
+from control_plane.web import server
+from control_plane.web.stream import Pace
+from tests.support import wait_until
+from tests.support.broker import BrokerServer
+from tests.support.database import CoreFactory
+from tests.support.fleet import Api, Doc, Follower, PlayedRun, api_on
 
 
 def test_a_stranger_is_told_nothing_but_what_to_do_next(api: Api) -> None:
@@ -44,42 +56,35 @@ def test_a_body_over_two_megabytes_is_refused_also_if_it_hides_its_length(api: A
     assert [(each.status_code, each.json()["code"]) for each in answers] == [(413, "E-BODY-SIZE")] * 2
 
 
-def test_a_name_with_a_nul_is_refused_and_breaks_nothing(api: Api) -> None:
-    with api.http() as http:
-        assert http.get("/api/v1/drones/a%00b").status_code == 422
-        assert http.get("/api/v1/orders?project=a%00b").status_code == 422
-
-
-def test_no_header_but_a_bearer_token_spares_a_cookie_the_check_of_the_site(api: Api) -> None:
+def test_only_a_right_bearer_token_spares_a_cookie_the_check_of_the_site(api: Api) -> None:
+    cross_site = {"Sec-Fetch-Site": "cross-site"}
     headers = [{"Authorization": each} for each in ("Basic eDp5", "Bearer", "Digest username=x", "fa_x", "")]
-    for authorization in ({}, *headers):
-        with api.browser() as browser:
-            for site in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+    with api.browser() as browser:
+        for authorization in ({}, *headers):
+            for site in (cross_site, {"Origin": "null"}):
                 answer = browser.post("/logout", headers={**authorization, **site})
                 assert (answer.status_code, answer.json()["code"]) == (403, "E-OTHER-SITE"), authorization
-            # A proxy that asks for a password has the browser send it with every request.
-            own = browser.post("/logout", headers={**authorization, "Sec-Fetch-Site": "same-origin", "Origin": api.url})
-            assert (own.status_code, browser.get("/api/v1/whoami").status_code) == (303, 401)
+        wrong = browser.get("/api/v1/whoami", headers={"Authorization": "Bearer fa_wrong"})
+        assert (wrong.status_code, wrong.json()["code"]) == (401, "E-TOKEN-UNKNOWN")
+        # A proxy that asks for a password has the browser send it with every request.
+        own = browser.post("/logout", headers={**headers[0], "Sec-Fetch-Site": "same-origin", "Origin": api.url})
+        assert (own.status_code, browser.get("/api/v1/whoami").status_code) == (303, 401)
+    with api.http() as script:
+        assert script.post("/api/v1/login-links", headers=cross_site).status_code == 201
 
 
-def test_a_wrong_bearer_token_does_not_fall_back_to_the_cookie(api: Api) -> None:
+def test_every_answer_forbids_foreign_scripts_and_frames_and_no_page_needs_any(api: Api) -> None:
     with api.browser() as browser:
-        answer = browser.get("/api/v1/whoami", headers={"Authorization": "Bearer fa_wrong"})
-    assert (answer.status_code, answer.json()["code"]) == (401, "E-TOKEN-UNKNOWN")
-
-
-def test_a_token_in_the_header_needs_no_origin(api: Api) -> None:
-    with api.http() as http:
-        answer = http.post("/api/v1/login-links", headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 201
-
-
-def test_every_answer_forbids_foreign_scripts_and_frames(api: Api) -> None:
-    with api.http(None) as stranger:
-        answers = [stranger.get(path) for path in ("/login", "/api/v1/drones", "/static/js/app.js", "/static/none")]
+        paths = ("/", "/login", "/api/v1/drones", "/static/js/app.js", "/static/css/base.css", "/static/none")
+        answers = [browser.get(path) for path in paths]
     policies = [answer.headers["content-security-policy"] for answer in answers]
     assert all("default-src 'none'" in policy and "unsafe" not in policy for policy in policies)
     assert all(answer.headers["x-content-type-options"] == "nosniff" for answer in answers)
+    foreign = re.compile(r"(?:src|href|url|import)\s*[=(]\s*[\"']?(?:https?:)?//")
+    assert not [answer.url for answer in answers if foreign.search(answer.text)]
+    templates = Path(__file__).parents[3] / "control_plane" / "web" / "templates"
+    templated = "".join(path.read_text() for path in templates.rglob("*.html"))
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src=)|\| *safe", templated)
 
 
 def test_an_unexpected_error_shows_a_number_and_not_its_text(api: Api) -> None:
@@ -95,21 +100,16 @@ def test_an_unexpected_error_shows_a_number_and_not_its_text(api: Api) -> None:
     assert "no time at all" not in answer.text
 
 
-def test_pages_lead_a_stranger_to_the_log_in_and_back(api: Api) -> None:
+def test_pages_lead_a_stranger_to_the_log_in_and_a_pasted_token_starts_a_session(api: Api) -> None:
     with api.http(None, Accept="text/html") as browser:
         answer = browser.get("/orders/abc?all=1")
         back = browser.post("/login", data={"token": api.token, "next": "/orders/abc?all=1"})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/orders/abc%3Fall%3D1")
-    assert back.headers["location"] == "/orders/abc?all=1"
-
-
-def test_a_pasted_api_token_starts_a_session(api: Api) -> None:
-    with api.browser() as browser:
         cookie = next(iter(browser.cookies.jar))
         assert browser.get("/").status_code == 200
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/orders/abc%3Fall%3D1")
+    assert back.headers["location"] == "/orders/abc?all=1"
     assert cookie.has_nonstandard_attr("HttpOnly")
-    assert cookie.get_nonstandard_attr("SameSite") == "lax"
-    assert not cookie.secure
+    assert (cookie.get_nonstandard_attr("SameSite"), cookie.secure) == ("lax", False)
 
 
 def test_looking_at_a_one_use_address_does_not_use_it(api: Api) -> None:
@@ -121,41 +121,101 @@ def test_looking_at_a_one_use_address_does_not_use_it(api: Api) -> None:
         assert thief.post("/login", data={"link": link["secret"]}).status_code == 401
 
 
-def test_the_openapi_document_names_every_error_as_a_problem(api: Api) -> None:
-    with api.http(None) as stranger:
-        document = stranger.get("/openapi.json").json()
-    operations = [operation for item in document["paths"].values() for operation in item.values()]
-    failures = [
-        answer["content"]
-        for operation in operations
-        for status, answer in operation["responses"].items()
-        if status in {"401", "403", "404", "409", "413", "422"}
-    ]
-    assert all(list(content) == ["application/problem+json"] for content in failures)
-    assert all(operation["summary"] and operation["tags"] for operation in operations)
-    assert "HTTPValidationError" not in document["components"]["schemas"]
+HALF = b"GET /login HTTP/1.1\r\nHost: a\r\nX-Slow: "
 
 
-def test_every_route_that_takes_an_organization_documents_and_answers_that_there_is_none(api: Api) -> None:
-    with api.http() as http:
-        paths = http.get("/openapi.json").json()["paths"]
-        taking = {
-            (method, path): operation
-            for path, item in paths.items()
-            for method, operation in item.items()
-            if {each["name"] for each in operation.get("parameters", ())} & {"org", "organization"}
-        }
-        lists = [path for method, path in taking if method == "get" and "{" not in path]
-        answers = {path: http.get(path, params={"org": "nowhere"}).json()["code"] for path in lists}
-    assert [route for route, operation in taking.items() if "404" not in operation["responses"]] == []
-    assert answers == dict.fromkeys(lists, "E-ORGANIZATION-404")
-    assert (len(taking) > 70, len(lists) > 14) == (True, True)
+def guesses(api: Api, *forwarded: str) -> list[int]:
+    """The statuses of 21 log-ins with a wrong token, each by way of other addresses."""
+    with api.http(None) as http:
+        headers = [{"X-Forwarded-For": ", ".join((f"192.0.2.{number}", *forwarded))} for number in range(21)]
+        return [http.post("/login", data={"token": "fa_x"}, headers=each).status_code for each in headers]
 
 
-def test_the_pages_load_nothing_from_other_servers_and_no_template_has_a_script_or_a_style_of_its_own(api: Api) -> None:
-    with api.browser() as browser:
-        texts = [browser.get(path).text for path in ("/", "/login", "/static/js/app.js", "/static/css/base.css")]
-    assert not [text for text in texts if re.search(r"(?:src|href|url|import)\s*[=(]\s*[\"']?(?:https?:)?//", text)]
-    templates = Path(__file__).parents[3] / "control_plane" / "web" / "templates"
-    templated = "".join(path.read_text() for path in templates.glob("*.html"))
-    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src=)|\| *safe", templated)
+def test_a_trusted_proxy_says_who_the_client_is_and_nobody_before_it_does(
+    api: Api, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    assert guesses(api) == [401] * 20 + [429]
+    with api_on(sqlite_url, valkey, core_factory, trusted_proxies="127.0.0.0/8, ::1") as behind:
+        assert guesses(behind) == [401] * 21
+        assert guesses(behind, "198.51.100.7") == [401] * 20 + [429]
+        with behind.http(None, **{"X-Forwarded-For": "203.0.113.9"}) as browser:
+            browser.post("/login", data={"token": behind.token})
+        assert [each["address"] for each in behind.client.call(tokens.LIST_LOGIN_SESSIONS)] == ["203.0.113.9"]
+
+
+def is_closed(connection: socket.socket, drip: bytes = b"") -> bool:
+    """Whether the server closed the connection; sends `drip` before it looks."""
+    with suppress(BlockingIOError):
+        try:
+            connection.sendall(drip)
+            return connection.recv(100_000) == b""
+        except ConnectionError:
+            return True
+    return False
+
+
+def test_a_connection_whose_request_does_not_begin_in_time_is_closed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.BoundedHeadProtocol, "seconds", 0.3)
+    for first, drip in ((b"", b""), (HALF, b"x"), (HALF + b"1\r\n\r\n" + HALF, b"x"), (b"\r\n", b"\r\n")):
+        with closing(socket.create_connection(("127.0.0.1", api.port))) as connection:
+            connection.sendall(first)
+            connection.setblocking(False)
+            wait_until(lambda: is_closed(connection, drip), every=0.05)  # noqa: B023
+
+
+def test_a_request_that_began_in_time_may_take_longer(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id, raw=True)
+    wait_until(lambda: follower.seqs == [1])
+    assert api._server is not None
+    at_work = [each for each in api._server.server_state.connections if not each._awaits_request]  # type: ignore[union-attr]
+    assert [each._deadline for each in at_work] == [None]  # type: ignore[union-attr]
+    assert server.BoundedHeadProtocol.seconds == 10
+    # nginx keeps an idle connection for 60 s: then a request would meet the end of the connection.
+    assert api._server.config.timeout_keep_alive == server.IDLE_S > 60
+
+
+@pytest.fixture
+def token(api: Api) -> Doc:
+    """A second admin's token, which a test may revoke."""
+    answer: Doc = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="admin", name="kim"))
+    return answer
+
+
+def revoke(api: Api, token: Doc) -> None:
+    api.client.call(tokens.REVOKE_API, token_id=token["id"])
+
+
+def test_a_quiet_stream_ends_soon_after_its_token_was_revoked_or_its_user_removed(
+    api: Api, token: Doc, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Pace().allowed_s <= 4
+    # No heartbeat falls into the test: only the check of the token can end the stream.
+    live = replace(api.app.state.live, pace=Pace(heartbeat_s=60, allowed_s=0.3))
+    monkeypatch.setitem(api.app.state._state, "live", live)
+    api.client.call(users.ADD, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
+    own = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", user="kim@example.org"))
+    with api.browser(token=token["token"]) as browser, api.http(own["token"]) as kim:
+        for client, end in (
+            (browser, lambda: revoke(api, token)),
+            (kim, lambda: api.client.call(users.REMOVE, user="kim@example.org")),
+        ):
+            with client.stream("GET", f"/api/v1/orders/{run.order_id}/events") as stream:
+                chunks = stream.iter_bytes()
+                assert b"event: order" in next(chunks)
+                end()
+                assert b"event: end" not in b"".join(chunks)
+
+
+def test_session_link_and_token_that_were_made_with_a_token_end_with_it(api: Api, token: Doc) -> None:
+    with api.browser(token=token["token"]) as browser:
+        child = browser.post("/api/v1/api-tokens", json={"role": "viewer", "name": "screen"}).json()
+        used, unused = (browser.post("/api/v1/login-links").json()["secret"] for _ in range(2))
+        with api.browser(link=used) as second, api.http(child["token"]) as screen, api.http(None) as stranger:
+            clients = (browser, second, screen)
+            assert [each.get("/api/v1/whoami").status_code for each in clients] == [200] * 3
+            revoke(api, token)
+            refused = [each.get("/api/v1/whoami") for each in clients]
+            late = stranger.post("/login", data={"link": unused})
+    codes = ["E-SESSION", "E-SESSION", "E-TOKEN-REVOKED"]
+    assert [(each.status_code, each.json()["code"]) for each in refused] == [(401, code) for code in codes]
+    assert (late.status_code, "set-cookie" in late.headers) == (401, False)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
-from drone.model.errors import RETRIED, ErrorClass
+from drone.model.errors import RETRIED, ErrorClass, Failure, sentence
 from drone.model.litellm_model import LiteLLMModel
-from shared.events import RetryStep, RunEnded
+from shared.events import RetryStep
 from shared.outcome import ExitStatus, Outcome
 from shared.transcripts import assert_valid
 from shared.work_order import Limits, OrderProvider
@@ -32,10 +29,8 @@ from tests.support.endpoints import (
     streamed,
     text_answer,
 )
-from tests.support.runs import Bench, small_repository
 
 pytestmark = pytest.mark.usefixtures("warm_model")
-
 JITTER = 0.25
 HTML = b"<html><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>"
 
@@ -50,10 +45,8 @@ def anthropic(status: int, kind: str, message: str, **headers: str) -> Said:
 
 OPENAI_FORM: list[tuple[str, Said]] = [
     ("rate_limit", openai(429, "Rate limit reached for gpt-x on tokens per min. Limit 30000.", "rate_limit_exceeded")),
-    ("rate_limit", openai(429, "Rate limit reached. Add a payment method at https://x.example/account/billing.")),
     ("rate_limit", openai(429, "You exceeded your current quota, check your plan. Please retry in 32.5s.")),
     ("overloaded", openai(503, "That model is currently overloaded with other requests.")),
-    ("overloaded", openai(503, "Service Unavailable")),
     ("overloaded", openai(500, "The engine is currently overloaded, please try again later")),
     ("server", openai(500, "The server had an error while processing your request. Sorry about that!")),
     ("server", refused(502, HTML, Content_Type="text/html")),
@@ -61,7 +54,6 @@ OPENAI_FORM: list[tuple[str, Said]] = [
     ("server", streamed(chunk(role="assistant", content="Half of an ans"), done=False)),
     ("server", refused(200, b"\x00\xff\xfe not a stream")),
     ("timeout", openai(408, "Request timed out.")),
-    ("timeout", openai(504, "upstream request timeout")),
     ("timeout", refused(524, b"<html>error code: 524, a timeout occurred</html>")),
     ("unknown", openai(418, "I am a teapot")),
     (
@@ -69,12 +61,10 @@ OPENAI_FORM: list[tuple[str, Said]] = [
         openai(400, "The maximum context length is 128000 tokens.", "context_length_exceeded"),
     ),
     ("context_overflow", openai(400, "the request exceeds the available context size (4096 tokens)")),
-    ("context_overflow", openai(400, "The input token count exceeds the maximum number of tokens allowed (1048576).")),
     ("context_overflow", openai(400, "Please reduce the length of the messages or completion.")),
     ("context_overflow", openai(429, "Request too large for gpt-x on tokens per min: Limit 30000, Requested 41000.")),
     ("context_overflow", refused(413, {"error": {"message": "Request too large"}})),
     ("auth", openai(401, "Incorrect API key provided: sk-...abcd.", "invalid_api_key")),
-    ("auth", openai(400, "API key not valid: invalid API key.")),
     ("auth_permanent", openai(403, "Project does not have access to model `gpt-x`", "model_access_denied")),
     ("billing", openai(429, "You exceeded your current quota, please check your plan.", "insufficient_quota")),
     ("billing", openai(402, "Insufficient Balance")),
@@ -84,7 +74,6 @@ OPENAI_FORM: list[tuple[str, Said]] = [
     ("content_blocked", streamed(chunk(role="assistant", content=""), chunk("content_filter"))),
     ("format", openai(400, "temperature: must be a number")),
     ("format", openai(400, "`max_tokens` must be at most 8192, the maximum value for `max_tokens`")),
-    ("format", openai(422, "field required")),
 ]
 ANTHROPIC_FORM: list[tuple[str, Said]] = [
     ("rate_limit", anthropic(429, "rate_limit_error", "This would exceed your rate limit of 40,000 tokens per minute")),
@@ -93,8 +82,6 @@ ANTHROPIC_FORM: list[tuple[str, Said]] = [
         "overloaded",
         anthropic_events({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
     ),
-    ("server", anthropic(500, "api_error", "Internal server error")),
-    ("timeout", anthropic(504, "timeout_error", "Request timed out")),
     ("context_overflow", anthropic(400, "invalid_request_error", "prompt is too long: 215000 tokens > 200000 maximum")),
     ("context_overflow", anthropic(413, "request_too_large", "Request exceeds the maximum size")),
     ("auth", anthropic(401, "authentication_error", "invalid x-api-key")),
@@ -153,11 +140,16 @@ ANSWERS = {
 }
 
 
-def test_the_table_has_a_row_for_every_class() -> None:
-    assert {row[1] for row in ROWS} == {*ErrorClass}
+def reason(error_class: str, model: str, tried: Tried) -> str:
+    """The sentence of a run that this failure ended."""
+    step = next(body for body in tried.recorder.bodies if body.kind == "error")
+    port = tried.outcome.reason.partition("127.0.0.1:")[2].partition(" ")[0]
+    provider = OrderProvider(name="p", model=model, api_base=f"http://127.0.0.1:{port}")
+    return sentence(Failure(ErrorClass(error_class), step.detail), provider)
 
 
 def test_what_may_pass_is_tried_again_after_a_growing_wait() -> None:
+    assert {row[1] for row in ROWS} == {*ErrorClass}
     wrong = []
     for row in PASSING:
         model, error_class, failure = row
@@ -173,95 +165,30 @@ def test_what_may_pass_is_tried_again_after_a_growing_wait() -> None:
     assert wrong == []
 
 
-def test_what_does_not_pass_ends_the_run_after_three_retries() -> None:
-    for model, _, failure in PASSING[::6]:
-        tried = Tried(model, [failure] * 4)
-        assert tried.outcome.exit_status is ExitStatus.MODEL_ERROR
-        assert [retry.attempt for retry in tried.retries] == [1, 2, 3]
-        assert (tried.requests, tried.ran) == (4, 1)
-
-
-def test_what_would_only_fail_again_ends_the_run_at_once() -> None:
+def test_what_would_only_fail_again_ends_the_run_at_once_and_the_rest_after_three_retries() -> None:
     wrong = []
     for row in LASTING:
         model, error_class, failure = row
         tried = Tried(model, [failure])
         as_expected = [
             tried.outcome.exit_status is ExitStatus.MODEL_ERROR,
-            tried.outcome.reason == _reason(error_class, model, failure, tried),
+            tried.outcome.reason == reason(error_class, model, tried),
             (tried.retries, tried.requests, tried.ran, tried.clock.passed) == ([], 1, 1, 0),
         ]
         wrong += [] if all(as_expected) else [(row, as_expected)]
     assert wrong == []
+    for model, _, failure in PASSING[::9]:
+        tried = Tried(model, [failure] * 4)
+        assert tried.outcome.exit_status is ExitStatus.MODEL_ERROR
+        assert [retry.attempt for retry in tried.retries] == [1, 2, 3]
+        assert (tried.requests, tried.ran) == (4, 1)
 
 
-WAITS = [
-    ({"Retry_After": "20"}, 20, 20),
-    ({"retry_after_ms": "7500"}, 7.5, 7.5),
-    ({"Retry_After": "Sat, 21 Nov 2026 12:00:45 GMT"}, 45, 45),
-    ({"Retry_After": "Sat, 21 Nov 2026 11:00:00 GMT"}, 1.5, 2.5),
-    ({"Retry_After": "3600"}, 120, 120),
-    ({"Retry_After": "soon"}, 1.5, 2.5),
-    ({"Retry_After": "nan"}, 1.5, 2.5),
-]
-
-
-def test_the_server_may_ask_for_a_longer_wait() -> None:
-    for model, (headers, least, most) in product(("openai/x", "anthropic/claude-x"), WAITS):
-        tried = Tried(model, [refused(429, {"error": {"message": "slow down"}}, **headers)])
-        assert [least <= retry.delay_s <= most for retry in tried.retries] == [True], (model, headers)
-
-
-def test_waiting_ends_with_the_runs_time() -> None:
-    limit = Limits(max_run_seconds=30)
-    tried = Tried("openai/x", [openai(429, "slow down", Retry_After="100")], limit)
-    assert tried.outcome.exit_status is ExitStatus.TIME_LIMIT
-    assert tried.clock.passed == pytest.approx(30, abs=0.2)
-    assert (tried.requests, tried.ran) == (1, 1)
-
-
-def test_retries_have_one_base_and_one_switch() -> None:
+def test_waiting_ends_with_the_runs_time_and_is_switched_off_with_the_retries() -> None:
+    ended = Tried("openai/x", [openai(429, "slow down", Retry_After="100")], Limits(max_run_seconds=30))
+    assert (ended.outcome.exit_status, ended.requests, ended.ran) == (ExitStatus.TIME_LIMIT, 1, 1)
+    assert ended.clock.passed == pytest.approx(30, abs=0.2)
     slow = Tried("openai/x", [openai(500, "boom")], Limits(base_delay=10))
     assert slow.retries[0].delay_s == pytest.approx(10, rel=JITTER)
     off = Tried("openai/x", [openai(500, "boom")], Limits(retry_enabled=False))
     assert (off.outcome.exit_status, off.requests) == (ExitStatus.MODEL_ERROR, 1)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path / "drone", small_repository(tmp_path / "repository.git"))
-
-
-COUNTED: dict[str, Any] = call("shell", {"command": "echo once >> counted; git add -N counted; cat counted"})
-
-
-@pytest.mark.parametrize(
-    ("failures", "status", "reason"),
-    [
-        (
-            [openai(429, "slow down"), streamed(chunk(content="Half"), done=False)],
-            ExitStatus.STOPPED,
-            "finished its work.",
-        ),
-        ([openai(401, "Incorrect API key provided")], ExitStatus.MODEL_ERROR, "rejected the API key."),
-    ],
-    ids=["passes", "auth"],
-)
-def test_the_order_ends_by_what_failed_and_its_commands_ran_once(
-    bench: Bench, failures: list[Said], status: ExitStatus, reason: str
-) -> None:
-    bench.order = bench.order.model_copy(update={"limits": Limits(base_delay=0.01)})
-    with Endpoint(call_answer(COUNTED), *failures, text_answer("Done.")) as endpoint:
-        ended: RunEnded = bench.run(f"{endpoint.url}/v1")
-    assert (ended.exit_status, ended.reason.endswith(reason)) == (status, True)
-    outputs = [event.body.output for event in bench.events if event.body.kind == "tool_result"]
-    assert [output.count("once") for output in outputs] == [1]
-
-
-def _reason(error_class: str, model: str, failure: Said, tried: Tried) -> str:
-    from drone.model.errors import Failure, sentence
-
-    step = next(body for body in tried.recorder.bodies if body.kind == "error")
-    port = tried.outcome.reason.partition("127.0.0.1:")[2].partition(" ")[0]
-    provider = OrderProvider(name="p", model=model, api_base=f"http://127.0.0.1:{port}")
-    return sentence(Failure(ErrorClass(error_class), step.detail), provider)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import httpx
 import pytest
 
+from control_plane.client import following
 from control_plane.declarations import projects, tokens
 from control_plane.declarations.orders import SHOW
 from control_plane.declarations.organizations import ADD, OrganizationRequest
@@ -16,7 +22,63 @@ from control_plane.web.live.page_stream import MOST_TOPICS
 from control_plane.web.live.topics import GONE, TOPICS
 from tests.support import wait_until
 from tests.support.fleet import Api, PlayedRun
-from tests.support.live_pages import live
+
+
+@dataclass
+class LiveStream:
+    """One open stream, as a browser's shared worker holds it, read in a thread."""
+
+    browser: httpx.Client
+    topics: Mapping[str, str]
+    """With the versions that the pages have."""
+    events: list[tuple[str, Any]] = field(default_factory=list)
+    closed: bool = False
+    response: httpx.Response | None = None
+
+    def of(self, kind: str) -> list[Any]:
+        """The data of all events of this kind so far."""
+        return [data for event, data in list(self.events) if event == kind]
+
+    def versions(self) -> dict[str, str]:
+        """The version of each topic as last told."""
+        return {each["topic"]: each["version"] for each in self.of("changed")}
+
+    def told(self, topic: str) -> int:
+        """How often this topic was told to have changed."""
+        return len([each for each in self.of("changed") if each["topic"] == topic])
+
+    def follow(self, topics: Mapping[str, str]) -> httpx.Response:
+        """Follow other topics from now on."""
+        return self.browser.post(f"/live/{self.of('hello')[0]['stream']}/topics", json=dict(topics))
+
+    def read(self) -> None:
+        query = [("topic", f"{topic}={version}") for topic, version in self.topics.items()]
+        with (
+            suppress(httpx.TransportError, httpx.StreamError),
+            self.browser.stream("GET", "/live", params=query, timeout=None) as self.response,
+        ):
+            for message in following.parse(self.response.iter_bytes()):
+                self.events.append((message.event, json.loads(message.data)))
+        self.closed = True
+
+
+@contextmanager
+def live(browser: httpx.Client, *topics: str, **versions: str) -> Iterator[LiveStream]:
+    """A stream that said hello; it is closed at the end."""
+    with httpx.Client(
+        base_url=browser.base_url, headers=browser.headers, cookies=browser.cookies, trust_env=False
+    ) as own:
+        stream = LiveStream(own, {**dict.fromkeys(topics, ""), **versions})
+        thread = threading.Thread(target=stream.read, daemon=True)
+        thread.start()
+        wait_until(lambda: stream.of("hello"))
+        try:
+            yield stream
+        finally:
+            if stream.response is not None and (network := stream.response.extensions.get("network_stream")):
+                network.get_extra_info("socket").shutdown(2)
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def versions(browser: httpx.Client, *topics: str) -> dict[str, str]:
@@ -24,26 +86,17 @@ def versions(browser: httpx.Client, *topics: str) -> dict[str, str]:
     return dict(answer["versions"])
 
 
-def test_a_stream_says_hello_then_the_version_of_each_topic(api: Api, run: PlayedRun) -> None:
+def test_a_stream_says_the_version_of_each_topic_and_that_a_new_order_changes_the_list_although_it_would_not_look(
+    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TOPICS, "orders", replace(TOPICS["orders"], every_s=3600.0))  # type: ignore[arg-type]
     order = f"order:{run.order_id}"
     with api.browser() as browser, live(browser, "orders", "fleet", order) as stream:
         wait_until(lambda: stream.versions() == versions(browser, "orders", "fleet", order))
-
-
-def look_every(monkeypatch: pytest.MonkeyPatch, name: str, seconds: float) -> None:
-    """Compute the version of this topic so often without news."""
-    monkeypatch.setitem(TOPICS, name, replace(TOPICS[name], every_s=seconds))  # type: ignore[arg-type]
-
-
-def test_a_new_order_changes_the_list_although_the_stream_would_not_look_by_itself(
-    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look_every(monkeypatch, "orders", 3600.0)
-    api.wait_for_hub()
-    with api.browser() as browser, live(browser, orders=versions(browser, "orders")["orders"]) as stream:
+        told = stream.told("orders")
         api.submit()
-        wait_until(lambda: stream.told("orders") >= 1)
-        assert stream.versions() == versions(browser, "orders")
+        wait_until(lambda: stream.told("orders") > told)
+        assert stream.versions()["orders"] == versions(browser, "orders")["orders"]
 
 
 def test_after_a_gap_only_what_changed_is_told(api: Api, run: PlayedRun) -> None:
@@ -76,7 +129,7 @@ def test_text_in_flight_comes_after_the_step_before_it(api: Api, run: PlayedRun)
 
 def test_topics_come_and_go_on_an_open_stream(api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     # A topic that is followed is then looked at in every round, before the ones that were added later.
-    look_every(monkeypatch, "projects", 0.0)
+    monkeypatch.setitem(TOPICS, "projects", replace(TOPICS["projects"], every_s=0.0))  # type: ignore[arg-type]
     monkeypatch.setattr(live_topics, "FRESH_S", 0.0)
     with api.browser() as browser, live(browser, "projects") as stream:
         wait_until(lambda: stream.told("projects"))
@@ -100,11 +153,16 @@ def test_names_that_are_no_topics_are_ignored(api: Api, run: PlayedRun) -> None:
         assert len(stream.versions()) <= MOST_TOPICS
 
 
-def test_a_stream_belongs_to_the_session_that_opened_it(api: Api) -> None:
-    with api.browser() as browser, api.browser() as other, live(browser, "orders") as stream:
-        answer = other.post(f"/live/{stream.of('hello')[0]['stream']}/topics", json={})
+def test_a_stream_belongs_to_the_session_that_opened_it_and_ends_with_it(api: Api) -> None:
+    with api.browser() as browser, live(browser, "orders") as stream:
+        session = api.client.call(tokens.LIST_LOGIN_SESSIONS)[0]["id"]
+        with api.browser() as other:
+            answer = other.post(f"/live/{stream.of('hello')[0]['stream']}/topics", json={})
         assert (answer.status_code, answer.json()["code"]) == (404, "E-STREAM-404")
         assert browser.post("/live/none/topics", json={}).status_code == 404
+        api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session)
+        wait_until(lambda: stream.closed)
+        assert browser.get("/live/now", headers={"Accept": "application/json"}).status_code == 401
 
 
 def test_an_order_of_another_organization_is_told_as_gone(api: Api, run: PlayedRun) -> None:
@@ -119,11 +177,3 @@ def test_an_order_of_another_organization_is_told_as_gone(api: Api, run: PlayedR
             run.says("secret")
             wait_until(lambda: stream.told(order))
             assert (stream.versions(), stream.of("delta")) == ({order: GONE}, [])
-
-
-def test_a_stream_ends_with_its_session(api: Api) -> None:
-    with api.browser() as browser, live(browser, "orders") as stream:
-        session = api.client.call(tokens.LIST_LOGIN_SESSIONS)[0]["id"]
-        api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session)
-        wait_until(lambda: stream.closed)
-        assert browser.get("/live/now", headers={"Accept": "application/json"}).status_code == 401

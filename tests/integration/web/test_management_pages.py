@@ -1,27 +1,33 @@
-"""The pages of fleet, projects, models, automation, cost and settings over HTTP."""
+"""The pages of inbox, orders, fleet, projects, models, automation, cost and settings over HTTP, and their files."""
 
 from __future__ import annotations
 
+import hashlib
 import html
+import json
+import re
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 from sqlalchemy import select, update
 
 from control_plane.db.access import Pool
-from control_plane.db.code_hosts import HostEvent, HostLink, HostUser
 from control_plane.db.drones import Drone
 from control_plane.db.runs import Run
-from control_plane.declarations import budgets, drones, organizations, webhooks
-from control_plane.declarations.budgets import BudgetRequest
-from control_plane.declarations.organizations import OrganizationRequest
+from control_plane.declarations import agents, drones, memory, orders, organizations, sessions, tasks
+from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.pools import PoolRequest
-from control_plane.declarations.webhooks import WebhookRequest
+from control_plane.declarations.sessions import SessionEdit
+from control_plane.declarations.task_documents import TaskRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.drones import pools
-from control_plane.web.charts import bars_of_days, nice_top
+from control_plane.web.assets import FOREVER, STATIC, asset
+from shared.events import RememberStep
 from tests.support.filled import fill
-from tests.support.fleet import Api, PlayedRun
+from tests.support.fleet import Api
+from tests.support.organizations import add_organization
+from tests.support.waiting import COMMAND, everything_waits
 
 PAGES = ("/fleet", "/projects", "/models", "/automation", "/cost", "/settings", "/settings/access")
 HTML, PART = {"Accept": "text/html"}, {"Accept": "text/x-part"}
@@ -46,21 +52,16 @@ COMMANDS = {
 }
 
 
-def test_an_empty_page_says_what_it_is_for_and_the_command(api: Api) -> None:
+def test_an_empty_page_says_the_command_and_a_full_one_what_there_is_of_which_parts_are_the_same(api: Api) -> None:
     with api.browser() as browser:
-        pages = {path: page(browser, path) for path in COMMANDS}
-    missing = [(path, each) for path, words in COMMANDS.items() for each in words if f"fleet {each}" not in pages[path]]
+        empty = {path: page(browser, path) for path in COMMANDS}
+        fill(api, system_caller(api.core), MARK)
+        pages = {path: page(browser, path) for path in PAGES}
+        parts = {path: browser.get(path, headers=PART).text for path in PAGES}
+    missing = [(path, each) for path, words in COMMANDS.items() for each in words if f"fleet {each}" not in empty[path]]
     assert missing == []
-
-
-def test_pages_show_what_there_is_and_their_parts_are_the_same(api: Api) -> None:
-    fill(api, system_caller(api.core), MARK)
-    with api.browser() as browser:
-        for path in PAGES:
-            whole, part = page(browser, path), browser.get(path, headers=PART).text
-            assert "<html" not in part, path
-            assert part.strip()[:40] in whole, path
-            assert MARK in whole or path == "/settings", path
+    assert [path for path, part in parts.items() if "<html" in part or part.strip()[:40] not in pages[path]] == []
+    assert [path for path, whole in pages.items() if MARK not in whole and path != "/settings"] == []
 
 
 def test_a_card_says_why_its_drone_takes_no_orders(api: Api) -> None:
@@ -81,41 +82,49 @@ def test_a_card_says_why_its_drone_takes_no_orders(api: Api) -> None:
             assert all(str(why) in shown for why in beat.values() if why is not True), words
 
 
-def test_a_card_shows_its_sandbox_its_machine_and_the_running_order(api: Api) -> None:
+def test_a_card_shows_its_sandbox_its_machine_its_pool_and_the_running_order(api: Api) -> None:
     api.add_work()
     drone = api.add_drone("mila", sandbox="none")
     waits = api.submit("Needs a GPU", labels={"gpu": "yes"})
     use = {"cpu_percent": 37.5, "memory_percent": 61.2, "disk_free_mb": 120_345, "disk_mb": 512_000}
     run = drone.take(api.submit("Fix the rounding\nof refunds"))
+    request = PoolRequest(name="burst", labels={"cloud": "yes"}, max_drones=7)
+    pools.add(api.core, system_caller(api.core), request)
     with api.core.database.write() as db:
-        db.execute(update(Drone).where(Drone.id == drone.id).values(beat={"machine": use}))
+        pool = db.scalars(select(Pool.id)).one()
+        db.execute(update(Drone).where(Drone.id == drone.id).values(beat={"machine": use}, pool_id=pool))
     running = f'<a href="/orders/{run.order_id}">Fix the rounding</a>'
-    figures = "CPU 40 %, memory 60 %, 120 GB free"
+    both = ("commands run unconfined", "CPU 40 %, memory 60 %, 120 GB free", running, "1 of 1 slot")
+    expected = {
+        "/fleet": (
+            *both,
+            f"/actions/move_order?order_id={waits['id']}",
+            "burst: it leaves when it has nothing to do",
+            '<td class="num">1 of 7</td>',
+            "/actions/rotate_pool?name=burst",
+        ),
+        "/fleet/mila": (*both, "<dt>Pool</dt><dd>burst", "/actions/revoke_drone_keys?name=mila"),
+        "/settings/health": ("D-DATABASE",),
+    }
     with api.browser() as browser:
-        for path in ("/fleet", "/fleet/mila"):
-            shown = page(browser, path)
-            for words in ("commands run unconfined", figures, running, "1 of 1 slot"):
-                assert words in shown, (path, words)
-        assert f"/actions/move_order?order_id={waits['id']}" in page(browser, "/fleet")
+        pages = {path: page(browser, path) for path in expected}
+        api.client.call(drones.REMOVE, name="mila")
+        page(browser, "/fleet/mila", 404)
+    missing = {(path, each) for path, words in expected.items() for each in words if each not in pages[path]}
+    assert missing == set()
 
 
-def test_cost_is_shown_for_the_range_and_zone_of_the_address(api: Api) -> None:
-    fill(api, system_caller(api.core), MARK)
+def test_cost_is_shown_for_the_range_of_the_address_and_as_csv_holds_no_formula(api: Api) -> None:
+    names = fill(api, system_caller(api.core), MARK).names
+    with api.core.database.write() as db:
+        db.execute(update(Drone).where(Drone.name == names["drones"]).values(name="=cmd()"))
+        db.execute(update(Run).values(cost_usd=None))
     with api.browser() as browser:
         assert "mark-project" in page(browser, "/cost?range=7&zone=Europe/Berlin")
         assert "Nothing was spent" in page(browser, "/cost?since=2020-01-01&until=2020-01-31")
         assert "is not a day" in page(browser, "/cost?since=yesterday", 422)
         page(browser, "/cost?zone=Nowhere", 422)
         page(browser, "/cost?range=99999999999", 200)
-
-
-def test_cost_as_csv_holds_no_formula(api: Api) -> None:
-    api.add_work()
-    run = api.add_drone("mila").take(api.submit())
-    with api.core.database.write() as db:
-        db.execute(update(Drone).where(Drone.id == run.drone.id).values(name="=cmd()"))
-        db.execute(update(Run).values(cost_usd=None))
-    with api.browser() as browser:
         answer = browser.get("/cost.csv?range=all")
     assert answer.headers["content-type"].startswith("text/csv")
     lines = answer.text.splitlines()
@@ -123,76 +132,133 @@ def test_cost_as_csv_holds_no_formula(api: Api) -> None:
     assert any(line.startswith("drone,'=cmd()") for line in lines), lines
 
 
-def test_a_budget_is_shown_with_what_is_left_and_messages_to_a_webhook_to_be_sent_again(api: Api) -> None:
+@pytest.fixture
+def work(api: Api) -> Api:
     api.add_work()
-    api.client.call(budgets.SET, BudgetRequest(usd=20, per="day"), kind="project", name="demo")
-    api.client.call(webhooks.ADD, WebhookRequest(name="chat", url="https://chat.invalid/x"))
-    with api.browser() as browser:
-        shown = page(browser, "/cost")
-        assert "No messages yet" in page(browser, "/automation/webhooks/chat")
-        browser.post("/actions/test_webhook", data={"name": "chat"})
-        messages = page(browser, "/automation/webhooks/chat")
-    assert ("$0.00 of $20.00" in shown, "$20.00 left" in shown) == (True, True)
-    assert ("fleet.test" in messages, "/actions/resend_delivery" in messages) == (True, True)
+    return api
 
 
-def test_a_code_host_has_a_page_with_its_users_and_what_happened_there(api: Api) -> None:
-    filled = fill(api, system_caller(api.core), MARK)
-    name, at = filled.names["code-hosts"], api.core.clock.now()
-    with api.core.database.write() as db:
-        link = db.scalars(select(HostLink)).one()
-        known = {"organization_id": link.organization_id, "link_id": link.id, "created_at": at}
-        db.add(HostUser(login="alice", user_id="0" * 12, **known))
-        comment = {"kind": "comment", "place": "issues/3", "author": "<b>eve</b>", "outcome": "ignored: it was edited"}
-        link.last_error = "the host refused"
-        db.add(HostEvent(organization_id=link.organization_id, link_id=link.id, key="comment:1", at=at, **comment))
-    with api.browser() as browser:
-        shown = page(browser, f"/automation/hosts/{name}")
-        browser.post("/actions/unmap_host_user", data={"name": name, "login": "alice"})
-        after = page(browser, f"/automation/hosts/{name}")
-    for words in ("alice", "not a member", "issues/3", "&lt;b&gt;eve", "gnored: it was edited", "he host refused"):
-        assert words in shown, words
-    assert "<b>eve" not in shown
-    assert "No users yet" in after
+def test_the_address_narrows_and_lengthens_the_list_and_a_wrong_filter_is_named(work: Api) -> None:
+    for number in range(50):
+        work.submit(f"Order {number}")
+    work.submit("Fix the parser")
+    with work.browser() as browser:
+        narrow = page(browser, "/orders?text=parser&project=demo")
+        first, longer = page(browser, "/orders?project=demo"), page(browser, "/orders?project=demo&limit=100")
+        wrong = [page(browser, f"/orders?{each}") for each in ("status=x", "project=x", "since=x", "before=zzz")]
+    assert ("Fix the parser" in narrow, "Order 1" in narrow) == (True, False)
+    chips = [urlsplit(each.replace("&amp;", "&")).query for each in re.findall(r'class="chip" href="([^"]+)"', narrow)]
+    assert {tuple(parse_qs(each)) for each in chips} == {("project",), ("text",), ()}
+    assert [len(re.findall(r'id="order-\w+"', each)) for each in (first, longer)] == [50, 51]
+    more = 'href="/orders?project=demo&amp;limit=100"'
+    assert (more in first, "more-rows" in longer) == (True, False)
+    assert [('role="alert"' in each, "Fix the parser" in each) for each in wrong] == [(True, False)] * 4
 
 
-def test_the_audit_log_is_filtered_and_paged_by_the_address(api: Api) -> None:
-    for number in range(60):
-        api.client.call(organizations.ADD, OrganizationRequest(name=f"team_{number}"))
-    with api.browser() as browser:
-        first = page(browser, "/settings/audit?action=create_organization")
-        older = html.unescape(first.rpartition('<a class="button" href="')[2].partition('"')[0])
-        second = page(browser, older)
-        page(browser, "/settings/audit?since=yesterday", 422)
-    assert ("team_59" in first, "team_5 " in first, "team_3<" in second) == (True, False, True)
+def test_selected_orders_are_acted_on_and_each_refusal_is_named(work: Api) -> None:
+    first, second, third = (work.submit(f"Order {number}")["id"] for number in range(3))
+    with work.browser() as browser:
+        done = browser.post("/actions/cancel_order/each?next=/orders", data={"order": [first, second]})
+        partly = browser.post("/actions/retry/each", data={"order": [first, third]})
+    assert (done.status_code, done.headers["location"]) == (303, "/orders")
+    assert [each["status"] for each in work.client.call(orders.LIST)] == ["queued", "canceled", "queued"]
+    assert (partly.status_code, partly.json()["code"]) == (409, "E-ACTION-PARTLY")
+    assert third in partly.json()["why"]
 
 
-def test_the_checks_of_the_server_are_on_their_page_and_a_removed_drone_on_none(api: Api) -> None:
-    api.add_drone("mila")
-    with api.browser() as browser:
-        shown = page(browser, "/settings/health")
-        api.client.call(drones.REMOVE, name="mila")
-        page(browser, "/fleet/mila", 404)
-    assert ("D-DATABASE" in shown, "/actions/revoke_drone_keys?name=mila" in shown) == (True, True)
+def test_a_form_that_is_sent_twice_makes_one_order_and_a_changed_one_gets_a_new_key(work: Api) -> None:
+    def key_in(page: httpx.Response) -> str:
+        return re.findall(r'name="idempotency_key" value="(\w+)"', page.text)[0]
+
+    with work.browser() as browser:
+        key = key_in(browser.get("/orders/new", headers=HTML))
+        form = {"prompt": "Fix the parser", "project": "demo", "idempotency_key": key}
+        places = {browser.post("/actions/submit", data=form).headers["location"] for _ in range(2)}
+        changed = browser.post("/actions/submit", data={**form, "prompt": "Another"}, headers=HTML)
+    assert (len(places), len(work.client.call(orders.LIST))) == (1, 1)
+    assert (changed.status_code, key_in(changed) != key) == (409, True)
 
 
-def test_a_chart_has_a_bar_for_each_day_with_cost_and_its_axis_ends_at_a_round_number() -> None:
-    chart = bars_of_days([("2026-11-01", 0.0), ("2026-11-02", 1.5), ("2026-11-03", 3.0)])
-    assert [round(each.height) for each in chart.bars] == [0, 48, 96]
-    assert [label for _, label in chart.lines] == ["$0", "$2.5", "$5"]
-    assert [nice_top(each) for each in (0, 1, 1.1, 10, 11)] == [1, 1, 2, 10, 20]
-    assert nice_top(0.003) == pytest.approx(0.005)
+def test_the_inbox_shows_the_whole_command_with_what_can_be_done_and_what_ended_since_the_last_visit(api: Api) -> None:
+    waiting, now = everything_waits(api), int(api.core.clock.now().timestamp())
+    cookies = {"day away": f"0.{now - 86_400}", "just here": f"{now + 60}.{now}", "nonsense": "x.y", "long": "9" * 80}
+    pages = {}
+    for name, cookie in cookies.items():
+        with api.browser() as browser:
+            browser.cookies.set("fleet-visit", cookie)
+            pages[name] = page(browser, "/")
+    acts = [f'action="/actions/{each}"' for each in ("approve", "deny", "answer_order", "resume", "comment_task")]
+    for words in (COMMAND.replace("&", "&amp;"), "<title>(4) Inbox", "While you were away", *acts):
+        assert words in pages["day away"], words
+    listed = {name: each.count(f'/orders/{waiting.checks.order_id}" data-title') for name, each in pages.items()}
+    assert (listed["day away"], listed["just here"]) == (2, 1)
+    assert all("Recently finished" in pages[each] for each in ("nonsense", "long"))
 
 
-def test_the_fleet_page_shows_pools_and_which_drones_belong_to_one(run: PlayedRun, api: Api) -> None:
-    admin = system_caller(api.core)
-    pools.add(api.core, admin, PoolRequest(name="burst", labels={"cloud": "yes"}, max_drones=7))
-    with api.core.database.write() as db:
-        pool = db.scalars(select(Pool)).one()
-        db.execute(update(Drone).values(pool_id=pool.id, last_seen_at=api.core.clock.now()))
-    with api.browser() as browser:
-        shown = page(browser, "/fleet")
-        assert "burst: it leaves when it has nothing to do" in shown
-        assert '<td class="num">1 of 7</td>' in shown
-        assert "/actions/rotate_pool?name=burst" in shown
-        assert "<dt>Pool</dt><dd>burst" in page(browser, "/fleet/mila")
+def test_a_proposed_note_is_kept_in_the_inbox_and_then_stands_with_its_project(work: Api) -> None:
+    run = work.add_drone("mila").take(work.submit("Mend it"))
+    run.step(RememberStep(text="Use <b>make</b>", why="It is slow otherwise"))
+    note = work.client.call(memory.LIST)[0]["id"]
+    with work.browser() as browser:
+        before = page(browser, "/")
+        assert browser.post("/actions/accept_memory", data={"note_id": note}).status_code == 303
+        after, listed = page(browser, "/"), page(browser, "/projects")
+    assert ("Use &lt;b&gt;make&lt;/b&gt;" in before, note in after) == (True, False)
+    assert (f'id="note-{note}"' in listed, "1 kept" in listed, "<b>make" in listed) == (True, True, False)
+
+
+@pytest.fixture
+def parsers(api: Api) -> Api:
+    """One thing of each kind that is called after a parser."""
+    api.add_work("parser")
+    api.client.call(organizations.PAUSE, name="default")
+    api.client.call(agents.ADD, AgentRequest(name="parser_agent", instructions="You work."))
+    api.client.call(tasks.ADD, TaskRequest(title="Parser of dates", assignee="user"))
+    api.add_drone("parser-box")
+    order = api.submit("Fix the Parser, 100%", project="parser")
+    api.client.call(sessions.EDIT, SessionEdit(name="Old commas"), session_id=order["session"])
+    return api
+
+
+def test_every_kind_is_found_by_a_part_of_its_name_and_signs_of_the_database_mean_themselves(parsers: Api) -> None:
+    def found(text: str) -> list[str]:
+        return [each["label"] for each in browser.get("/search", params={"text": text}).json()]
+
+    kinds = {"Drone", "Project", "Agent", "Task", "Session", "Order"}
+    add_organization(parsers.core, system_caller(parsers.core), "payments")
+    with parsers.browser() as browser:
+        assert {each.partition(":")[0] for each in found("PARSER")} == kinds
+        assert found("commas") == found("fix commas") == ["Session: Old commas"]
+        assert found("defa-00") == ["Task: DEFA-0001 Parser of dates"]
+        assert "Agent: parser_agent" in found("@parser")
+        assert [each for each in found("100%") if each.startswith("Order")] == ["Order: Fix the Parser, 100%"]
+        assert (found("1%0"), found("  "), found("_")) == ([], [], ["Agent: parser_agent"])
+        browser.post("/organization", data={"organization": "payments"})
+        assert found("parser") == []
+
+
+def test_static_files_are_kept_by_browsers_and_have_other_addresses_once_they_change(api: Api) -> None:
+    with api.http(None) as browser:
+        own = browser.get(asset("css/base.css"))
+        earlier = browser.get("/static/000000000000/css/base.css")
+        none = browser.get(asset("css/none.css"))
+    assert (own.status_code, own.headers["cache-control"]) == (200, FOREVER)
+    assert (earlier.text, "immutable" in earlier.headers.get("cache-control", "")) == (own.text, False)
+    assert none.status_code == 404
+
+
+def test_every_vendored_file_is_the_one_that_the_list_names() -> None:
+    listed = json.loads((STATIC / "vendor" / "parts.json").read_text())["files"]
+    hashes = {each["file"]: each["sha256"] for each in listed}
+    present = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in (STATIC / "vendor").glob("*.js")}
+    assert hashes == present
+
+
+def test_every_icon_that_a_template_names_is_in_the_sprite() -> None:
+    sprite = set(re.findall(r'<symbol id="([^"]+)"', (STATIC / "icons.svg").read_text()))
+    named = {
+        name
+        for each in (STATIC.parent / "templates").rglob("*.html")
+        for name in re.findall(r"icon\(\"([a-z0-9-]+)\"", each.read_text())
+    }
+    assert (len(named) > 5, named - sprite) == (True, set())

@@ -1,10 +1,10 @@
-"""Markup in every name and text that the database stores stays text on every page."""
+"""Every page: with markup in every name and text, for a viewer, and for another organization."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 
 import httpx
@@ -21,7 +21,8 @@ from shared.messages import ToolCall
 from shared.plans import AgentPlan, PlanPoint, PointReport
 from tests.support.filled import fill
 from tests.support.fleet import Api, Doc, PlayedRun
-from tests.support.routes import addresses
+from tests.support.organizations import add_organization
+from tests.support.routes import NOBODY, addresses_of_pages, named
 
 MARK = "zqmarkqz"
 """What the texts contain when they are written; names must begin and end with a letter."""
@@ -56,7 +57,6 @@ STEPS: list[BaseModel] = [
     events.ErrorStep(code=MARK, what=MARK, detail=MARK),
 ]
 WAITS = events.ApprovalStep(call_id=MARK, tool=MARK, why=MARK, command=MARK)
-
 PLAN = AgentPlan(title=MARK, summary=MARK, points=(PlanPoint(text=MARK, files=(MARK,), verify=MARK),))
 
 
@@ -78,48 +78,25 @@ def test_markup_in_any_name_or_text_stays_text_on_every_page(api: Api) -> None:
     fill(api, system_caller(api.core), MARK)
     played(api)
     put_markup_everywhere(api)
+    form = dict.fromkeys(("prompt", "project", "provider", "drone", "labels"), MARKUP)
     with api.browser() as browser:
-        pages = {path: browser.get(path, headers={"Accept": "text/html"}).text for path in pages_of(api)}
-        pages["refused form"] = refused_form(browser)
-    assert {path: found for path, page in pages.items() if (found := Markup(page).found)} == {}
+        pages = {path: each.text for path, each in read(browser, pages_of(api)).items()}
+        others = {path: each.text for path, each in read(browser, [path + MARKUP for path in IN_ADDRESS]).items()}
+        refused = browser.post("/actions/submit", data=form, headers=HTML).text
+    every = {**pages, **others, "refused form": refused}
+    assert {path: found for path, page in every.items() if (found := Markup(page).found)} == {}
+    assert all("<html" in page for page in others.values())
     assert sum(path.endswith("/plan") and ESCAPED in page for path, page in pages.items()) == 2
     without = {path for path, page in pages.items() if ESCAPED not in page and not path.endswith(PARTS)}
     assert without <= WITHOUT_TEXTS
-    assert sum(page.count(ESCAPED) for page in pages.values()) > 100
+    assert sum(page.count(ESCAPED) for page in every.values()) > 100
 
 
-def test_the_parser_finds_markup_that_is_not_escaped() -> None:
-    assert Markup(f"<p>{MARKUP}</p>").found
-    assert Markup("<p title='' onx='1'></p>").found
-    assert not Markup("<p title='&#39;&lt;xss onx=1'>&lt;xss&gt;</p>").found
-
-
-def test_markup_in_an_address_stays_text(api: Api) -> None:
-    paths = ("/{}", "/orders/{}", "/sessions/{}", "/login?next={}", "/login?token={}", "/?project={}")
-    with api.browser() as browser:
-        pages = {path: browser.get(path.format(MARKUP), headers={"Accept": "text/html"}).text for path in paths}
-    found = {path: ("<html" in page, Markup(page).found) for path, page in pages.items()}
-    assert found == dict.fromkeys(paths, (True, []))
-
-
-ELSEWHERE = (
-    "/api/",
-    "/hooks/",
-    "/mcp",
-    "/openapi",
-    "/favicon",
-    "/login/",
-    "/actions/",
-    "/live",
-    "/search",
-    "/mentions",
-    "/cost.csv",
-)
-"""Addresses that answer programs, and forms, which have tests of their own."""
+HTML = {"Accept": "text/html"}
+IN_ADDRESS = ("/", "/orders/", "/sessions/", "/login?next=", "/login?token=", "/?project=")
 PARTS = ("/earlier", "/children", "/steps", "/checks", "/plan")
 """Parts of pages, which have no text of some orders."""
-WITHOUT_TEXTS = {"/login", "/orders", "/side", "/fleet/joined", "/settings", "/settings/attention", "/metrics"}
-"""The second one leads to the board; metrics have a token of their own, and are no page."""
+WITHOUT_TEXTS = {"/login", "/orders", "/side", "/fleet/joined", "/settings", "/settings/attention"}
 
 
 def played(api: Api) -> None:
@@ -172,20 +149,46 @@ def with_markup(value: str | Doc) -> str | Doc:
 
 
 def pages_of(api: Api) -> Iterator[str]:
-    """Every page, with the id of each order and session."""
+    """Every page, with the id of each order that was played and of its session."""
+    newest = api.client.call(orders.LIST)[:4]
     ids = {
-        "orders": [each["id"] for each in api.client.call(orders.LIST)],
-        "sessions": [each["id"] for each in api.client.call(sessions.LIST)],
+        "orders": [each["id"] for each in newest],
+        "sessions": [each["session"] for each in newest],
         "tasks": [each["id"] for each in api.client.call(tasks.LIST)],
         "batches": [each["id"] for each in api.client.call(batches.LIST)],
         "agents": [each["name"] for each in api.client.call(agents.LIST)],
     }
-    for method, path in addresses(api.app):
-        if method == "GET" and not path.startswith(ELSEWHERE):
-            noun = path.split("/")[1]
-            yield from (path.replace("0" * 12, each) for each in ids.get(noun, ())) if "0" * 12 in path else (path,)
+    for path in addresses_of_pages(api):
+        noun = path.split("/")[1]
+        yield from (path.replace(NOBODY, each) for each in ids.get(noun, ())) if NOBODY in path else (path,)
 
 
-def refused_form(browser: httpx.Client) -> str:
-    form = dict.fromkeys(("prompt", "project", "provider", "drone", "labels"), MARKUP)
-    return browser.post("/actions/submit", data=form, headers={"Accept": "text/html"}).text
+NOT_FOR_VIEWERS = {"/orders/new", "/settings/audit", "/settings/health"}
+OWN = {"/settings/access", "/settings/attention"}
+"""Where everyone changes what is their own: log-ins of their browsers, and how they are told."""
+ACTS = re.compile(r'(?:action|href)="/actions/|<textarea')
+
+
+def read(browser: httpx.Client, paths: Iterable[str]) -> dict[str, httpx.Response]:
+    return {path: browser.get(path, headers=HTML, follow_redirects=True) for path in paths}
+
+
+def test_a_viewer_is_offered_no_action_on_any_page_and_another_organization_sees_nothing(api: Api) -> None:
+    admin = system_caller(api.core)
+    filled, paths = fill(api, admin, MARK), addresses_of_pages(api)
+    add_organization(api.core, admin, "payments")
+    plain, things = [path for path in paths if NOBODY not in path], named(paths, filled)
+    with api.browser(token=api.token_for("viewer")) as viewer:
+        answers = read(viewer, [*plain, *things])
+    assert {path for path, each in answers.items() if each.status_code == 403} == NOT_FOR_VIEWERS
+    refused = {path for path, each in answers.items() if each.status_code not in {200, 403}}
+    # There is no plan, and the other one asks for a join token.
+    assert {path.rpartition("/")[2] for path in refused} == {"plan", "joined"}
+    assert {path for path, each in answers.items() if ACTS.search(each.text)} <= OWN
+    assert sum(MARK in each.text for each in answers.values()) > 20
+
+    with api.browser() as browser:
+        browser.post("/organization", data={"organization": "payments"})
+        found, others = read(browser, things), read(browser, plain)
+    assert (len(found) > 15, {path for path, each in found.items() if each.status_code != 404}) == (True, set())
+    assert {path for path, each in others.items() if f"{MARK}-" in each.text} == set()

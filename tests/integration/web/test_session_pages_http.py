@@ -1,29 +1,44 @@
-"""The pages of sessions and orders over HTTP, as a browser without scripts uses them."""
+"""The pages of sessions, orders and plans over HTTP, as a browser without scripts reads them and steers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
 from sqlalchemy import update
 
+from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch
-from control_plane.declarations import orders
+from control_plane.db.runs import Run
+from control_plane.declarations import orders, plans
 from control_plane.orders.scores import Candidate, Usual, score
+from shared.errors import Invalid
 from shared.events import (
+    ApprovalStep,
     AssistantStep,
+    CheckpointStep,
     ChildStep,
     CompactionStep,
+    DecisionStep,
+    ResumedStep,
     RetryStep,
+    TodoItem,
+    TodoStep,
     ToolCallStep,
     ToolResultStep,
     Usage,
+    UserStep,
     VerifyStep,
 )
+from shared.plans import AgentPlan, PlanPoint
 from shared.reasons import DroneChoice, Placed
-from tests.support.fleet import Api, PlayedRun
+from shared.states import OrderStatus
+from tests.integration.web.conftest import Fleet
+from tests.support.fleet import Api, Doc, PlayedRun
 
 
 @pytest.fixture
@@ -36,10 +51,6 @@ def browser(api: Api) -> Iterator[httpx.Client]:
 def calls(run: PlayedRun, name: str, output: str, **result: object) -> None:
     run.step(ToolCallStep(call_id=name, tool="shell", arguments={"command": f"run {name}"}))
     run.step(ToolResultStep.model_validate({"call_id": name, "output": output, "return_code": 0, **result}))
-
-
-def elements(page: str) -> int:
-    return len(re.findall(r"<[a-zA-Z]", page))
 
 
 def test_a_session_opens_at_its_running_turn_and_an_order_at_its_own(
@@ -58,78 +69,240 @@ def test_a_session_opens_at_its_running_turn_and_an_order_at_its_own(
     assert f'href="/orders/{second.order_id}">Next turn' in first
 
 
-def test_a_turn_with_many_calls_opens_with_few_elements(api: Api, run: PlayedRun, browser: httpx.Client) -> None:
-    for number in range(150):
-        calls(run, str(number), "a line\n" * 30, return_code=number % 2)
-    page = browser.get(f"/orders/{run.order_id}").text
-    assert (elements(page) < 1200, 'data-earlier="' in page) == (True, True)
+def test_the_log_has_all_outputs_with_numbers_that_stay_and_is_searched_and_paged_on_the_server(
+    run: PlayedRun, browser: httpx.Client
+) -> None:
+    def numbered(page: str) -> list[tuple[str, str]]:
+        return re.findall(r'id="L(\d+)"><a[^>]*>\d+</a><code>(.*?)</code>', page)
 
-
-# --- the log ----------------------------------------------------------------------------------------
-
-
-def test_the_log_has_all_outputs_in_order_with_numbers_that_stay(run: PlayedRun, browser: httpx.Client) -> None:
+    log = f"/orders/{run.order_id}/log"
     calls(run, "one", "first\nsecond\n")
     calls(run, "two", "\x1b[31mthird\x1b[0m", return_code=1)
-    before = browser.get(f"/orders/{run.order_id}/log").text
+    before = browser.get(log).text
     run.step(VerifyStep(attempt=1, command="make test", passed=False, return_code=2, output="fourth"))
-    page = browser.get(f"/orders/{run.order_id}/log").text
-    numbered = re.findall(r'id="L(\d+)"><a[^>]*>\d+</a><code>(.*?)</code>', page)
-    assert numbered == [("1", "first"), ("2", "second"), ("3", '<span class="t1">third</span>'), ("4", "fourth")]
-    assert numbered[:3] == re.findall(r'id="L(\d+)"><a[^>]*>\d+</a><code>(.*?)</code>', before)
+    page = browser.get(log).text
+    texts = [("1", "first"), ("2", "second"), ("3", '<span class="t1">third</span>'), ("4", "fourth")]
+    assert (numbered(before), numbered(page)) == (texts[:3], texts)
     for words in ("run one", "exit 1", "make test"):
         assert words in page
 
-
-def test_the_log_is_searched_and_paged_on_the_server(run: PlayedRun, browser: httpx.Client) -> None:
-    calls(run, "long", "\n".join(f"line {number}" for number in range(1, 1001)))
+    calls(run, "long", "\n".join(f"line {number}" for number in range(5, 1001)))
     calls(run, "next", "the <b>needle</b>")
     run.ends()
-    first = browser.get(f"/orders/{run.order_id}/log").text
-    assert "line 250<" in first
-    assert "line 251<" not in first
-    assert f"/orders/{run.order_id}/log?line=251" in first
-    found = browser.get(f"/orders/{run.order_id}/log", params={"text": "NEEDLE</b>"}).text
-    assert "1 line contain" in found
-    assert "the &lt;b&gt;needle&lt;/b&gt;" in found
-    assert f"/orders/{run.order_id}/log?line=981#L1001" in found
-    assert 'id="L1001"' in browser.get(f"/orders/{run.order_id}/log?line=981").text
-    assert 'id="L1001"' in browser.get(f"/orders/{run.order_id}/log?call=5").text
+    first, found = browser.get(log).text, browser.get(log, params={"text": "NEEDLE</b>"}).text
+    assert ("line 250<" in first, "line 251<" in first, f"{log}?line=251" in first) == (True, False, True)
+    for words in ("1 line contain", "the &lt;b&gt;needle&lt;/b&gt;", f"{log}?line=981#L1001"):
+        assert words in found
+    assert 'id="L1001"' in browser.get(f"{log}?line=981").text
 
 
-# --- the details --------------------------------------------------------------------------------------
-
-
-def test_the_details_show_calls_waits_and_attempts(api: Api, run: PlayedRun, browser: httpx.Client) -> None:
-    run.step(AssistantStep(text="x", usage=Usage(input_tokens=1234, output_tokens=56, cost_usd=0.5), duration_ms=4000))
+def test_the_details_show_calls_waits_attempts_models_and_how_drones_were_scored(
+    api: Api, run: PlayedRun, browser: httpx.Client
+) -> None:
+    used = Usage(input_tokens=1234, output_tokens=56, cost_usd=0.5)
+    for model in ("openai/one", "openai/two"):
+        run.step(AssistantStep(text="x", model=model, usage=used, duration_ms=4000))
     calls(run, "one", "out", duration_ms=1500)
     run.step(RetryStep(attempt=1, delay_s=2, error_class="rate_limit", error="429"))
     run.step(CompactionStep(summary="s", tokens_before=9000, tokens_after=1000))
     run.step(ChildStep(call_id="one", step={"kind": "assistant", "text": "child"}))
-    page = browser.get(f"/orders/{run.order_id}/details").text
-    for words in ("1,234", "$0.50", "run one", "rate limit", "9,000", "Attempt", "mila", "/trajectory"):
-        assert words in page, words
-    assert "style=" not in page
-
-
-def test_the_details_show_how_drones_were_scored(api: Api, run: PlayedRun, browser: httpx.Client) -> None:
     busy = score(Candidate("oka", 1, 1, False, False, 0.0, None), Usual(400, 100)).as_fact()
     choice = DroneChoice(placed=Placed(code="repository", drone="mila"), scores=(busy,), scored=7)
     with api.core.database.write() as db:
         db.execute(update(Dispatch).where(Dispatch.order_id == run.order_id).values(choice=choice))
     page = browser.get(f"/orders/{run.order_id}/details").text
-    assert "scores of 7 drones" in page
+    for words in ("1,234", "$0.50", "run one", "rate limit", "9,000", "Attempt", "mila", "/trajectory"):
+        assert words in page, words
+    for words in ("Model call of openai/one", "Model call of openai/two", "scores of 7 drones"):
+        assert words in page, words
     assert 'oka <span class="muted">full</span></th><td class="num">520</td><td class="num">400</td>' in page
 
 
-def test_the_details_name_the_models_of_the_calls_where_several_took_turns(
+def inbox_of(api: Api) -> list[Doc]:
+    """What the drones are to be told, in the order in which it was said."""
+    with api.core.database.read() as db:
+        return [row.body for row in db.query(InboxMessage).order_by(InboxMessage.created_at)]
+
+
+def test_an_order_says_what_it_asks_for_and_what_its_model_listed_and_wrong_wishes_are_refused(
+    api: Api, run: PlayedRun
+) -> None:
+    for items in ((TodoItem(text="old"),), (TodoItem(text="read", status="done"), TodoItem(text="mend"))):
+        run.step(TodoStep(items=items))
+    todo = api.client.call(orders.SHOW, order_id=run.order_id)["todo"]
+    assert todo == [{"text": "read", "status": "done"}, {"text": "mend", "status": "pending"}]
+    order = api.submit(approve="all", allow=["git status*"], verify_attempts=5, approval_timeout=60, max_attempts=20)
+    assert (order["approve"], order["allow"], order["max_attempts"]) == ("all", ["git status*"], 20)
+    again = api.submit(session=order["session"], allow=["make*", "git status*"])
+    assert (again["approve"], again["allow"]) == ("all", ["git status*", "make*"])
+    out_of_range = (("max_attempts", 0), ("max_attempts", 101), ("progress_timeout", -1), ("approval_timeout", -1))
+    no_patterns = (("allow", [""]), ("allow", ["x"] * 101), ("allow", "git"))
+    for name, value in (*out_of_range, *no_patterns, ("approve", "perhaps"), ("verify_attempts", -1)):
+        with pytest.raises(Invalid):
+            api.submit(**{name: value})
+
+
+def asks_for_leave(run: PlayedRun) -> None:
+    run.step(ToolCallStep(call_id="c1", tool="shell", arguments={"command": "git push"}))
+    run.asks("c1", "shell", "Publishes commits: git push")
+
+
+def test_the_page_offers_to_decide_to_answer_and_to_write_and_its_forms_do(
+    api: Api, run: PlayedRun, browser: httpx.Client, fleet: Fleet
+) -> None:
+    address = f"/orders/{run.order_id}"
+    asks_for_leave(run)
+    assert f"fleet approve {run.order_id}" in browser.get(address).text
+    form = {"order_id": run.order_id, "call": "c1", "next": address}
+    answer = browser.post("/actions/approve", data={**form, "comment": "go", "always": "true"})
+    assert (answer.status_code, answer.headers["location"]) == (303, address)
+    late = browser.post("/actions/deny", data=form)
+    assert (late.status_code, "already approved" in late.text) == (409, True)
+    run.step(DecisionStep(call_id="c1", approved=True, comment="go"))
+
+    run.step(ToolCallStep(call_id="c2", tool="ask", arguments={"question": "Which?"}))
+    choices = ("even", "up")
+    run.step(ApprovalStep(about="question", call_id="c2", tool="ask", why="Which rule?\nNow.", choices=choices))
+    page = browser.get(address).text
+    assert ("Which rule?" in page, 'value="even"' in page, f"fleet answer {run.order_id}" in page) == (True,) * 3
+    inbox = fleet("inbox").stdout
+    assert f"question  {run.order_id}  Fix the failing test" in inbox
+    assert f"  Which rule?\n  Now.\n  1  even\n  2  up\n  next  fleet answer {run.order_id}\n" in inbox
+    answered = browser.post("/actions/answer_order", data={**form, "call": "c2", "text": "even"})
+    assert answered.status_code == 303
+    run.step(DecisionStep(about="question", call_id="c2", approved=True, comment="even"))
+
+    for more in ({}, {"after": "true"}, {"interrupt": "true"}):
+        sent = browser.post("/actions/say", data={"order_id": run.order_id, "text": "one\r\ntwo", **more})
+        assert sent.status_code == 303
+    assert "Queued" in browser.get(address).text
+    approved, told, *said = inbox_of(api)
+    assert (approved["approved"], approved["comment"], told["answer"]) == (True, "go", "even")
+    flags = [(body["text"], body["after"], body["interrupt"]) for body in said]
+    assert flags == [("one\ntwo", False, False), ("one\ntwo", True, False), ("one\ntwo", False, True)]
+
+
+def test_the_news_of_a_page_have_the_list_the_question_and_what_sub_agents_did(
     run: PlayedRun, browser: httpx.Client
 ) -> None:
-    def page() -> str:
-        return browser.get(f"/orders/{run.order_id}/details").text
+    asks_for_leave(run)
+    run.step(TodoStep(items=(TodoItem(text="fix the sum"),)))
+    run.step(ChildStep(call_id="c1", step={"kind": "assistant", "text": "I am the child."}))
+    news = browser.get(f"/orders/{run.order_id}/news").text
+    for words in ("fix the sum", "Sub-agent: 1 step", "Approve this command?", "Send when finished"):
+        assert words in news
+    assert "I am the child." in browser.get(f"/orders/{run.order_id}/children?call=2").text
 
-    run.step(AssistantStep(text="x", model="openai/one", duration_ms=4000))
-    run.step(AssistantStep(text="y", model="openai/one", duration_ms=4000))
-    assert "Model call of" not in page()
-    run.step(AssistantStep(text="z", model="openai/two", duration_ms=4000))
-    assert ("Model call of openai/one" in page(), "Model call of openai/two" in page()) == (True, True)
+
+def test_the_pages_say_what_a_run_does_and_that_nothing_comes_of_it(
+    api: Api, run: PlayedRun, browser: httpx.Client
+) -> None:
+    since = api.core.clock.now() - timedelta(minutes=4, seconds=30)
+    with api.core.database.write() as db:
+        values = {"doing": "shell: npm test", "doing_since": since, "progress_at": since}
+        db.execute(update(Run).where(Run.id == run.id).values(**values))
+    words = "no progress for 4 min: shell: npm test"
+    assert words.capitalize() in browser.get(f"/orders/{run.order_id}").text
+    (listed,) = api.client.call(orders.LIST)
+    assert (listed["doing"], listed["stalled"]) == (words, True)
+
+
+def test_a_failed_order_is_resumed_from_its_page_which_then_says_what_was_undone_and_where_it_went_on(
+    api: Api, run: PlayedRun, browser: httpx.Client
+) -> None:
+    for body in (UserStep(text="Fix it", source="prompt"), AssistantStep(text="I look."), CheckpointStep()):
+        run.step(body)
+    run.ends(OrderStatus.FAILED)
+    address = f"/orders/{run.order_id}"
+    page = browser.get(address).text
+    assert ('action="/actions/resume"' in page, 'action="/actions/retry"' in page) == (True, True)
+    answer = browser.post("/actions/resume", data={"order_id": run.order_id, "say": "mind\r\nthe tests"})
+    assert (answer.status_code, answer.headers["location"]) == (303, address)
+    resumed = api.client.call(orders.SHOW, order_id=run.order_id)
+    assert [word["text"] for word in resumed["unheard"]] == ["mind\nthe tests"]
+    assert "/actions/resume" not in browser.get(address).text
+
+    second = run.drone.take(resumed)
+    with api.core.database.write() as db:
+        row = db.get_one(Run, second.id)
+        row.resumed_run_id, row.resumed_seq = run.id, 4
+    second.step(ResumedStep(run_id=run.id, seq=4, why="the drone restarted"))
+    page = browser.get(address).text
+    assert "Resumed from step 4 of attempt 1 on mila. The drone restarted" in page
+    # The end of the first run came after the checkpoint.
+    assert page.count("1 step undone") == 1
+    steps = api.client.call(orders.STEPS, order_id=run.order_id)
+    assert [step["seq"] for step in steps if step["undone"]] == [5]
+    assert {"from_step": 4, "from_attempt": 1, "from_drone": "mila"}.items() <= steps[-1].items()
+
+
+PLAN = AgentPlan(title="Notes", points=(PlanPoint(text="One"), PlanPoint(text="Two", files=("b.py",), verify="ls")))
+
+
+@pytest.fixture
+def planned(api: Api) -> PlayedRun:
+    """A run whose plan waits."""
+    api.add_work()
+    made = api.add_drone("mila").take(api.submit(plan_first=True))
+    made.presents(PLAN)
+    return made
+
+
+def send(api: Api, run: PlayedRun, **changes: Any) -> httpx.Response:
+    """Send the form as the page does, with the empty row for a new point."""
+    rows = {
+        "text": ["One", "Two", ""],
+        "files": ["", "b.py", ""],
+        "verify": ["", "ls", ""],
+        "place": ["1", "2", "3"],
+        "tick": ["1", "2", "3"],
+    }
+    form = {"title": "Notes", "summary": "", "revision": "0", "round": "1", "comment": "", **rows, **changes}
+    with api.http() as http:
+        return http.post(f"/orders/{run.order_id}/plan", data=form, follow_redirects=False)
+
+
+def shown(api: Api, run: PlayedRun) -> dict[str, Any]:
+    return dict(api.client.call(plans.SHOW, order_id=run.order_id))
+
+
+def decided(api: Api) -> list[Doc]:
+    return [body for body in inbox_of(api) if body["kind"] == "decide"]
+
+
+def test_a_plan_that_is_saved_waits_on_and_an_outdated_form_overwrites_nothing(api: Api, planned: PlayedRun) -> None:
+    assert send(api, planned, act="save", text=["", "Two\r\nlines", "New"], tick=["3"]).status_code == 303
+    points = [(each["text"], each["approved"]) for each in shown(api, planned)["points"]]
+    assert (points, decided(api)) == ([("Two\nlines", False), ("New", True)], [])
+    assert send(api, planned, act="approve").status_code == 409
+    assert ([each["text"] for each in shown(api, planned)["points"]][1:], decided(api)) == (["New"], [])
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"act": "approve", "tick": []}, "no point of the plan is approved"),
+    ({"act": "send-back"}, "the text is empty"),
+    ({"act": "save", "text": ["", "", ""]}, "cannot be read as a plan"),
+    ({"act": "save", "title": "Typed by me", "revision": "7"}, "was edited meanwhile"),
+    ({"act": ""}, "choose approve, save or send back"),
+]
+
+
+def test_a_refused_plan_is_shown_as_it_was_sent(api: Api, planned: PlayedRun) -> None:
+    for changes, says in REFUSED:
+        answer = send(api, planned, comment="", **changes)
+        assert answer.status_code in {409, 422}, says
+        assert (says in answer.text.lower(), changes.get("title", "Notes") in answer.text) == (True, True), says
+    assert decided(api) == []
+
+
+def test_an_unchanged_plan_is_approved_without_an_edit_and_then_its_page_has_no_form(
+    api: Api, planned: PlayedRun
+) -> None:
+    answer = send(api, planned, act="approve", comment="Fine.")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/orders/{planned.order_id}")
+    assert (shown(api, planned)["revision"], [each["comment"] for each in decided(api)]) == (0, ["Fine."])
+    planned.decides_plan(PLAN.approving([2]), who="kim")
+    with api.http() as http:
+        page = http.get(f"/orders/{planned.order_id}/plan").text
+    assert "<textarea" not in page.partition("<main")[2].partition("Message the agent")[0]
+    assert ("Approved by kim" in page, "Not reported" in page, "not approved" in page) == (True, True, True)

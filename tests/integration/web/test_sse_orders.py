@@ -2,69 +2,68 @@
 
 from __future__ import annotations
 
+import difflib
 import random
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from itertools import count
+from math import ceil
 
 import pytest
 
+from control_plane.cli.order_follow import follow_as_text
 from control_plane.declarations import orders, tokens
 from control_plane.declarations.orders import CancelRequest, StepFilter
 from control_plane.declarations.tokens import ApiTokenRequest
 from control_plane.web.stream import Pace
-from shared.errors import Unauthenticated, Unreachable
-from shared.events import AssistantStep, Phase, Usage
+from shared.errors import Unauthenticated
+from shared.events import AssistantStep, Phase, ReasoningStep, ToolCallStep, ToolResultStep, Usage
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, Follower, PlayedRun, api_on
 from tests.support.postgres import PostgresServer
+from tests.support.terminals import terminal
 
 NEVER_S = 3600.0
 """An interval that does not pass during a test: what happens nevertheless has another cause."""
 
 
-@pytest.mark.parametrize("steps", [80, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("steps", [50, pytest.param(200, marks=pytest.mark.long)])
 def test_whoever_connects_whenever_sees_each_step_once_and_in_order(api: Api, run: PlayedRun, steps: int) -> None:
     writer = background(lambda: [run.says(f"message {number}") for number in range(steps - 1)])
-    followers = [connect_at(api, run, step) for step in sorted(random.Random(7).sample(range(steps - 20), 8))]
+    followers = [connect_at(api, run, step) for step in sorted(random.Random(7).sample(range(steps - 20), 5))]
     writer.join()
     run.ends()
     followers.append(Follower(api, run.order_id, raw=True))
     wholes = [follower.ended() for follower in followers]
-    assert [follower.seqs for follower in followers] == [list(range(1, steps + 2))] * 9
+    assert [follower.seqs for follower in followers] == [list(range(1, steps + 2))] * 6
     assert all(len(whole["steps"]) == steps + 1 for whole in wholes)
 
 
 def test_a_new_step_arrives_without_a_poll(api: Api, run: PlayedRun) -> None:
     # The stream would not look by itself, and its client does not open another one.
-    at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=NEVER_S))
+    at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=NEVER_S, figures_s=1.0))
     api.wait_for_hub()
     follower = Follower(api, run.order_id, raw=True)
     wait_until(lambda: follower.seqs == [1])
     run.says("there")
     wait_until(lambda: follower.seqs == [1, 2])
+    # Figures that were held back follow without another step.
+    for text in ("one", "two"):
+        run.step(AssistantStep(text=text, usage=Usage(input_tokens=10)))
+    wait_until(lambda: follower.of("order")[-1]["stats"]["input_tokens"] == 20)
     # Nor do changes of the order wait for one.
     api.client.call(orders.CANCEL, CancelRequest(), order_id=run.order_id)
     wait_until(lambda: [each["status"] for each in follower.of("order")][-1] == "canceling")
     assert "steps" not in follower.of("order")[-1]
 
 
-def test_figures_that_were_held_back_follow_soon_without_another_step(api: Api, run: PlayedRun) -> None:
-    at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=NEVER_S, figures_s=1.0))
-    api.wait_for_hub()
-    follower = Follower(api, run.order_id, raw=True)
-    wait_until(lambda: follower.seqs == [1])
-    for text in ("one", "two"):
-        run.step(AssistantStep(text=text, usage=Usage(input_tokens=10)))
-    wait_until(lambda: follower.of("order")[-1]["stats"]["input_tokens"] == 20)
-
-
 def test_text_in_flight_comes_as_deltas_and_is_never_stored(api: Api, run: PlayedRun) -> None:
     follower = Follower(api, run.order_id)
-    wait_until(lambda: follower.of("step"))
+    # A quiet stream beats.
+    wait_until(lambda: follower.of("step") and follower.of("heartbeat"))
     wait_until(lambda: (run.streams("Let me "), joined(follower))[1])
     run.streams("look.", kind="text")
     wait_until(lambda: joined(follower).endswith("look."))
@@ -73,7 +72,9 @@ def test_text_in_flight_comes_as_deltas_and_is_never_stored(api: Api, run: Playe
     assert {delta["run"] for delta in follower.of("delta")} == {run.id}
 
 
-def test_text_in_flight_never_overtakes_the_step_that_it_follows(api: Api, run: PlayedRun) -> None:
+def test_text_in_flight_never_overtakes_the_step_that_it_follows_and_is_left_out_after_its_own(
+    api: Api, run: PlayedRun
+) -> None:
     follower = Follower(api, run.order_id)
     wait_until(lambda: (run.streams("now, "), joined(follower))[1])
     run.streams("later", after_seq=2)
@@ -83,37 +84,24 @@ def test_text_in_flight_never_overtakes_the_step_that_it_follows(api: Api, run: 
     wait_until(lambda: joined(follower).endswith("later"))
     kinds = [event for event, _ in follower.events if event in {"step", "delta"}]
     assert kinds[-2:] == ["step", "delta"]
-
-
-def test_text_that_is_later_than_its_step_is_left_out(api: Api, run: PlayedRun) -> None:
-    follower = Follower(api, run.order_id)
-    wait_until(lambda: (run.streams("before", offset=0), joined(follower))[1])
-    run.says("before the step")
-    wait_until(lambda: len(follower.seqs) == 2)
-    run.streams("late", after_seq=1, offset=6)
+    run.says("the third step")
+    wait_until(lambda: len(follower.seqs) == 3)
+    run.streams("late", after_seq=2, offset=5)
     wait_until(lambda: (run.streams("after", offset=0), joined(follower).endswith("after"))[1])
-    assert "late" not in joined(follower)
-    assert {delta["offset"] for delta in follower.of("delta")} == {0}
+    assert "laterlate" not in joined(follower)
 
 
-def test_another_drone_cannot_put_words_into_a_run(api: Api, run: PlayedRun) -> None:
+def test_neither_another_drone_nor_a_late_run_puts_words_into_a_run(api: Api, run: PlayedRun) -> None:
     stranger = api.add_drone("stranger")
+    newer = run.drone.take({"id": run.order_id})
     # Somebody follows the stranger's own order, so that what it publishes is listened to.
     followers = [Follower(api, each) for each in (run.order_id, stranger.take(api.submit()).order_id)]
     wait_until(lambda: all(each.of("step") for each in followers))
-    run.streams("forged", drone=stranger)
+    newer.streams("forged", drone=stranger)
     run.drone.core.broker.redis.publish(f"fleet:{run.drone.id}:live", "no json at all")
-    run.streams("real")
-    wait_until(lambda: joined(followers[0]) == "real")
-
-
-def test_the_text_of_a_late_run_is_left_out(api: Api, run: PlayedRun) -> None:
-    newer = run.drone.take({"id": run.order_id})
-    follower = Follower(api, run.order_id)
-    wait_until(lambda: len(follower.seqs) == 2)
     run.streams("late")
-    newer.streams("current")
-    wait_until(lambda: joined(follower) == "current")
+    newer.streams("real")
+    wait_until(lambda: joined(followers[0]) == "real")
 
 
 def test_an_order_that_ended_gives_its_steps_its_state_and_the_end_without_proxies_holding_it_back(
@@ -133,13 +121,9 @@ def test_an_order_that_ended_gives_its_steps_its_state_and_the_end_without_proxi
     assert (headers["x-accel-buffering"], "no-cache" in headers["cache-control"]) == ("no", True)
 
 
-def test_a_quiet_stream_beats(api: Api, run: PlayedRun) -> None:
-    follower = Follower(api, run.order_id)
-    wait_until(lambda: len(follower.of("heartbeat")) >= 2)
-    assert set(follower.of("heartbeat")[0]) == {"at"}
-
-
-def test_without_the_broker_the_steps_come_from_the_database(api: Api, run: PlayedRun) -> None:
+def test_without_the_broker_steps_come_from_the_database_and_later_changes_are_heard_again(
+    api: Api, run: PlayedRun
+) -> None:
     at_pace(api, Pace(heartbeat_s=NEVER_S, poll_s=0.3, figures_s=NEVER_S))
     api.wait_for_hub()
     follower = Follower(api, run.order_id, raw=True)
@@ -148,12 +132,7 @@ def test_without_the_broker_the_steps_come_from_the_database(api: Api, run: Play
     wait_until(lambda: not api.hub.connected)
     run.says("nobody publishes this")
     wait_until(lambda: follower.seqs == [1, 2])
-
-
-def test_after_a_restart_of_the_broker_changes_are_heard_again(api: Api, run: PlayedRun) -> None:
-    follower = Follower(api, run.order_id)
-    wait_until(lambda: follower.of("step"))
-    api.broker.restart(kill=True)
+    api.broker.start()
     # What is in flight while nobody listens is lost, so it is said until somebody hears it.
     wait_until(lambda: (run.streams("still there"), joined(follower))[1], every=0.2)
 
@@ -175,32 +154,6 @@ def test_a_stream_that_opens_while_the_server_stops_ends(api: Api, run: PlayedRu
     api.hub.close_streams()
     follower = Follower(api, run.order_id)
     wait_until(lambda: follower.of("connection"))
-
-
-def test_a_server_that_never_answered_is_not_waited_for(api: Api) -> None:
-    with closing(socket.socket()) as silent:
-        # The port is taken, but nothing listens there.
-        silent.bind(("127.0.0.1", 0))
-        api.client.url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(Unreachable):
-            next(api.client.follow("0" * 12))
-
-
-def test_a_client_that_is_told_to_gives_up_on_a_server_that_is_gone(api: Api, run: PlayedRun) -> None:
-    follower = Follower(api, run.order_id, give_up_after_s=1.0)
-    wait_until(lambda: follower.seqs == [1])
-    api.stop()
-    wait_until(lambda: follower.error)
-    assert isinstance(follower.error, Unreachable)
-
-
-def test_a_stranger_cannot_follow(api: Api, run: PlayedRun) -> None:
-    with api.http(None) as stranger:
-        assert stranger.get(f"/api/v1/orders/{run.order_id}/events").status_code == 401
-    api.client.close()
-    api.client._token = "fa_wrong"
-    with pytest.raises(Unauthenticated):
-        next(api.client.follow(run.order_id))
 
 
 def test_a_token_that_is_revoked_is_not_followed_any_further(api: Api, run: PlayedRun) -> None:
@@ -231,7 +184,7 @@ def test_a_stream_outlives_a_database_that_is_away(
 
 def test_a_client_that_does_not_read_for_a_while_gets_every_step_all_the_same(api: Api, run: PlayedRun) -> None:
     with slow_reader(api, run) as reader:
-        background(lambda: [run.streams("x" * 4000) for _ in range(1500)]).join()
+        background(lambda: [run.streams("x" * 20_000) for _ in range(300)]).join()
         background(lambda: [run.says(f"message {number}") for number in range(50)]).join()
         run.ends()
         received = read_all(reader)
@@ -284,3 +237,84 @@ def read_all(reader: socket.socket) -> bytes:
     while chunk := reader.recv(1 << 20):
         received += chunk
     return received
+
+
+MESSAGES = 6
+PIECE = 7
+
+
+def words(what: str, number: int) -> str:
+    return "\n".join(f"{what} {number}, line {line}: the sum is wrong, so I look again." for line in range(3))
+
+
+def play(run: PlayedRun, before: Callable[[int], None]) -> None:
+    """A run that thinks, speaks and calls, with every text in small pieces before its step, as a drone sends them.
+
+    `before` is called with the number of each piece before it is sent.
+    """
+    pieces = count()
+    for number in range(MESSAGES):
+        thinking, text = words("Thought", number), words("Message", number)
+        offset = 0
+        for kind, whole in (("thinking", thinking), ("text", text)):
+            for start in range(0, len(whole), PIECE):
+                before(next(pieces))
+                piece = whole[start : start + PIECE]
+                run.streams(piece, kind, offset=offset)
+                offset += len(piece)
+        run.step(ReasoningStep(text=thinking))
+        run.step(AssistantStep(text=text))
+        run.step(ToolCallStep(call_id=f"c{number}", tool="shell", arguments={"command": f"make test{number}"}))
+        run.streams("collecting\n", "output")
+        run.step(ToolResultStep(call_id=f"c{number}", output="1 failed", return_code=number % 2, duration_ms=10))
+    run.ends()
+
+
+class Viewer:
+    """Somebody who follows the order in a terminal from now on."""
+
+    def __init__(self, api: Api, order_id: str, joined: int) -> None:
+        self.joined = joined
+        """The number of the first piece that was sent after this."""
+        self.text: Callable[[], str] = str
+        """What the screen shows now."""
+        self.lines: list[str] = []
+        """What was on the screen in the end, without the lines about the order's state."""
+        self.thread = threading.Thread(target=self._follow, args=(api, order_id))
+        self.thread.start()
+
+    def _follow(self, api: Api, order_id: str) -> None:
+        with terminal() as (screen, stream):
+            self.text = lambda: screen.text
+            follow_as_text(api.client, order_id, stream=stream)
+        said = [line for line in screen.lines if line and not line.startswith("●")]
+        self.lines = said[: next(n for n, line in enumerate(said) if line.startswith("✓ succeeded"))]
+
+
+@pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
+def test_who_joins_at_any_moment_reads_the_same_as_who_was_there_from_the_beginning(
+    api: Api, run: PlayedRun, moments: int
+) -> None:
+    seed = random.randrange(10_000)
+    chance = random.Random(seed)
+    lasts = MESSAGES * sum(ceil(len(words(what, 0)) / PIECE) for what in ("Thought", "Message"))
+    joins = [0, *sorted(chance.sample(range(1, lasts), moments))]
+    viewers: list[Viewer] = []
+
+    def join(number: int) -> None:
+        if number in joins:
+            viewer = Viewer(api, run.order_id, number)
+            viewers.append(viewer)
+            # Half of them are there before the next piece, and half come while pieces are on their way.
+            if len(viewers) % 2:
+                wait_until(lambda: "●" in viewer.text())
+
+    play(run, join)
+    for viewer in viewers:
+        viewer.thread.join(60)
+    whole = viewers[0].lines
+    assert len(whole) >= 7 * MESSAGES
+    assert [viewer.joined for viewer in viewers] == joins
+    for viewer in viewers:
+        lost_and_found = [line for line in difflib.ndiff(whole, viewer.lines) if line[0] in "+-"]
+        assert lost_and_found == [], f"joined before piece {viewer.joined}, seed {seed}"

@@ -1,4 +1,4 @@
-"""Tasks over HTTP: the same codes as everywhere, and following one through a restart of the server."""
+"""Tasks and agents over HTTP: the codes of what is refused, their pages, and following a task through a restart."""
 
 from __future__ import annotations
 
@@ -19,16 +19,27 @@ from tests.support import wait_until
 from tests.support.fleet import Api
 
 Doc = dict[str, Any]
+HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture
 def paused(api: Api) -> Api:
     """With agents and a project, and nothing begins."""
     api.add_work()
-    api.client.call(agents.ADD, AgentRequest(name="lead", instructions="You lead."))
+    api.client.call(agents.ADD, AgentRequest(name="lead", instructions="You **lead**."))
     api.client.call(agents.ADD, AgentRequest(name="backend", instructions="You work.", boss="lead"))
     api.client.call(organizations.PAUSE, name="default")
     return api
+
+
+def added(api: Api, **request: Any) -> str:
+    """The id of a new task."""
+    return str(api.client.call(tasks.ADD, TaskRequest(**{"title": "Mend it", **request}))["id"])
+
+
+def page(api: Api, path: str) -> str:
+    with api.browser() as browser:
+        return browser.get(path, headers=HTML).raise_for_status().text
 
 
 def test_a_task_is_created_for_the_first_agent_without_a_boss(paused: Api) -> None:
@@ -63,14 +74,13 @@ WRONG: list[tuple[str, Doc | None, int, str]] = [
 
 def test_wrong_use_of_tasks_has_the_status_and_the_code_of_its_kind(paused: Api) -> None:
     """S-121."""
-    task = paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))
+    task = added(paused)
     with paused.http() as http:
-        answers = [http.post(f"/api/v1{each[0].replace('TASK', task['id'])}", json=each[1]) for each in WRONG]
-
+        answers = [http.post(f"/api/v1{each[0].replace('TASK', task)}", json=each[1]) for each in WRONG]
     assert [(each.status_code, each.json()["code"]) for each in answers] == [each[2:] for each in WRONG]
     assert max(len(each.content) for each in answers) < 3000
-    assert [each["id"] for each in paused.client.call(tasks.LIST)] == [task["id"]]
-    after = paused.client.show_task(task["id"])
+    assert [each["id"] for each in paused.client.call(tasks.LIST)] == [task]
+    after = paused.client.show_task(task)
     assert (after["timeline"], after["status"], after["assignee"]) == ([], "open", "lead")
 
 
@@ -93,43 +103,35 @@ def test_without_an_agent_or_a_project_a_task_is_412_and_says_what_to_do(api: Ap
 
 def test_lists_are_filtered_and_limited_newest_first(paused: Api) -> None:
     """S-025."""
-    client = paused.client
-    mine = client.call(tasks.ADD, TaskRequest(title="Mine", assignee="user"))["id"]
-    leads = [client.call(tasks.ADD, TaskRequest(title=f"Lead {number}"))["id"] for number in range(3)]
+    client, mine = paused.client, added(paused, assignee="user")
+    leads = [added(paused) for _ in range(3)]
     client.call(tasks.DONE, task_id=mine)
-
-    assert [each["id"] for each in client.call(tasks.LIST)] == [*reversed(leads), mine]
-    assert [each["id"] for each in client.call(tasks.LIST, TaskFilter(assignee="lead", limit=2))] == leads[:0:-1]
-    assert [
-        each["id"]
-        for each in client.call(tasks.LIST, TaskFilter(status=TaskStatus.DONE, assignee="user", project="demo"))
-    ] == [mine]
+    lists = [
+        (TaskFilter(), [*reversed(leads), mine]),
+        (TaskFilter(assignee="lead", limit=2), leads[:0:-1]),
+        (TaskFilter(status=TaskStatus.DONE, assignee="user", project="demo"), [mine]),
+    ]
+    for wanted, expected in lists:
+        assert [each["id"] for each in client.call(tasks.LIST, wanted)] == expected
     with paused.http() as http:
-        assert http.get("/api/v1/tasks?limit=0").status_code == 422
-        assert http.get("/api/v1/tasks?status=dreaming").status_code == 422
+        assert [http.get(f"/api/v1/tasks?{each}").status_code for each in ("limit=0", "status=x")] == [422, 422]
 
 
 def test_status_counts_what_there_is(paused: Api) -> None:
     """S-122."""
     paused.add_drone()
-    paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))
+    added(paused)
     paused.submit()
-
     status = paused.client.call(organizations.STATUS)
-
     assert (status["organization"], status["paused"], status["server"]) == ("default", True, paused.core.settings.url)
-    assert status["drones"] == {"online": 1}
-    assert status["orders"]["assigned"] == 1
+    assert (status["drones"], status["orders"]["assigned"]) == ({"online": 1}, 1)
     assert status["tasks"] == {"open": 1, "in_progress": 0, "failed": 0, "done": 0, "canceled": 0}
     assert (status["active_runs"], status["max_concurrency"]) == (0, 1)
     assert (status["totals"]["runs"], status["totals"]["cost_usd"]) == (0, 0.0)
 
 
-# --- following -----------------------------------------------------------------------------------------
-
-
 def test_a_task_is_followed_through_a_restart_of_the_server(paused: Api, capfd: pytest.CaptureFixture[str]) -> None:
-    task_id = paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))["id"]
+    task_id = added(paused)
     told, ended = list[str](), list[int]()
 
     def follow() -> None:
@@ -159,32 +161,62 @@ def test_a_task_is_followed_through_a_restart_of_the_server(paused: Api, capfd: 
     assert (lines[-1]["id"], lines[-1]["status"], lines[-1]["assignee"]) == (task_id, "open", "user")
 
 
-def test_following_what_has_ended_tells_all_of_it_and_how_it_ended(
-    paused: Api, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for act, code in ((tasks.DONE, 0), (tasks.CANCEL, 1)):
-        task_id = paused.client.call(tasks.ADD, TaskRequest(title="Mend it", assignee="user"))["id"]
-        paused.client.call(tasks.COMMENT, CommentRequest(text="Only this."), task_id=task_id)
-        paused.client.call(act, task_id=task_id)
-        assert follow_task(paused.client, task_id, as_json=False) == code
-        told = capfd.readouterr().out
-        assert ("Only this." in told, f"● {act.name.removesuffix('_task')}" in told) == (True, True)
-
-
 def test_what_was_told_of_a_thread_is_not_sent_again(paused: Api, capfd: pytest.CaptureFixture[str]) -> None:
-    task_id = paused.client.call(tasks.ADD, TaskRequest(title="Mend it", assignee="user"))["id"]
+    task_id = added(paused, assignee="user")
     paused.client.call(tasks.COMMENT, CommentRequest(text="One."), task_id=task_id)
     moment = paused.client.call(tasks.COMMENT, CommentRequest(text="Two."), task_id=task_id)["at"]
     later = [entry["comment"]["text"] for entry in paused.client.show_task(task_id, since=moment)["timeline"]]
-    assert later == ["Two."]
-
     asked: list[str | None] = []
 
     class Asking(FleetClient):
         def show_task(self, task_id: str, since: str | None = None) -> Doc:
             asked.append(since)
-            return {**super().show_task(task_id, since), "status": "open" if since is None else "done", "assignee": "x"}
+            status = "open" if since is None else "canceled"
+            return {**super().show_task(task_id, since), "status": status, "assignee": "x"}
 
     with Asking(paused.url, paused.token) as client:
-        assert follow_task(client, task_id, as_json=True) == 0
-    assert [since is None for since in asked] == [True, False]
+        # What was canceled ends it with 1.
+        assert follow_task(client, task_id, as_json=False) == 1
+    assert (later, [since is None for since in asked]) == (["Two."], [True, False])
+    assert capfd.readouterr().out.count("One.") == 1
+
+
+def test_the_board_puts_what_is_with_the_user_first_and_a_view_or_a_status_makes_it_a_list(paused: Api) -> None:
+    added(paused, title="Round refunds", assignee="user")
+    added(paused, title="Write the guide")
+    board, listed = page(paused, "/tasks"), page(paused, "/tasks?view=list&assignee=user")
+    done, wrong = page(paused, "/tasks?status=done"), page(paused, "/tasks?assignee=nobody")
+    mine, others = board.index('aria-label="With you"'), board.index('aria-label="Open"')
+    assert mine < board.index("Round refunds") < others < board.index("Write the guide")
+    assert ("Round refunds" in listed, 'id="task-list"' in listed, "Round refunds" in done) == (True, True, False)
+    assert ("nobody" in wrong, 'role="alert"' in wrong) == (True, True)
+
+
+def test_a_thread_shows_markdown_hand_offs_and_only_the_actions_that_the_state_allows(paused: Api) -> None:
+    task = added(paused, description="As *banks* do", assignee="user")
+    before = page(paused, f"/tasks/{task}")
+    paused.client.call(tasks.COMMENT, CommentRequest(text="Please **check**, @backend"), task_id=task)
+    after = page(paused, f"/tasks/{task}")
+    paused.client.call(tasks.ASSIGN, AssignRequest(assignee="user"), task_id=task)
+    paused.client.call(tasks.DONE, task_id=task)
+    done = page(paused, f"/tasks/{task}")
+    assert "As <em>banks</em> do" in before
+    assert "Please <strong>check</strong>, @backend" in after
+    assert [name for name in ACTIONS if f"/actions/{name}" in before] == ["done_task", "assign_task", "cancel_task"]
+    assert [name for name in ACTIONS if f"/actions/{name}" in after] == ["assign_task", "cancel_task"]
+    assert [name for name in ACTIONS if f"/actions/{name}" in done] == ["retry_task", "reopen_task"]
+
+
+ACTIONS = ("done_task", "retry_task", "reopen_task", "preempt_task", "assign_task", "cancel_task")
+
+
+def test_agents_are_a_tree_and_one_shows_its_instructions_and_tasks(paused: Api) -> None:
+    tree, lead = page(paused, "/agents"), page(paused, "/agents/lead")
+    assert tree.index("@lead") < tree.index('depth-1" id="agent-backend"')
+    for words in ("You <strong>lead</strong>.", 'href="/agents/backend"', "/actions/edit_agent?name=lead"):
+        assert words in lead
+    # Names are completed after an @.
+    with paused.browser() as browser:
+        found, every = (browser.get(path).json() for path in ("/mentions?text=b", "/mentions"))
+    assert [each["name"] for each in found] == ["backend"]
+    assert {each["name"] for each in every} == {"lead", "backend", "user"}

@@ -1,21 +1,26 @@
-"""The HTTP interface over TLS: who is trusted, what a wrong certificate is told to be, and a renewed one."""
+"""The HTTP interface over TLS, and what the doctor and the inbox say of a fleet that is less safe than it could be."""
 
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
 
 from control_plane.client.fleet import FleetClient
 from control_plane.core.certificates import ServerCertificate
+from control_plane.operations.weaknesses import broker_encryption, certificate, weaknesses
 from drone.installation.certificates import certificate_end
 from drone.installation.client import ControlPlane
 from shared.errors import FleetError, Precondition
+from shared.terminal.doctor import FAIL, OK, WARN
 from shared.tls import WARN_BEFORE, expires_soon
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
@@ -36,11 +41,28 @@ def serve(sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> I
     """Serves with a certificate."""
     with ExitStack() as stack:
 
-        def start(pair: Pair, **settings: Any) -> Api:
+        def start(pair: Pair) -> Api:
             files = {"tls_cert_file": pair.certificate, "tls_key_file": pair.key}
-            return stack.enter_context(api_on(sqlite_url, valkey, core_factory, **files, **settings))
+            return stack.enter_context(api_on(sqlite_url, valkey, core_factory, **files))
 
         yield start
+
+
+@contextmanager
+def greeting(pair: Pair) -> Iterator[str]:
+    """The URL of a server that does nothing but the handshake."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+
+    class Greeting(BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                context.wrap_socket(self.request, server_side=True).close()
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Greeting) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"https://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
 
 
 def errors(url: str, ca_file: str) -> list[FleetError]:
@@ -60,81 +82,52 @@ def answers(api: Api, authority: Authority) -> bool:
         return bool(client.health())
 
 
-def test_an_authority_of_ones_own_is_trusted_if_it_is_named(serve: Callable[..., Api], authority: Authority) -> None:
-    api = serve(authority.issue("fleet", "127.0.0.1"))
-
-    assert answers(api, authority)
-    with ControlPlane(api.url, ca_file=str(authority.file)) as drone:
-        assert drone.server_time()
-
-
-@pytest.mark.parametrize(
-    ("host", "validity", "told"),
-    [
-        ("127.0.0.1", {"begins": -DAY, "ends": -MOMENT}, "E-TLS-EXPIRED has expired"),
-        ("127.0.0.1", {"begins": MOMENT}, "E-TLS-EARLY is not valid yet"),
-        ("127.0.0.2", {}, "E-TLS-HOST is for another host"),
-        ("fleet.example.org", {}, "E-TLS-HOST is for another host"),
-    ],
-)
-def test_a_wrong_certificate_is_refused_for_what_is_wrong_with_it(
-    serve: Callable[..., Api], authority: Authority, host: str, validity: Any, told: str
-) -> None:
-    api = serve(authority.issue("fleet", host, **validity))
-    code, _, what = told.partition(" ")
-
-    for error in errors(api.url, str(authority.file)):
-        assert (error.code, what in error.what, f"127.0.0.1:{api.port}" in error.what) == (code, True, True)
-        assert error.next
+def test_a_wrong_certificate_is_refused_for_what_is_wrong_with_it(authority: Authority, tmp_path: Path) -> None:
+    right, file = {"host": "127.0.0.1"}, str(authority.file)
+    cases: list[tuple[dict[str, Any], str, str, str]] = [
+        ({**right, "begins": -DAY, "ends": -MOMENT}, file, "E-TLS-EXPIRED", "has expired"),
+        ({**right, "begins": MOMENT}, file, "E-TLS-EARLY", "is not valid yet"),
+        ({"host": "127.0.0.2"}, file, "E-TLS-HOST", "is for another host"),
+        ({"host": "fleet.example.org"}, file, "E-TLS-HOST", "is for another host"),
+        (right, "", "E-TLS-AUTHORITY", "unknown authority"),
+        ({}, "", "E-TLS-AUTHORITY", "self-signed"),
+    ]
+    for given, trusted, code, told in cases:
+        validity = {name: value for name, value in given.items() if name != "host"}
+        own = Authority.self_signed(tmp_path, "127.0.0.1")
+        with greeting(authority.issue("fleet", given["host"], **validity) if given else own) as url:
+            for error in errors(url, trusted):
+                assert (error.code, told in error.what, url.partition("//")[2] in error.what) == (code, True, True)
+                assert error.next
 
 
-def test_an_unknown_authority_a_self_signed_certificate_and_no_tls_are_called_that(
-    serve: Callable[..., Api], authority: Authority, tmp_path: Path, api: Api
-) -> None:
-    for url, code, told in (
-        (serve(authority.issue("fleet", "127.0.0.1")).url, "E-TLS-AUTHORITY", "unknown authority"),
-        (serve(Authority.self_signed(tmp_path, "127.0.0.1")).url, "E-TLS-AUTHORITY", "self-signed"),
-        (api.url.replace("http://", "https://"), "E-TLS", "TLS"),
-    ):
-        for error in errors(url, ""):
-            assert (error.code, told in error.what) == (code, True), error.what
-
-
-def test_a_drone_knows_how_long_a_certificate_is_valid(serve: Callable[..., Api], authority: Authority) -> None:
-    api = serve(authority.issue("fleet", "127.0.0.1", ends=3 * DAY))
-
-    end = certificate_end(api.url, str(authority.file))
-
-    assert expires_soon(end, datetime.now(UTC)).startswith("expires in 2 days")
-    assert not expires_soon(end, end - WARN_BEFORE - MOMENT)
-
-
-def test_a_file_without_certificates_is_named(tmp_path: Path) -> None:
+def test_no_tls_and_a_file_without_certificates_are_called_that(tmp_path: Path, api: Api) -> None:
+    for error in errors(api.url.replace("http://", "https://"), ""):
+        assert (error.code, "TLS" in error.what) == ("E-TLS", True), error.what
     file = tmp_path / "ca.pem"
     file.write_text("no certificate")
-
     with pytest.raises(Precondition, match=str(file)):
         ControlPlane("https://127.0.0.1:1", ca_file=str(file))
 
 
-def test_a_replaced_certificate_is_served_without_a_restart(serve: Callable[..., Api], authority: Authority) -> None:
-    api = serve(authority.issue("fleet", "127.0.0.1"))
-    served = ssl.get_server_certificate(("127.0.0.1", api.port))
-
-    authority.issue("fleet", "127.0.0.1")
-
-    wait_until(lambda: ssl.get_server_certificate(("127.0.0.1", api.port)) != served)
-    assert answers(api, authority)
+def test_a_drone_trusts_a_named_authority_and_knows_how_long_the_certificate_is_valid(authority: Authority) -> None:
+    with greeting(authority.issue("fleet", "127.0.0.1", ends=3 * DAY)) as url:
+        end = certificate_end(url, str(authority.file))
+    assert expires_soon(end, datetime.now(UTC)).startswith("expires in 2 days")
+    assert not expires_soon(end, end - WARN_BEFORE - MOMENT)
 
 
-def test_a_replacement_that_cannot_be_used_leaves_the_previous_certificate_in_use(
+def test_a_replaced_certificate_is_served_without_a_restart_and_one_that_cannot_be_used_is_not(
     serve: Callable[..., Api], authority: Authority
 ) -> None:
-    pair = authority.issue("fleet", "127.0.0.1")
-    api = serve(pair)
-
+    api = serve(pair := authority.issue("fleet", "127.0.0.1"))
+    with ControlPlane(api.url, ca_file=str(authority.file)) as drone:
+        assert drone.server_time()
+    served = ssl.get_server_certificate(("127.0.0.1", api.port))
+    authority.issue("fleet", "127.0.0.1")
+    wait_until(lambda: ssl.get_server_certificate(("127.0.0.1", api.port)) != served)
+    assert answers(api, authority)
     pair.certificate.write_bytes(authority.issue("other", "127.0.0.1").certificate.read_bytes())
-
     wait_until(lambda: "the changed certificate cannot be used" in api.log.read_text())
     assert answers(api, authority)
 
@@ -146,3 +139,55 @@ def test_a_key_of_another_certificate_is_refused_at_the_start(authority: Authori
         ServerCertificate(one.certificate, other.key)
 
     assert refused.value.why == "the key belongs to another certificate"
+
+
+def check(api: Api, code: str) -> dict[str, Any]:
+    with api.http() as http:
+        found = http.get("/api/v1/doctor").raise_for_status().json()
+    return next(each for each in found if each["code"] == code)
+
+
+def test_the_inbox_and_the_doctor_say_that_others_read_the_broker_and_all_drones_share_one_login(
+    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    settings = {"public_broker_url": "redis://fleet.example.org:6379/0", "shared_broker_login": "drones:Zq8-hidden"}
+    with api_on(sqlite_url, valkey, core_factory, **settings) as api:
+        with api.browser() as browser:
+            shown = unescape(browser.get("/").raise_for_status().text)
+        for code in ("D-BROKER-TLS", "D-BROKER-USERS"):
+            found = check(api, code)
+            assert (found["state"], found["found"] in shown, found["fix"] in shown) == ("WARN", True, True), code
+    assert "Zq8-hidden" not in shown
+    for address in ("rediss://fleet.example.org:6379/0", "redis://127.0.0.1:6379/0"):
+        assert broker_encryption(core_factory(sqlite_url, public_broker_url=address)).state == OK
+
+
+def test_a_certificate_is_told_that_soon_will_expire(
+    tmp_path: Path, core_factory: CoreFactory, sqlite_url: str
+) -> None:
+    authority = Authority(tmp_path / "authority")
+    for ends, state, told in (
+        (timedelta(days=15), OK, ""),
+        (timedelta(days=13, hours=1), WARN, "13 days"),
+        (-timedelta(minutes=1), FAIL, "no new connection"),
+    ):
+        pair = authority.issue("fleet", "127.0.0.1", begins=-DAY, ends=ends)
+        core = core_factory(sqlite_url, tls_cert_file=pair.certificate, tls_key_file=pair.key)
+        assert certificate(core).state == state
+        assert [told in each.found for each in weaknesses(core)] == ([True] if told else [])
+
+
+def test_a_broker_without_a_memory_limit_or_with_little_left_is_told(api: Api) -> None:
+    server = api.broker.redis
+    before = server.config_get("maxmemory")["maxmemory"]
+    try:
+        server.config_set("maxmemory", 0)
+        unlimited = check(api, "D-BROKER")
+        server.config_set("maxmemory", int(server.info("memory")["used_memory"] * 1.1))
+        full = check(api, "D-BROKER")
+    finally:
+        server.config_set("maxmemory", before)
+
+    assert (unlimited["state"], "no memory limit (maxmemory)" in unlimited["found"]) == ("OK", True)
+    assert (full["state"], "accepts no messages when full" in full["found"]) == ("WARN", True)
+    assert "FLEET_BROKER_MEMORY_MB" in full["fix"]

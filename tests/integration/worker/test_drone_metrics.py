@@ -8,7 +8,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
+from drone.metrics.server import HOST, serving
+from shared.errors import Conflict
 from tests.support import HeldPort, wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest, worker_below
@@ -64,11 +67,10 @@ def test_a_drone_counts_what_its_runs_report_and_restarts_of_its_worker(
     wait_until(lambda: "drone_worker_restarts_total 1.0" in read_port(port), seconds=60)
 
 
-def test_a_drone_whose_port_is_in_use_ends_and_says_what_to_do(make_drone: MakeDrone, port: int) -> None:
-    drone = make_drone()
-    with socket.create_server(("127.0.0.1", port)):
-        drone.start()
-        assert drone.wait(seconds=60) == 4
-    assert f"cannot serve metrics on 127.0.0.1 port {port}" in drone.stderr()
-    assert "E-METRICS-PORT" in drone.stderr()
-    assert "drone start --metrics-port" in drone.stderr()
+def test_a_port_that_is_in_use_is_refused_and_said_what_to_do() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Conflict) as refused:
+            serving(CollectorRegistry(), port).__enter__()
+    assert refused.value.what == f"the drone cannot serve metrics on {HOST} port {port}"
+    assert "drone start --metrics-port" in refused.value.next

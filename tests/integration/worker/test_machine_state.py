@@ -43,15 +43,13 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("battery", "online", "said"),
-    [("Discharging", "0", "on_mains: on battery power\n"), ("Charging", "1", ": \n"), ("", "1", ": \n")],
-)
-def test_a_drone_on_battery_power_waits_for_mains(place: Path, battery: str, online: str, said: str) -> None:
-    supplies = {"AC": {"type": "Mains", "online": online}}
-    if battery:
-        supplies["BAT0"] = BATTERY | {"status": battery}
-    assert lacking(place, "on_mains=True", supplies=supplies) == said
+def test_a_drone_on_battery_power_waits_for_mains(place: Path) -> None:
+    mains = {"type": "Mains", "online": "0"}
+    discharging = {"AC": mains, "BAT0": BATTERY | {"status": "Discharging"}}
+    charging = {"AC": mains | {"online": "1"}, "BAT0": BATTERY | {"status": "Charging"}}
+    supplies = (discharging, charging, {"AC": mains | {"online": "1"}})
+    said = [lacking(place / str(number), "on_mains=True", supplies=each) for number, each in enumerate(supplies)]
+    assert said == ["on_mains: on battery power\n", ": \n", ": \n"]
 
 
 def test_a_drone_waits_while_a_user_types_at_a_terminal(place: Path) -> None:
@@ -62,20 +60,17 @@ def test_a_drone_waits_while_a_user_types_at_a_terminal(place: Path) -> None:
         assert lacking(place, "idle_minutes=10", begin=begin) == said
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("IdleHint=no\nActiveSession=3 /org/x\n", "idle_minutes: the machine is in use\n"),
-        ("IdleHint=yes\nActiveSession=3 /org/x\n", ": \n"),
-        ("IdleHint=no\nActiveSession=\n", ": \n"),
-    ],
-)
-def test_a_drone_waits_while_a_desktop_is_in_use(place: Path, answer: str, said: str) -> None:
+def test_a_drone_waits_while_a_desktop_is_in_use(place: Path) -> None:
     """A stand-in for `loginctl` answers, since there is no desktop."""
-    program = place / "loginctl"
-    program.write_text(f"#!/bin/sh\nprintf '%s' '{answer}'\n")
-    program.chmod(0o755)
-    assert lacking(place, "idle_minutes=10", mounts=LOGIND) == said
+    said = []
+    for idle, session in (("no", "3 /org/x"), ("yes", "3 /org/x"), ("no", "")):
+        machine = place / f"{idle} {session[:1]}"
+        machine.mkdir()
+        program = machine / "loginctl"
+        program.write_text(f"#!/bin/sh\nprintf 'IdleHint={idle}\\nActiveSession={session}\\n'\n")
+        program.chmod(0o755)
+        said.append(lacking(machine, "idle_minutes=10", mounts=LOGIND))
+    assert said == ["idle_minutes: the machine is in use\n", ": \n", ": \n"]
 
 
 def lacking(

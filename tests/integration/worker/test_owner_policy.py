@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from drone.installation.home import DroneHome
+from drone.installation.settings import DroneSettings
 from drone.tools.toolbox import READ_ONLY
+from drone.worker.identity import begin_boot
+from shared.errors import Precondition
 from shared.events import ErrorStep, ToolResultStep
 from shared.names import new_id
 from tests.support import needs, wait_until
-from tests.support.control_stand_in import ControlPlaneStandIn
+from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
@@ -29,85 +33,86 @@ refuse = ["git push*"]
 
 
 @pytest.fixture
-def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def policy(tmp_path: Path) -> Path:
     file = tmp_path / "policy.toml"
     file.write_text(POLICY)
-    monkeypatch.setenv("DRONE_POLICY", str(file))
     return file
 
 
 @pytest.fixture
-def drone(make_drone: Callable[..., DroneUnderTest], policy: Path) -> DroneUnderTest:
+def drone(make_drone: Callable[..., DroneUnderTest], policy: Path, monkeypatch: pytest.MonkeyPatch) -> DroneUnderTest:
+    monkeypatch.setenv("DRONE_POLICY", str(policy))
     made = make_drone()
     made.start_worker()
     return made
 
 
-def test_the_owner_decides_on_modes_tools_and_commands(
+def codes(stand_in: ControlPlaneStandIn, sent: Dispatch) -> list[str]:
+    """The codes of the errors that a run recorded."""
+    events = stand_in.events(sent.order.drone_id, sent.run_id)
+    return [event.body.code for event in events if isinstance(event.body, ErrorStep)]
+
+
+def results(stand_in: ControlPlaneStandIn, sent: Dispatch) -> list[ToolResultStep]:
+    events = stand_in.events(sent.order.drone_id, sent.run_id)
+    return [event.body for event in events if isinstance(event.body, ToolResultStep)]
+
+
+def test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_drone_runs(
     stand_in: ControlPlaneStandIn, drone: DroneUnderTest, policy: Path, repository: Path, scripted: ScriptedFactory
 ) -> None:
-    model = scripted([shell("cd . && git  push origin"), {"text": "Done."}])
-    order = order_for(drone.id, repository, model.url)
-    sent = stand_in.dispatch(order)
-    end = stand_in.ended(sent, seconds=180)
-
-    assert end.status == "success"
-    results = [e.body for e in stand_in.events(drone.id, sent.run_id) if isinstance(e.body, ToolResultStep)]
-    assert results[0].is_error
-    assert f"commands.refuse in {policy}, line 6" in results[0].output
-    offered = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
-    assert offered == {"shell", "submit"}
+    model = scripted([shell("cd . && git  push origin"), DONE])
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    assert stand_in.ended(sent, seconds=180).status == "success"
+    (result,) = results(stand_in, sent)
+    assert result.is_error
+    assert f"commands.refuse in {policy}, line 6" in result.output
+    assert {tool["function"]["name"] for tool in model.requests[0]["tools"]} == {"shell", "submit"}
 
     planned = order_for(drone.id, repository, model.url)
     mode = next(iter(READ_ONLY))
-    planned = planned.model_copy(update={"session": planned.session.model_copy(update={"mode": mode})})
-    refused = stand_in.dispatch(planned)
-    end = stand_in.ended(refused, seconds=60)
+    refused = stand_in.dispatch(
+        planned.model_copy(update={"session": planned.session.model_copy(update={"mode": mode})})
+    )
+    end = stand_in.ended(refused)
     assert (end.exit_status, end.order_at_fault) == ("refused", False)
     assert end.reason.endswith(f"orders.modes in {policy}, line 2")
-    errors = [e.body for e in stand_in.events(drone.id, refused.run_id) if isinstance(e.body, ErrorStep)]
-    assert [error.code for error in errors] == ["E-POLICY-ORDER"]
+    assert codes(stand_in, refused) == ["E-POLICY-ORDER"]
 
-
-def test_a_drone_with_an_unreadable_policy_does_not_start_and_loses_nothing(
-    make_drone: Callable[..., DroneUnderTest], policy: Path
-) -> None:
-    policy.write_text("[orders]\nmodes = build\n")
-    made = make_drone()
-    made.start()
-
-    assert made.wait(seconds=60) == 2
-    assert f"the policy file {policy} cannot be loaded" in made.stderr()
-    assert "line 2" in made.stderr()
-    assert made.home.registered
-
-
-def test_what_models_may_cost_in_a_day_bounds_each_call_and_refuses_unknown_prices(
-    stand_in: ControlPlaneStandIn, drone: DroneUnderTest, policy: Path, repository: Path, scripted: ScriptedFactory
-) -> None:
+    # From now on, what models cost in a day is limited.
     policy.write_text("[spend]\nusd_per_day = 0.002\n")
-    unknown = scripted([{"text": "Done."}])
-    refused = stand_in.ended(stand_in.dispatch(order_for(drone.id, repository, unknown.url)), seconds=180)
-    assert (refused.exit_status, refused.order_at_fault, unknown.requests) == ("refused", False, [])
-    assert refused.reason.startswith("the price of openai/scripted is unknown, and this drone's policy limits")
+    unknown = scripted([DONE])
+    end = stand_in.ended(stand_in.dispatch(order_for(drone.id, repository, unknown.url)))
+    assert (end.exit_status, end.order_at_fault, unknown.requests) == ("refused", False, [])
+    assert end.reason.startswith("the price of openai/scripted is unknown, and this drone's policy limits")
 
     model = scripted([{**shell("echo kept > kept.txt"), "usage": {"input_tokens": 1000, "output_tokens": 1000}}, DONE])
     priced = order_for(drone.id, repository, model.url)
     priced = priced.model_copy(update={"provider": priced.provider.model_copy(update={"model": "openai/gpt-4o"})})
-    sent = stand_in.dispatch(priced)
-    end = stand_in.ended(sent, seconds=60)
-
+    spent = stand_in.dispatch(priced)
+    end = stand_in.ended(spent)
     assert (end.exit_status, end.order_at_fault, len(model.requests)) == ("refused", False, 1)
     assert end.reason.endswith(f"as much as its policy allows: spend.usd_per_day in {policy}, line 2")
-    errors = [e.body for e in stand_in.events(drone.id, sent.run_id) if isinstance(e.body, ErrorStep)]
-    assert [error.code for error in errors] == ["E-POLICY-SPEND"]
+    assert codes(stand_in, spent) == ["E-POLICY-SPEND"]
     withheld = wait_until(lambda: stand_in.beats(drone.id)[-1].withheld)
     assert withheld.endswith(f"of 0.00 USD spent today (spend.usd_per_day in {policy}, line 2)")
 
     policy.write_text('[spend]\nusd_per_day = 5\n[when]\nhours = ["0:00-24:00"]\n')
     wait_until(lambda: (stand_in.beats(drone.id)[-1].hours_left_s or 0) >= 7 * 24 * 3600)
     again = priced.model_copy(update={"order_id": new_id(), "run_id": new_id()})
-    assert stand_in.ended(stand_in.dispatch(again), seconds=60).status == "success"
+    assert stand_in.ended(stand_in.dispatch(again)).status == "success"
+
+
+def test_a_drone_with_an_unreadable_policy_does_not_start_and_loses_nothing(
+    stand_in: ControlPlaneStandIn, policy: Path, tmp_path: Path
+) -> None:
+    home = DroneHome(tmp_path / "drone")
+    stand_in.register(home)
+    policy.write_text("[orders]\nmodes = build\n")
+    with pytest.raises(Precondition, match=f"the policy file {policy}") as refused:
+        begin_boot(DroneSettings(home, policy, "info", os.environ))
+    assert "line 2" in f"{refused.value} {refused.value.why}"
+    assert home.registered
 
 
 FAILING_LATER = """#!/bin/sh
@@ -146,7 +151,6 @@ def test_a_network_that_cannot_be_made_any_more_does_not_open_the_machines_own(
     sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
     end = stand_in.ended(sent, seconds=180)
 
-    results = [e.body for e in stand_in.events(drone.id, sent.run_id) if isinstance(e.body, ToolResultStep)]
-    assert [each.is_error for each in results] == [True]
+    assert [each.is_error for each in results(stand_in, sent)] == [True]
     assert end.status == "failed"
     assert "the network policy of this drone cannot be enforced" in end.reason

@@ -1,31 +1,38 @@
-"""The drone's heartbeat thread on a real broker: a machine that slept, and runs that were taken over meanwhile."""
+"""A drone's beats on a real broker: a machine that slept, runs that were taken over, and another with the same id."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from control_plane.broker.users import DroneUser, rules
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.settings import DroneSettings
 from drone.reporting.journal import RunIdentity
+from drone.reporting.stream import Stream
 from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.stop_requests import Wish
 from drone.worker.heartbeat import LOOK_AROUND_SECONDS, Heartbeat, Standing
+from drone.worker.hello import Introduction
 from drone.worker.identity import begin_boot
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
+from drone.worker.node import Node
 from drone.worker.revocation import LOOK_AGAIN_SECONDS, Takeovers
 from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared import names
 from shared.clock import Clock
 from shared.control import Cancel, ControlMessage
+from shared.errors import Conflict, FleetError
 from shared.states import BEAT_EVERY
 from tests.support import wait_until
 from tests.support.clocks import HandClock
@@ -41,6 +48,8 @@ class Bench:
     config: DroneConfig
     clock: Clock
     heard: list[ToRun] = field(default_factory=list)
+    left: list[FleetError] = field(default_factory=list)
+    """Why this boot ends."""
 
     def __post_init__(self) -> None:
         self.identity = begin_boot(DroneSettings(self.home, self.home.path / "policy.yaml", "info", os.environ))
@@ -60,7 +69,7 @@ class Bench:
         return self.config.drone_id
 
     def beats(self) -> Heartbeat:
-        membership = Membership(self.identity, self.clock, lambda _: None)
+        membership = Membership(self.identity, self.clock, self.left.append)
         return Heartbeat(self.redis, self.sealer, self._standing, self.runs, self.inbox, membership)
 
     def takeovers(self) -> Takeovers:
@@ -92,27 +101,16 @@ class Bench:
 
 
 @pytest.fixture
-def make_bench(stand_in: ControlPlaneStandIn, tmp_path: Path) -> Iterator[Callable[[Clock], Bench]]:
-    made: list[Bench] = []
-
-    def make(clock: Clock) -> Bench:
-        home = DroneHome(tmp_path / "home")
-        made.append(Bench(stand_in, home, stand_in.register(home), clock))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.redis.close()
-
-
-@pytest.fixture
 def clock() -> HandClock:
     return HandClock()
 
 
 @pytest.fixture
-def bench(make_bench: Callable[[Clock], Bench], clock: HandClock) -> Bench:
-    return make_bench(clock)
+def bench(stand_in: ControlPlaneStandIn, tmp_path: Path, clock: HandClock) -> Iterator[Bench]:
+    home = DroneHome(tmp_path / "home")
+    made = Bench(stand_in, home, stand_in.register(home), clock)
+    yield made
+    made.redis.close()
 
 
 def beats_of(bench: Bench) -> int:
@@ -153,11 +151,7 @@ def test_a_machine_that_wakes_says_so_at_once(bench: Bench, clock: HandClock, ca
     assert bench.run.beat().quiet_seconds < 60
 
 
-def test_a_mark_counts_unless_a_cancel_follows_or_it_is_gone_at_the_second_look(
-    make_bench: Callable[[Clock], Bench],
-) -> None:
-    clock = HandClock()
-    bench = make_bench(clock)
+def test_a_mark_counts_unless_a_cancel_follows_or_it_is_gone_at_the_second_look(bench: Bench, clock: HandClock) -> None:
     takeovers = bench.takeovers()
     takeovers.note_answers([bench.run], [b"revoked:1"])
     clock.sleep(LOOK_AGAIN_SECONDS)
@@ -173,22 +167,72 @@ def test_a_mark_counts_unless_a_cancel_follows_or_it_is_gone_at_the_second_look(
     assert takeovers.next_check_s() is None
 
 
-def test_a_run_whose_key_was_revoked_is_told_within_one_beat(bench: Bench, clock: HandClock) -> None:
-    beats = after_one(bench)
-    bench.revoke()
-    clock.sleep(BEAT_EVERY.total_seconds())
-    clock.sleep(beats.round() + 0.01)
-    beats.round()
-    assert bench.run.was_asked_to("stale")
-    wait_until(lambda: beats_of(bench) == 2)
-
-
 def test_a_run_that_may_have_been_taken_over_gets_no_lease_before_it_is_told(bench: Bench, clock: HandClock) -> None:
     bench.revoke()
     beats = bench.beats()
     beats.round()
     assert bench.heard == []
-    clock.sleep(LOOK_AGAIN_SECONDS)
+    # Within one beat of its mark.
+    clock.sleep(min(LOOK_AGAIN_SECONDS, BEAT_EVERY.total_seconds()))
     beats.round()
     assert bench.heard[0] == EndRun(wish="stale", reason="another run holds the order")
     assert isinstance(bench.heard[1], LeaseExtended)
+
+
+# --- another drone with this id, or a control plane of an earlier version ----------------------------
+
+
+def twin_beats(bench: Bench) -> None:
+    """A copy of the drone on another machine has come, and is alive."""
+    alive = f"twin00000000:{bench.clock.now().isoformat()}"
+    bench.fleet.broker.redis.mset({names.boot_key(bench.id): "twin00000000", names.lease_key(bench.id): alive})
+
+
+def test_a_machine_that_comes_back_to_a_copy_of_itself_ends_and_beats_no_more(bench: Bench, clock: HandClock) -> None:
+    beats = after_one(bench)
+    for _ in range(2):
+        assert bench.left == []
+        twin_beats(bench)
+        clock.sleep(BEAT_EVERY.total_seconds())
+        beats.round()
+    twin_beats(bench)
+    assert [error.what for error in bench.left] == ["another drone is running with this drone's id"]
+    clock.sleep(BEAT_EVERY.total_seconds())
+    beats.round()
+    assert bench.fleet.broker.lease(bench.id).startswith("twin00000000:")
+
+
+def test_a_broker_that_was_restored_from_an_older_copy_does_not_end_the_drone(bench: Bench, clock: HandClock) -> None:
+    beats = after_one(bench)
+    twin_beats(bench)
+    for _ in range(5):
+        clock.sleep(BEAT_EVERY.total_seconds())
+        beats.round()
+    assert bench.left == []
+    assert bench.redis.get(names.boot_key(bench.id)) == bench.identity.boot_id.encode()
+
+
+def test_a_second_drone_of_the_same_id_refuses_to_work(bench: Bench) -> None:
+    class TwinBeats(HandClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            bench.fleet.broker.redis.set(names.lease_key(bench.id), f"twin00000000:{self.now().isoformat()}")
+
+    clock = TwinBeats()
+    introduction = Introduction(bench.redis, Stream(bench.redis, bench.sealer), clock, bench.identity.previous_boot)
+    clock.sleep(0.0)
+    with pytest.raises(Conflict) as refused:
+        introduction.make(lambda: None, lambda: pytest.fail("no hello"), threading.Event())
+    assert refused.value.code == "E-DRONE-TWICE"
+
+
+def test_under_a_control_plane_of_an_earlier_version_the_worker_has_the_id_alone(bench: Bench) -> None:
+    user = DroneUser((sha256(b"drone-password").hexdigest(),))
+    node = Node(bench.identity, bench.clock)
+    named = [node.name_worker()]
+    rights = rules(bench.id, user, knows_setinfo=bench.fleet.broker.redis_version() >= (7, 2))
+    earlier = [word.replace(f"%R~*.{bench.id}@*.celery.pidbox*", "") for word in rights]
+    assert earlier != rights
+    bench.fleet.broker.redis.execute_command("ACL", "SETUSER", bench.id, *earlier)
+    named.append(node.name_worker())
+    assert named == [names.worker(bench.id, "testhost", name) for name in (bench.config.name, "")]

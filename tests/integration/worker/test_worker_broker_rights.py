@@ -12,7 +12,7 @@ import redis
 
 from drone.installation.home import DroneHome
 from shared import names
-from shared.control import Cancel, ControlMessage, Drain
+from shared.control import Cancel, ControlMessage
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.control_stand_in import ControlPlaneStandIn, window
@@ -50,12 +50,10 @@ def test_the_broker_refuses_nothing_while_orders_are_carried_out_and_the_drone_i
         stopped, canceled = workshop.submit(scripted(SLOW).url), workshop.submit(scripted(SLOW).url)
         wait_until(lambda: shown(state, stopped.run_id) == shown(state, canceled.run_id) == "STARTED")
         fleet.broker.celery.control.terminate(stopped.run_id)
-        tell(workshop, Cancel(run_id=canceled.run_id, generation=1))
+        fleet.tell(drone.id, ControlMessage(id=names.new_id(), body=Cancel(run_id=canceled.run_id, generation=1)))
         assert [fleet.ended(each).exit_status for each in (stopped, canceled)] == ["canceled"] * 2
     assert_answers(workshop)
 
-    assert drone.stop() == 0
-    drone.start()
     fleet.restart_broker()
     again = workshop.submit(scripted([{"text": "Done."}]).url)
     assert fleet.ended(again, seconds=90).status == "success"
@@ -82,7 +80,3 @@ def answers(ask: Callable[[], Any]) -> Any:
 def shown(state: Any, run_id: str) -> str | None:
     task = state.tasks.get(run_id)
     return task.state if task else None
-
-
-def tell(workshop: Workshop, body: Cancel | Drain) -> None:
-    workshop.fleet.tell(workshop.drone.id, ControlMessage(id=names.new_id(), body=body))

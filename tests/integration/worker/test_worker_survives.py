@@ -25,6 +25,31 @@ SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]
 SHORT = [shell("sleep 4"), {"text": "Done."}]
 
 
+def started(fleet: ControlPlaneStandIn, sent: list[Dispatch]) -> int:
+    return sum("run_started" in fleet.kinds(each) for each in sent)
+
+
+def printed(fleet: ControlPlaneStandIn, sent: Dispatch) -> bool:
+    return any(
+        delta.run_id == sent.run_id and "begun" in delta.text
+        for delta in fleet.deltas(sent.order.drone_id)
+        if delta.kind == "output"
+    )
+
+
+@pytest.fixture
+def at_work(
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> tuple[DroneUnderTest, Dispatch]:
+    """A drone as `drone start` starts it, and the order that it has begun."""
+    drone = make_drone()
+    drone.start()
+    stubborn = scripted([shell("trap '' TERM; echo begun; sleep 300"), {"text": "Done."}])
+    sent = stand_in.dispatch(order_for(drone.id, repository, stubborn.url))
+    wait_until(lambda: printed(stand_in, sent), seconds=60)
+    return drone, sent
+
+
 def test_two_slots_hold_two_orders_and_leave_three_in_the_queue_through_a_restart_of_the_broker(
     stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
@@ -41,80 +66,38 @@ def test_two_slots_hold_two_orders_and_leave_three_in_the_queue_through_a_restar
     wait_until(lambda: max((len(beat.runs) for beat in stand_in.beats(drone.id)), default=0) == 2)
 
 
-def test_after_the_broker_was_emptied_no_order_runs_twice(
+def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boot_and_runs_end_with_their_worker(
     stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
-    drone = make_drone()
-    model = scripted(SHORT)
+    drone = make_drone(concurrency=2)
     drone.start_worker()
-    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
-    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=60)
-    stand_in.broker.redis.flushall()
-    stand_in.publish(sent)
-    stand_in.dispatch(sent.order)
-    wait_until(lambda: "run_ended" in stand_in.kinds(sent), seconds=60)
-    wait_until(lambda: stand_in.broker.queue_length(drone.id) == 0)
-    wait_until(lambda: drone.log().count(f"fleet.run[{sent.run_id}]") >= 4)
-    assert len(model.requests) == 2
-
-
-def test_a_run_ends_when_its_worker_is_killed_and_the_next_boot_says_so(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
-    wait_until(lambda: printed(stand_in, sent), seconds=60)
-    run = drone.run_process(sent.run_id)
+    ends, lost = (stand_in.dispatch(order_for(drone.id, repository, scripted(each).url)) for each in (SHORT, SLOW))
+    wait_until(lambda: "tool_call" in stand_in.kinds(ends) and printed(stand_in, lost), seconds=60)
+    # The run goes on without the broker.
+    stand_in.server.stop()
+    wait_until(RunDirectory(drone.home.run_dir(ends.run_id)).end, seconds=60)
+    run = drone.run_process(lost.run_id)
     family = [run, *run.children(recursive=True)]
     drone.kill()
     wait_for_end(each.pid for each in family)
-    drone.start_worker()
-    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2)
-    end = stand_in.ended(sent)
-    assert len(family) > 1
-    assert [(each.run_id, each.ended) for each in stand_in.hellos(drone.id)[1].runs] == [(sent.run_id, True)]
-    assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "lost", False)
-    bodies = [event.body for event in stand_in.events(drone.id, sent.run_id)]
-    assert problems(messages_of(bodies)) == []
-    assert end.receipt is not None
-    assert end.receipt.found == end.receipt.ended > 0
-
-
-def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boot(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SHORT).url))
-    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=60)
-    # The run goes on without the broker.
-    stand_in.server.stop()
-    run = RunDirectory(drone.home.run_dir(sent.run_id))
-    wait_until(run.end, seconds=60)
-    drone.kill()
     stand_in.server.start()
     drone.start_worker()
     wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=60)
+
     *events, hello = stand_in.stream(drone.id)
     assert isinstance(hello, Hello)
-    assert [event.body.kind for event in events[-1:] if isinstance(event, Event)] == ["run_ended"]
-    numbers = [event.seq for event in stand_in.events(drone.id, sent.run_id)]
+    assert {(each.run_id, each.ended) for each in hello.runs} == {(ends.run_id, True), (lost.run_id, True)}
+    assert stand_in.ended(ends).status == "success"
+    assert sum(isinstance(event, Event) and event.body.kind == "run_ended" for event in events) == 2
+    numbers = [event.seq for event in stand_in.events(drone.id, ends.run_id)]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert [(each.run_id, each.ended) for each in hello.runs] == [(sent.run_id, True)]
 
-
-def test_a_second_drone_of_the_same_id_refuses_to_work(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, tmp_path: Path
-) -> None:
-    drone = make_drone()
-    drone.start_worker()
-    drone.wait_consuming()
-    with drone.copied_to(tmp_path / "twin") as twin:
-        twin.start_worker()
-        assert twin.wait(seconds=60) == 4
-        assert "another drone is running with this drone's id" in twin.stderr()
-    assert len(stand_in.hellos(drone.id)) == 1
+    end = stand_in.ended(lost)
+    assert len(family) > 1
+    assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "lost", False)
+    assert problems(messages_of([event.body for event in stand_in.events(drone.id, lost.run_id)])) == []
+    assert end.receipt is not None
+    assert end.receipt.found == end.receipt.ended > 0
 
 
 def test_the_first_signal_lets_a_run_end_and_takes_no_other(
@@ -132,41 +115,32 @@ def test_the_first_signal_lets_a_run_end_and_takes_no_other(
     assert (stand_in.ended(sent).status, stand_in.kinds(waiting)) == ("success", [])
     assert stand_in.broker.queue_length(drone.id) == 1
     assert stand_in.beats(drone.id)[-1].stopping
+    assert stand_in.broker.lease(drone.id) is None
     assert "press Ctrl-C again (or send SIGTERM) to return their orders" in drone.stderr()
 
 
-def test_the_second_signal_gives_a_run_back_and_the_drone_takes_orders_again_when_it_is_started(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+def test_the_second_signal_gives_a_run_back_also_while_the_broker_is_away_and_what_is_unsent_follows(
+    stand_in: ControlPlaneStandIn, at_work: tuple[DroneUnderTest, Dispatch]
 ) -> None:
-    drone = make_drone()
-    drone.start()
-    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
-    wait_until(lambda: printed(stand_in, sent), seconds=60)
-    with drone.in_same_home() as second:
-        second.start()
-        assert second.wait() == 4
-        assert "a drone is already running in" in second.stderr()
+    drone, sent = at_work
     drone.terminate()
     wait_until(lambda: stand_in.beats(drone.id)[-1].leaving)
+    stand_in.server.stop()
     drone.terminate()
-    assert drone.wait(seconds=60) == 0
-    end = stand_in.ended(sent)
-    assert (end.status, end.give_back) == ("preempted", True)
-    assert stand_in.broker.lease(drone.id) is None
+    assert drone.wait(seconds=90) == 0
     assert drone.processes() == []
+    stand_in.server.start()
     drone.start()
+    end = stand_in.ended(sent, seconds=60)
+    assert (end.status, end.give_back) == ("preempted", True)
     drone.wait_consuming()
-    wait_until(lambda: (beats := stand_in.beats(drone.id)) and not beats[-1].draining)
+    wait_until(lambda: not stand_in.beats(drone.id)[-1].leaving)
 
 
 def test_the_third_signal_ends_a_drone_at_once(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, at_work: tuple[DroneUnderTest, Dispatch]
 ) -> None:
-    drone = make_drone()
-    drone.start()
-    stubborn = scripted([shell("trap '' TERM; echo begun; sleep 300"), {"text": "Done."}])
-    sent = stand_in.dispatch(order_for(drone.id, repository, stubborn.url))
-    wait_until(lambda: printed(stand_in, sent), seconds=60)
+    drone, _ = at_work
     for said in ("ends after the current runs", "current runs return their orders", "killing the remaining processes"):
         drone.terminate()
         wait_until(partial(drone.said, said))
@@ -174,43 +148,13 @@ def test_the_third_signal_ends_a_drone_at_once(
     assert drone.processes() == []
 
 
-def test_a_drone_stops_while_its_broker_is_away_and_what_is_unsent_follows(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
-) -> None:
-    drone = make_drone()
-    drone.start()
-    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
-    wait_until(lambda: printed(stand_in, sent), seconds=60)
-    stand_in.server.stop()
-    assert drone.stop(seconds=90) == 0
-    assert drone.processes() == []
-    stand_in.server.start()
-    drone.start()
-    assert stand_in.ended(sent, seconds=60).give_back
-
-
 @pytest.mark.long
 def test_a_drone_stops_while_its_broker_holds_the_connection_and_answers_nothing(
-    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, at_work: tuple[DroneUnderTest, Dispatch]
 ) -> None:
-    drone = make_drone()
-    drone.start()
-    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
-    wait_until(lambda: printed(stand_in, sent), seconds=60)
+    drone, _ = at_work
     stand_in.server.freeze()
     code = drone.stop(seconds=120)
     stand_in.server.thaw()
     assert code == 0
     assert drone.processes() == []
-
-
-def started(fleet: ControlPlaneStandIn, sent: list[Dispatch]) -> int:
-    return sum("run_started" in fleet.kinds(each) for each in sent)
-
-
-def printed(fleet: ControlPlaneStandIn, sent: Dispatch) -> bool:
-    return any(
-        delta.run_id == sent.run_id and "begun" in delta.text
-        for delta in fleet.deltas(sent.order.drone_id)
-        if delta.kind == "output"
-    )

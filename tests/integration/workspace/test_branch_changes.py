@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from drone.sandbox import choose
 from drone.workspace import BranchChange, Delivery, Workspace, Workspaces
 from shared.errors import OrderError
 from shared.names import branch, new_id
 from shared.work_order import Base
-from tests.support.repositories import MakeWorkspaces, calc_project, commit_files, git, push_commit, work_order
+from tests.support.repositories import commit_files, git, prepared, push_commit, work_order
 from tests.support.sandboxes import shell
 
 ONE = new_id()
 BRANCH = branch(ONE)
 AUTHOR = "Dronefleet <drone@localhost>"
-
-
-@pytest.fixture
-def workspaces(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Workspaces:
-    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    return calc_project(tmp_path / "calc.git")
 
 
 @pytest.fixture
@@ -38,9 +26,10 @@ def first(workspaces: Workspaces, remote: Path) -> Delivery:
     return made[1]
 
 
-def delivered(workspaces: Workspaces, remote: Path) -> tuple[Workspace, Delivery]:
-    workspace = workspaces.prepare(work_order(remote, session="a" * 12, order_id=ONE), lambda *_: b"", lambda: None)
-    shell(workspace.sandbox, workspace.path, "echo done > done.txt")
+def delivered(workspaces: Workspaces, remote: Path, content: str = "done") -> tuple[Workspace, Delivery]:
+    """The session's first order, perhaps again."""
+    workspace = prepared(workspaces, work_order(remote, session="a" * 12, order_id=ONE))
+    shell(workspace.sandbox, workspace.path, f"echo {content} > done.txt")
     made = workspace.deliver(BRANCH, "Do it", AUTHOR)
     workspace.close()
     return workspace, made
@@ -60,10 +49,10 @@ def next_turn(
     return workspaces.prepare(order, lambda *_: made.bundle or b"", lambda: None, *accept)
 
 
-def rewritten(remote: Path, tmp_path: Path, onto: str = "main") -> str:
+def rewritten(remote: Path, tmp_path: Path) -> str:
     """The branch with other commits than those that the fleet pushed."""
     git(tmp_path, "clone", "-q", str(remote), "mine")
-    git(tmp_path / "mine", "checkout", "-q", "-b", BRANCH, f"origin/{onto}")
+    git(tmp_path / "mine", "checkout", "-q", "-b", BRANCH, "origin/main")
     commit = commit_files(tmp_path / "mine", {"own.txt": "own\n"}, "Do it my way")
     git(tmp_path / "mine", "push", "-q", "--force", "origin", BRANCH)
     return commit
@@ -106,43 +95,36 @@ def test_after_a_branch_was_deleted_the_work_continues_from_what_the_fleet_kept_
     assert (merged.base_commit, merged.start.change) == (first.head_commit, None)
 
 
-def test_commits_on_work_that_the_fleet_could_not_push_are_taken_over_too(
+def test_commits_on_work_that_the_fleet_could_not_push_are_taken_over_and_its_next_turn_is_no_rewriting(
     workspaces: Workspaces, remote: Path, tmp_path: Path
 ) -> None:
-    _, made = delivered(workspaces, remote)
+    workspace, made = delivered(workspaces, remote)
     git(tmp_path, "clone", "-q", str(remote), "mine")
     (tmp_path / "bundle").write_bytes(made.bundle or b"")
     git(tmp_path / "mine", "fetch", "-q", str(tmp_path / "bundle"), f"{BRANCH}:{BRANCH}")
     git(tmp_path / "mine", "checkout", "-q", BRANCH)
     tip = commit_files(tmp_path / "mine", {"own.txt": "own\n"}, "Mine")
-    untouched = next_turn(workspaces, remote, base_after(made, pushed=False), made)
-    untouched.close()
     git(tmp_path / "mine", "push", "-q", "origin", BRANCH)
     workspace = next_turn(workspaces, remote, base_after(made, pushed=False), made)
-    assert (untouched.base_commit, untouched.start.change) == (made.head_commit, None)
+    workspace.close()
     assert (workspace.base_commit, (workspace.path / "own.txt").exists()) == (tip, True)
+    # The branch is where the fleet itself left it, and only its newest work could not be pushed.
+    git(remote, "update-ref", f"refs/heads/{BRANCH}", str(made.head_commit))
+    _, again = delivered(workspaces, remote, "otherwise")
+    workspace = next_turn(workspaces, remote, base_after(again, pushed=False), again)
+    assert (workspace.base_commit, workspace.start.change) == (again.head_commit, None)
 
 
-def test_a_rewritten_branch_is_refused_and_both_sides_stay(
+def test_a_rewritten_branch_is_refused_until_a_user_accepts_it_and_both_sides_stay(
     workspaces: Workspaces, remote: Path, first: Delivery, tmp_path: Path
 ) -> None:
-    theirs = rewritten(remote, tmp_path)
+    theirs, asked = rewritten(remote, tmp_path), list[BranchChange]()
     with pytest.raises(OrderError) as refusal:
         next_turn(workspaces, remote, base_after(first), first)
     assert refusal.value.code == "E-BRANCH-DIVERGED"
     assert "Do it my way" in refusal.value.why
     assert str(first.head_commit) in refusal.value.next
     assert git(remote, "rev-parse", BRANCH) == theirs
-    # So is one that was set back.
-    git(remote, "update-ref", f"refs/heads/{BRANCH}", "main")
-    with pytest.raises(OrderError, match="diverged"):
-        next_turn(workspaces, remote, base_after(first), first)
-
-
-def test_a_rewritten_branch_is_continued_once_a_user_accepts_it(
-    workspaces: Workspaces, remote: Path, first: Delivery, tmp_path: Path
-) -> None:
-    theirs, asked = rewritten(remote, tmp_path), []
     workspace = next_turn(workspaces, remote, base_after(first), first, asked)
     workspace.close()
     again = next_turn(workspaces, remote, base_after(first, seen=theirs), first)
@@ -150,17 +132,11 @@ def test_a_rewritten_branch_is_continued_once_a_user_accepts_it(
     assert (workspace.base_commit, (workspace.path / "done.txt").exists()) == (theirs, False)
     # The turn before left nothing, and began from the branch as it is: it is not asked about twice.
     assert again.base_commit == theirs
-
-
-def test_an_unpushed_turn_after_an_earlier_push_of_the_same_order_is_no_rewriting(
-    workspaces: Workspaces, remote: Path, first: Delivery
-) -> None:
-    again = workspaces.prepare(work_order(remote, session="a" * 12, order_id=ONE), lambda *_: b"", lambda: None)
-    shell(again.sandbox, again.path, "echo otherwise > done.txt")
-    made = again.deliver(BRANCH, "Do it", AUTHOR)
     again.close()
-    workspace = next_turn(workspaces, remote, base_after(made, pushed=False), made)
-    assert (workspace.base_commit, workspace.start.change) == (made.head_commit, None)
+    # One that was set back is refused too.
+    git(remote, "update-ref", f"refs/heads/{BRANCH}", "main")
+    with pytest.raises(OrderError, match="diverged"):
+        next_turn(workspaces, remote, base_after(first), first)
 
 
 def test_a_users_amended_commit_is_not_taken_for_the_orders_own_and_not_overwritten(
@@ -171,20 +147,17 @@ def test_a_users_amended_commit_is_not_taken_for_the_orders_own_and_not_overwrit
     git(tmp_path / "mine", "commit", "-q", "-a", "--amend", "--no-edit")
     git(tmp_path / "mine", "push", "-q", "--force", "origin", BRANCH)
     theirs = git(remote, "rev-parse", BRANCH)
-    again = workspaces.prepare(work_order(remote, session="a" * 12, order_id=ONE), lambda *_: b"", lambda: None)
-    shell(again.sandbox, again.path, "echo otherwise > done.txt")
-    again.deliver(BRANCH, "Do it", AUTHOR)
+    again, _ = delivered(workspaces, remote, "otherwise")
     result = again.push(BRANCH, first.head_commit, 20)
     assert "Fleet-Order" in git(remote, "log", "-1", "--format=%B", theirs)
     assert (result.pushed, git(remote, "rev-parse", BRANCH)) == (False, theirs)
 
 
 def test_subjects_cannot_hide_or_overwrite_anything(workspaces: Workspaces, remote: Path, first: Delivery) -> None:
-    clone = remote.with_name("mine")
-    git(remote.parent, "clone", "-q", "--branch", BRANCH, str(remote), str(clone))
+    tree, tip = git(remote, "rev-parse", f"{BRANCH}^{{tree}}"), str(first.head_commit)
     for number in range(12):
-        commit_files(clone, {"n.txt": str(number)}, f"Change {number}\u202e {'x' * 200}")
-    git(clone, "push", "-q", "origin", BRANCH)
+        tip = git(remote, "commit-tree", tree, "-p", tip, "-m", f"Change {number}\u202e {'x' * 200}")
+    git(remote, "update-ref", f"refs/heads/{BRANCH}", tip)
     change = next_turn(workspaces, remote, base_after(first), first).start.change
     assert change is not None
     assert (change.added, len(change.subjects), max(map(len, change.subjects))) == (12, 10, 100)

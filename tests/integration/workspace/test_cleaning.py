@@ -18,7 +18,7 @@ from drone.workspace import cleaning
 from drone.workspace.cleaning import Cleaning
 from drone.workspace.locks import FileLock, held
 from tests.support.clocks import HandClock
-from tests.support.repositories import MakeWorkspaces, calc_project, work_order
+from tests.support.repositories import MakeWorkspaces, calc_project, prepared, work_order
 
 MIB = 1024 * 1024
 
@@ -117,13 +117,16 @@ def test_what_a_run_uses_what_has_no_limit_and_what_is_not_ours_stays(disk: Disk
     assert disk.clean() == {"runs": 0, "workspaces": 1, "mirrors": 1}
 
 
-def test_a_mirror_that_is_lent_while_it_is_to_be_removed_stays(disk: Disk) -> None:
+def test_a_mirror_that_is_lent_while_it_is_to_be_removed_stays_and_what_a_killed_removal_left_goes(disk: Disk) -> None:
     mirror = disk.mirror("m", 100)
     found = Cleaning(disk.root, KeepRules(), disk.clock.now())
     assert [each.path for each in found.old_mirrors] == [mirror]
-    disk.workspace("new", 0, mirror)
+    workspace = disk.workspace("new", 0, mirror)
     assert found.remove() == ([], [])
     assert mirror.exists()
+    mirror.rename(mirror.with_name(".removing-m.git"))
+    assert disk.clean() == {"runs": 0, "workspaces": 0, "mirrors": 0}
+    assert (list((disk.root / "mirrors").glob("*.git")), workspace.exists()) == ([], True)
 
 
 def test_a_run_that_is_not_confirmed_stays_with_the_workspace_of_its_order(disk: Disk) -> None:
@@ -133,41 +136,27 @@ def test_a_run_that_is_not_confirmed_stays_with_the_workspace_of_its_order(disk:
     assert (run.exists(), workspace.exists(), other.exists()) == (True, True, False)
 
 
-def test_above_the_limit_the_least_recently_used_go_first(disk: Disk) -> None:
+def test_above_the_limit_the_least_recently_used_go_first_and_on_a_full_disk_all_that_are_not_young(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mirrors = [disk.mirror(f"m{days}", days, MIB) for days in (4, 3, 2, 0.5)]
     workspaces = [disk.workspace(f"w{days}", days, size=MIB) for days in (10, 9, 8)]
     rules = {"mirror_space": 3 * MIB, "workspace_space": 2 * MIB + MIB // 2}
     expected = {"runs": 0, "workspaces": 1, "mirrors": 2}
+    waiting = FileLock(workspaces[0] / "lock")
     assert (disk.clean(dry=True, **rules), disk.clean(**rules)) == (expected, expected)
     assert [path.exists() for path in mirrors] == [False, False, True, True]
     assert [path.exists() for path in workspaces] == [False, True, True]
-
-
-def test_on_a_full_disk_everything_goes_that_is_not_needed_and_not_young(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for days in (6, 8):
-        disk.workspace(f"w{days}", days, disk.mirror(f"lent{days}", days))
-    mirrors = [disk.mirror("old", 2), disk.mirror("young", 0.5)]
-    monkeypatch.setattr(cleaning, "FREE_PART", 1)
-    assert disk.clean() == {"runs": 0, "workspaces": 1, "mirrors": 2}
-    assert [path.exists() for path in mirrors] == [False, True]
-
-
-def test_what_a_killed_removal_left_goes_with_the_next_one(disk: Disk) -> None:
-    left = disk.mirror("m", 0)
-    left.rename(left.with_name(".removing-m.git"))
-    assert disk.clean() == {"runs": 0, "workspaces": 0, "mirrors": 0}
-    assert not list((disk.root / "mirrors").glob("*.git"))
-
-
-def test_who_waited_for_the_lock_of_a_removed_workspace_gets_a_new_one(disk: Disk) -> None:
-    workspace = disk.workspace("w", 100)
-    waiting = FileLock(workspace / "lock")
-    assert disk.clean()["workspaces"] == 1
+    # Who waited for the lock of a removed workspace gets a new one.
     waiting.take(seconds=60, check=lambda: None)
-    assert (workspace / "lock").exists()
+    assert (workspaces[0] / "lock").exists()
     waiting.release()
+
+    lent = disk.mirror("lent", 100)
+    disk.workspace("w6", 6, lent)
+    monkeypatch.setattr(cleaning, "FREE_PART", 1)
+    disk.clean()
+    assert [path.exists() for path in (*mirrors, *workspaces[1:], lent)] == [False] * 3 + [True, False, False, True]
 
 
 def test_an_order_marks_its_workspace_and_its_mirror_as_used(
@@ -175,15 +164,11 @@ def test_an_order_marks_its_workspace_and_its_mirror_as_used(
 ) -> None:
     workspaces = workspaces_in(disk.root, drone_git, choose("auto", os.environ))
     order = work_order(calc_project(tmp_path / "calc.git"))
-    workspaces.prepare(order, no_blob, lambda: None).close()
+    prepared(workspaces, order).close()
     found = [*Cleaning(disk.root, KeepRules(), disk.clock.now()).workspaces]
     mirror = next((disk.root / "mirrors").glob("*.git"))
     used = [found[0].path / "lock", mirror.with_suffix(".lock")]
     disk.age(300, *used)
-    workspaces.prepare(order, no_blob, lambda: None).close()
+    prepared(workspaces, order).close()
     assert all(path.stat().st_mtime > disk.clock.now().timestamp() - 86400 * 200 for path in used)
     assert str(mirror) in cleaning.borrowed(each.path for each in found)
-
-
-def no_blob(run_id: str, sha256: str) -> bytes:
-    raise AssertionError(f"no blob was expected: {run_id} {sha256}")

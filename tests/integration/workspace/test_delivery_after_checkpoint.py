@@ -9,10 +9,9 @@ import pytest
 
 from drone.sandbox import choose
 from drone.workspace import Workspace
-from tests.support.repositories import MakeWorkspaces, calc_project, git, work_order
+from tests.support.repositories import MakeWorkspaces, git, prepared, work_order
 from tests.support.sandboxes import shell
 
-RUN = "0run0run0run"
 SECRET = b"sk-0123456789"
 
 
@@ -23,26 +22,24 @@ def trace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, trace: Path) -> Workspace:
+def workspace(
+    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, trace: Path, remote: Path
+) -> Workspace:
     traced = drone_git | {"GIT_TRACE": str(trace)}
-    workspaces = workspaces_in(tmp_path / "workspace", traced, choose("none", os.environ))
-    return workspaces.prepare(work_order(calc_project(tmp_path / "calc.git")), lambda run, sha: b"", lambda: None)
+    return prepared(workspaces_in(tmp_path / "workspace", traced, choose("none", os.environ)), work_order(remote))
 
 
-def work(workspace: Workspace, line: str) -> None:
+def checkpoint_after(workspace: Workspace, line: str) -> None:
     assert shell(workspace.sandbox, workspace.path, line).return_code == 0
+    workspace.checkpoint("0run0run0run", has_secret=lambda content: SECRET in content)
 
 
-def checkpoint(workspace: Workspace) -> None:
-    workspace.checkpoint(RUN, has_secret=lambda content: SECRET in content)
-
-
-def delivered(workspace: Workspace) -> list[str]:
-    """The names of the files that differ from the base in what is delivered."""
+def delivered(workspace: Workspace) -> tuple[list[str], tuple[str, ...]]:
+    """The names of the files that differ from the base in what is delivered, and what was left out."""
     made = workspace.deliver("fleet/0rder0rder00", "Fix it", "Drone <drone@example.org>")
     assert made.files_changed == made.patch.count(b"diff --git ")
     changed = ("diff-tree", "-r", "--name-only", str(workspace.base_commit), str(made.head_commit))
-    return git(workspace.session.git_dir, *changed).splitlines()
+    return git(workspace.session.git_dir, *changed).splitlines(), made.left_out
 
 
 def commands(trace: Path) -> list[str]:
@@ -52,60 +49,29 @@ def commands(trace: Path) -> list[str]:
     return [line.split()[0] for line in lines]
 
 
-def test_what_a_checkpoint_has_is_not_made_again(workspace: Workspace, trace: Path) -> None:
-    work(workspace, "echo 1 >> calc.py")
-    checkpoint(workspace)
+def test_a_checkpoint_takes_ten_processes_of_git_and_what_it_has_is_not_made_again(
+    workspace: Workspace, trace: Path
+) -> None:
+    checkpoint_after(workspace, "true")
+    commands(trace)
+    checkpoint_after(workspace, "echo 1 >> calc.py")
+    assert len(commands(trace)) <= 10
+    checkpoint_after(workspace, "echo 1 > one; git add one; git commit -q -m One; mkfifo pipe")
     commands(trace)
 
-    assert delivered(workspace) == ["calc.py"]
+    assert delivered(workspace) == (["calc.py", "one"], ("pipe: neither a file nor a link",))
 
-    again = {"read-tree", "update-index", "write-tree"}
+    again = {"read-tree", "update-index", "write-tree", "index-pack"}
     assert again.isdisjoint(commands(trace))
 
 
-def test_a_checkpoint_of_a_changed_file_takes_ten_processes_of_git(workspace: Workspace, trace: Path) -> None:
-    checkpoint(workspace)
-    work(workspace, "echo 1 >> calc.py")
-    commands(trace)
+def test_what_changed_or_is_ignored_since_the_last_checkpoint_and_what_only_it_left_out_counts(
+    workspace: Workspace,
+) -> None:
+    checkpoint_after(
+        workspace, f"echo 1 > one; echo 1 > two; echo {SECRET.decode()} > key; mkdir made; echo 1 > made/x"
+    )
+    checkpoint_after(workspace, "echo '*' > made/.gitignore")
+    assert shell(workspace.sandbox, workspace.path, "rm one; echo 3 > three").return_code == 0
 
-    checkpoint(workspace)
-
-    assert len(commands(trace)) <= 10
-
-
-def test_a_change_after_the_last_checkpoint_and_what_only_it_left_out_are_delivered(workspace: Workspace) -> None:
-    work(workspace, f"echo 1 > one; echo 1 > two; echo {SECRET.decode()} > key")
-    checkpoint(workspace)
-    work(workspace, "rm one; echo 3 > three")
-
-    assert delivered(workspace) == ["key", "three", "two"]
-
-
-def test_what_git_ignores_only_since_a_checkpoint_is_not_delivered(workspace: Workspace) -> None:
-    work(workspace, "mkdir made; echo 1 > made/one; echo 2 > two")
-    checkpoint(workspace)
-    work(workspace, "echo '*' > made/.gitignore")
-    checkpoint(workspace)
-
-    assert delivered(workspace) == ["two"]
-
-
-def test_special_files_are_named_and_the_rest_is_still_not_made_again(workspace: Workspace, trace: Path) -> None:
-    work(workspace, "echo 1 > one; mkfifo pipe")
-    checkpoint(workspace)
-    commands(trace)
-
-    made = workspace.deliver("fleet/0rder0rder00", "Fix it", "Drone <drone@example.org>")
-
-    assert made.left_out == ("pipe: neither a file nor a link",)
-    assert "write-tree" not in commands(trace)
-
-
-def test_commits_that_a_checkpoint_brought_over_are_not_brought_again(workspace: Workspace, trace: Path) -> None:
-    work(workspace, "echo 1 > one; git add one; git commit -q -m One; echo 2 > two")
-    checkpoint(workspace)
-    commands(trace)
-
-    assert delivered(workspace) == ["one", "two"]
-
-    assert "index-pack" not in commands(trace)
+    assert delivered(workspace)[0] == ["key", "three", "two"]

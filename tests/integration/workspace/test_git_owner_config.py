@@ -11,7 +11,7 @@ import pytest
 from drone.workspace import copy_owner_config, git_environment, local_source
 from drone.workspace.git import Git
 from shared.errors import FleetFault, NotFound, Precondition
-from tests.support.repositories import bare_remote, commit_files, git, work_tree
+from tests.support.repositories import bare_remote, git, work_tree
 
 OWNERS = """\
 [user]
@@ -53,15 +53,18 @@ def settings(config: Path) -> list[str]:
     return [entry.replace("\n", "=", 1) for entry in listing.split("\0") if entry]
 
 
-@pytest.fixture
-def copied(owner_home: Path, tmp_path: Path) -> list[str]:
+def test_what_fetches_and_pushes_need_is_copied_word_for_word_and_no_program(
+    owner_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nor anything from a repository around the current directory.
+    around = work_tree(tmp_path / "around")
+    git(around, "config", "core.gitProxy", "sprung")
+    (owner_home / "around").write_text("[core]\n\tgitProxy = sprung\n")
+    (owner_home / "more").write_text(f'[user]\n\tsigningkey = ABC\n[includeIf "gitdir:{around}/"]\n\tpath = around\n')
     (owner_home / ".gitconfig").write_text(OWNERS)
-    (owner_home / "more").write_text("[user]\n\tsigningkey = ABC\n")
+    monkeypatch.chdir(around)
     copy_owner_config(tmp_path / "drone" / "gitconfig", os.environ)
-    return settings(tmp_path / "drone" / "gitconfig")
-
-
-def test_what_fetches_and_pushes_need_is_copied_word_for_word_and_no_program(copied: list[str]) -> None:
+    copied = settings(tmp_path / "drone" / "gitconfig")
     assert {
         'user.name=Ada "the first" Ö',
         "user.email=ada@example.org",
@@ -78,10 +81,13 @@ def test_what_fetches_and_pushes_need_is_copied_word_for_word_and_no_program(cop
     assert helpers == ["credential.helper=store --file ~/x", 'credential.helper=!f() { echo "a\\b"; }; f']
     names = {text.partition("=")[0] for text in copied}
     assert "core.fsmonitor=false" in copied
-    assert not {"core.hookspath", "core.pager", "alias.x", "filter.lfs.clean", "include.path"} & names
+    left_out = {"core.hookspath", "core.pager", "core.gitproxy", "alias.x", "filter.lfs.clean", "include.path"}
+    assert not left_out & names
 
 
-def test_an_owner_may_have_no_configuration_and_a_broken_one_is_named(owner_home: Path, tmp_path: Path) -> None:
+def test_an_owner_may_have_no_configuration_and_a_broken_one_or_a_missing_git_is_named(
+    owner_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (owner_home / ".gitconfig").unlink()
     assert copy_owner_config(tmp_path / "gitconfig", os.environ) == 0
     assert "gc.auto=0" in settings(tmp_path / "gitconfig")
@@ -90,6 +96,12 @@ def test_an_owner_may_have_no_configuration_and_a_broken_one_is_named(owner_home
     with pytest.raises(Precondition) as refused:
         copy_owner_config(tmp_path / "gitconfig", os.environ)
     assert ".gitconfig" in refused.value.why
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for ask in (lambda: copy_owner_config(tmp_path / "gitconfig", os.environ), lambda: local_source(str(tmp_path))):
+        with pytest.raises(Precondition, match="git is not installed"):
+            ask()
+    with pytest.raises(FleetFault, match="git is not installed"):
+        Git({"PATH": str(tmp_path)}).text("version")
 
 
 def test_a_source_is_a_url_a_bare_repository_or_any_directory_of_a_work_tree(owner_home: Path, tmp_path: Path) -> None:
@@ -101,33 +113,12 @@ def test_a_source_is_a_url_a_bare_repository_or_any_directory_of_a_work_tree(own
     for name in ("nothing-there", "."):
         with pytest.raises(NotFound, match="no git repository at"):
             local_source(str(tmp_path / name))
-
-
-def test_a_machine_without_git_is_told_to_install_it(
-    owner_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    with pytest.raises(Precondition, match="git is not installed"):
-        copy_owner_config(tmp_path / "gitconfig", os.environ)
-    with pytest.raises(Precondition, match="git is not installed"):
-        local_source(str(tmp_path))
-    with pytest.raises(FleetFault, match="git is not installed"):
-        Git({"PATH": str(tmp_path)}).text("version")
-
-
-def test_nothing_is_taken_from_a_repository_around_the_current_directory(
-    owner_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = work_tree(tmp_path / "around")
-    git(source, "config", "core.sshCommand", "touch sprung")
-    (owner_home / "more").write_text("[core]\n\tsshCommand = touch sprung-too\n")
-    (owner_home / ".gitconfig").write_text(f'[includeIf "gitdir:{source}/"]\n\tpath = more\n')
-    monkeypatch.chdir(source)
-
-    copy_owner_config(tmp_path / "gitconfig", os.environ)
-
-    assert [text for text in settings(tmp_path / "gitconfig") if "sprung" in text] == []
+    # Changes that are not committed are pointed out, and the work tree stays untouched.
+    (source / "sub" / "file").write_text("2")
+    (source / "b").write_text("3")
+    before = (source / ".git" / "index").stat().st_mtime_ns
+    assert local_source(str(source)).notice.startswith(f"2 files in {source} with uncommitted changes")
+    assert (source / ".git" / "index").stat().st_mtime_ns == before
 
 
 def test_the_drones_git_runs_with_its_own_configuration_and_asks_nobody(owner_home: Path, tmp_path: Path) -> None:
@@ -141,18 +132,3 @@ def test_the_drones_git_runs_with_its_own_configuration_and_asks_nobody(owner_ho
         assert environment["GIT_TERMINAL_PROMPT"] == "0"
         assert environment["GIT_SSH_COMMAND"].startswith(ours)
         assert "file" not in environment["GIT_ALLOW_PROTOCOL"]
-
-
-def test_changes_that_are_not_committed_are_pointed_out_and_the_work_tree_stays_untouched(
-    owner_home: Path, tmp_path: Path
-) -> None:
-    source = work_tree(tmp_path / "source")
-    commit_files(source, {"a": "1"})
-    (source / "a").write_text("2")
-    (source / "b").write_text("3")
-    before = (source / ".git" / "index").stat().st_mtime_ns
-
-    found = local_source(str(source))
-
-    assert found.notice.startswith(f"2 files in {source} with uncommitted changes")
-    assert (source / ".git" / "index").stat().st_mtime_ns == before

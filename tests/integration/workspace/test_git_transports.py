@@ -7,7 +7,6 @@ import select
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from drone.sandbox import choose
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from shared.errors import FleetError, FleetFault, OrderError
 from tests.support.git_servers import GitHttpServer, SshServer, self_signed, serving
-from tests.support.repositories import calc_project, git, work_order
+from tests.support.repositories import calc_project, git, no_blob, prepared, work_order
 from tests.support.sandboxes import shell
 
 pytestmark = pytest.mark.usefixtures("networks_closed")
@@ -31,18 +30,6 @@ def remote(tmp_path: Path) -> Path:
     return calc_project(tmp_path / "served" / "calc.git")
 
 
-@pytest.fixture
-def http_server(remote: Path) -> Iterator[GitHttpServer]:
-    with serving(GitHttpServer(remote.parent)) as server:
-        yield server
-
-
-@pytest.fixture
-def private_server(remote: Path) -> Iterator[GitHttpServer]:
-    with serving(GitHttpServer(remote.parent, login=LOGIN)) as server:
-        yield server
-
-
 def drone_workspaces(tmp_path: Path) -> Workspaces:
     """A drone whose git has just copied its owner's configuration."""
     config = tmp_path / "drone" / "gitconfig"
@@ -51,7 +38,7 @@ def drone_workspaces(tmp_path: Path) -> Workspaces:
 
 
 def prepare(tmp_path: Path, url: str) -> Workspace:
-    return drone_workspaces(tmp_path).prepare(work_order(url), lambda run, sha: b"", lambda: None)
+    return prepared(drone_workspaces(tmp_path), work_order(url))
 
 
 def there_and_back(tmp_path: Path, url: str, remote: Path) -> None:
@@ -66,18 +53,9 @@ def there_and_back(tmp_path: Path, url: str, remote: Path) -> None:
     assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit
 
 
-def test_an_address_that_is_no_repository_or_would_run_a_program_is_refused(
-    owner_home: Path, tmp_path: Path, http_server: GitHttpServer
+def test_over_https_with_a_certificate_that_the_owner_trusts_and_to_no_address_that_runs_a_program(
+    owner_home: Path, tmp_path: Path, remote: Path
 ) -> None:
-    with pytest.raises(OrderError, match=r"git repository .* not found"):
-        prepare(tmp_path, http_server.url("nothing.git"))
-    for url in (f"ext::touch {tmp_path}/sprung", f"--upload-pack=touch {tmp_path}/sprung"):
-        with pytest.raises(FleetError):
-            prepare(tmp_path, url)
-    assert not (tmp_path / "sprung").exists()
-
-
-def test_over_https_with_a_certificate_that_the_owner_trusts(owner_home: Path, tmp_path: Path, remote: Path) -> None:
     certificate, key = self_signed(tmp_path)
     server = GitHttpServer(remote.parent)
     server.encrypt(certificate, key)
@@ -87,8 +65,14 @@ def test_over_https_with_a_certificate_that_the_owner_trusts(owner_home: Path, t
             prepare(tmp_path, server.url("calc.git"))
         (owner_home / ".gitconfig").write_text(f"[http]\n\tsslCAInfo = {certificate}\n")
         there_and_back(tmp_path, server.url("calc.git"), remote)
+        with pytest.raises(OrderError, match=r"git repository .* not found"):
+            prepare(tmp_path, server.url("nothing.git"))
 
     assert "http.sslCAInfo" in refused.value.next
+    for url in (f"ext::touch {tmp_path}/sprung", f"--upload-pack=touch {tmp_path}/sprung"):
+        with pytest.raises(FleetError):
+            prepare(tmp_path, url)
+    assert not (tmp_path / "sprung").exists()
 
 
 def test_over_ssh_with_the_owners_ssh_command(
@@ -107,17 +91,8 @@ def test_over_ssh_with_the_owners_ssh_command(
         prepare(tmp_path, ssh_server.url(remote))
 
 
-def test_a_private_repository_is_opened_by_the_owners_credential_helper(
-    owner_home: Path, tmp_path: Path, private_server: GitHttpServer, remote: Path
-) -> None:
-    helper = "!f() { echo username=robot; echo password=pa55-w0rd; }; f"
-    (owner_home / ".gitconfig").write_text(f"[credential]\n\thelper = {_quoted(helper)}\n")
-
-    there_and_back(tmp_path, private_server.url("calc.git"), remote)
-
-
-def test_a_private_repository_without_credentials_is_the_orders_fault_and_nobody_is_asked(
-    owner_home: Path, tmp_path: Path, private_server: GitHttpServer, monkeypatch: pytest.MonkeyPatch
+def test_a_private_repository_is_opened_by_the_owners_credential_helper_and_without_one_nobody_is_asked(
+    owner_home: Path, tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asks = tmp_path / "asks"
     asks.write_text(f"#!/bin/sh\ntouch '{tmp_path}/asked'\necho a\n")
@@ -125,22 +100,28 @@ def test_a_private_repository_without_credentials_is_the_orders_fault_and_nobody
     monkeypatch.setenv("GIT_ASKPASS", str(asks))
     monkeypatch.setenv("SSH_ASKPASS", str(asks))
     (owner_home / ".gitconfig").write_text(f"[core]\n\taskPass = {_quoted(str(asks))}\n")
-
-    with pytest.raises(OrderError, match="denied access to this drone"):
-        prepare(tmp_path, private_server.url("calc.git"))
-
-    assert not (tmp_path / "asked").exists()
+    with serving(GitHttpServer(remote.parent, login=LOGIN)) as server:
+        with pytest.raises(OrderError, match="denied access to this drone"):
+            prepare(tmp_path, server.url("calc.git"))
+        assert not (tmp_path / "asked").exists()
+        with pytest.raises(OrderError) as refused:
+            prepare(tmp_path, server.url("calc.git", "robot:%2Fwr0ng-pa55%2F"))
+        assert ("wr0ng-pa55" in _all_words(refused.value), "127.0.0.1" in refused.value.what) == (False, True)
+        helper = "!f() { echo username=robot; echo password=pa55-w0rd; }; f"
+        (owner_home / ".gitconfig").write_text(f"[credential]\n\thelper = {_quoted(helper)}\n")
+        there_and_back(tmp_path, server.url("calc.git"), remote)
 
 
 def test_a_password_in_the_url_is_on_no_disk_and_in_no_command_line(
-    owner_home: Path, tmp_path: Path, private_server: GitHttpServer, remote: Path
+    owner_home: Path, tmp_path: Path, remote: Path
 ) -> None:
     seen: list[str] = []
     stop = threading.Event()
     watcher = threading.Thread(target=_watch_command_lines, args=(seen, stop))
     watcher.start()
 
-    there_and_back(tmp_path, private_server.url("calc.git", LOGIN), remote)
+    with serving(GitHttpServer(remote.parent, login=LOGIN)) as server:
+        there_and_back(tmp_path, server.url("calc.git", LOGIN), remote)
     stop.set()
     watcher.join()
 
@@ -152,41 +133,23 @@ def test_a_password_in_the_url_is_on_no_disk_and_in_no_command_line(
     assert [line for line in seen if "pa55-w0rd" in line] == []
 
 
-def test_a_wrong_password_is_refused_without_being_shown(
-    owner_home: Path, tmp_path: Path, private_server: GitHttpServer
-) -> None:
-    with pytest.raises(OrderError) as refused:
-        prepare(tmp_path, private_server.url("calc.git", "robot:%2Fwr0ng-pa55%2F"))
-
-    assert "wr0ng-pa55" not in _all_words(refused.value)
-    assert "127.0.0.1" in refused.value.what
-
-
-def test_an_unreachable_server_is_the_fleets_fault_and_its_password_is_not_shown(
+def test_an_unreachable_server_is_the_fleets_fault_and_one_that_never_answers_can_be_broken_off(
     owner_home: Path, tmp_path: Path
 ) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        url = f"https://robot:pa55-w0rd@127.0.0.1:{nobody.getsockname()[1]}/calc.git"
-
-        with pytest.raises(FleetFault, match="cannot be reached") as fault:
-            prepare(tmp_path, url)
-
-    assert "pa55-w0rd" not in _all_words(fault.value)
-
-
-def test_a_server_that_never_answers_can_be_broken_off(owner_home: Path, tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{silent.getsockname()[1]}/calc.git"
+        with pytest.raises(FleetFault, match="cannot be reached") as fault:
+            prepare(tmp_path, f"https://{LOGIN}@{address}")
+        assert "pa55-w0rd" not in _all_words(fault.value)
         silent.listen()
 
         def give_up() -> None:
             if select.select([silent], [], [], 0)[0]:  # git has connected
                 raise KeyboardInterrupt
 
-        order = work_order(f"http://127.0.0.1:{silent.getsockname()[1]}/calc.git")
         with pytest.raises(KeyboardInterrupt):
-            drone_workspaces(tmp_path).prepare(order, lambda run, sha: b"", give_up)
+            drone_workspaces(tmp_path).prepare(work_order(f"http://{address}"), no_blob, give_up)
 
 
 def _watch_command_lines(seen: list[str], stop: threading.Event) -> None:

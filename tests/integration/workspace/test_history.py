@@ -17,14 +17,7 @@ from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import Entry, History
 from drone.workspace.secret_scan import SecretScan
 from shared.errors import FleetFault
-
-WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b"}
-
-
-def git(directory: Path, *arguments: str) -> str:
-    environment = {**os.environ, **WHO, "GIT_CONFIG_GLOBAL": os.devnull}
-    command = ["git", "-C", str(directory), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+from tests.support.repositories import commit_files, git
 
 
 @pytest.fixture
@@ -38,12 +31,8 @@ def repository(object_format: str, tmp_path: Path) -> Path:
     work = tmp_path / "work"
     work.mkdir()
     git(work, "init", "-q", f"--object-format={object_format}")
-    (work / "docs").mkdir()
-    (work / "docs" / "guide.md").write_text("Read me.\n")
-    (work / ":(top)AGENTS.md").write_text("Odd.\n")
     (work / "link").symlink_to("docs/guide.md")
-    git(work, "add", "--all")
-    git(work, "commit", "-q", "-m", "First")
+    commit_files(work, {"docs/guide.md": "Read me.\n", ":(top)AGENTS.md": "Odd.\n"})
     return work
 
 
@@ -55,12 +44,7 @@ def opened(repository: Path) -> History:
 def incompressible(repository: Path) -> str:
     """The commit of a file of which hardly anything can be packed."""
     (repository / "docs" / "guide.md").write_bytes(random.Random(1).randbytes(2000))
-    git(repository, "add", "--all")
-    git(repository, "commit", "-q", "-m", "Second")
-    return git(repository, "rev-parse", "HEAD")
-
-
-HOW = ("missing", "empty", "cut short")
+    return commit_files(repository, {})
 
 
 @contextmanager
@@ -82,53 +66,52 @@ def history(repository: Path) -> Iterator[History]:
         yield found
 
 
-def test_neither_a_scan_for_secrets_nor_an_agents_instructions_pass_over_a_damaged_object(
-    repository: Path, incompressible: str
-) -> None:
-    names = git(repository, "rev-list", "--objects", "--no-object-names", "HEAD").split()
-    plain = Git(git_environment(repository / "config", os.environ), repository / ".git")
-    for how in HOW:
-        with damaged(repository, "HEAD:docs/guide.md", how) as blob, opened(repository) as history:
-            for count in (1, 20) if how != "cut short" else ():
-                with pytest.raises(GitFailed):
-                    SecretScan(plain, history, lambda _: False).with_secrets([blob, *names][:count])
-            with pytest.raises(FleetFault) as raised:
-                read_agent_instructions(DefaultBranch(plain, "main", incompressible), "docs/guide.md", "kim")
-            assert raised.value.code == "E-GIT-DAMAGED"
-
-
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs", "HEAD:docs/guide.md"])
+@pytest.mark.parametrize("how", ["missing", "empty", "cut short"])
 def test_what_cannot_be_read_fails_and_is_not_said_to_be_absent(
-    repository: Path, incompressible: str, how: str, revision: str, tmp_path: Path
+    repository: Path, incompressible: str, how: str, tmp_path: Path
 ) -> None:
-    commit, is_file = incompressible, revision.endswith(".md")
+    commit = incompressible
     asks: dict[str, Callable[[History], object]] = {
         "file": lambda history: history.file(commit, "docs/guide.md", 100),
         "export": lambda history: history.export(commit, "docs", tmp_path / "out", limit=10_000),
+        "entry": lambda history: history.entry(commit, "docs/guide.md"),
+        "absent": lambda history: history.entry(commit, "docs/absent"),
+        "kind": lambda history: history.kind_and_size(name),
+        "content": lambda history: history.content(name),
     }
-    with damaged(repository, revision, how) as name, opened(repository) as history:
-        if is_file:
-            asks["content"] = lambda history: history.content(name)
-        else:
-            asks["entry"] = lambda history: history.entry(commit, "docs/guide.md")
-            asks["absent"] = lambda history: history.entry(commit, "docs/absent")
-        if how != "cut short":
-            asks["kind"] = lambda history: history.kind_and_size(name)
-        for ask in asks.values():
+    left_out = {"kind"} if how == "cut short" else set()
+    for revision in ("HEAD", "HEAD^{tree}", "HEAD:docs", "HEAD:docs/guide.md"):
+        is_file = revision.endswith(".md")
+        with damaged(repository, revision, how) as name, opened(repository) as history:
+            for ask in asks.keys() - left_out - ({"entry", "absent"} if is_file else {"content"}):
+                with pytest.raises(GitFailed):
+                    asks[ask](history)
+            # A commit is here only with its tree, and what is whole can be read afterwards.
+            assert history.has(commit) == (revision not in {"HEAD", "HEAD^{tree}"})
+            assert not is_file or history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "cut short"])
+def test_neither_a_scan_for_secrets_nor_an_agents_instructions_pass_over_a_damaged_object(
+    repository: Path, incompressible: str, how: str
+) -> None:
+    names = git(repository, "rev-list", "--objects", "--no-object-names", "HEAD").split()
+    plain = Git(git_environment(repository / "config", os.environ), repository / ".git")
+    with damaged(repository, "HEAD:docs/guide.md", how) as blob, opened(repository) as history:
+        for count in (1, 20) if how != "cut short" else ():
             with pytest.raises(GitFailed):
-                ask(history)
-        # A commit is here only with its tree, and what is whole can be read afterwards.
-        assert history.has(commit) == (revision not in {"HEAD", "HEAD^{tree}"})
-        assert not is_file or history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
+                SecretScan(plain, history, lambda _: False).with_secrets([blob, *names][:count])
+        with pytest.raises(FleetFault) as raised:
+            read_agent_instructions(DefaultBranch(plain, "main", incompressible), "docs/guide.md", "kim")
+        assert raised.value.code == "E-GIT-DAMAGED"
 
 
 def children() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if child.name() == "git"]
 
 
-def test_its_processes_run_until_it_is_closed_and_are_started_again_if_they_were_killed(
-    history: History, repository: Path
+def test_its_processes_run_until_it_is_closed_are_started_again_and_ended_when_they_give_no_answer(
+    history: History, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit, before = git(repository, "rev-parse", "HEAD"), children()
     assert history.has(commit)
@@ -138,13 +121,28 @@ def test_its_processes_run_until_it_is_closed_and_are_started_again_if_they_were
     warm = [child for child in children() if child not in before]
     history.close()
     assert [child.cmdline()[1:] for child in warm if child.is_running()] == []
-    assert len(warm) == 2
+    assert (len(warm), children()) == (2, before)
+
+    conversation = Git.conversation
+
+    def stopped(self: Git, *arguments: str) -> subprocess.Popen[bytes]:
+        process = conversation(self, *arguments)
+        psutil.Process(process.pid).suspend()
+        return process
+
+    monkeypatch.setattr("drone.workspace.history._SECONDS", 0.2)
+    monkeypatch.setattr(Git, "conversation", stopped)
+    with opened(repository) as silent, pytest.raises(GitFailed, match="took too long"):
+        silent.has(commit)
     assert children() == before
 
 
 @pytest.mark.parametrize("object_format", ["sha1", "sha256"])
-def test_it_reads_files_links_and_odd_names(history: History, repository: Path) -> None:
-    commit = git(repository, "rev-parse", "HEAD")
+def test_it_reads_commits_files_links_odd_names_and_folders_without_links_and_large_files(
+    history: History, repository: Path, tmp_path: Path
+) -> None:
+    commit, tree = git(repository, "rev-parse", "HEAD"), git(repository, "rev-parse", "HEAD^{tree}")
+    assert (history.has(commit), history.has(tree), history.has("1" * len(commit))) == (True, False, False)
     guide, link, folder = (history.entry(commit, path) for path in ("docs/guide.md", "link", "docs"))
     assert isinstance(guide, Entry)
     assert isinstance(link, Entry)
@@ -153,46 +151,13 @@ def test_it_reads_files_links_and_odd_names(history: History, repository: Path) 
     assert (link.is_link, link.is_plain_file, folder.is_plain_file) == (True, False, False)
     assert history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
     assert (history.entry(commit, "missing"), history.entry(commit, "docs/guide.md/below")) == (None, None)
-    names = [git(repository, "rev-parse", revision) for revision in ("HEAD^{tree}", "HEAD:docs/guide.md")]
-    kinds, sizes = zip(*map(history.kind_and_size, names), strict=True)
-    assert (kinds, sizes[1]) == (("tree", "blob"), 9)
-
-
-def test_it_knows_commits_and_those_that_are_made_after_it_was_opened(history: History, repository: Path) -> None:
-    first, tree = git(repository, "rev-parse", "HEAD"), git(repository, "rev-parse", "HEAD^{tree}")
-    assert history.has(first)
-    assert not history.has(tree)
-    assert not history.has("1" * len(first))
-    git(repository, "commit", "-q", "--allow-empty", "-m", "Second")
-    assert history.has(git(repository, "rev-parse", "HEAD"))
-
-
-def test_a_folder_is_exported_without_links_and_large_files(repository: Path, history: History, tmp_path: Path) -> None:
-    (repository / "docs" / "large").write_text("x" * 1000)
+    assert (history.kind_and_size(tree)[0], history.kind_and_size(guide.blob)) == ("tree", ("blob", 9))
     (repository / "docs" / "link").symlink_to("/etc/passwd")
-    git(repository, "add", "--all")
-    git(repository, "commit", "-q", "-m", "Second")
-    history.export(git(repository, "rev-parse", "HEAD"), "docs", tmp_path / "out", limit=100)
+    # Also a commit that was made after it was opened.
+    later = commit_files(repository, {"docs/large": "x" * 1000})
+    assert history.has(later)
+    history.export(later, "docs", tmp_path / "out", limit=100)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["guide.md"]
-
-
-def test_a_git_that_gives_no_answer_is_ended(
-    history: History, repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("drone.workspace.history._SECONDS", 0.2)
-    commit = git(repository, "rev-parse", "HEAD")
-    conversation = Git.conversation
-
-    def stopped(self: Git, *arguments: str) -> subprocess.Popen[bytes]:
-        process = conversation(self, *arguments)
-        psutil.Process(process.pid).suspend()
-        return process
-
-    monkeypatch.setattr(Git, "conversation", stopped)
-    before = children()
-    with pytest.raises(GitFailed, match="took too long"):
-        history.has(commit)
-    assert children() == before
 
 
 def test_its_processes_get_the_drones_environment_alone(

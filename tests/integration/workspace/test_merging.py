@@ -8,23 +8,14 @@ from pathlib import Path
 import pytest
 
 from drone.sandbox import choose
-from drone.workspace import Workspace, Workspaces, marker_check, note_for_model, note_for_users
-from shared.errors import FleetFault, OrderError
+from drone.workspace import Workspaces, marker_check, note_for_model, note_for_users
+from shared.errors import FleetError
 from shared.work_order import Base, MergedWork, Resumed, WorkOrder
-from tests.support.repositories import MakeWorkspaces, calc_project, commit_files, git, push_commit, work_order
+from tests.support.repositories import MakeWorkspaces, commit_files, git, prepared, push_commit, work_order
 from tests.support.sandboxes import shell
 
 ONE, TWO = "1" * 12, "2" * 12
-
-
-@pytest.fixture
-def workspaces(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Workspaces:
-    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    return calc_project(tmp_path / "calc.git")
+AUTHOR = "Dronefleet <drone@localhost>"
 
 
 def work(remote: Path, order_id: str, files: dict[str, str], onto: str = "main") -> MergedWork:
@@ -39,10 +30,6 @@ def after(remote: Path, first: MergedWork, *others: MergedWork, order_id: str = 
     return order.model_copy(update={"merges": others})
 
 
-def prepared(workspaces: Workspaces, order: WorkOrder) -> Workspace:
-    return workspaces.prepare(order, lambda *_: b"", lambda: None)
-
-
 def test_the_work_of_two_orders_is_one_base_and_a_result_by_itself(workspaces: Workspaces, remote: Path) -> None:
     one, two = work(remote, ONE, {"one.txt": "1\n"}), work(remote, TWO, {"two.txt": "2\n"})
     workspace = prepared(workspaces, after(remote, one, two))
@@ -53,86 +40,72 @@ def test_the_work_of_two_orders_is_one_base_and_a_result_by_itself(workspaces: W
     )
     assert TWO in note_for_users(workspace.start.merges)
     assert (note_for_model(workspace.start.merges), marker_check(workspace.start.merges)) == ("", None)
-    made = workspace.deliver("fleet/three", "Three", "Dronefleet <drone@localhost>")
+    made = workspace.deliver("fleet/three", "Three", AUTHOR)
     assert (made.head_commit, made.base_commit) == (workspace.base_commit, one.base.commit)
     assert (b"two.txt" in made.patch, b"one.txt" in made.patch) == (True, False)
     # The order's own work comes on top of the merge.
     shell(workspace.sandbox, workspace.path, "echo 3 > three.txt")
-    made = workspace.deliver("fleet/three", "Three", "Dronefleet <drone@localhost>")
+    made = workspace.deliver("fleet/three", "Three", AUTHOR)
     assert workspace.push("fleet/three", None, 20).pushed
     assert (b"three.txt" in made.patch, b"one.txt" in made.patch, b"two.txt" in made.patch) == (True, False, False)
     delivered = {"one.txt", "two.txt", "three.txt"} | set(git(remote, "ls-tree", "--name-only", "main").split())
     assert git(remote, "ls-tree", "--name-only", "fleet/three").split() == sorted(delivered)
 
 
-def test_work_without_a_common_history_or_that_is_nowhere_is_refused(
+def test_work_without_a_common_history_or_that_is_nowhere_is_refused_but_any_commit_may_be_given(
     workspaces: Workspaces, remote: Path, tmp_path: Path
 ) -> None:
-    one = work(remote, ONE, {"one.txt": "1\n"})
+    old, one = git(remote, "rev-parse", "main"), work(remote, ONE, {"one.txt": "1\n"})
+    push_commit(remote, {"new.txt": "new\n"})
     git(tmp_path, "init", "-q", "-b", "other", "apart")
     commit = commit_files(tmp_path / "apart", {"apart.txt": "apart\n"})
     git(tmp_path / "apart", "push", "-q", str(remote), "other")
-    apart = MergedWork(order=TWO, base=Base(commit=commit, branch="other"))
-    with pytest.raises(OrderError) as refusal:
-        prepared(workspaces, after(remote, one, apart))
-    assert (refusal.value.code, TWO in refusal.value.what) == ("E-MERGE-UNRELATED", True)
-    with pytest.raises(FleetFault) as fault:
-        prepared(workspaces, after(remote, one, MergedWork(order=TWO, base=Base(commit="f" * 40))))
-    assert (fault.value.code, "ffffffffffff" in fault.value.what) == ("E-GIT-BASE", True)
+    apart, nowhere = Base(commit=commit, branch="other"), Base(commit="f" * 40)
+    refused: dict[str, WorkOrder] = {
+        "E-MERGE-UNRELATED": after(remote, one, MergedWork(order=TWO, base=apart)),
+        "E-GIT-BASE": after(remote, one, MergedWork(order=TWO, base=nowhere)),
+        "E-GIT-COMMIT": work_order(remote, base=Base(commit="f" * 40, given=True)),
+    }
+    for code, order in refused.items():
+        with pytest.raises(FleetError) as refusal:
+            prepared(workspaces, order)
+        assert refusal.value.code == code
+    workspace = prepared(workspaces, work_order(remote, base=Base(commit=old, given=True)))
+    assert (workspace.base_commit, (workspace.path / "new.txt").exists()) == (old, False)
 
 
-def test_conflicts_are_committed_with_markers_named_and_checked(workspaces: Workspaces, remote: Path) -> None:
-    one, two = work(remote, ONE, {"calc.py": "ONE = 1\n"}), work(remote, TWO, {"calc.py": "TWO = 2\n"})
-    workspace = prepared(workspaces, after(remote, one, two))
-    text = (workspace.path / "calc.py").read_text()
-    assert "<<<<<<< " in text and "ONE = 1" in text and "TWO = 2" in text  # noqa: PT018 - one file
-    assert note_for_model(workspace.start.merges).endswith("remove the markers:\n- calc.py")
-    check = marker_check(workspace.start.merges) or ""
-    assert shell(workspace.sandbox, workspace.path, check).return_code != 0
-    shell(workspace.sandbox, workspace.path, "printf 'ONE = 1\\nTWO = 2\\n' > calc.py")
-    assert shell(workspace.sandbox, workspace.path, check).return_code == 0
-    shell(workspace.sandbox, workspace.path, "rm calc.py")
-    assert shell(workspace.sandbox, workspace.path, check).return_code == 0
-
-
-def test_work_that_contains_the_other_is_taken_as_it_is(workspaces: Workspaces, remote: Path) -> None:
-    one = work(remote, ONE, {"one.txt": "1\n"})
-    two = work(remote, TWO, {"two.txt": "2\n"}, onto=f"fleet/{ONE}")
-    forward = prepared(workspaces, after(remote, one, two))
-    forward.close()
-    assert forward.base_commit == two.base.commit
-    assert prepared(workspaces, after(remote, two, one)).base_commit == two.base.commit
-
-
-def test_a_run_that_continues_elsewhere_finds_the_merge_again_and_checks_it(
-    tmp_path: Path, remote: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces
+def test_conflicts_are_committed_with_markers_named_and_checked_also_where_a_run_continues_elsewhere(
+    workspaces: Workspaces,
+    remote: Path,
+    tmp_path: Path,
+    drone_git: dict[str, str],
+    workspaces_in: MakeWorkspaces,
 ) -> None:
     one, two = work(remote, ONE, {"calc.py": "ONE = 1\n"}), work(remote, TWO, {"calc.py": "TWO = 2\n"})
     order = after(remote, one, two)
-    sandbox = choose("auto", os.environ)
-    here = prepared(workspaces_in(tmp_path / "here", drone_git, sandbox), order)
-    resumed = order.model_copy(update={"resumed": Resumed(run_id="run1", seq=3, base=here.base_commit)})
-    there = prepared(workspaces_in(tmp_path / "there", drone_git, sandbox), resumed)
-    assert there.base_commit == here.base_commit
-    assert marker_check(there.start.merges) == marker_check(here.start.merges)
+    workspace = prepared(workspaces, order)
+    text = (workspace.path / "calc.py").read_text()
+    assert ("<<<<<<< " in text, "ONE = 1" in text, "TWO = 2" in text) == (True, True, True)
+    assert note_for_model(workspace.start.merges).endswith("remove the markers:\n- calc.py")
+    check = marker_check(workspace.start.merges) or ""
+    for line, resolved in (("true", False), ("printf 'ONE = 1\\n' > calc.py", True), ("rm calc.py", True)):
+        shell(workspace.sandbox, workspace.path, line)
+        assert (line, shell(workspace.sandbox, workspace.path, check).return_code == 0) == (line, resolved)
+    resumed = order.model_copy(update={"resumed": Resumed(run_id="run1", seq=3, base=workspace.base_commit)})
+    there = prepared(workspaces_in(tmp_path / "there", drone_git, choose("auto", os.environ)), resumed)
+    assert (there.base_commit, marker_check(there.start.merges)) == (workspace.base_commit, check)
 
 
-def test_an_order_starts_from_the_commit_that_it_was_given(workspaces: Workspaces, remote: Path) -> None:
-    old = git(remote, "rev-parse", "main")
-    push_commit(remote, {"new.txt": "new\n"})
-    workspace = prepared(workspaces, work_order(remote, base=Base(commit=old, given=True)))
-    assert (workspace.base_commit, (workspace.path / "new.txt").exists()) == (old, False)
-    workspace.close()
-    with pytest.raises(OrderError) as refusal:
-        prepared(workspaces, work_order(remote, base=Base(commit="f" * 40, given=True)))
-    assert refusal.value.code == "E-GIT-COMMIT"
-
-
-def test_a_merge_that_changes_nothing_or_has_conflicts_is_no_result(workspaces: Workspaces, remote: Path) -> None:
+def test_work_that_contains_the_other_is_taken_as_it_is_and_neither_that_nor_a_conflict_is_a_result(
+    workspaces: Workspaces, remote: Path
+) -> None:
     one = work(remote, ONE, {"calc.py": "ONE = 1\n"})
     above = work(remote, TWO, {"two.txt": "2\n"}, onto=f"fleet/{ONE}")
     other = work(remote, "4" * 12, {"calc.py": "FOUR = 4\n"})
-    for first, second in ((above, one), (one, other)):
+    for first, second, base in ((one, above, above), (above, one, above), (one, other, None)):
         workspace = prepared(workspaces, after(remote, first, second))
-        assert workspace.deliver("fleet/three", "Three", "Dronefleet <drone@localhost>").head_commit is None
         workspace.close()
+        assert base is None or workspace.base_commit == base.base.commit
+        # The work above another is a result of its own for the first of them.
+        is_result = first is one and second is above
+        assert (workspace.deliver("fleet/three", "Three", AUTHOR).head_commit is not None) == is_result

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,11 +18,9 @@ from shared.errors import FleetFault, NotFound
 from shared.names import new_id
 from shared.work_order import Resumed, WorkOrder
 from tests.support.disks import Disk
-from tests.support.edits import IGNORING, VISIBLE, edits
 from tests.support.repositories import (
     CALC,
     MakeWorkspaces,
-    calc_project,
     commit_files,
     empty_remote,
     git,
@@ -33,11 +32,6 @@ from tests.support.sandboxes import shell
 AUTHOR = "Drone <drone@example.org>"
 SECRET = b"sk-0123456789"
 NOTHING = Snapshot("", "", False, None, ())
-SHORT, LONG = range(2), range(100, 160)
-
-
-def go_on() -> None:
-    """A check that never stops anything."""
 
 
 def has_secret(content: bytes) -> bool:
@@ -56,7 +50,7 @@ class Drone:
 
     def prepare(self, order: WorkOrder) -> Workspace:
         workspaces = self.workspaces_in(self.root, self.environment, choose(self.sandbox, os.environ))
-        return workspaces.prepare(order, self.fetch, go_on)
+        return workspaces.prepare(order, self.fetch, lambda: None)
 
     def fetch(self, run_id: str, sha256: str) -> bytes:
         if (run_id, sha256) not in self.blobs:
@@ -120,11 +114,6 @@ def drone(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspac
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    return calc_project(tmp_path / "calc.git")
-
-
-@pytest.fixture
 def run(drone: Drone, remote: Path) -> Run:
     return Run(drone, work_order(remote))
 
@@ -175,6 +164,46 @@ def cut_off(drone: Drone, remote: Path, lines: Sequence[str], at: int) -> tuple[
     return run, before
 
 
+_NAMES = ("calc.py", "README.md", "a", "b", "d/c", "d/e/f", "d/e/g h", "ü")
+_COMMIT = "git add -A && git commit -q -m"
+
+_Edit = Callable[[random.Random, str, str, int], str]
+
+VISIBLE: tuple[_Edit, ...] = (
+    lambda pick, one, other, n: f"mkdir -p \"$(dirname '{one}')\"; echo {n} > '{one}'",
+    lambda pick, one, other, n: f"mkdir -p \"$(dirname '{one}')\"; echo {n} >> '{one}'",
+    lambda pick, one, other, n: f"rm -rf '{one}'",
+    lambda pick, one, other, n: f"mkdir -p \"$(dirname '{other}')\"; mv '{one}' '{other}'",
+    lambda pick, one, other, n: f"chmod {pick.choice(['+x', '-x', '0444'])} '{one}'",
+    lambda pick, one, other, n: f"rm -rf '{one}'; mkdir -p \"$(dirname '{one}')\"; ln -s '{other}' '{one}'",
+    lambda pick, one, other, n: f"mkdir -p \"$(dirname '{one}')\"; printf '\\000\\001\\377%s' {n} > '{one}'",
+    lambda pick, one, other, n: f"rm -rf '{one}'; mkdir -p '{one}/in/side'; echo {n} > '{one}/in/side/file'",
+    lambda pick, one, other, n: f"echo {n} > {n}.cache; mkdir -p __pycache__; echo {n} > __pycache__/{n}",
+    lambda pick, one, other, n: f"{_COMMIT} 'Commit {n}'",
+    lambda pick, one, other, n: f"git add '{one}' && git commit -q -m 'Part {n}' && git reset -q",
+    lambda pick, one, other, n: "git commit -q --amend -m 'Amended' -a",
+    lambda pick, one, other, n: f"echo {n} > f.cache; git add -f f.cache && git commit -q -m 'Ignored {n}'",
+    lambda pick, one, other, n: f"git rm -q --cached '{one}' && git commit -q -m 'Untracked {n}'",
+    lambda pick, one, other, n: "git reset -q --hard HEAD~1",
+    lambda pick, one, other, n: f"git mv '{one}' '{one}-{n}'; git reset -q",
+    lambda pick, one, other, n: "touch calc.py",
+)
+"""None of these exposes a file that git ignored before; ignored files are not transferred to another drone."""
+IGNORING: tuple[_Edit, ...] = (
+    lambda pick, one, other, n: "echo '*.cache' > .gitignore",
+    lambda pick, one, other, n: f"echo '/{other}' >> .gitignore",
+    lambda pick, one, other, n: "rm -f .gitignore",
+    lambda pick, one, other, n: f"echo kept > kept.cache; mv kept.cache kept{n}",
+)
+
+
+def edits(seed: int, count: int, kinds: tuple[_Edit, ...]) -> list[str]:
+    """An agent's possible changes to a workspace, as shell lines, of which some fail; the same for the same seed."""
+    pick = random.Random(seed)
+    lines = [pick.choice(kinds)(pick, pick.choice(_NAMES), pick.choice(_NAMES), number) for number in range(count)]
+    return [f"{{ {line}; }} 2>/dev/null; true" for line in lines]
+
+
 def check_that_it_ends_the_same(drone: Drone, remote: Path, lines: Sequence[str], elsewhere: bool) -> None:
     at = len(lines) // 2
     first, before = cut_off(drone, remote, lines, at)
@@ -186,13 +215,19 @@ def check_that_it_ends_the_same(drone: Drone, remote: Path, lines: Sequence[str]
     assert told(second) == undisturbed(drone, remote, lines, first.order.order_id)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["on this disk", "elsewhere"])
-def test_any_work_ends_the_same_after_it_was_cut_off(drone: Drone, remote: Path, elsewhere: bool) -> None:
+@pytest.mark.parametrize(
+    ("seed", "count"), [(1, 10), *(pytest.param(seed, 24, marks=pytest.mark.long) for seed in range(100, 160))]
+)
+def test_any_work_ends_the_same_after_it_was_cut_off(
+    drone: Drone, remote: Path, seed: int, count: int, elsewhere: bool
+) -> None:
     kinds = VISIBLE if elsewhere else VISIBLE + IGNORING
-    check_that_it_ends_the_same(drone, remote, edits(1, 10, kinds), elsewhere)
+    check_that_it_ends_the_same(drone, remote, edits(seed, count, kinds), elsewhere)
 
 
-def test_a_shallow_repository_with_sha256_objects_goes_on_elsewhere_and_in_a_sandbox(
+def test_an_empty_and_a_shallow_repository_with_sha256_objects_go_on_elsewhere_and_in_a_sandbox(
     drone: Drone, tmp_path: Path
 ) -> None:
     remote = tmp_path / "sha256"
@@ -201,22 +236,10 @@ def test_a_shallow_repository_with_sha256_objects_goes_on_elsewhere_and_in_a_san
     commit_files(remote, CALC)
     commit_files(remote, {"second.txt": "2"})
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{remote}", "shallow")
-    lines = ["echo 1 > one; git add one; git commit -q -m First", "echo 2 > two", "echo 3 > three", "rm calc.py"]
+    lines = ["echo 1 > one; git add one; git commit -q -m First", "echo 2 > two", "echo 3 > three"]
 
     check_that_it_ends_the_same(replace(drone, sandbox="auto"), tmp_path / "shallow", lines, elsewhere=True)
-
-
-def test_a_run_that_died_before_its_first_checkpoint_gets_a_fresh_workspace_and_no_other(
-    run: Run, drone: Drone
-) -> None:
-    run.does("echo half > half-set-up.cache")
-    run.dies()
-
-    fresh = drone.prepare(run.resumed())
-    fresh.close()
-
-    assert fresh.fresh
-    assert not (fresh.path / "half-set-up.cache").exists()
+    check_that_it_ends_the_same(drone.other(), empty_remote(tmp_path / "empty.git"), lines, elsewhere=True)
 
 
 def test_another_order_in_the_session_finds_no_checkpoints_and_means_a_fresh_workspace(
@@ -265,16 +288,7 @@ def test_what_a_power_cut_left_is_no_obstacle_and_what_this_disk_lost_comes_out_
     assert git(second.workspace.path, "log", "--format=%s").splitlines() == ["Mine", "Begin"]
 
 
-@pytest.mark.long
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize("seed", LONG)
-def test_longer_work_ends_the_same_wherever_it_goes_on(drone: Drone, remote: Path, seed: int, elsewhere: bool) -> None:
-    kinds = VISIBLE if elsewhere else VISIBLE + IGNORING
-    check_that_it_ends_the_same(drone, remote, edits(seed, 24, kinds), elsewhere)
-
-
-def test_a_checkpoint_is_new_only_where_something_is(run: Run) -> None:
+def test_a_checkpoint_is_new_only_where_something_is_and_has_the_agents_commit_below_it(run: Run) -> None:
     first = run.checkpoint()
     run.does("echo 1 > new.txt")
     second, third = run.checkpoint(), run.checkpoint()
@@ -286,11 +300,11 @@ def test_a_checkpoint_is_new_only_where_something_is(run: Run) -> None:
     assert (third.commit, third.changed, third.bundle) == (second.commit, False, None)
     assert (fourth.commit, fourth.changed, fourth.bundle) == ("", True, None)
 
-
-def test_a_ref_of_the_run_keeps_the_newest_checkpoint_with_the_agents_commit_below_it(run: Run) -> None:
-    run.does("echo 1 > one; git add one; git commit -q -m Mine; echo 2 > two")
+    run.does("echo 1 > one; git add one; git commit -q -m Mine; echo 2 > two; mkfifo fifo; touch calc.py")
+    listing = "find . -printf '%p %T@ %m %i\n' | sort"
+    before = shell(run.workspace.sandbox, run.workspace.path, listing)
     made = run.checkpoint()
-
+    assert shell(run.workspace.sandbox, run.workspace.path, listing).output == before.output, "nothing was altered"
     git_dir = run.workspace.session.git_dir
     assert git(git_dir, "rev-parse", f"refs/dronefleet/checkpoint/{run.run_id}") == made.commit
     assert git(git_dir, "rev-parse", f"{made.commit}^") == made.head == git(run.workspace.path, "rev-parse", "HEAD")
@@ -301,35 +315,18 @@ def test_a_ref_of_the_run_keeps_the_newest_checkpoint_with_the_agents_commit_bel
     assert run.checkpoint().head == git(run.workspace.path, "rev-parse", "HEAD")
 
 
-def test_a_checkpoint_alters_nothing_in_the_workspace(run: Run) -> None:
-    run.does("echo 1 > new; git add new; echo 2 > other; mkfifo fifo; mkdir empty; git stash -q; git stash pop -q")
-    listing = "find . -printf '%p %T@ %m %i\n' | sort"
-    before = shell(run.workspace.sandbox, run.workspace.path, listing)
-
-    run.checkpoint()
-
-    assert shell(run.workspace.sandbox, run.workspace.path, listing).output == before.output
-
-
-def test_a_secret_comes_and_goes_with_the_file_that_holds_it(run: Run) -> None:
-    run.does("echo 1 > file")
-    first = run.checkpoint()
-    run.does(f"echo {SECRET.decode()} > file")
-    second = run.checkpoint()
-    third = run.checkpoint()
-    run.does("echo 2 > file; echo more > more")
-    fourth = run.checkpoint()
-
-    assert [bool(each.left_out) for each in (first, second, third, fourth)] == [False, True, True, False]
-    assert (second.commit, third.changed) == ("", False)
-    assert git(run.workspace.session.git_dir, "show", f"{fourth.commit}:file") == "2"
-
-
-def test_commits_of_the_agent_that_hold_a_secret_are_not_taken(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"echo {SECRET.decode()} > key; git add key; git commit -q -m Key; git rm -q key; git commit -q -m Gone",
+        f"git commit -q --allow-empty -m {SECRET.decode()}",
+    ],
+    ids=["in a file", "in a message"],
+)
+def test_commits_of_the_agent_that_hold_a_secret_are_not_taken(run: Run, tmp_path: Path, line: str) -> None:
     run.does("echo 1 > one; git add one; git commit -q -m Mine")
     mine = run.checkpoint().head
-    run.does(f"echo {SECRET.decode()} > key; git add key; git commit -q -m Key; git rm -q key; git commit -q -m Gone")
-    run.does("echo 2 > two")
+    run.does(f"{line}; echo 2 > two")
     made = run.checkpoint()
 
     assert made.head == mine
@@ -337,24 +334,6 @@ def test_commits_of_the_agent_that_hold_a_secret_are_not_taken(run: Run, tmp_pat
     assert git(run.workspace.session.git_dir, "show", f"{made.commit}:two") == "2"
     assert SECRET not in unpacked(made.bundle or b"", tmp_path)
     assert run.checkpoint().left_out == made.left_out
-
-
-def test_what_did_not_change_is_not_looked_at_again(run: Run) -> None:
-    looked_at: list[bytes] = []
-
-    def look(content: bytes) -> bool:
-        looked_at.append(content)
-        return SECRET in content
-
-    run.does(f"echo 1 > one; echo {SECRET.decode()} > key; echo own > own; git add own; git commit -q -m Own")
-    run.workspace.checkpoint(run.run_id, has_secret=look)
-    first = [content for content in looked_at if content.endswith(b"\n")]
-    looked_at.clear()
-    run.does("touch one; git commit -q --allow-empty -m Nothing; echo 2 > two")
-    run.workspace.checkpoint(run.run_id, has_secret=look)
-
-    assert {b"1\n", SECRET + b"\n", b"own\n"} < set(first)
-    assert [content.splitlines()[-1] for content in looked_at if content.endswith(b"\n")] == [b"Nothing", b"2"]
 
 
 def test_a_checkpoint_that_is_too_large_stays_on_this_disk(
@@ -384,13 +363,13 @@ def unpacked(bundle: bytes, tmp_path: Path) -> bytes:
     return git(place, "cat-file", "--batch", stdin=f"{names}\n".encode()).encode()
 
 
-def test_a_file_that_is_large_or_has_a_known_secret_is_left_out_and_named_and_nowhere_in_the_bundle(
+def test_a_file_that_is_large_or_has_a_known_secret_is_left_out_and_named_until_it_has_none(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_module, "LARGEST_FILE", 1_000_000)
     run.does(f"echo key={SECRET.decode()} > .env; echo '# {SECRET.decode()}' >> calc.py; truncate -s 2000000 large")
     run.does("echo fine > fine")
-    made = run.checkpoint()
+    made, again = run.checkpoint(), run.checkpoint()
 
     git_dir = run.workspace.session.git_dir
     names = git(git_dir, "diff-tree", "--name-only", "-r", run.workspace.base_commit or "", made.commit)
@@ -401,13 +380,10 @@ def test_a_file_that_is_large_or_has_a_known_secret_is_left_out_and_named_and_no
         "large: 2 MB, over the checkpoint limit of 1 MB",
     )
     assert SECRET not in unpacked(made.bundle or b"", tmp_path)
-
-
-def test_an_empty_repository_goes_on_elsewhere_too(drone: Drone, tmp_path: Path) -> None:
-    remote = empty_remote(tmp_path / "empty.git")
-    lines = ["echo 1 > one", "git add one; git commit -q -m First", "echo 2 > two", "echo 3 > three"]
-
-    check_that_it_ends_the_same(drone, remote, lines, elsewhere=True)
+    assert (again.changed, again.left_out) == (False, made.left_out)
+    run.does("echo none > .env; git checkout -q calc.py; rm large")
+    without = run.checkpoint()
+    assert (without.left_out, git(git_dir, "show", f"{without.commit}:.env")) == ((), "none")
 
 
 def test_a_run_that_goes_on_elsewhere_gives_a_bundle_at_its_first_checkpoint(
@@ -429,11 +405,17 @@ def test_a_run_that_goes_on_elsewhere_gives_a_bundle_at_its_first_checkpoint(
 
 
 def test_a_run_without_a_change_goes_on_in_place_and_elsewhere_as_the_base(run: Run, drone: Drone) -> None:
-    run.checkpoint()
-    run.does("echo kept > kept.cache; echo torn > torn; rm calc.py; git add -A; git commit -q -m torn")
+    run.does("echo half > half-set-up.cache")
     run.dies()
+    # Without a checkpoint, nothing of it stays.
+    fresh = Run(drone, run.resumed(), run_id=run.run_id)
+    assert (fresh.workspace.fresh, (fresh.workspace.path / "half-set-up.cache").exists()) == (True, False)
 
-    here, there = Run(drone, run.resumed()), Run(drone.other(), run.resumed())
+    fresh.checkpoint()
+    fresh.does("echo kept > kept.cache; echo torn > torn; rm calc.py; git add -A; git commit -q -m torn")
+    fresh.dies()
+
+    here, there = Run(drone, fresh.resumed()), Run(drone.other(), fresh.resumed())
 
     assert (here.workspace.fresh, there.workspace.fresh) == (False, True)
     assert git(here.workspace.path, "status", "--porcelain") == git(there.workspace.path, "status", "--porcelain") == ""
@@ -489,10 +471,7 @@ def test_a_bundle_with_objects_that_git_objects_to_is_refused(run: Run, drone: D
     assert "hasDotgit" in fault.value.why
 
 
-@pytest.mark.parametrize(
-    "damage",
-    ["rm -rf .git; ln -s /nowhere .git", "echo '[broken' > .git/config", "rm -rf ./* .git .gitignore"],
-)
+@pytest.mark.parametrize("damage", ["rm -rf .git; ln -s /nowhere .git", "rm -rf ./* .git .gitignore"])
 def test_whatever_became_of_the_agents_git_the_run_goes_on_as_it_would_have_ended(
     drone: Drone, remote: Path, damage: str
 ) -> None:
@@ -507,61 +486,66 @@ def test_whatever_became_of_the_agents_git_the_run_goes_on_as_it_would_have_ende
     assert told(second) == undisturbed(drone, remote, lines, first.order.order_id)
 
 
-def test_hostile_configuration_hooks_and_filters_are_not_executed(run: Run, drone: Drone, tmp_path: Path) -> None:
+def test_hostile_configuration_hooks_and_filters_are_not_executed(drone: Drone, remote: Path, tmp_path: Path) -> None:
+    """Outside the sandbox, where the trap can write."""
     trap = tmp_path / "trap"
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung-$1\ncat\n")
     trap.chmod(0o755)
     hostile = f"""
         for name in core.fsmonitor core.sshCommand core.pager filter.evil.clean filter.evil.smudge \
-            filter.evil.process diff.evil.command core.alternateRefsCommand uploadpack.packObjectsHook; do
+            filter.evil.process diff.evil.command diff.evil.textconv core.editor gpg.program \
+            core.alternateRefsCommand uploadpack.packObjectsHook; do
             git config "$name" "{trap} $name"
         done
-        git config core.worktree /
+        git config core.hooksPath {tmp_path}; git config commit.gpgSign true; git config core.worktree /
         echo '* filter=evil diff=evil' > .gitattributes
         mkdir -p .git/hooks
-        for hook in pre-commit post-checkout reference-transaction post-index-change; do
+        for hook in pre-commit post-checkout reference-transaction post-index-change pre-push; do
             cp {trap} .git/hooks/$hook; done
         git init -q inner; (cd inner; git config core.fsmonitor "{trap} inner"; echo 1 > a)
-        printf '[submodule "inner"]\\n path = inner\\n url = https://example.org\\n' > .gitmodules
+        printf '[submodule "inner"]\\n path = inner\\n url = ext::{trap}\\n' > .gitmodules
         echo new > new.txt
     """
-    run.does(hostile)
+    run = Run(replace(drone, sandbox="auto"), work_order(remote))
+    workspace = run.workspace
+    for_agent = workspace.sandbox.for_session(scratch=workspace.session.scratch, read_only=[trap])
+    result = shell(for_agent, workspace.path, hostile)
+    assert result.return_code == 0, result.output
     [path.unlink() for path in tmp_path.glob("sprung-*")]
 
-    made = run.checkpoint(agent_commits=False)
+    made = run.checkpoint()
+    delivery, pushed = run.deliver(), run.workspace.push("fleet/0rder0rder00", None, 60)
     run.dies()
-    again = Run(drone, run.resumed())
+    again = Run(run.drone, run.resumed())
 
     assert list(tmp_path.glob("sprung-*")) == []
+    assert (pushed.pushed, delivery.files_changed) == (True, 3)
     assert (again.workspace.path / "new.txt").exists()
     assert not (again.workspace.path / "inner").exists()
     assert made.left_out == ("inner/: a nested git repository",)
 
 
-def test_a_link_in_place_of_the_workspace_is_not_followed(run: Run, drone: Drone, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/private").write_text("private")
-    run.does(f"cd ..; rm -rf work; ln -s {tmp_path}/elsewhere work")
-
-    made = run.checkpoint()
-    run.dies()
-    path = Run(drone, run.resumed()).workspace.path
-
-    assert git(run.workspace.session.git_dir, "ls-tree", "--name-only", made.commit) == ""
-    assert [p.name for p in path.iterdir()] == [".git"]
-    assert (tmp_path / "elsewhere/private").exists()
-
-
-def test_special_files_and_repositories_inside_go_when_the_workspace_goes_back(run: Run, drone: Drone) -> None:
+def test_a_link_in_place_of_the_workspace_is_not_followed_and_special_files_go_when_it_goes_back(
+    run: Run, drone: Drone, tmp_path: Path
+) -> None:
     run.steps(["mkdir d; echo 1 > d/one"])
     run.does("mkfifo fifo d/fifo; git init -q nested; echo 1 > nested/a; git init -q d; rm calc.py; mkfifo calc.py")
     run.dies()
-
-    path = Run(drone, run.resumed()).workspace.path
-
+    again = Run(drone, run.resumed(), run_id=run.run_id)
+    path = again.workspace.path
     assert sorted(p.name for p in path.iterdir()) == sorted([*CALC, ".git", "d"])
     assert [p.name for p in (path / "d").iterdir()] == ["one"]
     assert (path / "calc.py").is_file()
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/private").write_text("private")
+    again.does(f"cd ..; rm -rf work; ln -s {tmp_path}/elsewhere work")
+    made = again.checkpoint()
+    again.dies()
+    path = Run(drone, again.resumed()).workspace.path
+    assert git(again.workspace.session.git_dir, "ls-tree", "--name-only", made.commit) == ""
+    assert [p.name for p in path.iterdir()] == [".git"]
+    assert (tmp_path / "elsewhere/private").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read and write everything")
@@ -578,10 +562,13 @@ def test_files_and_directories_without_rights_are_left_out_and_put_back(run: Run
     assert sorted(p.name for p in path.iterdir()) == sorted([*CALC, ".git", "d", "two"])
 
 
-def test_a_base_that_was_pushed_away_since_then_is_still_gone_on_from(run: Run, drone: Drone, remote: Path) -> None:
+def test_a_base_that_was_pushed_away_is_still_gone_on_from_and_here_also_one_that_the_remote_has_lost(
+    run: Run, drone: Drone, remote: Path
+) -> None:
     run.steps(["echo 1 > one"])
     run.dies()
-    pushed_away(remote)
+    tree = git(remote, "rev-parse", "main^{tree}")
+    git(remote, "update-ref", "refs/heads/main", git(remote, "commit-tree", tree, "-m", "Anew"))
 
     second = Run(drone.other(), run.resumed())
     second.steps(["echo 2 > two"])
@@ -594,27 +581,14 @@ def test_a_base_that_was_pushed_away_since_then_is_still_gone_on_from(run: Run, 
     git(remote.parent, "clone", "-q", f"file://{remote}", "clone")
     git(remote.parent / "clone", "fetch", "-q", str(remote / "work.bundle"), "fleet/0rder0rder00:taken")
 
-
-def test_a_base_that_the_remote_no_longer_has_lets_only_this_disk_go_on(run: Run, drone: Drone, remote: Path) -> None:
-    run.steps(["echo 1 > one"])
-    run.dies()
-    pushed_away(remote)
     git(remote, "reflog", "expire", "--expire=now", "--all")
     git(remote, "gc", "-q", "--prune=now")
-
     here = Run(drone, run.resumed())
     with pytest.raises(FleetFault) as fault:
         Run(drone.other(), run.resumed())
-
     assert (here.workspace.path / "one").exists()
     assert fault.value.code == "E-CHECKPOINT"
     assert (run.workspace.base_commit or "")[:12] in fault.value.what
-
-
-def pushed_away(remote: Path) -> None:
-    """Have the remote's branch begin anew."""
-    tree = git(remote, "rev-parse", "main^{tree}")
-    git(remote, "update-ref", "refs/heads/main", git(remote, "commit-tree", tree, "-m", "Anew"))
 
 
 def test_a_full_disk_is_said_and_the_next_checkpoint_has_everything(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
-from drone.sandbox import choose
+from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspace, Workspaces
 from drone.workspace import session_directory as session_module
 from shared.errors import FleetFault, OrderError, Precondition
@@ -21,33 +21,17 @@ from tests.support.repositories import (
     commit_files,
     empty_remote,
     git,
+    no_blob,
+    prepared,
     push_commit,
     work_order,
     work_tree,
 )
-from tests.support.sandboxes import sandbox_of, shell
-
-
-@pytest.fixture
-def workspaces(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Workspaces:
-    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    return calc_project(tmp_path / "calc.git")
-
-
-def no_blobs(run: str, sha256: str) -> bytes:
-    raise AssertionError(f"blob {sha256} of run {run} is not needed here")
-
-
-def go_on() -> None:
-    """A check that never stops anything."""
+from tests.support.sandboxes import shell
 
 
 def prepare(workspaces: Workspaces, url: str | Path, **facts: object) -> Workspace:
-    return workspaces.prepare(work_order(url, **facts), no_blobs, go_on)  # type: ignore[arg-type]
+    return prepared(workspaces, work_order(url, **facts))  # type: ignore[arg-type]
 
 
 def test_the_workspace_is_a_clean_clone_at_the_tip_of_the_default_branch(
@@ -122,71 +106,59 @@ def test_only_an_empty_directory_or_one_of_ours_is_taken(tmp_path: Path) -> None
     (tmp_path / "thesis.txt").write_text("ten years of work")
     with pytest.raises(Precondition) as refused:
         claim_root(tmp_path)
-    assert str(tmp_path) in refused.value.what
     assert "--workspace DIR" in refused.value.next
     assert (tmp_path / "thesis.txt").exists()
 
 
-def test_a_command_cannot_borrow_the_objects_of_another_project(
-    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, remote: Path
+def test_a_command_sees_neither_the_drones_git_dir_nor_other_sessions_nor_objects_of_another_project(
+    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, remote: Path, bwrap: Sandbox
 ) -> None:
-    sandboxed = workspaces_in(tmp_path / "workspace", drone_git, sandbox_of("bwrap"))
+    sandboxed = workspaces_in(tmp_path / "workspace", drone_git, bwrap)
     other = prepare(sandboxed, calc_project(tmp_path / "secret.git"))
     theirs = push_commit(tmp_path / "secret.git", {"secret.txt": "secret\n"})
     other.mirror.refresh()
     workspace = prepare(sandboxed, remote)
-    line = f"echo {other.mirror.objects} >> .git/objects/info/alternates; git cat-file -p {theirs}:secret.txt"
+    session = workspace.session.directory
+    borrow = f"echo {other.mirror.objects} >> .git/objects/info/alternates; git cat-file -p {theirs}:secret.txt"
+    look = f"ls -A {session}; echo '>'; ls -A {session.parent}; echo '>'; ls -A {session.parent.parent}/mirrors/*"
 
-    result = shell(workspace.sandbox, workspace.path, f"{line}; ls {sandboxed.root}/mirrors {sandboxed.root}/sessions")
+    listed = shell(workspace.sandbox, workspace.path, look).output
+    borrowed = shell(workspace.sandbox, workspace.path, borrow).output
 
-    assert "secret\n" not in result.output
-    assert other.mirror.directory.name not in result.output.replace(str(other.mirror.objects), "")
-    assert workspace.mirror.directory.name in result.output
+    assert [part.split() for part in listed.split(">")] == [["work"], [session.name], ["objects"]]
+    assert (session / "git" / "HEAD").exists()
+    assert "secret\n" not in borrowed
 
 
-def test_a_head_that_names_no_branch_falls_back_to_the_only_branch(workspaces: Workspaces, remote: Path) -> None:
+def test_a_head_that_names_no_branch_falls_back_to_the_only_branch_and_a_detached_one_is_where_work_starts(
+    workspaces: Workspaces, remote: Path, tmp_path: Path
+) -> None:
     git(remote, "branch", "-m", "main", "release")
     git(remote, "symbolic-ref", "HEAD", "refs/heads/master")
-
     workspace = prepare(workspaces, remote)
-
     assert (workspace.default_branch, workspace.base_commit) == ("release", git(remote, "rev-parse", "release"))
 
-
-def test_a_detached_head_of_a_work_tree_is_where_the_work_starts(workspaces: Workspaces, tmp_path: Path) -> None:
     source = work_tree(tmp_path / "source")
     git(source, "checkout", "-q", "--detach")
     commit = commit_files(source, {"detached.txt": "x"})
-
     assert prepare(workspaces, source).base_commit == commit
 
 
 def test_new_commits_of_the_remote_are_seen_by_the_next_order(workspaces: Workspaces, remote: Path) -> None:
-    prepare(workspaces, remote)
-
-    commit = push_commit(remote, {"later.txt": "later"})
-
-    assert prepare(workspaces, remote).base_commit == commit
-
-
-def test_a_branch_that_becomes_a_directory_of_branches_does_not_block_the_mirror(
-    workspaces: Workspaces, remote: Path
-) -> None:
     git(remote, "branch", "topic", "main")
     prepare(workspaces, remote)
+    commit = push_commit(remote, {"later.txt": "later"})
+    assert prepare(workspaces, remote).base_commit == commit
+    # Also where a branch has become a directory of branches.
     git(remote, "branch", "-D", "topic")
     git(remote, "branch", "topic/one", "main")
     commit = push_commit(remote, {"new.txt": "new"}, "topic/one")
-
     workspace = prepare(workspaces, remote, branch="topic/one")
     assert (workspace.base_commit, workspace.default_branch) == (commit, "main")
-
-
-def test_a_fetch_that_was_broken_off_is_made_up_for(workspaces: Workspaces, remote: Path) -> None:
-    mirror = prepare(workspaces, remote).mirror.directory
+    # And where a fetch was broken off.
+    mirror = workspace.mirror.directory
     (mirror / "dronefleet-refs").unlink()
     (mirror / "objects" / "pack" / "tmp_pack_abc").write_bytes(b"half")
-
     assert prepare(workspaces, remote).base_commit == git(remote, "rev-parse", "main")
     assert list(mirror.glob("objects/pack/tmp_*")) == []
 
@@ -199,7 +171,7 @@ def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
     one = first.deliver("fleet/one", "One", "Drone <drone@localhost>")
     first.close()
     after_one = Base(commit=one.head_commit, bundle="abc", bundle_run="run1")
-    second = workspaces.prepare(work_order(remote, base=after_one), lambda *_: one.bundle or b"", go_on)
+    second = workspaces.prepare(work_order(remote, base=after_one), lambda *_: one.bundle or b"", lambda: None)
     shell(second.sandbox, second.path, "echo two > two.txt")
     two = second.deliver("fleet/two", "Two", "Drone <drone@localhost>")
     elsewhere = workspaces_in(
@@ -207,7 +179,7 @@ def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
     )
 
     after_two = Base(commit=two.head_commit, bundle="abc", bundle_run="run2")
-    workspace = elsewhere.prepare(work_order(remote, base=after_two), lambda *_: two.bundle or b"", go_on)
+    workspace = elsewhere.prepare(work_order(remote, base=after_two), lambda *_: two.bundle or b"", lambda: None)
 
     assert {path.name for path in workspace.path.glob("*.txt")} == {"one.txt", "two.txt"}
     with pytest.raises(FleetFault) as fault:
@@ -215,16 +187,16 @@ def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
     assert "111111111111" in fault.value.what
 
 
-def test_the_next_order_of_a_session_keeps_what_git_ignores_and_nothing_else(
+def test_the_next_order_of_a_session_keeps_what_git_ignores_and_the_same_order_again_nothing(
     workspaces: Workspaces, remote: Path
 ) -> None:
     line = "echo x > calc.py; echo y > untracked; echo z > kept.cache; mkfifo fifo; git init -q inner; echo 1 > inner/a"
     for damage in ("true", "rm -rf .git", "echo junk > .git/config", "git checkout -q --orphan x; rm -rf .git/refs"):
         first = prepare(workspaces, remote, session="aaaaaaaaaaaa")
-        shell(first.sandbox, first.path, f"{line}; {damage}")
+        shell(first.sandbox, first.path, f"{line}; echo h > ~/in-home; {damage}")
         first.close()
 
-        second = prepare(workspaces, remote, session="aaaaaaaaaaaa")
+        second = prepare(workspaces, remote, session="aaaaaaaaaaaa", order_id="0rder0rder02")
         second.close()
 
         assert second.path == first.path
@@ -232,23 +204,20 @@ def test_the_next_order_of_a_session_keeps_what_git_ignores_and_nothing_else(
         assert git(second.path, "rev-parse", "HEAD") == second.base_commit
         assert (second.path / "kept.cache").read_text() == "z\n"
         assert {"untracked", "inner", "fifo"} & {path.name for path in second.path.iterdir()} == set()
+    again = prepare(workspaces, remote, session="aaaaaaaaaaaa", order_id="0rder0rder02")
+    assert not (again.path / "kept.cache").exists()
+    assert shell(again.sandbox, again.path, "ls -A ~").output == ""
 
 
-def test_the_same_order_again_gets_a_fresh_workspace(workspaces: Workspaces, remote: Path) -> None:
-    order = work_order(remote)
-    first = workspaces.prepare(order, no_blobs, go_on)
-    shell(first.sandbox, first.path, "echo z > kept.cache; echo h > ~/in-home")
-    first.close()
-
-    second = workspaces.prepare(order, no_blobs, go_on)
-
-    assert not (second.path / "kept.cache").exists()
-    assert shell(second.sandbox, second.path, "ls -A ~").output == ""
-
-
-def test_two_sessions_work_side_by_side_on_one_mirror(workspaces: Workspaces, remote: Path) -> None:
+def test_sessions_work_side_by_side_on_one_mirror_and_each_takes_one_run_at_a_time(
+    workspaces: Workspaces, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[Workspace] = []
-    threads = [threading.Thread(target=lambda: made.append(prepare(workspaces, remote))) for _ in range(4)]
+    sessions = [letter * 12 for letter in "abcd"]
+    threads = [
+        threading.Thread(target=lambda name=session: made.append(prepare(workspaces, remote, session=name)))
+        for session in sessions
+    ]
 
     [thread.start() for thread in threads]
     [thread.join(60) for thread in threads]
@@ -256,35 +225,25 @@ def test_two_sessions_work_side_by_side_on_one_mirror(workspaces: Workspaces, re
     assert len({workspace.path for workspace in made}) == 4
     assert {workspace.base_commit for workspace in made} == {git(remote, "rev-parse", "main")}
     assert len(list((workspaces.root / "mirrors").glob("*.git"))) == 1
-
-
-def test_a_session_takes_one_run_at_a_time(
-    workspaces: Workspaces, remote: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(session_module, "LOCK_SECONDS", 0.2)
-    prepare(workspaces, remote, session="aaaaaaaaaaaa")
-
     with pytest.raises(FleetFault, match="in use by another run"):
-        prepare(workspaces, remote, session="aaaaaaaaaaaa")
+        prepare(workspaces, remote, session=sessions[0])
 
 
-def test_a_branch_that_does_not_exist_is_named_with_those_that_do(workspaces: Workspaces, remote: Path) -> None:
+def test_a_missing_branch_is_the_orders_fault_and_a_repository_that_vanished_the_fleets(
+    workspaces: Workspaces, remote: Path
+) -> None:
     with pytest.raises(OrderError) as refused:
         prepare(workspaces, remote, branch="mian")
-
     assert 'no branch "mian"' in refused.value.what
     assert "main" in refused.value.why
     assert refused.value.next == "fleet project edit calc --branch main"
 
-
-def test_a_repository_that_was_there_before_and_is_not_now_is_the_fleets_fault(
-    workspaces: Workspaces, remote: Path
-) -> None:
     prepare(workspaces, remote).close()
     moved = remote.rename(remote.with_suffix(".moved"))
-    with pytest.raises(FleetFault, match="no longer be found") as refused:
+    with pytest.raises(FleetFault, match="no longer be found") as fault:
         prepare(workspaces, remote)
-    assert refused.value.code == "E-GIT-GONE"
+    assert fault.value.code == "E-GIT-GONE"
     moved.rename(remote)
     prepare(workspaces, remote).close()
 
@@ -294,6 +253,6 @@ def test_a_check_that_raises_ends_git_and_lets_the_session_go(workspaces: Worksp
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        workspaces.prepare(work_order(remote, session="aaaaaaaaaaaa"), no_blobs, stop)
+        workspaces.prepare(work_order(remote, session="aaaaaaaaaaaa"), no_blob, stop)
 
     assert prepare(workspaces, remote, session="aaaaaaaaaaaa").base_commit

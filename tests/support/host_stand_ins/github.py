@@ -30,6 +30,9 @@ from tests.support.host_stand_ins.server import (
 class GitHubStandIn(HostStandIn):
     kind = "github"
     api = f"/api/v3/repos/{REPOSITORY}"
+    size = "per_page"
+    """The parameter for the length of a page."""
+    header = "X-GitHub"
 
     def public(self, path: str) -> Doc | None:
         return {"verifiable_password_authentication": False} if path == "/api/v3/meta" else None
@@ -55,7 +58,9 @@ class GitHubStandIn(HostStandIn):
             case "GET", ["issues", "comments"]:
                 rows = sorted((each for each in self.notes if not each.path), key=lambda each: each.changed)
                 since = query.get("since", "")
-                return 200, page_of([self._comment(each) for each in rows if iso(each.changed) >= since], query)
+                return 200, page_of(
+                    [self._comment(each) for each in rows if iso(each.changed) >= since], query, self.size
+                )
             case "GET", ["issues", number]:
                 return 200, self._issue(self._thread(number))
             case "GET", ["branches", branch]:
@@ -72,7 +77,7 @@ class GitHubStandIn(HostStandIn):
         match method, path:
             case "GET", ["issues", number, "comments"]:
                 rows = self.in_place(self._thread(number).place, on_lines=False)
-                return 200, page_of([self._comment(each) for each in rows], query)
+                return 200, page_of([self._comment(each) for each in rows], query, self.size)
             case "POST", ["issues", number, "comments"]:
                 return 201, self._comment(self.comment(self._thread(number).place, "kim", said["body"]))
             case "PATCH", ["issues" | "pulls", "comments", id]:
@@ -83,12 +88,12 @@ class GitHubStandIn(HostStandIn):
                 return 200, self._comment(note)
             case "GET", ["pulls", number, "comments"]:
                 rows = self.in_place(f"pulls/{number}", on_lines=True)
-                return 200, page_of([self._line_comment(each) for each in rows], query)
+                return 200, page_of([self._line_comment(each) for each in rows], query, self.size)
             case "POST", ["pulls", number, "comments", id, "replies"]:
                 return 201, self._line_comment(self._reply(f"pulls/{number}", int(id), said["body"]))
             case "GET", ["pulls", number, "reviews"]:
                 reviews = [each for each in self.reviews if each.place == f"pulls/{number}"]
-                return 200, page_of([self._review(each) for each in reviews], query)
+                return 200, page_of([self._review(each) for each in reviews], query, self.size)
         return 404, {"message": "Not Found"}
 
     def _reply(self, place: str, to: int, body: str) -> Note:
@@ -184,12 +189,12 @@ class GitHubStandIn(HostStandIn):
     # --- webhooks -------------------------------------------------------------------------
 
     def delivery(self, what: str, about: Any) -> Delivery:
-        event, payload = self._payload(what, about)
-        headers = {"X-GitHub-Event": event, "X-GitHub-Delivery": delivery_id()}
+        event, payload = self.payload(what, about)
+        headers = {f"{self.header}-Event": event, f"{self.header}-Delivery": delivery_id()}
         repository = {"id": 1, "full_name": REPOSITORY, "name": "calc"}
         return Delivery(headers, json.dumps({**payload, "repository": repository}).encode())
 
-    def _payload(self, what: str, about: Any) -> tuple[str, Doc]:
+    def payload(self, what: str, about: Any) -> tuple[str, Doc]:
         match what:
             case "comment":
                 issue = self._issue(self.threads[about.place])

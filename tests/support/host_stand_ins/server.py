@@ -232,13 +232,13 @@ class _StandInHandler(_GitHandler):
         self._host() if self.path.startswith("/api/") else self._serve()
 
     def do_POST(self) -> None:
-        self._host() if self.path.startswith("/api/") else self._serve()
+        self.do_GET()
 
     def do_PATCH(self) -> None:
-        self._host()
+        self.do_GET()
 
     def do_PUT(self) -> None:
-        self._host()
+        self.do_GET()
 
     def _host(self) -> None:
         server, body = self.server, self._body()

@@ -8,12 +8,12 @@ extended thinking" (https://platform.claude.com/docs/build-with-claude/extended-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from drone.model.errors import ErrorClass
-from tests.support.endpoints import Doc, Said, refused, sent_in_pieces
-from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by, halves, named_sse
+from tests.support.endpoints import Doc, Said, anthropic_block, refused, sent_in_pieces
+from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by, named_sse
 
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
@@ -50,32 +50,10 @@ def stream(blocks: Sequence[Doc], stop: str = "end_turn", usage: Counted | None 
         last["usage"] = {**tokens, "output_tokens": counted.answered}
     pieces = [*named_sse({"type": "message_start", "message": message}), PING]
     for index, block in enumerate(blocks):
-        pieces += named_sse(*_events(index, block))
+        pieces += named_sse(*anthropic_block(index, block))
     return sent_in_pieces(
         [*pieces, *named_sse(last, {"type": "message_stop"})], request_id="req_011CSHoEeqs5C35K2UUqR7Fy"
     )
-
-
-def _events(index: int, block: Doc) -> Iterator[Doc]:
-    start, deltas = _in_deltas(block)
-    yield {"type": "content_block_start", "index": index, "content_block": start}
-    for delta in deltas:
-        yield {"type": "content_block_delta", "index": index, "delta": delta}
-    yield {"type": "content_block_stop", "index": index}
-
-
-def _in_deltas(block: Doc) -> tuple[Doc, list[Doc]]:
-    if block["type"] == "thinking":
-        deltas: list[Doc] = [{"type": "thinking_delta", "thinking": half} for half in halves(block["thinking"]) if half]
-        signed = [{"type": "signature_delta", "signature": block["signature"]}] if block["signature"] else []
-        return {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, *signed]
-    if block["type"] == "text":
-        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": half} for half in halves(block["text"])]
-    if block["type"] == "tool_use":
-        start = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
-        partial = ["", *halves(block["partial"])]
-        return start, [{"type": "input_json_delta", "partial_json": text} for text in partial]
-    return block, []
 
 
 def answer(said: Answer) -> Said:
@@ -129,8 +107,6 @@ def error_event(kind: str, message: str) -> bytes:
 
 
 _E = ErrorClass
-_TOO_LONG = "prompt is too long: 215301 tokens > 200000 maximum"
-_NO_CREDIT = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade."
 _HALF = answer(Answer("Let me look at it.", "Where is it?", "c2lnbmVk"))
 
 ANTHROPIC = Spoken(
@@ -144,31 +120,21 @@ ANTHROPIC = Spoken(
     counts_thought=False,
     spare=1,
     refusals=(
-        Refusal(error(400, "invalid_request_error", "max_tokens: Field required"), _E.FORMAT, "invalid"),
-        Refusal(error(400, "invalid_request_error", _TOO_LONG), _E.CONTEXT_OVERFLOW, "too-long"),
-        Refusal(error(400, "invalid_request_error", _NO_CREDIT), _E.BILLING, "no-credit"),
-        Refusal(error(401, "authentication_error", "invalid x-api-key"), _E.AUTH, "key"),
-        Refusal(error(402, "billing_error", "There is a problem with your payment information"), _E.BILLING, "billing"),
-        Refusal(error(403, "permission_error", "Your API key may not use it"), _E.AUTH_PERMANENT, "permission"),
-        Refusal(error(404, "not_found_error", "model: claude-x"), _E.MODEL_NOT_FOUND, "model"),
-        Refusal(error(413, "request_too_large", "Request exceeds the maximum size"), _E.CONTEXT_OVERFLOW, "too-large"),
+        Refusal(error(402, "billing_error", "There is a problem with your payment information"), _E.BILLING),
         Refusal(
             error(429, "rate_limit_error", "This request would exceed your rate limit", retry_after="7"),
             _E.RATE_LIMIT,
-            "rate-limit",
             retry_after=7,
         ),
-        Refusal(error(500, "api_error", "Internal server error"), _E.SERVER, "server"),
-        Refusal(error(504, "timeout_error", "The request timed out"), _E.TIMEOUT, "timeout"),
-        Refusal(error(529, "overloaded_error", "Overloaded"), _E.OVERLOADED, "overloaded"),
+        Refusal(error(500, "api_error", "Internal server error"), _E.SERVER),
+        Refusal(error(504, "timeout_error", "The request timed out"), _E.TIMEOUT),
     ),
     breaks=(
-        Refusal(broken_by(_HALF, 5, error_event("overloaded_error", "Overloaded")), _E.OVERLOADED, "overloaded"),
-        Refusal(broken_by(_HALF, 5, error_event("api_error", "Internal server error")), _E.SERVER, "server"),
+        Refusal(broken_by(_HALF, 5, error_event("overloaded_error", "Overloaded")), _E.OVERLOADED),
+        Refusal(broken_by(_HALF, 5, error_event("api_error", "Internal server error")), _E.SERVER),
         Refusal(
             broken_by(_HALF, 5, error_event("rate_limit_error", "This request would exceed your rate limit")),
             _E.RATE_LIMIT,
-            "rate-limit",
         ),
     ),
 )

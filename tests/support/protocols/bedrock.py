@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from drone.model.errors import ErrorClass
-from tests.support.endpoints import Doc, Said, sent_in_pieces
+from tests.support.endpoints import Doc, Said, halves, sent_in_pieces
 from tests.support.protocols.event_stream import event, exception
-from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by, halves
+from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by
 
 KIND = "application/vnd.amazon.eventstream"
 
@@ -121,34 +121,23 @@ BEDROCK = Spoken(
     spare=1,
     params={"aws_region_name": "us-east-1"},
     refusals=(
-        Refusal(error(400, "ValidationException", "The value at toolConfig is invalid."), _E.FORMAT, "invalid"),
+        Refusal(error(400, "ValidationException", "The value at toolConfig is invalid."), _E.FORMAT),
+        Refusal(error(400, "ValidationException", "Input is too long for requested model."), _E.CONTEXT_OVERFLOW),
+        Refusal(error(400, "ValidationException", "The provided model identifier is invalid."), _E.MODEL_NOT_FOUND),
+        Refusal(error(403, "AccessDeniedException", _MARKETPLACE), _E.AUTH_PERMANENT),
         Refusal(
-            error(400, "ValidationException", "Input is too long for requested model."), _E.CONTEXT_OVERFLOW, "too-long"
+            error(403, "UnrecognizedClientException", "The security token included in the request is invalid."), _E.AUTH
         ),
-        Refusal(
-            error(400, "ValidationException", "The provided model identifier is invalid."), _E.MODEL_NOT_FOUND, "model"
-        ),
-        Refusal(error(403, "AccessDeniedException", _MARKETPLACE), _E.AUTH_PERMANENT, "permission"),
-        Refusal(
-            error(403, "UnrecognizedClientException", "The security token included in the request is invalid."),
-            _E.AUTH,
-            "key",
-        ),
-        Refusal(error(404, "ResourceNotFoundException", "The model was not found"), _E.MODEL_NOT_FOUND, "not-found"),
-        Refusal(error(408, "ModelTimeoutException", "The model took too long"), _E.TIMEOUT, "timeout"),
-        Refusal(error(424, "ModelErrorException", "The model returned an error"), _E.SERVER, "model-error"),
-        Refusal(error(429, "ThrottlingException", _RATE), _E.RATE_LIMIT, "rate-limit"),
+        Refusal(error(408, "ModelTimeoutException", "The model took too long"), _E.TIMEOUT),
+        Refusal(error(424, "ModelErrorException", "The model returned an error"), _E.SERVER),
+        Refusal(error(429, "ThrottlingException", _RATE), _E.RATE_LIMIT),
         # litellm reports it as a 503: to be repeated either way.
-        Refusal(error(500, "InternalServerException", "An internal server error occurred"), _E.OVERLOADED, "server"),
-        Refusal(error(503, "ServiceUnavailableException", "The service is unavailable"), _E.OVERLOADED, "overloaded"),
+        Refusal(error(500, "InternalServerException", "An internal server error occurred"), _E.OVERLOADED),
     ),
     breaks=(
-        Refusal(broken_by(_HALF, 3, exception("throttlingException", _RATE)), _E.RATE_LIMIT, "rate-limit"),
-        Refusal(broken_by(_HALF, 3, exception("internalServerException", "Internal error")), _E.OVERLOADED, "server"),
-        Refusal(broken_by(_HALF, 3, exception("modelStreamErrorException", "The model failed")), _E.SERVER, "model"),
-        Refusal(
-            broken_by(_HALF, 3, exception("serviceUnavailableException", "Unavailable")), _E.OVERLOADED, "overloaded"
-        ),
+        Refusal(broken_by(_HALF, 3, exception("throttlingException", _RATE)), _E.RATE_LIMIT),
+        Refusal(broken_by(_HALF, 3, exception("internalServerException", "Internal error")), _E.OVERLOADED),
+        Refusal(broken_by(_HALF, 3, exception("modelStreamErrorException", "The model failed")), _E.SERVER),
     ),
 )
 

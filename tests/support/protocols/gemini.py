@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from drone.model.errors import ErrorClass
-from tests.support.endpoints import Doc, Said, refused, sent_in_pieces
-from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by, halves, sse
+from tests.support.endpoints import Doc, Said, halves, refused, sent_in_pieces
+from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by, sse
 
 
 def usage_of(counted: Counted) -> Doc:
@@ -98,41 +98,20 @@ GEMINI = Spoken(
     name="gemini",
     model="gemini/gemini-3.5-flash",
     path="",
-    json_calls=False,
     answer=answer,
     parts=parts,
     prefix=prefix,
     refusals=(
-        Refusal(error(400, "INVALID_ARGUMENT", "Invalid JSON payload received."), _E.FORMAT, "invalid"),
-        Refusal(
-            error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", _KEY), _E.AUTH, "key"
-        ),
-        Refusal(error(400, "INVALID_ARGUMENT", _TOO_LONG), _E.CONTEXT_OVERFLOW, "too-long"),
-        Refusal(error(400, "FAILED_PRECONDITION", _NO_FREE), _E.BILLING, "billing"),
-        Refusal(error(403, "PERMISSION_DENIED", "Your API key lacks permission"), _E.AUTH_PERMANENT, "permission"),
-        Refusal(
-            error(404, "NOT_FOUND", "models/gemini-x is not found for API version v1beta"), _E.MODEL_NOT_FOUND, "model"
-        ),
-        Refusal(error(429, "RESOURCE_EXHAUSTED", _RPM, _LATER), _E.RATE_LIMIT, "rate-limit", retry_after=7),
-        Refusal(error(500, "INTERNAL", "An internal error has occurred."), _E.SERVER, "server"),
-        Refusal(
-            error(503, "UNAVAILABLE", "The model is overloaded. Please try again later."), _E.OVERLOADED, "overloaded"
-        ),
-        Refusal(error(504, "DEADLINE_EXCEEDED", "The deadline expired"), _E.TIMEOUT, "timeout"),
+        Refusal(error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", _KEY), _E.AUTH),
+        Refusal(error(400, "INVALID_ARGUMENT", _TOO_LONG), _E.CONTEXT_OVERFLOW),
+        Refusal(error(400, "FAILED_PRECONDITION", _NO_FREE), _E.BILLING),
+        Refusal(error(404, "NOT_FOUND", "models/gemini-x is not found for API version v1beta"), _E.MODEL_NOT_FOUND),
+        Refusal(error(429, "RESOURCE_EXHAUSTED", _RPM, _LATER), _E.RATE_LIMIT, retry_after=7),
+        Refusal(error(503, "UNAVAILABLE", "The model is overloaded. Please try again later."), _E.OVERLOADED),
     ),
     breaks=(
-        Refusal(
-            broken_by(_HALF, 2, error_chunk(503, "UNAVAILABLE", "The model is overloaded.")),
-            _E.OVERLOADED,
-            "overloaded",
-        ),
-        Refusal(
-            broken_by(_HALF, 2, error_chunk(500, "INTERNAL", "An internal error has occurred.")), _E.SERVER, "server"
-        ),
-        Refusal(
-            broken_by(_HALF, 2, error_chunk(429, "RESOURCE_EXHAUSTED", "Resource exhausted.")),
-            _E.RATE_LIMIT,
-            "rate-limit",
-        ),
+        Refusal(broken_by(_HALF, 2, error_chunk(503, "UNAVAILABLE", "The model is overloaded.")), _E.OVERLOADED),
+        Refusal(broken_by(_HALF, 2, error_chunk(500, "INTERNAL", "An internal error has occurred.")), _E.SERVER),
+        Refusal(broken_by(_HALF, 2, error_chunk(429, "RESOURCE_EXHAUSTED", "Resource exhausted.")), _E.RATE_LIMIT),
     ),
 )

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from drone.model.errors import ErrorClass
-from tests.support.endpoints import Doc, Said, refused, sent_in_pieces
+from tests.support.endpoints import Doc, Said, halves, refused, sent_in_pieces
 from tests.support.protocols import openai_chat as chat
-from tests.support.protocols.spoken import Answer, Counted, Refusal, Spoken, broken_by, halves
+from tests.support.protocols.spoken import Answer, Counted, Refusal, Spoken, broken_by
 
 KIND = "application/x-ndjson"
 
@@ -57,13 +57,10 @@ OLLAMA = Spoken(
     prefix=chat.prefix,
     caches=False,
     own_ids=False,
-    json_calls=False,
     counts_thought=False,
     refusals=(
-        Refusal(error(400, "invalid character 'x' looking for beginning of value"), _E.FORMAT, "invalid"),
-        Refusal(error(404, "model 'qwen3' not found"), _E.MODEL_NOT_FOUND, "model"),
-        Refusal(error(500, "llama runner process has terminated: exit status 2"), _E.SERVER, "server"),
-        Refusal(error(503, "server busy, please try again. maximum pending requests exceeded"), _E.OVERLOADED, "busy"),
+        Refusal(error(404, "model 'qwen3' not found"), _E.MODEL_NOT_FOUND),
+        Refusal(error(503, "server busy, please try again. maximum pending requests exceeded"), _E.OVERLOADED),
     ),
-    breaks=(Refusal(broken_by(_HALF, 1, json.dumps({"error": _CRASHED}).encode() + b"\n"), _E.SERVER, "server"),),
+    breaks=(Refusal(broken_by(_HALF, 1, json.dumps({"error": _CRASHED}).encode() + b"\n"), _E.SERVER),),
 )

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from drone.model.errors import ErrorClass
-from tests.support.endpoints import Doc, Said, sent_in_pieces
+from tests.support.endpoints import Doc, Said, halves, sent_in_pieces
 from tests.support.protocols import openai_chat
-from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by, halves, named_sse
+from tests.support.protocols.spoken import Answer, Counted, Part, Refusal, Spoken, broken_by, named_sse
 
 
 def reasoning(summary: str, encrypted: str, item_id: str = "rs_68af4030baa48193b0b43b4c2a176a1a") -> Doc:
@@ -184,16 +184,13 @@ OPENAI_RESPONSES = Spoken(
     writes=True,
     refusals=openai_chat.refusals(),
     breaks=(
-        Refusal(broken_by(_HALF, 5, failed("server_error", "An error occurred")), _E.SERVER, "failed"),
-        Refusal(
-            broken_by(_HALF, 5, failed("rate_limit_exceeded", "Rate limit reached")), _E.RATE_LIMIT, "failed-rate-limit"
-        ),
-        Refusal(broken_by(_HALF, 5, error_event("server_error", "An error occurred")), _E.SERVER, "error"),
+        Refusal(broken_by(_HALF, 5, failed("server_error", "An error occurred")), _E.SERVER),
+        Refusal(broken_by(_HALF, 5, failed("rate_limit_exceeded", "Rate limit reached")), _E.RATE_LIMIT),
+        Refusal(broken_by(_HALF, 5, error_event("server_error", "An error occurred")), _E.SERVER),
         Refusal(
             # litellm looks for the code elsewhere and loses it; the answer is repeated either way.
             broken_by(_HALF, 5, error_event("rate_limit_exceeded", "Rate limit reached")),
             _E.SERVER,
-            "rate-limit",
         ),
     ),
 )

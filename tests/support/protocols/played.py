@@ -1,11 +1,15 @@
-"""The loop against an endpoint that plays a protocol."""
+"""A model, and the loop, against an endpoint that plays a protocol."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox
 from drone.agent.values import ModelCallFailed
-from shared.events import AssistantStep, RetryStep
+from shared.events import RetryStep
 from shared.messages import Message
 from shared.outcome import Outcome
 from shared.transcripts import assert_valid
@@ -17,35 +21,43 @@ from tests.support.scripted import Called
 ONCE = Limits(max_retries=0)
 
 
-class Played:
-    """A run whose model gives these answers, and then says that it is done."""
+@contextmanager
+def calling(protocol: Spoken, *said: Said, **how: Any) -> Iterator[tuple[Called, Endpoint]]:
+    """A model at an endpoint that gives these answers."""
+    with Endpoint(*said) as endpoint:
+        called = Called("", protocol.provider(endpoint.url), **how)
+        yield called, endpoint
+        called.model.close()
 
-    def __init__(self, protocol: Spoken, *said: Said, provider: OrderProvider | None = None) -> None:
-        with Endpoint(*said, protocol.answer(Answer("Done."))) as endpoint:
-            self.called = Called("", provider or protocol.provider(endpoint.url))
+
+class Ran:
+    """The loop against an endpoint that gives these answers, run to its end."""
+
+    def __init__(self, provider: Callable[[str], OrderProvider], *said: Said) -> None:
+        with Endpoint(*said) as endpoint:
+            called = Called("", provider(endpoint.url))
             self.toolbox = EchoToolbox()
             self.agent = Agent(
-                self.called.model,
-                self.toolbox,
-                self.called.recorder,
-                self.called.controls,
-                self.called.limits,
-                self.called.clock,
+                called.model, self.toolbox, called.recorder, called.controls, called.limits, called.clock
             )
             self.outcome: Outcome = self.agent.run("Rules.", (), "Go.")
-            self.called.model.close()
+            called.model.close()
         assert_valid(self.agent.transcript)
-        self.bodies = [asked.body for asked in endpoint.asked]
-        self.parts: list[list[Part]] = [protocol.parts(body) for body in self.bodies]
-        """The parts of each request after the first message of the user."""
+        self.recorder = called.recorder
+        self.bodies = endpoint.bodies
 
     @property
     def retries(self) -> list[RetryStep]:
-        return [body for body in self.called.recorder.bodies if isinstance(body, RetryStep)]
+        return [body for body in self.recorder.bodies if isinstance(body, RetryStep)]
 
-    @property
-    def answers(self) -> list[AssistantStep]:
-        return [body for body in self.called.recorder.bodies if isinstance(body, AssistantStep)]
+
+class Played(Ran):
+    """A run whose model gives these answers, and then says that it is done."""
+
+    def __init__(self, protocol: Spoken, *said: Said) -> None:
+        super().__init__(protocol.provider, *said, protocol.answer(Answer("Done.")))
+        self.parts: list[list[Part]] = [protocol.parts(body) for body in self.bodies]
+        """The parts of each request after the first message of the user."""
 
 
 def refusal_of(called: Called, *messages: Message) -> ModelCallFailed:

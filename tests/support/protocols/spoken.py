@@ -9,28 +9,26 @@ from typing import Any
 
 from drone.model.errors import ErrorClass
 from shared.work_order import OrderProvider
-from tests.support.endpoints import Asked, Doc, Said
+from tests.support.endpoints import Doc, Said, halves
 
 KEY = "dummy-key"
 
 
 @dataclass(frozen=True)
 class SpokenCall:
-    """A call of a tool; `text` is sent instead of the arguments' JSON."""
+    """A call of a tool."""
 
     id: str
     name: str = "echo"
     arguments: Doc = field(default_factory=lambda: {"text": "x"})
-    text: str | None = None
 
     @property
     def json(self) -> str:
-        return json.dumps(self.arguments) if self.text is None else self.text
+        return json.dumps(self.arguments)
 
     @property
     def halves(self) -> tuple[str, str]:
-        middle = len(self.json) // 2
-        return self.json[:middle], self.json[middle:]
+        return halves(self.json)
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,7 @@ class Refusal:
 
     said: Said
     error_class: ErrorClass
-    name: str
-    retry_after: float | None = None
-
-    def __str__(self) -> str:
-        return self.name
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -104,8 +98,6 @@ class Spoken:
     """Whether thinking goes back in a form of its own; otherwise it goes back as text."""
     own_ids: bool = True
     """Whether calls have ids of the provider; otherwise LiteLLM makes them."""
-    json_calls: bool = True
-    """Whether the arguments of calls are JSON in pieces, which may be broken; otherwise they are objects."""
     caches: bool = True
     """Whether usage tells what the cache gave."""
     writes: bool = False
@@ -154,14 +146,5 @@ def broken_by(said: Said, after: int, *pieces: bytes) -> Said:
     return replace(said, pieces=(*said.pieces[:after], *pieces))
 
 
-def halves(text: str) -> tuple[str, str]:
-    middle = len(text) // 2
-    return text[:middle], text[middle:]
-
-
 def of_kind(parts: Iterable[Part], kind: str) -> list[Part]:
     return [part for part in parts if part.kind == kind]
-
-
-def bodies(asked: Iterable[Asked]) -> list[Doc]:
-    return [each.body for each in asked]

@@ -99,7 +99,12 @@ def test_a_child_begins_with_the_parents_system_prompt_byte_for_byte_and_its_own
     assert "found it" not in "".join(text for _, text in family.recorder.deltas)
 
 
-def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it() -> None:
+class NoEcho(NoHooks):
+    def block(self, call: ToolCall) -> str | None:
+        return "no echo here" if call.name == "echo" else None
+
+
+def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it_or_that_a_policy_blocks() -> None:
     family = Family([spawns("Look.", tools=["submit"]), calls("x"), says("could not"), says("done")])
     family.run()
     assert family.toolbox.ran == []
@@ -108,6 +113,13 @@ def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it() 
     deeper = Family([spawns("Look."), spawns("Look deeper."), says("did it myself"), says("done")])
     deeper.run()
     assert deeper.results == ["did it myself"]
+    blocked = Family([spawns("Look."), calls("a"), says("could not"), says("done")])
+    blocked.toolbox.children = replace(blocked.toolbox.children, hooks=NoEcho())
+    blocked.run()
+    assert (blocked.toolbox.ran, blocked.of_children[3]) == ([], "tool_result")
+    failed = Family([spawns("Look."), {"status": 500}, says("done")])
+    assert failed.run().response == "done"
+    assert failed.results == ["The script failed with 500."]
 
 
 def test_what_a_child_spends_is_its_parents() -> None:
@@ -116,25 +128,6 @@ def test_what_a_child_spends_is_its_parents() -> None:
     assert (family.parent.stats().cost_usd, family.parent.stats().tool_calls) == (1.5, 2)
     of_answers = Family([spawns("Look."), calls("a"), calls("b")], Limits(max_iterations=3))
     assert of_answers.run().exit_status is ExitStatus.MAX_ITERATIONS
-
-
-class NoEcho(NoHooks):
-    def block(self, call: ToolCall) -> str | None:
-        return "no echo here" if call.name == "echo" else None
-
-
-def test_what_a_policy_blocks_is_blocked_for_children_too() -> None:
-    family = Family([spawns("Look."), calls("a"), says("could not"), says("done")])
-    family.toolbox.children = replace(family.toolbox.children, hooks=NoEcho())
-    family.run()
-    assert family.toolbox.ran == []
-    assert family.of_children[3] == "tool_result"
-
-
-def test_a_child_whose_model_fails_is_an_error_result_and_the_parent_goes_on() -> None:
-    family = Family([spawns("Look."), {"status": 500}, says("done")])
-    assert family.run().response == "done"
-    assert family.results == ["The script failed with 500."]
 
 
 def test_a_childs_call_waits_for_a_person_as_its_parents_would_under_an_id_of_its_own() -> None:

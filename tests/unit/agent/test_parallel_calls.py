@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from drone.agent.budget import BudgetedControls, RunBudget
-from drone.agent.calls import AT_ONCE
 from drone.agent.hooks.bus import HookBus
 from drone.agent.in_memory import SUBMIT, EchoToolbox, NoGuardrails
 from drone.agent.values import ToolResult, ToolSpec, Verdict
@@ -117,14 +116,6 @@ def test_calls_that_only_read_run_at_the_same_time_and_are_answered_in_their_ord
     assert loop.agent.stats().tool_calls == 4
 
 
-def test_no_more_than_four_run_at_once() -> None:
-    meet = [threading.Barrier(size, timeout=60) for size in (AT_ONCE, AT_ONCE, 2)]
-    loop = reading([asks(*(f"read {number}" for number in range(10)))], lambda text: meet[int(text) // AT_ONCE].wait())
-    loop.run()
-    assert {len(beside) for beside in loop.toolbox.beside.values()} == {AT_ONCE, 2}
-    assert results(loop) == [str(number) for number in range(10)]
-
-
 def test_what_may_write_runs_alone_after_the_reads_before_it_and_before_those_after_it() -> None:
     calls = ("read a", "read b", "write c", "write d", "read e", "read f", "write g")
     pairs = {pair: threading.Barrier(2, timeout=60) for pair in ("ab", "ef")}
@@ -142,6 +133,9 @@ def test_what_may_write_runs_alone_after_the_reads_before_it_and_before_those_af
         **{text: set("ef") for text in "ef"},
     }
     assert results(loop) == list("abcdefg")
+    # Calls that run together are recorded before the result of any of them.
+    steps = "".join({"tool_call": "c", "tool_result": "r"}.get(kind, "") for kind in loop.kinds)
+    assert steps == "ccrrcrcrccrrcr"
 
 
 def test_equal_calls_run_one_after_the_other_so_that_a_loop_is_seen() -> None:
@@ -243,12 +237,11 @@ def test_a_bug_in_one_of_them_comes_out_with_the_transcript_whole() -> None:
 def test_a_person_who_interrupts_ends_all_of_them_and_is_heard_once() -> None:
     loop = reading([asks("read a", "read b", "read c")])
     wait = waiting(loop)
-    signal = Interrupted(Message(role="user", content="Not there."))
 
     def act(text: str) -> None:
         if text == "c":
             wait_until(lambda: loop.toolbox.running == set("abc"))
-            loop.controls.signal = signal
+            loop.controls.signal = Interrupted(Message(role="user", content="Not there."))
         wait(text)
 
     loop.toolbox.act = act

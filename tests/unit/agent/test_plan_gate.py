@@ -28,13 +28,8 @@ from tests.support.toolboxes import toolbox, workspace
 
 __all__ = ["workspace"]
 POINTS = [{"text": "Write one.txt", "files": ["one.txt"], "verify": "cat one.txt"}, {"text": "Write two.txt"}]
-PLAN = AgentPlan(
-    title="Notes",
-    points=(
-        PlanPoint(text="Write one.txt", files=("one.txt",), verify="cat one.txt"),
-        PlanPoint(text="Write two.txt"),
-    ),
-)
+FIRST = PlanPoint(text="Write one.txt", files=("one.txt",), verify="cat one.txt")
+PLAN = AgentPlan(title="Notes", points=(FIRST, PlanPoint(text="Write two.txt")))
 EDITED = AgentPlan(
     title="Notes", points=(PlanPoint(text="Write first.txt"), PlanPoint(text="Write two.txt", approved=False))
 )
@@ -89,46 +84,17 @@ class Planned:
         progress: PlanProgress | None = None,
         **limits: Any,
     ) -> None:
-        self.workspace, self.recorder, controls = workspace, KeptEvents(), QuietControls()
+        self.recorder, controls, self.limits = KeptEvents(), QuietControls(), Limits(**limits)
         clock = Approver(controls, list(answers))
-        self.limits = Limits(**limits)
         budget = RunBudget(self.limits, clock)
-        self.gate = PlanGate(
-            progress or PlanProgress(),
-            recorder=self.recorder,
-            controls=controls,
-            budget=budget,
-            clock=clock,
-            timeout=self.limits.approval_timeout,
-        )
+        known: dict[str, Any] = {"recorder": self.recorder, "controls": controls, "budget": budget, "clock": clock}
+        self.gate = PlanGate(progress or PlanProgress(), **known, timeout=self.limits.approval_timeout)
         tools = toolbox(workspace, plan=self.gate, spawn=self._spawn)
         self.gate.harmless = tools.read_only
-        self.model = ScriptedModel(script, clock, cost_usd=0.0)
-        self.agent = Agent(
-            self.model,
-            tools,
-            self.recorder,
-            controls,
-            self.limits,
-            clock,
-            budget,
-            approvals=AskingFor("all", (), tools.read_only),
-            planning=self.gate,
-        )
-        self.children = Children(
-            model=self.model,
-            toolbox=tools,
-            recorder=self.recorder,
-            controls=controls,
-            limits=self.limits,
-            clock=clock,
-            budget=budget,
-            guardrails=self.agent.guardrails,
-            approvals=None,
-            ids=self.agent.ids,
-            system="s",
-            planning=self.gate,
-        )
+        known |= {"limits": self.limits, "model": ScriptedModel(script, clock, cost_usd=0.0), "toolbox": tools}
+        self.agent = Agent(**known, approvals=AskingFor("all", (), tools.read_only), planning=self.gate)
+        rules = {"guardrails": self.agent.guardrails, "approvals": None, "ids": self.agent.ids}
+        self.children = Children(**known, **rules, system="s", planning=self.gate)
 
     def _spawn(self, *call: Any) -> ToolResult:
         return self.children.spawn(*call)
@@ -166,15 +132,18 @@ def test_until_the_approval_only_reading_tools_run_and_afterwards_all_of_them(wo
     refused = Planned(workspace, [replies(WRITES), {"text": "ok"}])
     refused.agent.run("s", (), "Do it.")
     assert refused.recorded(ApprovalStep) == []
-
-
-def test_the_wait_costs_no_run_time_and_is_recorded_with_the_whole_plan(workspace: Path) -> None:
-    planned = Planned(workspace, [replies(PRESENTS), {"text": "ok"}], APPROVED, max_run_seconds=10)
-    assert planned.run().response == "ok"
-    (asked,) = planned.recorded(ApprovalStep)
+    (workspace / "one.txt").unlink()
+    Planned(
+        workspace, [replies(makes("spawn", task="Write it.")), replies(WRITES), {"text": "no"}, {"text": "ok"}]
+    ).run()
+    assert not (workspace / "one.txt").exists(), "a child changes nothing either"
+    both = [replies(PRESENTS, makes("glob", pattern="*"), makes("submit", summary="Too early.")), {"text": "ok"}]
+    planned = Planned(workspace, both, APPROVED, max_run_seconds=10)
+    assert planned.run().response == "ok", "the wait costs no run time"
+    assert [step.execution for step in planned.recorded(ToolResultStep)] == ["answered", "held_back", "held_back"]
+    (asked,), (decided,) = planned.recorded(ApprovalStep), planned.recorded(DecisionStep)
     assert (asked.call_id, asked.why, asked.plan) == ("plan-1", "Notes", PLAN)
     assert planned.recorded(PlanStep) == [PlanStep(plan=PLAN)]
-    (decided,) = planned.recorded(DecisionStep)
     assert (decided.about, decided.approved, decided.who, decided.plan) == ("plan", True, "kim", PLAN)
     assert "person" in planned.recorder.waited_for
 
@@ -207,47 +176,28 @@ def test_a_plan_sent_back_is_revised_with_the_persons_words_any_number_of_times(
     assert planned.gate.progress.state == "approved"
 
 
-def test_after_the_deadline_the_run_ends_and_a_later_run_presents_the_same_plan(workspace: Path) -> None:
+def test_a_wait_that_ends_without_an_approval_changes_nothing_and_a_later_run_presents_the_same_plan(
+    workspace: Path,
+) -> None:
     planned = Planned(workspace, [replies(PRESENTS)], approval_timeout=120)
     outcome = planned.run()
     assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.PLAN_UNANSWERED, False)
     assert outcome.reason == "The plan was not approved within 120 s; nothing was changed."
     assert planned.recorded(DecisionStep)[0].by == "clock"
-
     resumed = Planned(workspace, [{"text": "ok"}], APPROVED, progress=planned.gate.progress)
     assert resumed.run().response == "ok"
     assert resumed.recorded(ApprovalStep)[0].plan == PLAN
 
-
-def test_a_message_interrupts_the_wait_and_counts_as_the_answer(workspace: Path) -> None:
+    # A message counts as the answer, and a run that has to end keeps its plan presented.
     message = Interrupted(Message(role="user", content="Not like this."))
-    planned = Planned(workspace, [replies(PRESENTS), replies(WRITES), {"text": "ok"}], message)
-    planned.run()
-    assert planned.told("Not like this.")
-    assert planned.gate.progress.state == "planning"
-    assert not (workspace / "one.txt").exists()
-
-
-def test_a_run_that_has_to_end_keeps_its_plan_presented(workspace: Path) -> None:
-    planned = Planned(workspace, [replies(PRESENTS)], Preempted())
+    told = Planned(workspace, [replies(PRESENTS), replies(WRITES), {"text": "ok"}], message)
+    told.run()
+    assert told.told("Not like this.")
+    assert (told.gate.progress.state, (workspace / "one.txt").exists()) == ("planning", False)
+    ended = Planned(workspace, [replies(PRESENTS)], Preempted())
     with pytest.raises(Preempted):
-        planned.run()
-    assert planned.gate.progress.state == "presented"
-
-
-def test_nothing_else_runs_in_the_message_that_presents_the_plan(workspace: Path) -> None:
-    submits = makes("submit", summary="Submitted too early.")
-    planned = Planned(workspace, [replies(PRESENTS, makes("glob", pattern="*"), submits), {"text": "ok"}], APPROVED)
-    assert planned.run().response == "ok"
-    results = planned.recorded(ToolResultStep)
-    assert [result.execution for result in results] == ["answered", "held_back", "held_back"]
-
-
-def test_a_child_changes_nothing_before_the_approval_either(workspace: Path) -> None:
-    spawns = replies(makes("spawn", task="Write it."))
-    planned = Planned(workspace, [spawns, replies(WRITES), {"text": "child"}, {"text": "ok"}])
-    planned.run()
-    assert not (workspace / "one.txt").exists()
+        ended.run()
+    assert ended.gate.progress.state == "presented"
 
 
 def test_each_report_is_recorded_and_says_what_is_left(workspace: Path) -> None:

@@ -60,21 +60,14 @@ def test_a_template_reaches_nothing_but_what_was_sent() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=2000))
-def test_whatever_somebody_wrote_is_a_quotation_in_a_description(text: str) -> None:
+def test_whatever_somebody_wrote_is_a_quotation_in_a_description_and_one_line_in_a_title(text: str) -> None:
     filled = description_of("{{ payload.text }}", {"payload": {"text": f"long: {text}{'.' * 120}"}})
     body, _, said = filled.rpartition("\n\n")
     assert said == MATERIAL
     assert all(line.startswith(">") for line in body.splitlines() if line)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.text(max_size=500))
-def test_a_title_is_one_line_that_both_databases_can_store(text: str) -> None:
     title = title_of("{{ payload.text }}", {"payload": {"text": text}})
-    assert len(title.splitlines()) <= 1
-    assert len(title) <= 200
+    assert (len(title.splitlines()) <= 1, len(title) <= 200, "\0" in title) == (True, True, False)
     title.encode()
-    assert "\0" not in title
 
 
 JSON = st.recursive(
@@ -85,7 +78,7 @@ JSON = st.recursive(
 FIELDS = st.sampled_from(["issue", "repository", "sender", "commits", "ref", "pusher", "object_attributes", "project"])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(st.sampled_from(["github", "gitlab", "gitea", "standard"]), st.dictionaries(FIELDS, JSON, max_size=8))
 def test_no_payload_keeps_an_event_from_becoming_a_task(kind: str, payload: dict[str, Any]) -> None:
     for event in ("issues.opened", "issue.open", "push", ""):

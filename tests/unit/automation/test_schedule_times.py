@@ -26,9 +26,6 @@ def local(cron: str, zone: str, after: str, count: int) -> list[str]:
     return [f"{each.astimezone(ZoneInfo(zone)):%m-%d %H:%M %z}" for each in times]
 
 
-# --- clocks that change --------------------------------------------------------------------
-
-
 def test_what_is_due_in_an_hour_that_is_left_out_or_comes_twice_comes_once() -> None:
     cases = [
         (BERLIN, "30 2 * * *", "2026-03-28T12:00", ["03-29 03:00 +0200", "03-30 02:30 +0200"]),
@@ -43,9 +40,7 @@ def test_what_is_due_in_an_hour_that_is_left_out_or_comes_twice_comes_once() -> 
         (LORD_HOWE, "* 5 * * *", "2026-10-04T00:30", ["10-04 05:00 +1100", "10-04 05:01 +1100"]),
     ]
     assert [local(cron, zone, after, 2) for zone, cron, after, _ in cases] == [times for *_, times in cases]
-
-
-def test_a_line_that_was_written_in_the_second_of_two_equal_hours_does_not_come_in_the_past() -> None:
+    # A line that was written in the second of two equal hours does not come in the past.
     second = datetime(2026, 10, 25, 2, 10, fold=1, tzinfo=ZoneInfo(BERLIN))
     assert read_times("30 2 * * *", BERLIN, second).after(second) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
 
@@ -56,9 +51,6 @@ def test_a_line_with_a_star_comes_by_the_time_that_really_passes() -> None:
         start = datetime(2026, month, day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
         times = read_times("*/10 * * * *", zone, NOW).upcoming(start, 36)
         assert {later - earlier for earlier, later in pairwise(times)} == {timedelta(minutes=10)}
-
-
-# --- the fields ----------------------------------------------------------------------------
 
 
 def test_a_line_comes_when_crons_rules_say() -> None:
@@ -75,6 +67,9 @@ def test_a_line_comes_when_crons_rules_say() -> None:
     }
     found = {cron: f"{read_times(cron, 'UTC', NOW).after(NOW):%Y-%m-%dT%H:%M}" for cron in firsts}
     assert found == firsts
+    asked = TaskRequest(title="Tidy {{date}}", description="{{ date }} at {{time}}, {{other}}")
+    told = filled(asked, datetime(2026, 11, 21, 23, 30, tzinfo=UTC), BERLIN)
+    assert (told.title, told.description) == ("Tidy 2026-11-22", "2026-11-22 at 00:30, {{other}}")
 
 
 def test_a_line_that_is_malformed_or_never_comes_is_refused_and_cut_short() -> None:
@@ -116,10 +111,3 @@ def test_times_only_go_forward_and_asking_at_one_of_them_gives_the_next(
     assert found == sorted(set(found))
     assert found[0] > start
     assert [times.after(each) for each in found[:-1]] == found[1:]
-
-
-def test_date_and_time_are_those_of_the_schedules_zone() -> None:
-    asked = TaskRequest(title="Tidy {{date}}", description="{{ date }} at {{time}}, {{other}}")
-    at = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
-    told = filled(asked, at, BERLIN)
-    assert (told.title, told.description) == ("Tidy 2026-11-22", "2026-11-22 at 00:30, {{other}}")

@@ -46,17 +46,3 @@ def test_a_loop_that_failed_pauses_however_often_it_is_woken_and_keeps_its_error
     broken.clear()
     loops.round(20.0)
     assert (ran, loop.failures, loops.errors) == ([""], 0, {})
-
-
-def test_a_body_that_waits_has_another_in_a_round(loops: Loops) -> None:
-    ran: list[str] = []
-    loops.add("listening", lambda: ran.append("waits"), every=0.0, at_once=lambda: ran.append("looks"))
-    loops.round(0.0)
-    assert ran == ["looks"]
-
-
-def test_loops_that_wake_each_other_without_end_are_an_error(loops: Loops) -> None:
-    one, other = (loops.add(name, lambda: None, every=None) for name in ("one", "other"))
-    one.body, other.body = other.wake.set, one.wake.set
-    with pytest.raises(RuntimeError):
-        loops.round(0.0)

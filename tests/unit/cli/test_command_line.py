@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,29 +16,12 @@ from typing import Annotated
 import pytest
 import typer
 
-from shared.errors import (
-    Conflict,
-    FleetError,
-    FleetFault,
-    Forbidden,
-    Invalid,
-    NotFound,
-    Precondition,
-    Unauthenticated,
-    Unreachable,
-)
-from shared.terminal.command_line import (
-    JsonFlag,
-    application,
-    examples,
-    group,
-    parse_labels,
-    print_json,
-    put,
-    read_secret,
-    run,
-)
+from control_plane.cli.main import app as fleet
+from drone.cli.main import app as drone
+from shared import errors
+from shared.terminal.command_line import JsonFlag, application, examples, group, parse_labels, print_json, put, run
 from shared.terminal.output import coloured, iso
+from tests.support.command_tree import walk
 
 
 class Terminal(StringIO):
@@ -68,7 +52,7 @@ def build(error: BaseException | None = None) -> typer.Typer:
 
 
 def test_an_error_is_told_in_four_parts_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    error = Conflict(
+    error = errors.Conflict(
         "the name is taken", code="E-NAME", why="oka has it", next="craft make --name x", help="craft help"
     )
 
@@ -86,15 +70,18 @@ def test_an_error_is_told_in_four_parts_on_stderr(capsys: pytest.CaptureFixture[
 
 
 def test_each_kind_of_error_has_its_exit_code() -> None:
-    codes: dict[type[FleetError], int] = {
-        **{FleetError: 1, FleetFault: 1, Invalid: 2, Precondition: 2, NotFound: 3},
-        **{Conflict: 4, Unreachable: 5, Forbidden: 6, Unauthenticated: 6},
+    codes: dict[type[errors.FleetError], int] = {
+        **{errors.FleetError: 1, errors.FleetFault: 1, errors.Invalid: 2, errors.Precondition: 2, errors.NotFound: 3},
+        **{errors.Conflict: 4, errors.Unreachable: 5, errors.Forbidden: 6, errors.Unauthenticated: 6},
     }
     assert {kind: run(build(kind("no", code="E-X")), ["make"]) for kind in codes} == codes
+    for wrong in (["gpu"], ["=yes"], ["a=1", "a=2"]):
+        with pytest.raises(errors.Invalid):
+            parse_labels(wrong)
 
 
 def test_with_json_an_error_is_one_object_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(build(NotFound("no such thing", code="E-X")), ["make", "--json"])
+    code = run(build(errors.NotFound("no such thing", code="E-X")), ["make", "--json"])
 
     told = capsys.readouterr()
     assert told.out == ""
@@ -129,17 +116,12 @@ def test_an_unexpected_error_is_one_sentence_and_a_file(
 
 
 def test_an_unknown_word_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(build(), ["thing", "delete"]) == 0
+    assert capsys.readouterr().out == "removed\n", "verbs have their usual other names"
     near = {"mkae": "make", "thing shwo": "show", "make --siez 3": "--size"}
     for words, meant in near.items():
         assert run(build(), words.split()) == 2
         assert f"did you mean {meant}?" in capsys.readouterr().err, words
-
-
-def test_verbs_have_their_usual_other_names(capsys: pytest.CaptureFixture[str]) -> None:
-    verbs = {"list": "listed", "delete": "removed", "remove": "removed", "view": "shown", "add": "created"}
-    for word, done in verbs.items():
-        assert run(build(), ["thing", word]) == 0
-        assert capsys.readouterr().out == f"{done}\n"
 
 
 def test_help_lists_commands_under_their_headings_and_knows_examples_exit_codes_and_variables(
@@ -157,12 +139,6 @@ def test_help_lists_commands_under_their_headings_and_knows_examples_exit_codes_
     assert run(build(), ["help", "thing", "nothing"]) == 3
     assert run(build(), []) == 2
     assert capsys.readouterr().err.endswith("\n")
-
-
-def test_completion_prints_a_script_for_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        assert run(build(), ["completion", shell]) == 0, shell
-        assert "_CRAFT_COMPLETE" in capsys.readouterr().out, shell
 
 
 def test_a_json_document_has_times_in_utc_and_null_for_what_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,22 +173,6 @@ def test_colour_follows_the_usual_variables() -> None:
     assert wrong == []
 
 
-def test_labels_are_pairs() -> None:
-    assert parse_labels(["gpu=yes", " os = linux ", "note=a=b"]) == {"gpu": "yes", "os": "linux", "note": "a=b"}
-    for wrong in (["gpu"], ["=yes"], ["a=1", "a=2"]):
-        with pytest.raises(Invalid):
-            parse_labels(wrong)
-
-
-def test_a_secret_of_a_dash_is_read_from_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", StringIO("fj_secret\nmore\n"))
-
-    assert read_secret("-", "token") == "fj_secret"
-    monkeypatch.setattr("sys.stdin", StringIO(""))
-    with pytest.raises(Invalid):
-        read_secret("-", "token")
-
-
 def test_on_a_terminal_a_secret_is_asked_for_and_not_shown() -> None:
     ours, theirs = pty.openpty()
     code = "from shared.terminal.command_line import read_secret; print('got', read_secret('-', 'API key'))"
@@ -232,3 +192,61 @@ def _read_until(terminal: int, wanted: bytes) -> bytes:
     while wanted not in found:
         found += os.read(terminal, 1)
     return found
+
+
+NODES = [(name, app, node) for name, app in (("fleet", fleet), ("drone", drone)) for node in walk(app)]
+PLAIN = {
+    *("fleet up", "fleet serve", "fleet flower", "fleet logs", "fleet stop", "fleet open", "fleet mcp"),
+    *("fleet patch", "fleet audit export", "fleet organization export", "fleet batch results", "drone start"),
+    *("fleet completion", "fleet help", "drone completion", "drone help"),
+}
+"""Commands that run until stopped, or whose result is plain text."""
+
+
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {}
+    for name, app, node in NODES:
+        code, printed = run(app, [*node.words, "--help"]), capsys.readouterr()
+        usage = printed.out.startswith(f"Usage: {' '.join([name, *node.words])}")
+        first = (node.command.help or "no help").strip().partition("\n")[0]
+        if (code, usage, printed.err) != (0, True, "") or first not in " ".join(printed.out.split()):
+            wrong[f"{name} {node.name}"] = (code, printed)
+    assert wrong == {}
+
+
+def test_every_command_with_an_answer_has_it_as_json() -> None:
+    every = {f"{name} {node.name}": node for name, _, node in NODES if not node.is_group}
+    assert {name for name, node in every.items() if "--json" not in node.options} == PLAIN
+
+
+_INTERRUPTED = """
+import importlib.abc, os, signal, sys
+
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == {at!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+{before}
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["program", "--help"]
+from {package}.program import main
+main()
+"""
+
+
+def interrupted(package: str, at: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """The program's `--help`, with Ctrl-C when it imports the module `at`."""
+    code = _INTERRUPTED.format(package=package, at=at, before=before)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("package", ["control_plane.cli", "drone.cli"])
+def test_ctrl_c_ends_a_program_quietly_while_it_is_imported(package: str) -> None:
+    done = interrupted(package, "shared.terminal.boundary")
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_ctrl_c_is_answered_by_the_program_once_it_runs() -> None:
+    done = interrupted("drone.cli", "typer._click._textwrap")  # imported to print the help
+    assert (done.returncode, done.stderr.count("Traceback")) == (130, 0)

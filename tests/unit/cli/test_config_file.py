@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from control_plane.cli import config_file, connection
+from control_plane.cli.servers import _fleet_to_watch
+from control_plane.embedded.data_dir import DataDir
 from shared.errors import Invalid, Precondition, Unreachable
 
 
@@ -27,20 +32,23 @@ def written(file: Path, text: str, mode: int = 0o600) -> None:
     file.chmod(mode)
 
 
-def test_without_a_file_nothing_is_set(file: Path) -> None:
+def test_the_file_says_which_server_and_the_environment_takes_precedence(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert (config_file.settings(), config_file.up_settings()) == ({}, {})
     with pytest.raises(Unreachable):
         connection.selected_server()
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "server.json").write_text('{"url": "http://127.0.0.1:8420", "token": "local"}')
+    assert connection.selected_server()[:2] == ("http://127.0.0.1:8420", "local")
+    # The running fleet counts only if the file names no server.
+    written(file, 'url = "https://fleet.example.org"\n[up]\nport = 9000\nflower = false\ndata_dir = "/srv/fleet"\n')
+    assert connection.selected_server()[:2] == ("https://fleet.example.org", None)
+    assert config_file.up_settings() == {"port": 9000, "flower": False, "data_dir": "/srv/fleet"}
 
-
-def test_the_file_says_which_server_and_the_environment_takes_precedence(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     written(file, 'version = 1\nurl = "https://fleet.example.org"\ntoken = "t1"\norg = "payments"\n')
     assert connection.selected_server()[:2] == ("https://fleet.example.org", "t1")
-    assert connection.organization(None) == "payments"
-    assert connection.organization("named") == "named"
-
+    assert (connection.organization(None), connection.organization("named")) == ("payments", "named")
     monkeypatch.setenv("FLEET_ORG", "platform")
     monkeypatch.setenv("FLEET_URL", "https://other.example.org")
     assert connection.organization(None) == "platform"
@@ -48,19 +56,6 @@ def test_the_file_says_which_server_and_the_environment_takes_precedence(
     assert connection.selected_server()[:2] == ("https://other.example.org", None)
     monkeypatch.setenv("FLEET_API_TOKEN", "t2")
     assert connection.selected_server()[:2] == ("https://other.example.org", "t2")
-
-
-def test_the_running_fleet_counts_only_if_the_file_names_no_server(file: Path, tmp_path: Path) -> None:
-    (tmp_path / "fleet").mkdir()
-    (tmp_path / "fleet" / "server.json").write_text('{"url": "http://127.0.0.1:8420", "token": "local"}')
-    assert connection.selected_server()[:2] == ("http://127.0.0.1:8420", "local")
-    written(file, 'url = "https://fleet.example.org"\n')
-    assert connection.selected_server()[:2] == ("https://fleet.example.org", None)
-
-
-def test_options_of_fleet_up_are_in_their_own_section(file: Path) -> None:
-    written(file, '[up]\nport = 9000\nflower = false\ndata_dir = "/srv/fleet"\n')
-    assert config_file.up_settings() == {"port": 9000, "flower": False, "data_dir": "/srv/fleet"}
 
 
 WRONG = [
@@ -106,3 +101,35 @@ def test_a_token_that_others_can_read_is_refused_and_the_way_out_named(file: Pat
         assert (refused.value.code, refused.value.next) == ("E-CONFIG-MODE", f"chmod 600 {file}"), mode
         written(file, 'url = "https://x"\n', mode)
         assert config_file.settings() == {"url": "https://x"}, mode
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of `fleet` in an environment without settings."""
+    for name in [name for name in os.environ if name.startswith("FLEET_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("FLEET_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_flower_shows_the_local_fleet_over_tls_unless_the_environment_names_another(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Precondition, match="Flower requires a broker"):
+        _fleet_to_watch({})
+    data = DataDir(home / "data")
+    known = replace(data.remembered(), broker_password="secret")
+    data.remember(known)
+    running = {"data_dir": str(data.root), "broker_url": "rediss://192.0.2.7:6400/0", "ca_file": "/etc/ca.pem"}
+    (home / "server.json").write_text(json.dumps(running))
+    settings, password = _fleet_to_watch({})
+    assert settings.broker_url == "rediss://control:secret@192.0.2.7:6400/0"
+    assert (settings.ca_file, password) == (Path("/etc/ca.pem"), known.flower_password)
+    assert (settings.database_url, settings.blob_dir) == (data.database_url, data.blobs)
+
+    named = {"FLEET_DATABASE_URL": "sqlite:////d", "FLEET_BROKER_URL": "redis://b", "FLEET_BLOB_DIR": str(home)}
+    named["FLEET_FLOWER_PASSWORD"] = "word"
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    settings, password = _fleet_to_watch(named)
+    assert (settings.broker_url, password) == ("redis://b", "word")

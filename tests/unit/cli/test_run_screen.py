@@ -40,28 +40,17 @@ def shown(joined_at: int, size: int, *, lost: frozenset[int] = frozenset(), colu
     return [line for line in screen.lines if line]
 
 
-@given(st.integers(0, 40), st.integers(1, 20))
-def test_who_joins_in_the_middle_of_a_message_reads_the_same_as_who_was_there(joined_at: int, size: int) -> None:
-    assert shown(joined_at, size) == STAYS
-
-
-@given(st.sets(st.integers(0, 30)))
-def test_pieces_that_are_lost_on_the_way_are_shown_with_the_step(lost: set[int]) -> None:
-    assert shown(0, 3, lost=frozenset(lost)) == STAYS
+@given(st.integers(0, 40), st.integers(1, 20), st.frozensets(st.integers(0, 30)))
+def test_who_joins_in_the_middle_of_a_message_or_loses_pieces_reads_the_same_as_who_was_there(
+    joined_at: int, size: int, lost: frozenset[int]
+) -> None:
+    assert shown(joined_at, size, lost=lost) == STAYS
 
 
 def draw(run: RunScreen, screen: Terminal, text: str) -> None:
     """Redraw what is in progress, and wait until this text of it is on the screen."""
     run.redraw()
     wait_until(lambda: text in screen.text)
-
-
-def test_text_appears_while_the_model_writes_it() -> None:
-    with terminal() as (screen, stream), RunScreen(stream) as run:
-        run.piece("text", "I look at", 0)
-        draw(run, screen, "I look at")
-        run.piece("text", " the tests.", 9)
-        draw(run, screen, "I look at the tests.")
 
 
 def test_a_message_that_was_broken_off_stays_as_far_as_it_came() -> None:

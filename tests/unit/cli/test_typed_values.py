@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from control_plane.cli import typed_values as typed
+from control_plane.cli.options import parameters, values
+from control_plane.declarations import agents, webhooks
+from control_plane.declarations.operation import Command, Operation
 from shared.errors import Invalid
+from shared.terminal.command_line import read_secret
 
 
 def test_a_mapping_takes_json_where_it_is_json_and_text_where_not() -> None:
@@ -33,6 +38,34 @@ def test_a_secret_comes_from_a_variable_or_from_stdin_and_not_from_both(monkeypa
     with pytest.raises(Invalid):
         typed.secret("key", "MY_KEY", from_stdin=True)
     monkeypatch.setenv("MY_KEY", "")
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(Invalid, match="MY_KEY"):
         typed.secret("key", "MY_KEY", from_stdin=False)
-    assert refused.value.code == "E-KEY-VARIABLE"
+    monkeypatch.setattr("sys.stdin", io.StringIO("whsec_x\n"))
+    assert fields(webhooks.EDIT, secret="-") == {"secret": "whsec_x"}
+    with pytest.raises(Invalid):
+        read_secret("-", "token")
+
+
+def fields(operation: Operation, **given: Any) -> dict[str, Any]:
+    """The fields that a command makes of these options; all others were left out."""
+    assert isinstance(operation.command, Command)
+    unset = {each.name: each.default for each in parameters(operation, operation.command)}
+    return values(operation, {**unset, "name": "lead", **given})
+
+
+def test_a_change_has_only_what_was_typed_and_a_word_or_a_flag_takes_a_value_away(tmp_path: Path) -> None:
+    assert fields(agents.EDIT, boss="chief") == {"boss": "chief"}
+    assert fields(agents.EDIT, boss="none", model="default", cost_limit="none") == dict.fromkeys(
+        ("boss", "model", "cost_limit")
+    )
+    assert fields(agents.EDIT, no_labels=True) == {"labels": {}}
+    assert fields(agents.EDIT, cost_limit="$0.50") == {"cost_limit": "0.50"}
+    assert fields(webhooks.EDIT, enabled=False) == {"enabled": False}
+    assert fields(webhooks.EDIT) == {}
+    file = tmp_path / "lead.md"
+    file.write_text("You lead.\n")
+    assert fields(agents.EDIT, instructions=str(file)) == {"instructions": "You lead."}
+    # Where something is made, the same word is a name.
+    assert fields(agents.ADD, boss="none")["boss"] == "none"
+    with pytest.raises(Invalid):
+        fields(agents.EDIT, no_labels=True, labels=["gpu=yes"])

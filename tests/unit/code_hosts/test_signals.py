@@ -45,30 +45,22 @@ def test_a_mention_and_failed_checks_are_a_reason_to_read_the_host_and_other_com
     assert found == HostSignal("comment", "shop/calc", "")
     for body in ("nice", marked("x", "@fleet")):
         assert signal(host, "comment", host.comment("issues/1", "kim", body)).why_ignored
-    failed = signal(host, "check", Check(1, "build", "c" * 40, ""))
-    assert (failed.kind, failed.why_ignored) == ("check", "")
-
-
-def test_edited_deleted_and_foreign_events_are_none() -> None:
     payload = {"comment": {"body": "@fleet"}, "repository": {"full_name": "shop/calc"}}
     for event in ("issue_comment.edited", "issue_comment.deleted", "ping", "star.created", ""):
         assert signal_of("github", event, payload, "@fleet").why_ignored
-
-
-@given(st.sampled_from(sorted(KINDS)), st.text(), st.dictionaries(KEYS, ANYTHING))
-def test_a_payload_of_any_shape_is_read_without_an_error(kind: str, event: str, payload: dict[str, Any]) -> None:
-    assert isinstance(signal_of(kind, event, payload, "@fleet").repository, str)
-
-
-def test_a_review_is_one_although_it_does_not_mention_the_fleet() -> None:
+    # A review is one although it does not mention the fleet.
     review = {"review": {"body": ""}, "repository": {"full_name": "shop/calc"}}
     assert signal_of("github", "pull_request_review.submitted", review, "@fleet").why_ignored == ""
     assert signal_of("gitea", "pull_request_comment.reviewed", review, "@fleet") == HostSignal("review", "shop/calc")
     note = {"object_attributes": {"note": "Use sum()", "type": "DiffNote"}}
     assert signal_of("gitlab", "note.create", note, "@fleet") == HostSignal("review", "")
+    failed = signal(host, "check", Check(1, "build", "c" * 40, ""))
+    assert (failed.kind, failed.why_ignored) == ("check", "")
 
 
-# --- which comments address the fleet
+@given(st.sampled_from(sorted(KINDS)), st.text(), st.dictionaries(KEYS, ANYTHING))
+def test_a_payload_of_any_shape_is_read_without_an_error(kind: str, event: str, payload: dict[str, Any]) -> None:
+    assert isinstance(signal_of(kind, event, payload, "@fleet").repository, str)
 
 
 def test_a_comment_that_addresses_the_fleet_is_its_request_and_a_quotation_or_code_is_none() -> None:

@@ -34,7 +34,9 @@ def test_a_blob_comes_back_as_it_was_stored_however_often(store: DirectoryStore)
     assert store.has(digest(b""))
 
 
-def test_content_with_another_digest_or_over_the_limit_is_refused_and_leaves_nothing(store: DirectoryStore) -> None:
+def test_content_with_another_digest_name_or_over_the_limit_is_refused_and_leaves_nothing(
+    store: DirectoryStore,
+) -> None:
     with pytest.raises(Invalid) as refusal:
         store.store(NAME, io.BytesIO(CONTENT[:-1]))
     with pytest.raises(TooLarge):
@@ -42,9 +44,7 @@ def test_content_with_another_digest_or_over_the_limit_is_refused_and_leaves_not
     assert (refusal.value.code, files(store)) == ("E-BLOB-DIGEST", [])
     with pytest.raises(NotFound):
         store.read(NAME)
-
-
-def test_a_name_that_is_no_digest_never_becomes_a_path(store: DirectoryStore) -> None:
+    # What is no digest never becomes a path.
     for name in ("", "../../etc/passwd", "x" * 64, NAME.upper(), NAME + "\n", NAME[:-1]):
         with pytest.raises(Invalid) as refusal:
             store.path(name)

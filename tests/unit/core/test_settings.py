@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.core.settings import read_settings
+from control_plane.core.settings import KEPT, read_settings
 from control_plane.core.trace_receiver import traces_url
 from shared.errors import Invalid
 
@@ -39,3 +39,17 @@ def test_spans_go_below_the_endpoint_and_an_empty_one_turns_them_off() -> None:
     for endpoint in (RECEIVER, f"{RECEIVER}/", "http://[::1]:4318"):
         assert traces_url(endpoint) == f"{endpoint.rstrip('/')}/v1/traces"
     assert read_settings(**GIVEN, otlp_endpoint="", otlp_headers="").otlp_endpoint is None
+
+
+def test_a_retention_that_would_remove_everything_is_refused_and_unlimited_keeps_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in KEPT:
+        variable = f"FLEET_{name.upper()}"
+        for given in ("0", "-1", "0.5", "forever", "1e3"):
+            monkeypatch.setenv(variable, given)
+            with pytest.raises(Invalid, match=f"{variable}: "):
+                read_settings(**GIVEN)
+        for given, kept in (("", None), ("unlimited", None), ("1", 1)):
+            monkeypatch.setenv(variable, given)
+            assert getattr(read_settings(**GIVEN), name) == kept

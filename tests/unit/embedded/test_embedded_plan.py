@@ -5,14 +5,13 @@ from __future__ import annotations
 import socket
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from control_plane.embedded import banner, parts
 from control_plane.embedded.banner import SetUp
-from control_plane.embedded.data_dir import DataDir, Remembered
+from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.options import UpOptions
 from control_plane.embedded.plan import Plan, make_plan
 from shared.errors import Conflict, Invalid, Unreachable
@@ -78,6 +77,7 @@ def test_the_broker_binds_each_address_once_and_its_memory_can_be_limited(
     monkeypatch.setenv("FLEET_BROKER_MEMORY_MB", "96")
     wide = {"host": "0.0.0.0", "public_url": "http://192.0.2.7:8420"}
     ways = (({}, "127.0.0.1"), ({"host": "127.0.0.2"}, "127.0.0.1 127.0.0.2"), (wide, "0.0.0.0"))
+    assert plan_of(data, **wide).public_broker_url.startswith("redis://192.0.2.7:")
     for options, addresses in ways:
         config = Path(parts.broker(plan_of(data, **options), data).command[1]).read_text().splitlines()
         assert {f"bind {addresses}", "maxmemory 96mb"} <= {*config}
@@ -85,20 +85,6 @@ def test_the_broker_binds_each_address_once_and_its_memory_can_be_limited(
         monkeypatch.setenv("FLEET_BROKER_MEMORY_MB", given)
         with pytest.raises(Invalid, match="at least 64"):
             parts.broker(plan_of(data), data)
-
-
-def test_other_machines_are_given_the_public_host_for_the_broker_too(data: DataDir) -> None:
-    plan = plan_of(data, host="0.0.0.0", public_url="https://fleet.example.org/")
-
-    assert plan.public_url == "https://fleet.example.org"
-    assert plan.public_broker_url == f"redis://fleet.example.org:{plan.chosen.broker_port}/0"
-
-
-def test_the_next_step_is_the_first_that_is_missing() -> None:
-    missing = ["provider", "project", "drone"]
-    steps = [banner.next_step(SetUp(missing[done:])) for done in range(4)]
-    commands = ["fleet provider add", "fleet project add", "fleet token add", "fleet submit"]
-    assert [step.startswith(command) for step, command in zip(steps, commands, strict=True)] == [True] * 4
 
 
 @pytest.fixture
@@ -138,10 +124,3 @@ def test_a_certificate_that_clients_would_refuse_is_refused_at_the_start(data: D
         with pytest.raises(Unreachable) as refusal:
             plan_of(data, tls_cert=pair.certificate, tls_key=pair.key, tls_ca=authority.file if trusted else None)
         assert refusal.value.code == code
-
-
-def test_only_the_passwords_are_new() -> None:
-    known = Remembered(port=1, broker_port=6400, broker_password="old", flower_password="old")
-    new = known.with_new_passwords()
-    assert len({"old", new.broker_password, new.flower_password}) == 3
-    assert replace(new, broker_password="old", flower_password="old") == known

@@ -7,14 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from textwrap import dedent
 
 import pytest
 
-from drone.agent.in_memory import KeptEvents, QuietControls
-from drone.extensions.merged import Services, load
-from drone.extensions.sources import LARGEST, Sources
-from shared.events import ErrorStep
+from drone.extensions.sources import LARGEST
 from shared.outcome import ExitStatus
 from tests.support.extensions import WAITS, ExtendedLoop, write
 from tests.support.scripted import calls, says
@@ -38,39 +35,31 @@ BLOCKS = """
 SCRIPT = [calls("one"), says("Done.")]
 
 
-def test_extensions_are_read_by_name_first_the_drones_then_the_projects(tmp_path: Path) -> None:
+def test_extensions_are_read_by_name_first_the_drones_then_the_projects_and_other_files_are_left_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     home, project = tmp_path / "home", tmp_path / "project"
     write(project, "extensions/a.py", NOTES.format(word="three"))
     write(home, "extensions/b.py", NOTES.format(word="two"))
-    write(home, "extensions/a.py", NOTES.format(word="one"))
+    write(
+        home,
+        "extensions/a.py",
+        "from __future__ import annotations\nprint('hello')\n" + dedent(NOTES.format(word="one")),
+    )
+    for name in ("_part.py", ".hidden.py", "notes.md", "old.py~"):
+        write(home, f"extensions/{name}", "raise ValueError")
+        write(home, f"guardrails/{name}", "raise ValueError")
+    before = {*tmp_path.rglob("*")}
     loop = ExtendedLoop(SCRIPT, home=home, project=project)
+    modules = {name for name in sys.modules if name.startswith("_dronefleet_extension")}
     loop.run()
     assert loop.agent.transcript[0].content == "You are tested. one two three"
     assert loop.extensions.loaded[0] == "the extension extensions/a.py of the drone"
-    assert loop.reports == []
-
-
-def test_other_files_are_left_alone(tmp_path: Path) -> None:
-    for name in ("_part.py", ".hidden.py", "notes.md", "old.py~"):
-        write(tmp_path, f"extensions/{name}", "raise ValueError")
-        write(tmp_path, f"guardrails/{name}", "raise ValueError")
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    assert (loop.extensions.loaded, loop.reports) == ((), [])
-    assert ExtendedLoop(SCRIPT, home=tmp_path, project=None).extensions.loaded == ()
-
-
-def test_files_of_the_same_name_do_not_collide_and_nothing_is_written_beside_them(tmp_path: Path) -> None:
-    code = "from dataclasses import dataclass\n\n@dataclass\nclass Seen:\n    n: int = 0\n" + (
-        "\ndef extend(api):\n    api.on('context', lambda event, context: Seen.__module__ and None)\n"
-    )
-    write(tmp_path / "home", "extensions/same.py", "from __future__ import annotations\n" + code)
-    write(tmp_path / "project", "extensions/same.py", "from __future__ import annotations\n" + code)
-    loop = ExtendedLoop(SCRIPT, home=tmp_path / "home", project=tmp_path / "project")
-    loop.run()
-    assert len(loop.extensions.loaded) == 2
-    assert loop.extensions.hooks.listens("context")
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["same.py", "same.py"]
-    assert "same" not in sys.modules
+    assert (len(loop.extensions.loaded), loop.reports) == (3, [])
+    assert capfd.readouterr() == ("", "hello\n"), "what it prints does not go to stdout"
+    assert {*tmp_path.rglob("*")} == before, "nothing is written beside them"
+    assert modules
+    assert modules & set(sys.modules) == set()
 
 
 def test_guardrails_come_after_the_built_in_one_drone_before_project_before_extensions(tmp_path: Path) -> None:
@@ -140,18 +129,21 @@ def test_a_broken_file_is_reported_by_name_and_harmless(tmp_path: Path) -> None:
         assert complaint in loop.reports[0]
         assert (len(loop.reports), len(loop.toolbox.ran)) == (1, 1), kind
         assert loop.agent.transcript[0].content.endswith("still there"), kind
+        assert loop.recorder.bodies[0].kind == "error", kind
+    # Half of an extension is none.
+    write(tmp_path / "half", "extensions/a.py", "def extend(api):\n api.on('input', print)\n raise ValueError('boom')")
+    loop = ExtendedLoop(SCRIPT, home=tmp_path / "half")
+    (step,) = loop.recorder.bodies
+    assert (loop.extensions.hooks.listens(), step.code) == (False, "E-EXTENSION")
+    assert ("extensions/a.py" in step.detail, "line 3" in step.detail) == (True, True)
 
 
-def test_an_extension_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/half.py", "def extend(api):\n api.on('input', print)\n raise ValueError('boom')")
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    assert (loop.extensions.hooks.listens(), len(loop.reports)) == (False, 1)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "extensions").write_text("")
-    assert "NotADirectoryError" in ExtendedLoop(SCRIPT, home=tmp_path / "other").reports[0]
-
-
-def test_a_policy_that_cannot_be_loaded_lets_no_call_pass(tmp_path: Path) -> None:
+def test_a_policy_that_cannot_be_loaded_or_fails_on_a_call_lets_none_pass(tmp_path: Path) -> None:
+    fails = "policy = True\ndef extend(api): api.on('tool_call', lambda e, c: 1 / 0)"
+    write(tmp_path / "fails", "extensions/p.py", fails)
+    loop = ExtendedLoop(SCRIPT, home=tmp_path / "fails")
+    loop.run()
+    assert "the extension extensions/p.py of the drone is a policy and failed: ZeroDivisionError" in loop.told[1][1]
     codes = ("policy = True\nraise ValueError", "policy = True\n(", "policy: bool = True\ncaf\xe9")
     for number, (place, code) in enumerate(itertools.product(("guardrails", "extensions"), codes)):
         home = tmp_path / str(number)
@@ -160,13 +152,6 @@ def test_a_policy_that_cannot_be_loaded_lets_no_call_pass(tmp_path: Path) -> Non
         loop.run()
         assert loop.toolbox.ran == [], (place, code)
         assert "loop_detection.py of the drone is a policy and could not be loaded." in loop.told[1][1]
-
-
-def test_a_policy_extension_that_fails_on_a_call_lets_it_not_pass(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/p.py", "policy = True\ndef extend(api): api.on('tool_call', lambda e, c: 1 / 0)")
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    loop.run()
-    assert "the extension extensions/p.py of the drone is a policy and failed: ZeroDivisionError" in loop.told[1][1]
 
 
 def test_a_slow_handler_is_reported_and_switched_off_and_a_slow_policy_blocks(tmp_path: Path) -> None:
@@ -199,19 +184,6 @@ def test_reload_merges_anew(tmp_path: Path) -> None:
     assert (len(loop.toolbox.ran), reloaded) == (1, ["once"])
 
 
-def test_an_extension_that_was_replaced_can_register_nothing_more(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/a.py", "apis = []\ndef extend(api): api.on('input', lambda e, c: late(api))\n")
-    kept: list[Any] = []
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    kept.extend(loading._api for loading in loop.extensions._live)
-    kept[0].on("settled", print)
-    assert loop.extensions.hooks.listens("settled")
-    loop.extensions.reload()
-    assert not loop.extensions.hooks.listens("settled")
-    with pytest.raises(RuntimeError, match="no longer loaded"):
-        kept[0].on("settled", print)
-
-
 def test_an_installed_package_brings_extensions_by_its_entry_points(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,27 +201,3 @@ def test_an_installed_package_brings_extensions_by_its_entry_points(
         f"the installed extension {words}" for words in ("notes (fleet_notes:extend)", "whole (fleet_notes)")
     )
     assert "broken (fleet_notes:nothing) could not be loaded: AttributeError" in loop.reports[0]
-
-
-def test_an_error_step_of_an_extension_has_its_code_and_where_it_happened(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/a.py", "def extend(api): raise ValueError('boom')")
-    recorder = KeptEvents()
-    load(Sources(tmp_path, entry_points=False), Services(recorder, QuietControls()))
-    (step,) = recorder.bodies
-    assert isinstance(step, ErrorStep)
-    assert (step.code, "extensions/a.py" in step.detail, "line 1" in step.detail) == ("E-EXTENSION", True, True)
-
-
-def test_what_an_extension_prints_does_not_go_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, "extensions/a.py", "print('hello')\ndef extend(api): print('there')")
-    ExtendedLoop(SCRIPT, home=tmp_path)
-    assert capfd.readouterr() == ("", "hello\nthere\n")
-
-
-def test_the_end_of_a_run_lets_go_of_modules_and_threads(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/a.py", NOTES.format(word="x"))
-    loop = ExtendedLoop(SCRIPT, home=tmp_path)
-    before = {name for name in sys.modules if name.startswith("_dronefleet_extension")}
-    loop.run()
-    loop.extensions.close()
-    assert len(before - set(sys.modules)) == 1

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
+import threading
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from drone.agent.hooks.calling import CallFailed
+from drone.agent.in_memory import QuietControls
+from drone.extensions.controls import HeldControls
+from drone.extensions.time_limit import ForeignCalls
 from drone.extensions.tools import tool_spec
-from shared.errors import LimitsExceeded, Preempted
+from shared.errors import Halted, Interrupted, LimitsExceeded, Preempted
+from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
+from tests.support import wait_until
 from tests.support.extensions import WAITS, ExtendedLoop, write
 from tests.support.scripted import raising, says
 
@@ -47,11 +57,22 @@ def told(home: Path, body: str, arguments: Any, **bounds: Any) -> tuple[str, Ext
     return loop.told[1][1], loop
 
 
-def test_the_model_is_told_of_the_tool_and_gets_its_text(tmp_path: Path) -> None:
+def test_the_model_is_told_of_the_tool_and_gets_its_text_or_what_is_wrong(tmp_path: Path) -> None:
     text, loop = told(tmp_path, "return str(arguments['a'] + arguments.get('b', 0))", {"a": 1, "b": 2})
     assert (text, loop.reports) == ("3", [])
     assert [tool.name for tool in loop.agent.tools] == ["echo", "submit", "add"]
     assert loop.extensions.tools[0].read_only
+    text, loop = told(tmp_path, "return ToolResult('no sum', is_error=True, return_code=2)", {"a": 1})
+    (step,) = [body for body in loop.recorder.bodies if body.kind == "tool_result"]
+    assert (step.output, step.return_code, step.is_error) == ("no sum", 2, True)
+    text, loop = told(tmp_path, "raise ValueError('boom')", {"a": 1})
+    assert text == "Error: add: ValueError: boom"
+    assert loop.reports == ["The tool add of the extension extensions/sums.py of the drone failed: ValueError: boom."]
+    for body in ("return 3", "return None", "return ToolResult(3)"):
+        text, loop = told(tmp_path, body, {"a": 1})
+        assert ("not a string or a ToolResult" in text, len(loop.reports)) == (True, 1), body
+    text, _ = told(tmp_path, "return 'a' * 50_000 + '\\ud800\\0'", {"a": 1})
+    assert (len(text) < 10_100, "characters elided" in text, text[-2:]) == (True, True, "?␀")
 
 
 def test_arguments_that_do_not_fit_are_the_models_to_mend(tmp_path: Path) -> None:
@@ -68,46 +89,13 @@ def test_arguments_that_do_not_fit_are_the_models_to_mend(tmp_path: Path) -> Non
         assert loop.reports == [], arguments
 
 
-def test_a_tool_that_raises_is_an_error_for_the_model_and_reported_for_people(tmp_path: Path) -> None:
-    text, loop = told(tmp_path, "raise ValueError('boom')", {"a": 1})
-    assert text == "Error: add: ValueError: boom"
-    assert loop.reports == ["The tool add of the extension extensions/sums.py of the drone failed: ValueError: boom."]
-
-
-def test_a_result_of_the_wrong_type_is_an_error(tmp_path: Path) -> None:
-    for body in ("return 3", "return None", "return ToolResult(3)"):
-        text, loop = told(tmp_path, body, {"a": 1})
-        assert "not a string or a ToolResult" in text, body
-        assert len(loop.reports) == 1, body
-
-
-def test_a_long_result_is_shown_with_its_head_and_tail(tmp_path: Path) -> None:
-    text, _ = told(tmp_path, "return 'a' * 50_000 + '\\ud800\\0'", {"a": 1})
-    assert len(text) < 10_100
-    assert "characters elided" in text
-    assert text.endswith("?␀")
-
-
-def test_a_result_may_say_that_it_is_an_error(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/sums.py", ADD.format(body="return ToolResult('no sum', is_error=True, return_code=2)"))
-    loop = ExtendedLoop([call({"a": 1}), says("Done.")], home=tmp_path)
-    loop.run()
-    (step,) = [body for body in loop.recorder.bodies if body.kind == "tool_result"]
-    assert (step.output, step.return_code, step.is_error) == ("no sum", 2, True)
-
-
-def test_a_cancel_does_not_wait_for_a_tool(tmp_path: Path) -> None:
+def test_neither_a_cancel_nor_the_runs_time_limit_waits_for_a_tool(tmp_path: Path) -> None:
     write(tmp_path, "extensions/sums.py", ADD.format(body="wait()"))
     loop = ExtendedLoop([call({"a": 1})], home=tmp_path)
-    write(tmp_path, "extensions/cancels.py", "")
     loop.extensions.hooks.on("tool_call", lambda *_: setattr(loop.controls, "signal", Preempted()))
     with pytest.raises(Preempted):
         loop.run()
     assert loop.told[1][1].startswith("This call was interrupted")
-
-
-def test_the_runs_time_limit_does_not_wait_for_a_tool(tmp_path: Path) -> None:
-    write(tmp_path, "extensions/sums.py", ADD.format(body="wait()"))
     over = LimitsExceeded(outcome=Outcome(ExitStatus.TIME_LIMIT, "The time is over."))
     loop = ExtendedLoop([call({"a": 1})], home=tmp_path, bounds={"limits": lambda: raising(over)(None)})
     assert loop.run().exit_status is ExitStatus.TIME_LIMIT
@@ -127,3 +115,81 @@ def test_a_schema_that_no_endpoint_would_take_is_refused() -> None:
     for schema in cases:
         with pytest.raises(ValueError, match="JSON schema"):
             tool_spec("add", "", schema)
+
+
+SAID = Interrupted(Message(role="user", content="Wait."))
+
+
+@pytest.fixture
+def never() -> Iterator[threading.Event]:
+    """Something to wait for that comes when the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def calls() -> Iterator[ForeignCalls]:
+    made = ForeignCalls(60)
+    yield made
+    made.close()
+
+
+def test_code_runs_in_a_thread_that_is_not_ours_and_whatever_it_raises_is_a_failed_call(calls: ForeignCalls) -> None:
+    names = {calls(threading.get_ident) for _ in range(3)}
+    assert (len(names), threading.get_ident() in names) == (1, False)
+    cases: list[BaseException] = [ValueError("boom"), SystemExit(3), KeyboardInterrupt(), Preempted()]
+    for error in cases:
+        with pytest.raises(CallFailed, match=type(error).__name__) as failed:
+            calls(partial(raising(error), None))
+        assert failed.value.why == "raised", error
+        assert "scripted.py" in failed.value.detail, error
+        assert calls(lambda: "still there") == "still there", error
+
+
+def test_a_call_that_takes_too_long_is_given_up_and_the_next_one_goes_on(never: threading.Event) -> None:
+    calls = ForeignCalls(0.05)
+    with pytest.raises(CallFailed, match=r"took longer than 0\.05 s"):
+        calls(never.wait)
+    assert calls(lambda: "next") == "next"
+    calls.close()
+
+
+def test_endless_python_code_does_not_go_on_running_beside_the_run() -> None:
+    calls, ident = ForeignCalls(0.1), []
+
+    def endless() -> None:
+        ident.append(threading.get_ident())
+        while True:
+            pass
+
+    with pytest.raises(CallFailed, match="took longer"):
+        calls(endless)
+    assert wait_until(lambda: ident[0] not in sys._current_frames())
+
+
+def test_when_the_run_is_to_end_calls_are_given_up_and_what_people_said_is_not_lost(never: threading.Event) -> None:
+    controls = QuietControls()
+    held = HeldControls(controls)
+    controls.signal = SAID
+    held.stop_waiting()
+    controls.signal = Preempted()
+    with pytest.raises(CallFailed) as failed:
+        ForeignCalls(60, held.stop_waiting)(never.wait)
+    assert failed.value.why == "run_ends"
+    with pytest.raises(Preempted):
+        held.check()
+    with pytest.raises(Interrupted):
+        held.check()
+    # It comes before what an extension said, too.
+    held.end("no more")
+    controls.signal = Preempted()
+    with pytest.raises(Preempted):
+        held.check()
+    with pytest.raises(Halted):
+        held.check()
+    controls.to_steer, controls.to_follow_up = ["left"], ["later"]
+    assert (held.pending(), held.pending()) == (True, True)
+    controls.to_steer.append("right")
+    steered, followed = [each.text for each in held.steering()], [each.text for each in held.follow_ups()]
+    assert (steered, followed, held.pending()) == (["left", "right"], ["later"], False)

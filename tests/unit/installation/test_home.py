@@ -1,9 +1,10 @@
-"""The drone's home: where it is, what it keeps and how, and that one drone at a time runs in it."""
+"""The drone's home and its systemd unit: what is kept and how, that one drone runs in it, and how it stops."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from drone.installation import settings
 from drone.installation.home import DroneConfig, DroneHome
+from drone.installation.service import unit_text
 from shared.errors import Conflict, Precondition
 from shared.registration import Credentials
+from tests.support.documents import ROOT
 
 CONFIG = DroneConfig(
     drone_id="0123456789ab",
@@ -55,31 +59,27 @@ def test_the_home_is_where_the_variable_says_or_below_the_data_directory(monkeyp
     assert DroneHome.locate({"DRONE_HOME": "/x/y"}).path == Path("/x/y")
 
 
-def test_a_registration_is_read_back_as_it_was_saved(registered: DroneHome) -> None:
-    assert registered.registered
-    assert registered.config() == CONFIG
-    assert registered.credentials() == CREDENTIALS
+def test_a_registration_is_read_back_as_it_was_saved_readable_by_its_owner_alone_until_it_is_forgotten(
+    registered: DroneHome,
+) -> None:
+    assert (registered.registered, registered.config(), registered.credentials()) == (True, CONFIG, CREDENTIALS)
     assert len(registered.private_key()) == 32
     assert registered.make_private_key() == registered.private_key(), "it is made once"
     assert sorted(path.name for path in registered.path.iterdir()) == ["credentials.json", "drone.json", "key"]
     assert registered.new_boot() != registered.new_boot()
     assert registered.machine_id() == registered.machine_id() != ""
 
-
-def test_secrets_are_readable_by_their_owner_alone(registered: DroneHome) -> None:
-    assert mode(registered.path) == 0o700
-    assert mode(registered.credentials_file) == 0o600
-    assert mode(registered.key_file) == 0o600
-    assert registered.loosely_kept() == []
+    modes = [mode(path) for path in (registered.path, registered.credentials_file, registered.key_file)]
+    assert (modes, registered.loosely_kept()) == ([0o700, 0o600, 0o600], [])
     assert "secret" not in registered.config_file.read_text()
     registered.key_file.chmod(0o644)
     assert registered.loosely_kept() == [registered.key_file]
 
-
-def test_without_a_registration_the_next_command_is_told(home: DroneHome) -> None:
+    registered.run_dir("0123456789ab").mkdir(parents=True)
+    registered.forget()
+    assert (registered.registered, sorted(path.name for path in registered.path.iterdir())) == (False, ["boot", "runs"])
     with pytest.raises(Precondition, match="not registered") as told:
-        home.config()
-
+        registered.config()
     assert "drone register" in told.value.next
 
 
@@ -97,32 +97,18 @@ def test_a_damaged_file_is_told_without_its_content(registered: DroneHome) -> No
             registered.private_key()
 
 
-def test_forgetting_removes_the_registration_and_leaves_the_work(registered: DroneHome) -> None:
-    registered.run_dir("0123456789ab").mkdir(parents=True)
-
-    registered.forget()
-
-    assert not registered.registered
-    assert [path.name for path in registered.path.iterdir()] == ["runs"]
-
-
-def test_a_home_has_one_holder_and_says_which(home: DroneHome) -> None:
+def test_a_home_has_one_holder_and_says_which_until_its_process_ends(home: DroneHome) -> None:
     assert home.holder() is None
-
     with home.lock():
         assert home.holder() == os.getpid()
         with pytest.raises(Conflict, match="already running") as told, home.lock():
             pass
-
     assert f"process {os.getpid()}" in told.value.why
     assert home.holder() is None
 
-
-def test_the_lock_ends_with_its_process(home: DroneHome) -> None:
-    script = f"import os; from pathlib import Path; from drone.installation.home import DroneHome\n" \
-        f"with DroneHome(Path({str(home.path)!r})).lock(): os.kill(os.getpid(), 9)"  # fmt: skip
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
-
+    code = "import os, sys; from pathlib import Path; from drone.installation.home import DroneHome\n"
+    killed = f"{code}with DroneHome(Path(sys.argv[1])).lock(): os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", killed, home.path], check=False).returncode == -9
     with home.lock():
         assert home.holder() == os.getpid()
 
@@ -138,3 +124,38 @@ def test_looking_who_holds_the_home_does_not_keep_a_drone_from_starting(home: Dr
     with home.lock():
         assert home.holder() == os.getpid()
     end_of_look.join()
+
+
+STOPS = ("KillMode=", "ExecStop=", "TimeoutStopSec=")
+
+
+def unit(home: str = "/d", **variables: str) -> list[str]:
+    """The lines of the unit for a drone in `home`."""
+    return unit_text(settings.load({"DRONE_HOME": home, **variables})).splitlines()
+
+
+def test_the_unit_starts_this_drone_and_not_the_one_of_somebody_else() -> None:
+    lines = unit("/home/me/my drone")
+
+    assert 'Environment="DRONE_HOME=/home/me/my drone"' in lines
+    assert next(line for line in lines if line.startswith("ExecStart=")).endswith('" -P -m drone.cli.main start')
+    assert 'Environment="DRONE_HOME=/d/100%%\\"x\\\\y"' in unit('/d/100%"x\\y'), "what systemd would expand is escaped"
+    variables = {"DRONE_POLICY": "/etc/policy.toml", "DRONE_METRICS_PORT": "9464"}
+    assert {f'Environment="{name}={value}"' for name, value in variables.items()} <= set(unit(**variables))
+
+
+def test_stopping_the_service_lets_runs_end_and_the_signal_after_that_gives_them_back() -> None:
+    lines = unit()
+    stop = next(line.removeprefix("ExecStop=") for line in lines if line.startswith("ExecStop="))
+
+    with subprocess.Popen(["sleep", "600"]) as drone:
+        # As systemd does, which collects the process as soon as it has ended.
+        threading.Thread(target=drone.wait, daemon=True).start()
+        # As systemd does it: quotes taken off, `$$` made `$`, and the main process named in the environment.
+        command = [word.replace("$$", "$") for word in shlex.split(stop)]
+        done = subprocess.run(command, env={**os.environ, "MAINPID": str(drone.pid)}, timeout=60, check=False)
+
+    assert done.returncode == 0
+    assert "KillMode=mixed" in lines
+    shipped = (ROOT / "deploy" / "systemd" / "dronefleet-drone.service").read_text().splitlines()
+    assert [line for line in shipped if line.startswith(STOPS)] == [line for line in lines if line.startswith(STOPS)]

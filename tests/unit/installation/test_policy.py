@@ -1,15 +1,28 @@
-"""What the owner of a drone allows, and that nothing is allowed by mistake."""
+"""The owner's policy: what it allows, when, at which cost, and that nothing is allowed by mistake."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from drone.installation.owner_rules import KeepRules
+from drone.installation.doctor import check_clock, check_limits, check_policy
+from drone.installation.home import DroneHome
+from drone.installation.owner_rules import KeepRules, OrderRules, When
+from drone.installation.owner_rules.times import read_hours, time_left
 from drone.installation.policy import Policy, load, policy_file
+from drone.installation.spending import DaySpending
 from drone.sandbox.network import NetworkAccess
+from drone.sandbox.resources import ResourceLimits, available
 from shared.errors import Forbidden, Precondition
+from shared.terminal.doctor import FAIL, OK, WARN, State
+from tests.support.clocks import HandClock
+from tests.support.runs import order_for
 
 HERE = "http://127.0.0.1:8420"
 ELSEWHERE = "https://fleet.example.org"
@@ -21,56 +34,29 @@ def written(directory: Path, text: str) -> Path:
     return file
 
 
-def test_without_a_file_nothing_is_allowed(tmp_path: Path) -> None:
-    assert load(tmp_path / "none.toml") == Policy(extensions=False, mcp_servers=False, file_urls=None, keys={})
-
-
-def test_the_policy_lies_with_the_owners_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_is_read_as_it_stands_and_without_a_file_nothing_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/xdg-me")
-
     assert policy_file({}) == Path("/etc/xdg-me/dronefleet/policy.toml")
     assert policy_file({"DRONE_POLICY": "/p.toml"}) == Path("/p.toml")
 
+    none = load(tmp_path / "none.toml")
+    assert none == Policy(extensions=False, mcp_servers=False, file_urls=None, keys={}, pull_requests=True)
+    assert (none.keep, none.network) == (KeepRules(7, 30, 30, None, None), NetworkAccess("public", chosen=False))
 
-def test_a_policy_is_read_as_it_stands(tmp_path: Path) -> None:
-    file = written(
-        tmp_path, '[repositories]\nextensions = true\nfile_urls = false\n[keys]\nOPENAI_API_KEY = ["api.openai.com"]\n'
-    )
-
-    assert load(file) == Policy(extensions=True, file_urls=False, keys={"OPENAI_API_KEY": ("api.openai.com",)})
-
-
-def test_how_long_work_is_kept_is_read_in_days_and_sizes(tmp_path: Path) -> None:
-    assert load(tmp_path / "none.toml").keep == KeepRules(7, 30, 30, None, None)
+    repositories = "[repositories]\nextensions = true\nfile_urls = false\npull_requests = false\n"
     days = '[keep]\nrun_days = 14\nworkspace_days = "none"\nmirror_days = 1\n'
     spaces = 'workspace_space = "2 MiB"\nmirror_space = "none"\n'
-    assert load(written(tmp_path, days + spaces)).keep == KeepRules(14, None, 1, 2 * 1024 * 1024, None)
-
-
-def test_a_policy_that_cannot_be_understood_stops_the_drone(tmp_path: Path) -> None:
-    cases: list[str] = [
-        "not toml",
-        "[repository]\nextensions = true",
-        "[repositories]\nextension = true",
-        '[repositories]\nextensions = "yes"',
-        'keys = "all"',
-        '[keys]\nA = "host"',
-        '[network]\naccess = "some"',
-        "[network]\nhosts = [1]",
-        '[network]\nhosts = "a"',
-        '[network]\naccess = "none"\nhosts = ["a"]',
-        '[network]\naccess = "host"\nhosts = ["a"]',
-        "[network]\nports = [22]",
-        "network = 1",
-        "[keys]\nA = [1]",
-        '[keys]\nA = ["https://h/v1"]',
-        '[keys]\nA = ["ftp://h"]',
-        '[keys]\nA = ["*.h"]',
-        '[keys]\nA = ["h:port"]',
-    ]
-    for text in cases:
-        with pytest.raises(Precondition, match="cannot be loaded"):
-            load(written(tmp_path, text))
+    sizes = '[limits]\nmemory = "2 GB"\ncpus = 1.5\nfile_size = "3MiB"\ndisk = 5000000\nprocesses = 100\n'
+    hosts = '[network]\naccess = "hosts"\nhosts = ["git.example", "10.0.0.5:3000"]\n[keys]\nKEY = ["api.example"]\n'
+    read = load(written(tmp_path, repositories + days + spaces + sizes + hosts))
+    assert (read.extensions, read.file_urls, read.pull_requests) == (True, False, False)
+    assert (read.keys, read.keep) == ({"KEY": ("api.example",)}, KeepRules(14, None, 1, 2 * 1024**2, None))
+    assert read.network == NetworkAccess("hosts", ("git.example", "10.0.0.5:3000"), chosen=True)
+    assert read.limits == ResourceLimits(2 * 10**9, 100, 1.5, 3 * 1024**2, 5_000_000)
+    lifted = load(written(tmp_path, '[network]\n[limits]\nprocesses = "none"'))
+    assert (lifted.network, lifted.limits) == (NetworkAccess("public", chosen=True), ResourceLimits(processes=None))
 
 
 def test_remote_repositories_are_always_allowed_and_helper_programs_of_git_never() -> None:
@@ -131,8 +117,263 @@ def test_a_key_goes_only_to_the_same_scheme_host_and_port() -> None:
                 policy.check_key("KEY", url)
 
 
-def test_the_network_of_commands_is_the_public_web_or_what_the_owner_writes(tmp_path: Path) -> None:
-    assert Policy().network == NetworkAccess("public", chosen=False)
-    listed = written(tmp_path, '[network]\naccess = "hosts"\nhosts = ["git.example", "10.0.0.5:3000"]')
-    assert load(listed).network == NetworkAccess("hosts", ("git.example", "10.0.0.5:3000"), chosen=True)
-    assert load(written(tmp_path, "[network]\n")).network == NetworkAccess("public", chosen=True)
+def at(day: int, hour: int, minute: int = 0) -> datetime:
+    """A moment in November 2026, whose 23rd is a Monday."""
+    return datetime.fromisoformat(f"2026-11-{day:02}T{hour:02}:{minute:02}:00+00:00")
+
+
+def test_hours_are_read_as_they_are_written() -> None:
+    cases: list[tuple[str, list[datetime], list[datetime]]] = [
+        ("Mon-Fri 20:00-07:00", [at(23, 20), at(24, 6, 59), at(28, 3)], [at(23, 19, 59), at(23, 6), at(28, 20)]),
+        ("Sat,Sun", [at(28, 0), at(29, 23, 59)], [at(27, 23, 59), at(30, 0)]),
+        ("09:00-17:00", [at(23, 9), at(29, 16, 59)], [at(23, 17), at(23, 8, 59)]),
+        ("fri - mon 0:00-24:00", [at(27, 1), at(30, 23)], [at(24, 1)]),
+    ]
+    for text, inside, outside in cases:
+        hours = read_hours(text)
+
+        assert [hours.contain(moment) for moment in inside] == [True] * len(inside), text
+        assert [hours.contain(moment) for moment in outside] == [False] * len(outside), text
+
+
+def test_hours_that_follow_each_other_count_together() -> None:
+    cases: list[tuple[list[str], datetime, float]] = [
+        (["Mon-Fri 20:00-07:00"], at(23, 21), 10),
+        (["Mon-Fri 20:00-07:00"], at(24, 6, 30), 0.5),
+        (["Mon-Fri 20:00-07:00"], at(24, 12), 0),
+        (["Sat,Sun"], at(28, 6), 42),
+        (["Fri 18:00-24:00", "Sat,Sun", "Mon 00:00-08:00"], at(27, 20), 60),
+        (["0:00-24:00"], at(27, 20), 7 * 24 + 4),
+    ]
+    wrong = [
+        (texts, moment, got)
+        for texts, moment, hours in cases
+        if (got := time_left(tuple(map(read_hours, texts)), moment)) != timedelta(hours=hours)
+    ]
+    assert wrong == []
+
+
+def test_a_repository_is_compared_with_what_its_address_leads_to() -> None:
+    cases: list[tuple[str, list[str], list[str]]] = [
+        (
+            "github.com/acme/*",
+            ["https://github.com/acme/x", "git@github.com:acme/x.git", "ssh://git@GitHub.com/acme/x.git"],
+            [
+                "https://github.com/acme/../evil/x",
+                "https://github.com/acme/%2e%2e/evil/x",
+                "https://github.com.evil.example/acme/x",
+                "https://evil.example/github.com/acme/x",
+                "https://github.com:acme@evil.example/acme/x",
+                "file:///github.com/acme/x",
+            ],
+        ),
+        ("https://git.example/*", ["https://me:key@git.example/x/y.git"], ["http://git.example/x", "git.example:x"]),
+        ("file:///srv/git/*", ["/srv/git/x.git", "file:///srv/git/x"], ["/srv/git/../other", "https://srv/git/x"]),
+    ]
+    for pattern, allowed, refused in cases:
+        rules = OrderRules(repositories=(pattern,))
+
+        for url in allowed:
+            assert rules.allows_repository(url), url
+        for url in refused:
+            assert not rules.allows_repository(url), url
+
+
+def test_a_command_is_refused_alone_and_as_part_of_a_line() -> None:
+    cases: list[str] = ["git push", "cd x && git  push origin", "echo $(git push -f)", "a\ngit push"]
+    for line in cases:
+        assert OrderRules(commands=("git push*",)).refuses_command(line) == "git push*", line
+        assert OrderRules(commands=("git push*",)).refuses_command("git pull; echo git push") is None, line
+
+
+def test_a_refusal_names_the_line_of_the_policy(tmp_path: Path) -> None:
+    file = written(tmp_path, '# mine\n[orders]\nmodes = ["plan"]\norganizations = ["default"]\n')
+    Policy(sandboxes=("bwrap",)).check_sandbox("bwrap")
+    with pytest.raises(Precondition, match="does not allow the sandbox none"):
+        Policy(sandboxes=("bwrap",)).check_sandbox("none")
+    order = order_for("d" * 12, tmp_path, "")
+    order = order.model_copy(update={"organization": "default"})
+
+    with pytest.raises(Forbidden) as refused:
+        load(file).check_order(order)
+
+    assert refused.value.what == "this drone's policy does not allow orders in mode build"
+    assert refused.value.why == f"orders.modes in {file}, line 3"
+    planned = order.model_copy(update={"session": order.session.model_copy(update={"mode": "plan"})})
+    load(file).check_order(planned)
+    with pytest.raises(Forbidden, match="organization rivals"):
+        load(file).check_order(planned.model_copy(update={"organization": "rivals"}))
+
+
+def test_a_command_of_the_project_that_is_refused_refuses_its_orders(tmp_path: Path) -> None:
+    order = order_for("d" * 12, tmp_path, "")
+    project = order.project.model_copy(update={"setup": ("sudo make install",)})
+
+    with pytest.raises(Forbidden, match=r"commands like `sudo \*`"):
+        Policy(orders=OrderRules(commands=("sudo *",))).check_order(order.model_copy(update={"project": project}))
+
+
+NETWORKS = [
+    *('access = "some"', "hosts = [1]", 'hosts = "a"', 'access = "none"\nhosts = ["a"]', "ports = [22]"),
+    'access = "host"\nhosts = ["a"]',
+]
+KEYS = ['"host"', "[1]", '["https://h/v1"]', '["ftp://h"]', '["*.h"]', '["h:port"]']
+
+
+def test_a_policy_that_is_wrong_is_refused_with_its_line(tmp_path: Path) -> None:
+    cases: list[tuple[str, int, str]] = [
+        ("version = 2\n", 1, "version 2 is not supported"),
+        ('version = "1"\n', 1, "not supported"),
+        ('[orders]\nmodes = ["destroy"]\n', 2, "orders.modes is invalid: expected some of plan"),
+        ("[orders]\ntools = []\n", 2, "orders.tools is invalid"),
+        ('[orders]\nmode = ["plan"]\n', 2, "[orders] may contain only organizations, modes, tools"),
+        ("not toml", 0, ""),
+        ("[repository]\nextensions = true", 0, ""),
+        ("[repositories]\nextension = true", 0, ""),
+        ('[repositories]\nextensions = "yes"', 0, ""),
+        *((f"[network]\n{wrong}", 0, "") for wrong in NETWORKS),
+        ("network = 1", 0, ""),
+        ('keys = "all"', 0, ""),
+        *((f"[keys]\nA = {wrong}", 0, "") for wrong in KEYS),
+        ('[when]\nhours = ["late"]\n', 2, "when.hours is invalid: expected local times"),
+        ('[when]\nhours = ["Mon 25:00-26:00"]\n', 2, "when.hours is invalid"),
+        ('[when]\n\nfree_memory = "much"\n', 3, "when.free_memory is invalid: expected a size"),
+        ('[when]\non_mains = "yes"\n', 2, "when.on_mains is invalid: expected true or false"),
+        ("[repositories]\nallow = []\n", 2, "repositories.allow must be a list of patterns"),
+        ('[sandbox]\nallow = ["chroot"]\n', 2, "sandbox.allow is invalid"),
+        ('[network]\naccess = "none"\n[sandbox]\nallow = ["none"]\n', 4, "contradicts network.access"),
+        ("[limitz]\nx = 1\n", 1, "are allowed, not limitz"),
+        ("[keep]\nrun_days = 6\n", 2, "keep.run_days is invalid: expected"),
+        ("[keep]\nworkspace_days = 0\n", 2, "keep.workspace_days is invalid: expected"),
+        ("[keep]\nmirror_days = 1.5\n", 2, "keep.mirror_days is invalid: expected"),
+        ('[keep]\nmirror_space = "0"\n', 2, "keep.mirror_space is invalid: expected"),
+        ('limits = "none"\n', 1, "[limits] may contain only memory, processes, cpus, file_size, disk"),
+        ("[limits]\nram = 1\n", 2, "[limits] may contain only memory, processes, cpus, file_size, disk"),
+        ('[limits]\nmemory = "much"\n', 2, "limits.memory is invalid: expected a size"),
+        ("[limits]\nmemory = -1\n", 2, "limits.memory is invalid: expected a size"),
+        ('[limits]\ndisk = "12"\n', 2, "limits.disk is invalid: expected a size"),
+        ("[limits]\nprocesses = 3\n", 2, "limits.processes is invalid: expected a number of at least 16"),
+        ("[limits]\nprocesses = true\n", 2, "limits.processes is invalid: expected a number of at least 16"),
+        ("[limits]\ncpus = 0\n", 2, "limits.cpus is invalid: expected a number of cores"),
+        ("[spend]\nusd_per_day = -1\n", 2, "usd_per_day"),
+        ("[spend]\nusd_per_day = nan\n", 2, "usd_per_day"),
+        ('[spend]\nunpriced = ["a b"]\n', 2, "unpriced"),
+        ("[spend]\nusd_per_month = 3\n", 2, "[spend] may contain only"),
+    ]
+    for text, line, why in cases:
+        file = written(tmp_path, text)
+        with pytest.raises(Precondition) as refused:
+            load(file)
+
+        where = f"the policy file {file}, line {line}, cannot be loaded" if line else "cannot be loaded"
+        assert refused.value.what.endswith(where), text
+        assert why in refused.value.why, text
+
+
+def test_too_little_of_the_machine_is_named_with_its_setting(tmp_path: Path) -> None:
+    assert When(free_memory=1, free_disk=1).lacking((tmp_path,)) == ("", "")
+    assert When(free_memory=2**60).lacking((tmp_path,))[0] == "free_memory"
+    assert When(free_disk=2**60).lacking((tmp_path,))[0] == "free_disk"
+    assert When(free_cpus=10_000).lacking((tmp_path,))[0] == "free_cpus"
+
+
+def test_the_doctor_says_what_the_owner_allows_and_how_limits_are_enforced(tmp_path: Path) -> None:
+    owned = written(tmp_path, '[repositories]\nextensions = true\n[keys]\nKEY = ["h"]\n')
+    assert check_policy(owned).found.startswith("allows extensions, key KEY ")
+    policy = written(tmp_path, '[limits]\nmemory = "3 GiB"\nprocesses = 1234')
+    (check,) = check_limits(DroneHome(tmp_path), policy, "bwrap", {})
+
+    assert check.found.startswith("memory 3.0GiB, processes 1,234 for the commands of a run")
+    assert check.state is OK or (check.state is WARN and "looked at" in check.found)
+    assert check.found.endswith("by cgroup") == ({"memory", "processes"} <= available())
+    limited, unreadable = written(tmp_path, "[limits]\ncpus = 1"), "[limits]\ncpus = 0"
+    (cpus,) = check_limits(DroneHome(tmp_path), limited, "bwrap", {})
+    assert (cpus.state is FAIL) == ("cpus" not in available())
+    assert check_limits(DroneHome(tmp_path), written(tmp_path, unreadable), "bwrap", {}) == []
+
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def test_a_clock_may_be_off_by_a_few_seconds() -> None:
+    cases: list[tuple[int, State, str]] = [
+        (0, OK, "same as the server's"),
+        (5, OK, "same as the server's"),
+        (6, WARN, "6 s ahead of the server's"),
+        (-20, WARN, "20 s behind the server's"),
+        (61, FAIL, "61 s ahead of the server's"),
+    ]
+    for ahead, state, found in cases:
+        check = check_clock(NOON + timedelta(seconds=ahead), NOON)
+
+        assert (check.state, check.found) == (state, found), ahead
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Policy:
+    return load(written(tmp_path, '[spend]\nusd_per_day = 2.5\nunpriced = ["http://127.0.0.1:8000"]\n'))
+
+
+def test_costs_are_added_up_until_midnight(tmp_path: Path) -> None:
+    clock = HandClock()
+    spending = DaySpending(tmp_path / "spending", clock)
+    assert spending.today() == 0
+
+    spending.add(1.25)
+    spending.add(0.000001)
+    same_day = DaySpending(tmp_path / "spending", clock).today()
+    clock.at += timedelta(days=1)
+
+    assert (same_day, spending.today()) == (1.250001, 0)
+    spending.add(0.5)
+    assert spending.today() == 0.5
+    (tmp_path / "spending").write_text(f"{clock.now().astimezone().date()} much\n" + "x" * 200)
+    assert spending.today() == 0, "a damaged file is replaced"
+    spending.add(2)
+    assert spending.today() == 2
+
+
+def test_no_cost_of_a_run_beside_others_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever adds holds the file from reading the sum to writing it."""
+    spending, looks = DaySpending(tmp_path / "spending", HandClock()), []
+    spending.add(1)
+
+    def held(name: str) -> Callable[..., Any]:
+        real = getattr(os, name)
+
+        def called(*given: Any) -> Any:
+            with (tmp_path / "spending").open() as other, pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            looks.append(name)
+            return real(*given)
+
+        return called
+
+    with monkeypatch.context() as here:
+        for name in ("pread", "pwrite"):
+            here.setattr(os, name, held(name))
+        spending.add(2)
+    assert (looks, spending.today()) == (["pread", "pwrite"], 3)
+
+
+def test_a_call_is_refused_with_the_line_of_the_policy_once_the_limit_is_reached(limited: Policy) -> None:
+    limited.check_spent(2.49)
+
+    with pytest.raises(Forbidden) as refusal:
+        limited.check_spent(2.5)
+
+    assert refusal.value.what == "this drone has spent 2.50 of 2.50 USD today, as much as its policy allows"
+    Policy().check_spent(1e9)
+    assert (refusal.value.code, refusal.value.why) == ("E-POLICY-SPEND", f"spend.usd_per_day in {limited.file}, line 2")
+
+
+def test_a_model_of_unknown_price_is_refused_unless_its_address_is_listed(limited: Policy) -> None:
+    for api_base in (None, "http://127.0.0.1:8001/v1", "https://127.0.0.1:8000"):
+        limited.check_unpriced("openai/mine", "http://127.0.0.1:8000/v1")
+        Policy().check_unpriced("openai/mine", None)
+
+        with pytest.raises(Forbidden) as refusal:
+            limited.check_unpriced("openai/mine", api_base)
+
+        assert "the price of openai/mine is unknown" in refusal.value.what, api_base
+        assert str(refusal.value.next).startswith("on the drone: unpriced = ["), api_base

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +38,6 @@ def project(homes: Path, **servers: Any) -> Configs:
     return read(homes)
 
 
-def test_a_command_is_a_server_with_the_defaults(homes: Path) -> None:
-    assert read(homes) == read_configs(homes / "none", None, {}) == Configs()
-    (server,) = owner(homes, files={"command": "serve", "args": ["-v"], "env": {"A": "1"}}).servers
-
-    assert (server.name, server.command, server.args, server.env) == ("files", "serve", ["-v"], {"A": "1"})
-    assert (server.timeout, server.start_timeout, server.tools, server.owners) == (120, 10, None, True)
-
-
 def test_servers_of_both_files_are_sorted_by_name(homes: Path) -> None:
     project(homes, c={"command": "c"})
     assert read_configs(homes, None, ENVIRON) == Configs(), "a project without permission is not looked at"
@@ -71,22 +61,24 @@ def test_the_owners_entry_wins_even_where_it_starts_nothing(homes: Path) -> None
         assert [each.command for each in found.servers if each.command == "theirs"] == [], entry
 
 
-def test_variables_are_put_into_the_owners_entries_alone(homes: Path) -> None:
-    entry = {"url": "https://x.example/${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}${EMPTY}"}}
-    owner(homes, mine=entry)
+def test_variables_are_put_into_the_owners_entries_alone_and_no_sentence_quotes_what_may_be_secret(homes: Path) -> None:
+    headers = {"Authorization": "Bearer ${TOKEN}abc${EMPTY}", "Accept": "text/html"}
+    entry = {"url": "https://x.example/${TOKEN}", "headers": headers}
+    owner(homes, mine=entry, other={"command": "x", "env": {"A_KEY": "k"}})
 
-    mine, theirs = project(homes, theirs=entry).servers
+    mine, _, theirs = project(homes, theirs=entry).servers
 
-    assert (mine.url, mine.headers) == ("https://x.example/t0ken", {"Authorization": "Bearer t0ken"})
+    assert (mine.url, mine.headers) == ("https://x.example/t0ken", {**headers, "Authorization": "Bearer t0kenabc"})
     assert (theirs.url, theirs.headers) == (entry["url"], entry["headers"])
-
-
-def test_a_variable_that_is_not_there_leaves_the_server_out(homes: Path) -> None:
+    # What is secret in the owner's servers is known to the redactor.
+    assert secrets_of(homes, ENVIRON) == ["Bearer t0kenabc", "k", "t0ken", "t0kenabc"]
+    assert secrets_of(homes / "none", ENVIRON) == []
+    found = owner(homes, mine={"command": "x", "env": {"KEY": ["s3cret"]}, "headers": {"A": "s3cret\n"}})
+    assert "s3cret" not in " ".join(found.problems)
     found = owner(homes, mine={"command": "x", "env": {"KEY": "${NOT_THERE}"}})
-
-    assert found.servers == ()
-    assert "MCP server 'mine'" in found.problems[0]
+    assert [each.name for each in found.servers] == ["theirs"]
     assert found.problems[0].endswith("is ignored: environment variable NOT_THERE is not set on the drone")
+    assert "t0ken" not in repr(owner(homes, mine={"command": "x", "env": {"KEY": "${TOKEN}"}}).servers)
 
 
 WRONG: list[tuple[Any, str]] = [
@@ -141,21 +133,6 @@ def test_plain_http_is_for_this_machine_or_where_the_owner_says_so(homes: Path) 
     )
 
 
-def test_no_sentence_quotes_what_may_be_secret(homes: Path) -> None:
-    found = owner(homes, mine={"command": "x", "env": {"KEY": ["s3cret"]}, "headers": {"A": "s3cret\n"}})
-
-    assert "s3cret" not in " ".join(found.problems)
-    assert "t0ken" not in repr(owner(homes, mine={"command": "x", "env": {"KEY": "${TOKEN}"}}).servers)
-
-
-def test_what_is_secret_in_the_owners_servers_is_known_to_the_redactor(homes: Path) -> None:
-    headers = {"Authorization": "Bearer abc", "Accept": "text/html"}
-    owner(homes, a={"url": "https://x.example/${TOKEN}", "headers": headers}, b={"command": "x", "env": {"A_KEY": "k"}})
-
-    assert secrets_of(homes, ENVIRON) == ["Bearer abc", "abc", "k", "t0ken"]
-    assert secrets_of(homes / "none", ENVIRON) == []
-
-
 BROKEN = [
     (b"", "it is not JSON"),
     (b"{", "it is not JSON"),
@@ -170,30 +147,23 @@ BROKEN = [
 
 
 def test_a_broken_file_is_one_sentence_and_the_other_counts(homes: Path) -> None:
+    file = homes / ".dronefleet" / "mcp.json"
+    owner(homes, mine={"command": "x"})
     for content, why in BROKEN:
-        owner(homes, mine={"command": "x"})
-        (homes / ".dronefleet" / "mcp.json").write_bytes(content)
+        file.write_bytes(content)
         found = read(homes)
         assert ([each.name for each in found.servers], len(found.problems)) == (["mine"], 1), content[:20]
         assert found.problems[0].startswith(f"No MCP servers from the project's .dronefleet/mcp.json: {why}")
-
-
-def test_a_directory_a_pipe_or_a_link_in_a_repository_is_not_read(homes: Path, tmp_path: Path) -> None:
-    file = homes / ".dronefleet" / "mcp.json"
-    owner(homes, mine={"command": "x"})
-
+    # Nor is a directory, a pipe or a link in a repository read.
+    file.unlink()
     file.mkdir()
-    directory = read(homes).problems
+    assert "it is not a file" in read(homes).problems[0]
     file.rmdir()
     os.mkfifo(file)
-    pipe = read(homes).problems
+    assert "it is not a file" in read(homes).problems[0]
     file.unlink()
     file.symlink_to(homes / "mcp.json")
-    link = read(homes).problems
-
-    assert directory[0].endswith("it is not a file")
-    assert pipe[0].endswith("it is not a file")
-    assert "it cannot be read" in link[0]
+    assert "it cannot be read" in read(homes).problems[0]
 
 
 def test_the_examples_of_the_documents_are_read_as_they_stand(homes: Path) -> None:
@@ -205,16 +175,3 @@ def test_the_examples_of_the_documents_are_read_as_they_stand(homes: Path) -> No
 
     assert found.problems == ()
     assert [each.name for each in found.servers] == ["github", "notes", "schema"]
-
-
-def test_a_run_without_servers_imports_nothing_of_the_sdk() -> None:
-    script = (
-        "import sys; from pathlib import Path; from drone.mcp_servers import connect, read_configs; "
-        "made = connect(read_configs(Path('/no'), None, {}).servers, sandbox=None, workspace=Path('/no'), "
-        "log_dir=Path('/no'), check=lambda: None); made.close(); "
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'mcp', 'mcp_types', 'httpx2', 'anyio'}))"
-    )
-
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
-
-    assert done.stdout == "[]\n"

@@ -8,10 +8,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import CallToolResult, Tool
+from mcp_types import CallToolResult
 
-from drone.mcp_servers.config import parsed
-from drone.mcp_servers.listing import Names, listed
+from drone.mcp_servers.listing import Names
 from drone.mcp_servers.results import result_of
 
 
@@ -19,21 +18,9 @@ def shown(tmp_path: Path, *content: dict[str, Any], **more: Any) -> str:
     return result_of(CallToolResult.model_validate({"content": content, **more}), tmp_path / "log").output
 
 
-def test_a_name_has_letters_that_every_provider_takes() -> None:
-    cases: list[tuple[str, str, str]] = [
-        ("files", "read", "mcp__files__read"),
-        ("my files", "read/all.now", "mcp__my_files__read_all_now"),
-        ("größe", "漢字", "mcp__gr__e____"),
-    ]
-    wrong = [(server, tool, got) for server, tool, name in cases if (got := Names().give(server, tool)) != name]
-    assert wrong == []
-
-
-def test_names_that_become_alike_are_told_apart() -> None:
+def test_names_have_letters_that_every_provider_takes_and_those_that_become_alike_are_told_apart() -> None:
     names = Names()
-
     given = [names.give("a", tool) for tool in ("x.y", "x/y", "x y")] + [names.give("s" * 80, "t") for _ in range(2)]
-
     assert given[:3] == ["mcp__a__x_y", "mcp__a__x_y_2", "mcp__a__x_y_3"]
     assert given[3:] == ["mcp__" + "s" * 59, "mcp__" + "s" * 57 + "_2"]
 
@@ -48,32 +35,13 @@ def test_names_are_distinct_and_fit_whatever_servers_call_their_tools(pairs: lis
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in given)
 
 
-def test_a_tool_whose_arguments_are_no_object_is_left_out() -> None:
-    config = parsed("s", {"command": "x"}, owners=True, environ={})
-    problems: list[str] = []
-
-    tools = list(listed(config, [Tool(name="list", input_schema={"type": "array"})], Names(), problems))
-
-    assert tools == []
-    assert problems == ["MCP server 's': its tool 'list' is ignored: its arguments are not an object"]
-
-
-def test_texts_are_joined_and_an_error_stays_one(tmp_path: Path) -> None:
-    content = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-
-    result = result_of(CallToolResult.model_validate({"content": content, "isError": True}), tmp_path / "log")
-
+def test_texts_are_joined_and_what_is_no_text_is_named_by_kind_and_size(tmp_path: Path) -> None:
+    text = {"type": "text", "text": "a"}
+    content = {"content": [text, {**text, "text": "b"}], "isError": True}
+    result = result_of(CallToolResult.model_validate(content), tmp_path / "log")
     assert (result.output, result.is_error, result.log) == ("a\nb", True, None)
-
-
-def test_structured_content_is_shown_where_there_is_no_text(tmp_path: Path) -> None:
-    text = {"type": "text", "text": "the sum is 3"}
-
     assert shown(tmp_path, structuredContent=[1, "é"]) == '[\n 1,\n "é"\n]'
-    assert shown(tmp_path, text, structuredContent={"sum": 3}) == "the sum is 3"
-
-
-def test_what_is_no_text_is_named_by_kind_and_size(tmp_path: Path) -> None:
+    assert shown(tmp_path, text, structuredContent={"sum": 3}) == "a"
     cases: list[tuple[dict[str, Any], str]] = [
         ({"type": "image", "mimeType": "image/png", "data": "A" * 16460}, "[image/png, 12,345 bytes, not shown]"),
         ({"type": "audio", "mimeType": "audio/wav", "data": ""}, "[audio/wav, 0 bytes, not shown]"),
@@ -81,5 +49,4 @@ def test_what_is_no_text_is_named_by_kind_and_size(tmp_path: Path) -> None:
         ({"type": "resource", "resource": {"uri": "x:y", "blob": "QQ=="}}, "[x:y, bytes, 1 bytes, not shown]"),
         ({"type": "resource", "resource": {"uri": "x:y", "text": "all of it"}}, "[x:y]\nall of it"),
     ]
-    wrong = [(block, got) for block, text in cases if (got := shown(tmp_path, block)) != text]
-    assert wrong == []
+    assert [(block, got) for block, text in cases if (got := shown(tmp_path, block)) != text] == []

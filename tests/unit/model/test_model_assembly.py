@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from drone.model.assembly import LONGEST, Assembly
 from drone.model.model_families import Thinking
+from drone.model.surrogates import whole, whole_json
 from shared.messages import Message
 from tests.support.clocks import HandClock
 
@@ -37,6 +42,9 @@ def _blocks(form: Thinking, *pieces: dict[str, Any]) -> tuple[dict[str, Any], ..
 
 
 def test_text_thinking_and_calls_are_put_together_by_index() -> None:
+    long = Assembly(lambda *_: None, HandClock())
+    long.add(_delta(tool_calls=[_piece(0, "a", "one", "x" * LONGEST)]))
+    assert long.too_long
     message, _ = _assembled(
         _delta(reasoning_content="Hm."),
         _delta(content="Let me "),
@@ -47,15 +55,6 @@ def test_text_thinking_and_calls_are_put_together_by_index() -> None:
     )
     assert (message.thinking, message.content) == ("Hm.", "Let me look.")
     assert [(c.id, c.name, c.arguments) for c in message.tool_calls] == [("a", "one", "{}"), ("b", "two", '{"x": 1}')]
-
-
-def test_how_long_thinking_streamed_is_known() -> None:
-    clock = HandClock()
-    assembly = Assembly(lambda *_: None, clock)
-    for delta in (_delta(reasoning_content="Hm"), _delta(reasoning_content="."), _delta(content="Let me look.")):
-        clock.sleep(2.0)
-        assembly.add(delta)
-    assert assembly.thinking_ms == 2000
 
 
 def test_calls_are_told_apart_by_what_their_pieces_have_in_common() -> None:
@@ -112,7 +111,38 @@ def test_details_of_openrouter_are_put_together_by_their_index() -> None:
     )
 
 
-def test_an_answer_that_is_longer_than_any_models_is_noticed() -> None:
-    assembly = Assembly(lambda *_: None, HandClock())
-    assembly.add(_delta(tool_calls=[_piece(0, "a", "one", "x" * LONGEST)]))
-    assert assembly.too_long
+TEXT = st.text(alphabet=st.characters(categories=None) | st.sampled_from("\ud83d\ude00\\ud"))
+
+
+def test_a_half_in_an_escape_is_marked_and_nothing_else_is_touched() -> None:
+    cases: dict[str, str] = {
+        r'{"a": "\ud83d\ude00"}': r'{"a": "\ud83d\ude00"}',
+        r'{"a": "\ud83d"}': r'{"a": "\ufffd"}',
+        r'{"a": "\uDE00\ud83d x"}': r'{"a": "\ufffd\ufffd x"}',
+        r'{"a": "\\ud83d"}': r'{"a": "\\ud83d"}',
+        r'{"a": "\ud83d\\ude00"}': r'{"a": "\ufffd\\ude00"}',
+        "no json \\ud8": "no json \\ud8",
+    }
+    assert {text: whole_json(text) for text in cases} == cases
+
+
+@given(TEXT)
+def test_whatever_is_said_can_be_stored(text: str) -> None:
+    assert whole(whole(text)) == whole(text).encode().decode()
+    assert json.loads(whole_json(json.dumps(text))) == whole(text)
+
+
+TEXT_PIECE = st.one_of(st.none(), st.text(max_size=4))
+ARGUMENTS = st.sampled_from([None, "", "{", '{"text":', ' "x"}', "[]", "\ud83d"])
+FUNCTION = st.builds(SimpleNamespace, name=st.sampled_from([None, "", "echo", "nothing"]), arguments=ARGUMENTS)
+INDEXES, IDS = st.sampled_from([None, 0, 0, 1, 7]), st.sampled_from([None, "", "a", "b"])
+PIECE = st.builds(SimpleNamespace, index=INDEXES, id=IDS, function=FUNCTION)
+CALLS = st.one_of(st.none(), st.lists(PIECE, max_size=3))
+DELTA = st.builds(SimpleNamespace, content=TEXT_PIECE, reasoning_content=TEXT_PIECE, tool_calls=CALLS)
+
+
+@given(st.lists(DELTA, max_size=8))
+def test_any_deltas_make_a_message_that_can_be_stored_with_their_text_as_it_was_shown(deltas: list[Any]) -> None:
+    message, seen = _assembled(*deltas)
+    message.model_dump_json().encode()
+    assert message.content == "".join(text for kind, text in seen if kind == "text")

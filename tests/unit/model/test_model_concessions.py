@@ -38,28 +38,24 @@ def test_who_takes_no_tools_gets_them_in_text_and_other_refusals_change_nothing(
         assert _after(NO_TOOLS[0], error_class=error_class) == CLAUDE
 
 
-def test_who_refuses_a_thinking_level_gets_none() -> None:
-    cases: list[str] = [
-        "Unrecognized request argument supplied: reasoning_effort",
-        "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.",
-        "`max_tokens` must be greater than `thinking.budget_tokens`.",
-        "Budget 0 is invalid. This model only works in thinking mode.",
-    ]
-    wrong = [(said, got) for said in cases if (got := _after(said).leave_out) != ({"thinking", "reasoning_effort"})]
-    assert wrong == []
+LEVEL_REFUSED = [
+    "Unrecognized request argument supplied: reasoning_effort",
+    "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.",
+    "`max_tokens` must be greater than `thinking.budget_tokens`.",
+    "Budget 0 is invalid. This model only works in thinking mode.",
+]
 
 
-def test_who_thinks_and_takes_no_temperature_gets_none_and_later_changes_add_to_it() -> None:
+def test_who_refuses_a_level_a_temperature_or_missing_reasoning_gets_what_it_takes_and_changes_add_up() -> None:
+    levels = {"thinking", "reasoning_effort"}
+    assert [said for said in LEVEL_REFUSED if _after(said).leave_out != levels] == []
     once = _after("`temperature` may only be set to 1 when thinking is enabled.")
     assert once.leave_out == {"temperature", "top_p", "top_k"}
-    assert _after("reasoning_effort is not supported", once).leave_out > once.leave_out
-
-
-def test_reasoning_is_filled_in_and_if_that_is_wrong_too_sent_as_text() -> None:
+    assert _after("reasoning_effort is not supported", once).leave_out == once.leave_out | levels
     missing = "Missing `reasoning_content` field in the assistant message"
-    once = _after(missing, Family("reasoning"))
-    twice = _after(missing, once)
-    assert [once.thinking, twice.thinking, _after(missing, twice)] == ["filled", "tags", twice]
+    filled = _after(missing, Family("reasoning"))
+    as_text = _after(missing, filled)
+    assert [filled.thinking, as_text.thinking, _after(missing, as_text)] == ["filled", "tags", as_text]
 
 
 SAID = st.lists(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from pydantic import ValidationError
-
-from drone.model.scripted.script import Book, NoReply
+from drone.model.scripted.script import Book
 
 USER = {"role": "user", "content": "Go."}
 ASSISTANT = {"role": "assistant", "content": "Yes."}
@@ -27,29 +24,11 @@ def test_the_reply_is_chosen_by_the_number_of_answers_so_far() -> None:
     assert _texts(for_ever, [USER, *[ASSISTANT] * 9]) == ["and so on"]
 
 
-def test_a_script_is_chosen_by_its_name_in_the_prompt() -> None:
-    book = Book.of({"default": [{"text": "default"}], "fix-it": [{"text": "fixed"}]})
-    named = {"role": "user", "content": [{"type": "text", "text": "Please, script:fix-it now"}]}
-    assert _texts(book, [named], [USER]) == ["fixed", "default"]
-
-
 def test_failures_are_played_once_a_conversation_and_before_the_reply() -> None:
     book = Book.of([{"text": "one", "fail": [{"status": 429}, {"status": 500}]}])
     other = {"role": "user", "content": "Another conversation."}
     assert [book.reply([USER])[1].status for _ in range(4)] == [429, 500, 200, 200]
     assert book.reply([other])[1].status == 429
-
-
-def test_a_script_that_has_nothing_to_say_says_why() -> None:
-    cases: list[tuple[str, str]] = [
-        ("script:nowhere", "no script named 'nowhere'; known: default"),
-        ("Go.", "number 2 was requested"),
-    ]
-    for content, why in cases:
-        with pytest.raises(NoReply, match=why):
-            Book.of([{"text": "one"}]).reply([{"role": "user", "content": content}, *[ASSISTANT] * (content == "Go.")])
-        with pytest.raises(ValidationError, match="tool_cals"):
-            Book.of([{"tool_cals": []}])
 
 
 def _called(number: int) -> dict[str, Any]:

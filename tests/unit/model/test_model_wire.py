@@ -58,22 +58,30 @@ def test_a_name_that_endpoints_would_refuse_is_mended() -> None:
         assert sent(message)[0]["tool_calls"][0]["function"]["name"] == wire, name
 
 
-def test_claude_gets_its_signed_thinking_back_unchanged() -> None:
-    cases: list[str] = [
-        CLAUDE,
-        "claude-opus-4-1",
-        "anthropic/a-name-at-a-gateway",
-        "bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0",
-        "bedrock/converse/anthropic.claude-3-7-sonnet-20250219-v1:0",
-        "vertex_ai/claude-sonnet-4@20250514",
-    ]
-    for model in cases:
-        message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=(SIGNED, HIDDEN))
-        assert sent(message, model=model)[0] == {
-            "role": "assistant",
-            "content": "Yes.",
-            "thinking_blocks": [SIGNED, HIDDEN],
-        }, model
+CLAUDES = (
+    *(CLAUDE, "claude-opus-4-1", "anthropic/a-name-at-a-gateway", "vertex_ai/claude-sonnet-4@20250514"),
+    "bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0",
+    "bedrock/converse/anthropic.claude-3-7-sonnet-20250219-v1:0",
+)
+REASONING = (
+    *("deepseek/deepseek-reasoner", "moonshot/kimi-k2-thinking", "zai/glm-4.7", "hosted_vllm/deepseek-v3.2"),
+    *("hosted_vllm/moonshotai/Kimi-K2-Thinking", "hosted_vllm/MiniMaxAI/MiniMax-M2"),
+)
+
+
+def test_each_family_gets_its_thinking_back_in_its_own_form() -> None:
+    signed = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=(SIGNED, HIDDEN))
+    back = {"role": "assistant", "content": "Yes.", "thinking_blocks": [SIGNED, HIDDEN]}
+    assert [model for model in CLAUDES if sent(signed, model=model)[0] != back] == []
+    detailed = signed.model_copy(update={"thinking_blocks": (DETAIL,)})
+    document = sent(detailed, model="openrouter/anthropic/claude-sonnet-4.5")[0]
+    assert document == {"role": "assistant", "content": "Yes.", "reasoning_details": [DETAIL]}
+    for model in REASONING:
+        first = sent(*step(1, thinking="Hm.", content="Look."), model=model)[0]
+        assert (first["reasoning_content"], first["content"]) == ("Hm.", "Look."), model
+    # What is missing is filled once a provider asked for it.
+    first, other = sent(*step(1), *step(2, thinking="Hm."), family=Family("filled"))[::2]
+    assert (first["reasoning_content"], other["reasoning_content"]) == (" ", "Hm.")
 
 
 def test_thinking_of_another_family_or_without_signature_goes_back_as_text() -> None:
@@ -93,31 +101,6 @@ def test_thinking_of_another_family_or_without_signature_goes_back_as_text() -> 
         )
 
 
-def test_openrouter_gets_back_the_details_of_the_vendor_that_gave_them_out() -> None:
-    message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=(DETAIL,))
-    document = sent(message, model="openrouter/anthropic/claude-sonnet-4.5")[0]
-    assert document == {"role": "assistant", "content": "Yes.", "reasoning_details": [DETAIL]}
-
-
-def test_who_reasons_between_calls_gets_the_reasoning_back_in_its_field() -> None:
-    cases: list[str] = [
-        "deepseek/deepseek-reasoner",
-        "moonshot/kimi-k2-thinking",
-        "zai/glm-4.7",
-        "hosted_vllm/moonshotai/Kimi-K2-Thinking",
-        "hosted_vllm/MiniMaxAI/MiniMax-M2",
-        "hosted_vllm/deepseek-v3.2",
-    ]
-    for model in cases:
-        first = sent(*step(1, thinking="Hm.", content="Look."), model=model)[0]
-        assert (first["reasoning_content"], first["content"]) == ("Hm.", "Look."), model
-
-
-def test_reasoning_that_is_missing_is_filled_once_a_provider_asked_for_it() -> None:
-    first, other = sent(*step(1), *step(2, thinking="Hm."), family=Family("filled"))[::2]
-    assert (first["reasoning_content"], other["reasoning_content"]) == (" ", "Hm.")
-
-
 GEMINI = "gemini/gemini-3.5-flash"
 CALL_SIGNED = {"type": "thought_signature", "call": 1, "signature": "c2ln"}
 
@@ -126,9 +109,7 @@ def test_signatures_of_gemini_go_back_with_their_calls_even_if_an_id_was_changed
     wire = sent(*step(1, "a", "b", thinking="Hm.", thinking_blocks=(CALL_SIGNED,)), model=GEMINI)[0]
     signed = [call.get("provider_specific_fields") for call in wire["tool_calls"]]
     assert (signed, wire["reasoning_content"]) == ([None, {"thought_signature": "c2ln"}], "Hm.")
-
-
-def test_a_signature_of_a_call_that_is_not_there_goes_back_with_none() -> None:
+    # The signature of a call that is not there goes back with none.
     for call in (7, -1, "1", None):
         wire = sent(*step(1, thinking_blocks=({**CALL_SIGNED, "call": call},)), model=GEMINI)[0]
         assert "provider_specific_fields" not in wire["tool_calls"][0], call
@@ -155,15 +136,12 @@ def test_the_cache_is_cut_after_the_system_prompt_and_after_the_last_two_questio
         assert marked(sent(SYSTEM, USER, *step(1), *step(2), model=model)) == [0, 3, 5], model
     for model in ("openai/gpt-x", "hosted_vllm/claude-at-home", "gemini/gemini-2.5-pro", "openrouter/openai/gpt-5", ""):
         assert marked(sent(SYSTEM, USER, *step(1), model=model)) == [], model
-    # Nothing empty is marked: that would be refused.
-    assert marked(sent(SYSTEM, USER.model_copy(update={"content": ""}), model=CLAUDE)) == [0]
-
-
-def test_the_end_of_the_question_before_is_marked_again_however_many_results_came_since() -> None:
+    # The end of the question before is marked again, however many results came since.
     before = sent(SYSTEM, USER, *step(1, "a", "b"), model=CLAUDE)
     after = sent(SYSTEM, USER, *step(1, "a", "b"), *step(2, *"abcdefgh"), USER, model=CLAUDE)
-    assert max(marked(before)) in marked(after)
-    assert len(marked(after)) <= 4
+    assert (max(marked(before)) in marked(after), len(marked(after)) <= 4) == (True, True)
+    # Nothing empty is marked: that would be refused.
+    assert marked(sent(SYSTEM, USER.model_copy(update={"content": ""}), model=CLAUDE)) == [0]
 
 
 def test_what_was_converted_is_not_converted_again_and_what_changed_is() -> None:

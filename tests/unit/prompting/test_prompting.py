@@ -12,13 +12,13 @@ import pytest
 
 from drone.agent.prompts import system_prompt, user_prompt
 from drone.model.warm_order import ORDER
-from drone.prompting import PromptParts, PromptSources, Templates, read_sources
+from drone.prompting import PromptParts, PromptSources, Skill, Templates, read_sources
 from drone.prompting.files import MAX_CHARACTERS
 from shared.work_order import OrderProvider
 from tests.support import wait_until
+from tests.support.toolboxes import called, toolbox, workspace
 
 NOW = datetime(2026, 11, 21, 23, 59, tzinfo=UTC)
-NAMES = ["SYSTEM.md", "SOUL.md", "APPEND.md", "MEMORY.md"]
 
 
 @pytest.fixture
@@ -33,16 +33,6 @@ def project(tmp_path: Path) -> Path:
     path = tmp_path / "settings"
     path.mkdir()
     return path
-
-
-def test_nothing_is_fine_and_a_project_says_nothing_of_the_person_and_brings_no_templates(
-    tmp_path: Path, project: Path
-) -> None:
-    (project / "USER.md").write_text("Ada is a spy.")
-    (project / "templates").mkdir()
-    (project / "templates" / "rules.jinja").write_text("No rules.")
-    for sources in (PromptSources(), PromptSources(tmp_path / "no", tmp_path / "nor"), PromptSources(None, project)):
-        assert read_sources(sources) == PromptParts()
 
 
 def test_a_huge_file_is_cut_not_read_whole_and_both_the_model_and_people_are_told(home: Path) -> None:
@@ -93,26 +83,27 @@ BROKEN = {
 
 
 def test_each_file_has_its_place(home: Path, project: Path) -> None:
-    [(home / name).write_text(f"\n the drone's {name}\n\n") for name in (*NAMES, "USER.md")]
-    [(project / name).write_text(f"the project's {name}") for name in NAMES]
+    names = ("SYSTEM.md", "SOUL.md", "APPEND.md", "MEMORY.md")
+    for name in (*names, "USER.md"):
+        (home / name).write_bytes(f"\ufeff\n the drone's {name}\r\n\n".encode())
+    (project / "USER.md").write_text("Ada is a spy.")
+    (project / "templates").mkdir()
+    (project / "templates" / "rules.jinja").write_text("No rules.")
+    for sources in (PromptSources(), PromptSources(home / "no", project / "nor"), PromptSources(None, project)):
+        assert read_sources(sources) == PromptParts(), "a project says nothing of the person and brings no templates"
+    for name in names:
+        (project / name).write_text(f"the project's {name}")
 
     parts = read_sources(PromptSources(home, project), " Use tabs.\n")
-
     assert parts.problems == []
     assert (parts.system, parts.soul) == ("the project's SYSTEM.md", "the project's SOUL.md")
     assert parts.appended == ("the project's APPEND.md", "the drone's APPEND.md")
     assert parts.memory == ("the project's MEMORY.md", "the drone's MEMORY.md")
     assert (parts.user, parts.instructions) == ("the drone's USER.md", "Use tabs.")
-
-
-def test_a_file_that_is_no_text_is_reported_and_left_out(home: Path) -> None:
-    (home / "SOUL.md").write_bytes(b"\xef\xbb\xbfYou are Gr\xc3\xa4ce.\r\n")
     for content, words in ((b"caf\xe9", "is not UTF-8: byte 3"), (b"a\0b", "contains NUL")):
         (home / "SYSTEM.md").write_bytes(content)
-
         parts = read_sources(PromptSources(home))
-
-        assert (parts.system, parts.soul) == ("", "You are Gräce.")
+        assert (parts.system, parts.soul) == ("", "the drone's SOUL.md")
         assert parts.problems[0].startswith("the drone's prompt/SYSTEM.md")
         assert words in parts.problems[0]
 
@@ -145,29 +136,9 @@ def test_an_owners_template_takes_the_place_of_ours_and_may_use_them(home: Path)
     assert parts.problems == []
 
 
-def test_an_owners_template_that_is_broken_is_reported_once_and_ours_is_used(home: Path) -> None:
-    for template, words in BROKEN.items():
-        parts = with_template(home, "identity.jinja", template)
-
-        texts = [system_prompt(ORDER, parts), system_prompt(ORDER, parts)]
-
-        assert texts == [system_prompt(ORDER)] * 2
-        assert (len(parts.problems), words in parts.problems[0]) == (1, True)
-
-
-def test_a_slow_template_is_broken_off_and_ours_is_used() -> None:
-    problems: list[str] = []
-    loops = "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
-
-    text = Templates({"channel.jinja": loops}, problems, seconds=0.2).render("channel.jinja", channel="a terminal")
-
-    assert "a terminal" in text
-    assert problems == ["The template channel.jinja took longer than 0.2 s; the default is used."]
-    wait_until(lambda: "bounded" not in [thread.name for thread in threading.enumerate()])
-
-
-def test_a_template_file_that_cannot_be_used_is_reported(home: Path) -> None:
-    files = [
+def test_an_owners_template_that_cannot_be_used_is_reported_once_and_ours_is_used(home: Path) -> None:
+    files: list[tuple[str, str | bytes, str]] = [
+        *(("identity.jinja", template, words) for template, words in BROKEN.items()),
         ("rules.jinja", b"caf\xe9", "is not UTF-8"),
         ("rules.jinja", b"x" * (MAX_CHARACTERS + 1), "longer than 40,000 characters"),
         ("ruels.jinja", b"Be kind.", "is not a known template"),
@@ -175,9 +146,15 @@ def test_a_template_file_that_cannot_be_used_is_reported(home: Path) -> None:
     for name, content, words in files:
         parts = with_template(home, name, content)
         (home / "templates" / name).unlink()
+        assert [system_prompt(ORDER, parts), system_prompt(ORDER, parts)] == [system_prompt(ORDER)] * 2
+        assert (len(parts.problems), words in parts.problems[0]) == (1, True)
 
-        assert (parts.templates, words in parts.problems[0]) == ({}, True)
-        assert system_prompt(ORDER, parts) == system_prompt(ORDER)
+    problems: list[str] = []
+    loops = "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
+    text = Templates({"channel.jinja": loops}, problems, seconds=0.2).render("channel.jinja", channel="a terminal")
+    assert "a terminal" in text
+    assert problems == ["The template channel.jinja took longer than 0.2 s; the default is used."]
+    wait_until(lambda: "bounded" not in [thread.name for thread in threading.enumerate()])
 
 
 def test_the_opening_message_can_be_the_owners_and_never_sees_the_providers_key(home: Path) -> None:
@@ -190,3 +167,92 @@ def test_the_opening_message_can_be_the_owners_and_never_sees_the_providers_key(
     assert "k3y" not in text
     parts = with_template(home, "user.jinja", "{{ prompt }} on {{ date }} in {{ workspace }}")
     assert user_prompt(ORDER, Path("/w"), NOW, parts) == "Warm up. on 2026-11-21 in /w\n"
+
+
+__all__ = ["workspace"]
+GOOD = "---\nname: {}\ndescription: Does {} well.\n---\n# How\n\nCarefully.\n"
+
+
+def skill_file(folder: Path, name: str, text: str | bytes | None = None) -> Path:
+    file = folder / "skills" / name / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    content = GOOD.format(name, name) if text is None else text
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+def test_skills_of_project_and_drone_are_listed_by_name_with_the_path_to_read(tmp_path: Path, workspace: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    skill_file(project, "release")
+    skill_file(project, "audit", "---\r\nname: audit\r\ndescription: >\r\n  Does audit\r\n  well.\r\n---\r\n")
+    (home / "skills").mkdir(parents=True)
+    linked = skill_file(tmp_path / "elsewhere", "mend")
+    (home / "skills" / "mend").symlink_to(linked.parent)
+    parts = read_sources(PromptSources(home, project))
+    location = str(linked)
+    assert parts.skills == (
+        Skill("audit", "Does audit well.", ".dronefleet/skills/audit/SKILL.md"),
+        Skill("mend", "Does mend well.", location),
+        Skill("release", "Does release well.", ".dronefleet/skills/release/SKILL.md"),
+    )
+    assert parts.problems == []
+    assert "Carefully." in called(toolbox(workspace, readable=parts.readable), "file_read", path=location).output
+
+    # Of two with one name, the project's and the first count.
+    skill_file(project, "first", GOOD.format("mend", "first"))
+    skill_file(project, "second", GOOD.format("mend", "second"))
+    parts = read_sources(PromptSources(home, project))
+    assert [(skill.name, skill.description) for skill in parts.skills][1] == ("mend", "Does first well.")
+    assert (parts.readable, len(parts.problems)) == ((), 2)
+
+
+BROKEN_SKILLS: list[tuple[str | bytes, str]] = [
+    ("# No front matter", "does not begin with front matter"),
+    ("---\nname: mend\ndescription: never closed", "does not begin with front matter"),
+    ("---\n" + "[" * 1000 + "\n---\n", "is not valid YAML"),
+    ("---\n!!python/object/apply:os.system [true]\n---\n", "is not valid YAML"),
+    ("---\nname: 2026-99-99\n---\n", "is not valid YAML"),
+    ("---\n---\n", "has no fields"),
+    ("---\ndescription: Mends.\n---\n", "`name` must be"),
+    (f"---\nname: {'x' * 65}\ndescription: Mends.\n---\n", "`name` must be"),
+    ("---\nname: 7\ndescription: Mends.\n---\n", "`name` must be"),
+    (f"---\nname: mend\ndescription: {'x' * 1025}\n---\n", "`description` must be"),
+    (b"---\nname: mend\ndescription: caf\xe9\n---\n", "is not UTF-8"),
+]
+
+
+def test_a_broken_skill_is_reported_and_the_others_are_listed(tmp_path: Path) -> None:
+    # Only its front matter is read.
+    skill_file(tmp_path, "whole", GOOD.format("whole", "whole") + "x" * 1_000_000)
+    file = skill_file(tmp_path, "broken")
+    # Aliases that multiply cost neither time nor memory.
+    levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
+    bomb = f"---\na0: &a0 [x]\n{levels}description: *a29\nname: bomb\n---\n"
+    for text, words in [*BROKEN_SKILLS, (bomb, "`description` must be")]:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+        parts = read_sources(PromptSources(None, tmp_path))
+
+        assert [skill.name for skill in parts.skills] == ["whole"]
+        assert len(parts.problems) == 1
+        assert parts.problems[0].startswith(".dronefleet/skills/broken/SKILL.md ")
+        assert words in parts.problems[0]
+
+
+def test_what_is_no_file_or_leads_out_of_the_project_is_never_opened(tmp_path: Path) -> None:
+    outside = skill_file(tmp_path / "outside", "mend")
+    project = tmp_path / "project"
+    (project / "skills" / "waits").mkdir(parents=True)
+    os.mkfifo(project / "skills" / "waits" / "SKILL.md")
+    (project / "skills" / "folder" / "SKILL.md").mkdir(parents=True)
+    (project / "skills" / "linked").symlink_to(outside.parent)
+    (project / "skills" / "README.md").write_text("Here be skills.")
+    (project / "skills" / "empty").mkdir()
+
+    parts = read_sources(PromptSources(None, project))
+
+    assert parts.skills == ()
+    assert parts.problems == [
+        ".dronefleet/skills/folder/SKILL.md is a directory, not a file.",
+        ".dronefleet/skills/waits/SKILL.md is a FIFO, a device or a socket, not a file.",
+    ]

@@ -51,17 +51,6 @@ def test_the_provider_s_setting_limits_all_runs_together() -> None:
     assert "position 25 of 25" in wait_text(granted[-1], "main")
 
 
-def test_no_minute_has_more_than_the_limit_and_almost_all_of_it_is_used() -> None:
-    for rpm in (1, 30, 61):
-        state, times, now = GroupState(), list[float](), T0
-        while now < T0 + 600:
-            answer = ask(state, asker(rpm=rpm), now)
-            times += [answer.at] if answer.granted else []
-            now += max(answer.wait_s, 0.01)
-        assert len(times) >= 9.4 * rpm
-        assert min(later - earlier for earlier, later in zip(times, times[rpm:], strict=False)) > 60.5
-
-
 def test_a_limit_in_headers_applies_to_every_run_of_the_group() -> None:
     kinds: tuple[Kind, ...] = ("requests", "tokens", "input_tokens", "output_tokens")
     for kind in kinds:
@@ -97,28 +86,17 @@ def test_a_call_that_needs_more_than_a_minute_s_tokens_is_made_when_nothing_else
     assert ask(state, asker(tpm=10_000), T0 + 62, expected=large).granted
 
 
-def test_tokens_that_a_call_did_not_use_are_available_again() -> None:
+def test_tokens_that_a_call_did_not_use_and_a_permit_that_was_not_used_are_available_again() -> None:
     state, large = GroupState(), Tokens(input_tokens=100, output_tokens=5_500)
     first = ask(state, asker(tpm=10_000), expected=large)
     assert not ask(state, asker("b", tpm=10_000), T0 + 1, expected=large).granted
     used = CallReport(at=first.at, expected=large, used=Tokens(input_tokens=100, output_tokens=10))
     ask(state, asker(tpm=10_000), T0 + 1, expected=None, reports=(used,))
     assert ask(state, asker("b", tpm=10_000), T0 + 1, expected=large).granted
-
-
-def test_a_permit_that_was_not_used_is_available_again() -> None:
     state = used_up(rpm=12)
     assert not ask(state, asker(rpm=12)).granted
     ask(state, asker(rpm=12), expected=None, reports=(CallReport(at=T0, expected=SOME, made=False),))
     assert ask(state, asker(rpm=12)).granted
-
-
-def test_input_from_the_cache_does_not_count_towards_input_tokens() -> None:
-    state, cached = GroupState(), Tokens(input_tokens=50_000, cached_tokens=49_900)
-    rate = Rate(kind="input_tokens", limit=6_000)
-    first = ask(state, asker(), expected=None, reports=(CallReport(made=False, at=T0, rates=(rate,)),))
-    answers = [ask(state, asker(f"r{n}"), expected=cached) for n in range(11)]
-    assert sum(answer.granted for answer in answers) == (1000 - first.free_tokens) / 100
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -190,31 +168,6 @@ def test_a_run_that_stopped_asking_delays_the_others_only_briefly() -> None:
     ask(state, asker("gone", rank=9, rpm=60))
     times = times_of_grants(state, asker("patient", rpm=60), seconds=20)
     assert times["patient"] < 14
-
-
-# --- calls without asking -----------------------------------------------------------------------
-
-
-def test_far_below_the_limit_some_calls_need_no_permit_and_near_it_all_do() -> None:
-    state = GroupState()
-    assert ask(state, asker(rpm=600), expected=None).free_calls == 50
-    assert ask(state, asker("b", rpm=600), expected=None).free_calls == 0
-    assert ask(state, asker(rpm=600), expected=None).free_calls == 25
-    assert ask(state, asker("b", rpm=600), expected=None).free_calls == 25
-    assert ask(used_up(rpm=600), asker(rpm=600), expected=None).free_calls == 0
-
-
-def test_calls_without_asking_are_kept_for_their_run_until_it_reports_for_at_most_ten_seconds() -> None:
-    state = GroupState()
-    assert ask(state, asker(rpm=600), expected=None).free_calls == 50
-    answers = [ask(state, asker(f"r{n}", rpm=600)) for n in range(60)]
-    assert sum(answer.granted for answer in answers) == 50
-    assert answers[-1].wait_s <= 1
-    later = GroupState.model_validate_json(state.model_dump_json())
-    assert ask(later, asker("late", rpm=600), T0 + 10).granted
-    ask(state, asker(rpm=600), T0 + 1, expected=None, reports=tuple(CallReport(used=SOME) for _ in range(20)))
-    answers = [ask(state, asker(f"r{n}", rpm=600), T0 + 1) for n in range(50, 110)]
-    assert sum(answer.granted for answer in answers) == 30
 
 
 def test_calls_without_a_permit_count_when_they_are_reported() -> None:

@@ -64,12 +64,6 @@ def test_a_line_that_a_crash_cut_in_half_is_not_read_and_not_in_the_way(path: Pa
     assert [line.event.seq for line in journal.walk(path)] == [1, 2]
 
 
-def test_a_line_longer_than_the_block_is_read_whole(path: Path) -> None:
-    written(path, "x" * 5000, "y")
-    assert [len(line.text) > 5000 for line in journal.read(path, limit=1000)] == [True]
-    assert texts(path) == ["x" * 5000, "y"]
-
-
 def test_an_event_that_could_not_be_written_leaves_no_hole(path: Path) -> None:
     written(path, "a")
     writer = Journal(path, IDENTITY, HandClock())

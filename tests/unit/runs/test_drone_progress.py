@@ -67,7 +67,7 @@ def test_a_run_that_prints_or_waits_for_somebody_has_not_stalled_and_then_has_it
     assert run.stalled() == ""
 
 
-def test_neither_a_sleep_of_the_machine_nor_an_hour_that_somebody_sets_is_a_lack_of_progress(
+def test_neither_a_sleep_of_the_machine_nor_a_set_hour_nor_a_stop_of_the_drone_is_a_lack_of_progress(
     run: TrackedRun, clock: HandClock
 ) -> None:
     run.does("waiting for the model")
@@ -76,12 +76,6 @@ def test_neither_a_sleep_of_the_machine_nor_an_hour_that_somebody_sets_is_a_lack
     clock.at = clock.at.replace(year=2031)
     run.looked_at()
     assert run.stalled() == ""
-    assert (run.beat().doing_seconds, run.beat().quiet_seconds) == (10, 10)
-
-
-def test_time_in_which_the_drone_was_stopped_is_no_lack_of_progress(run: TrackedRun, clock: HandClock) -> None:
-    run.does("waiting for the model")
-    pass_watched(run, clock, 10)
     clock.sleep(4 * LIMIT)
     # The heartbeat may be quicker than whoever looks after the run.
     assert run.beat().quiet_seconds == 10

@@ -71,14 +71,13 @@ def test_calls_that_ran_at_the_same_time_are_answered_if_they_have_no_result(dir
     assert problems(messages_of(bodies(directory))) == []
 
 
-def test_a_run_that_recorded_nothing_gets_its_first_event_too(directory: RunDirectory) -> None:
+def test_a_run_that_recorded_nothing_gets_its_first_event_too_and_answers_of_an_earlier_turn_are_not_given_again(
+    directory: RunDirectory,
+) -> None:
     assert end(directory) == [STARTED, DIED, END]
-
-
-def test_answers_of_an_earlier_turn_are_not_given_again(directory: RunDirectory) -> None:
+    directory.journal.unlink()
     answered = [ToolResultStep(call_id=name, output="done") for name in "abc"]
     record(directory, STARTED, ASKED, *answered, AssistantStep(text="Done."))
-
     assert end(directory) == [DIED, END]
 
 

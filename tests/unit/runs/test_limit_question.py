@@ -1,40 +1,57 @@
-"""At the limit of its money, an order that asks waits for a person, who raises it, stops it or lets it finish."""
+"""At a limit of money, steps or time, a run that asks waits for a person, who raises it or lets the run end."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.in_memory import KeptEvents, QuietControls
 from drone.agent.values import Ruling
-from drone.runs.limit_question import LimitQuestion, limit_question
+from drone.runs.limit_question import LimitQuestion, RunLimitQuestion, limit_question
 from drone.runs.purse import MoneyUsedUp, Purse
 from shared.budgets import Money
 from shared.errors import Interrupted
+from shared.events import ApprovalStep, DecisionStep
+from shared.messages import Message
+from shared.outcome import ExitStatus
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
 from tests.support.runs import order_for
+from tests.support.scripted import Loop, calls, says
+
+# --- money ---------------------------------------------------------------------------------------
 
 
-def asked(answer: Ruling | None, about: str = "limit") -> tuple[Purse, KeptEvents, LimitQuestion]:
-    """A run that has spent its limit of one dollar, and the question that was asked."""
+def about_money(
+    answer: Ruling | None, about: str = "limit", budget: RunBudget | None = None, clock: HandClock | None = None
+) -> tuple[Purse, KeptEvents]:
+    """A run that has spent its limit of one dollar, and was asked about it."""
     purse, recorder = Purse(1.0, 1.0, None, Money()), KeptEvents()
-    question = LimitQuestion(recorder, HandClock(), 60, None)
+    question = LimitQuestion(recorder, clock or HandClock(), 60, budget)
     question.ask(MoneyUsedUp(about, "used up", 0.1), purse, lambda _: answer, lambda: None)
-    return purse, recorder, question
+    return purse, recorder
 
 
 def test_an_approval_raises_the_limit_and_not_a_budget_and_anything_else_stops_the_run() -> None:
-    assert asked(Ruling(approved=True, raise_usd=0.5))[0].limit == 1.5
-    assert asked(Ruling(approved=True))[0].limit == 2.0
-    purse, recorder, _ = asked(Ruling(approved=True), about="budget")
+    assert about_money(Ruling(approved=True, raise_usd=0.5))[0].limit == 1.5
+    assert about_money(Ruling(approved=True))[0].limit == 2.0
+    purse, recorder = about_money(Ruling(approved=True), about="budget")
     assert purse.limit == 1.0
     assert [body.kind for body in recorder.bodies] == ["approval", "decision"]
-    for answer in (Ruling(approved=False), None):
-        with pytest.raises(MoneyUsedUp):
-            asked(answer)
+    with pytest.raises(MoneyUsedUp):
+        about_money(Ruling(approved=False))
+    # Nobody answers: the wait is not part of the run's time.
+    clock = HandClock()
+    budget = RunBudget(Limits(max_run_seconds=10), clock)
+    budget.start()
+    with pytest.raises(MoneyUsedUp):
+        about_money(None, budget=budget, clock=clock)
+    assert clock.passed >= 60
+    budget.check()
 
 
 def test_finishing_allows_one_more_answer_with_a_summary() -> None:
@@ -51,21 +68,102 @@ def test_finishing_allows_one_more_answer_with_a_summary() -> None:
         question.ask(used_up, purse, lambda _: Ruling(approved=True), lambda: None)
 
 
-def test_the_wait_for_the_answer_is_not_part_of_the_runs_time() -> None:
-    clock = HandClock()
-    budget = RunBudget(Limits(max_run_seconds=10), clock)
-    budget.start()
-    with pytest.raises(MoneyUsedUp):
-        LimitQuestion(KeptEvents(), clock, 60, budget).ask(
-            MoneyUsedUp("limit", "used up"), Purse(1.0, 1.0, None, Money()), lambda _: None, lambda: None
-        )
-    assert clock.passed >= 60
-    budget.check()
-
-
 def test_only_an_order_that_asks_has_a_question() -> None:
     controls = BudgetedControls(QuietControls(), RunBudget(Limits(), HandClock()))
     stops, asks = (order_for("oka", Path("/r"), "", money=Money(on_limit=on_limit)) for on_limit in ("stop", "ask"))
     assert limit_question(stops, KeptEvents(), controls, HandClock()) is None
     assert limit_question(asks, KeptEvents(), controls, HandClock()) is not None
     assert controls.budget.asks
+
+
+# --- steps and time ------------------------------------------------------------------------------
+
+
+@dataclass
+class Answering(HandClock):
+    """A clock by which a person answers what waits after a minute."""
+
+    controls: QuietControls
+    answers: dict[str, Ruling | BaseException]
+    waited: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.waited += seconds
+        if self.waited < 60 or not self.answers:
+            return
+        self.waited = 0.0
+        name = next(iter(self.answers))
+        given = self.answers.pop(name)
+        if isinstance(given, Ruling):
+            self.controls.rulings[name] = given
+        else:
+            self.controls.signal = given
+
+
+def asking(answers: dict[str, Ruling | BaseException], script: list[Any], **limits: Any) -> Loop:
+    controls = QuietControls()
+    loop = Loop(script, limits=Limits(**limits), controls=controls, clock=Answering(controls, answers))
+    budget = RunBudget(loop.limits, loop.clock)
+    loop.agent = replace(loop.agent, budget=budget)
+    loop.agent.at_limit = RunLimitQuestion(loop.recorder, controls, loop.clock, loop.limits.approval_timeout, budget)
+    return loop
+
+
+def asked(loop: Loop) -> list[tuple[str, str, str]]:
+    steps = [body for body in loop.recorder.bodies if isinstance(body, ApprovalStep)]
+    return [(step.call_id, step.limit, step.why) for step in steps]
+
+
+def decided(loop: Loop) -> tuple[str, bool, str]:
+    """The last decision."""
+    step = [body for body in loop.recorder.bodies if isinstance(body, DecisionStep)][-1]
+    return step.about, step.approved, step.by
+
+
+def test_more_steps_let_the_run_finish() -> None:
+    answers: dict[str, Ruling | BaseException] = {"steps-1": Ruling(approved=True, raise_steps=1)}
+    loop = asking(answers, [calls("a"), calls("b"), says("ok")], max_iterations=2)
+    assert loop.run().response == "ok"
+    assert asked(loop) == [("steps-1", "steps", "The limit of 2 steps is reached")]
+
+
+def test_without_an_amount_the_limit_is_doubled_and_asked_for_again_when_that_is_used_up() -> None:
+    answers: dict[str, Ruling | BaseException] = {"steps-1": Ruling(approved=True), "steps-2": Ruling(approved=False)}
+    loop = asking(answers, [calls(str(number)) for number in range(5)], max_iterations=2)
+    outcome = loop.run()
+    assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.MAX_ITERATIONS, True)
+    assert [why for _, _, why in asked(loop)] == ["The limit of 2 steps is reached", "The limit of 4 steps is reached"]
+    assert decided(loop) == ("limit", False, "person")
+
+
+def test_unanswered_the_run_ends_as_it_would_have_and_other_limits_are_not_asked_about() -> None:
+    loop = asking({}, [calls("a"), says("never")], max_iterations=1, approval_timeout=120)
+    assert loop.run().exit_status is ExitStatus.MAX_ITERATIONS
+    assert decided(loop) == ("limit", False, "clock")
+    of_tokens = asking({}, [calls("a", usage={"input_tokens": 5}), says("never")], token_limit=1)
+    assert of_tokens.run().exit_status is ExitStatus.TOKEN_LIMIT
+    reminded = asking({}, [calls("a"), says("ok")], max_iterations=9)
+    assert reminded.agent.budget is not None
+    with reminded.agent.budget.at_most(1):
+        assert reminded.run().exit_status is ExitStatus.MAX_ITERATIONS
+    assert asked(of_tokens) == asked(reminded) == []
+
+
+def test_more_time_lets_the_run_continue_and_the_wait_costs_none_of_it() -> None:
+    loop = asking({"time-1": Ruling(approved=True, raise_seconds=30)}, [calls("a"), says("ok")], max_run_seconds=10)
+    loop.toolbox.on_call = lambda _: HandClock.sleep(loop.clock, 11)
+    assert loop.run().response == "ok"
+    assert asked(loop) == [("time-1", "time", "The time limit of 10 s is reached")]
+
+
+def test_a_message_that_interrupts_the_wait_is_read_once_there_are_steps_again() -> None:
+    message = Interrupted(Message(role="user", content="Only the tests."))
+    answers = {"a message": message, "steps-2": Ruling(approved=True)}
+    loop = asking(answers, [calls("a"), says("ok")], max_iterations=1)
+    assert loop.run().response == "ok"
+    assert ("user", "Only the tests.") in loop.told
+    assert [name for name, _, _ in asked(loop)] == ["steps-1", "steps-2"]

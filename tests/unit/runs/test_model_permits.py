@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -19,12 +18,15 @@ SOME = Tokens(input_tokens=1000, output_tokens=100)
 LIMITED = {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "0"}
 
 
-class Desk:
-    """A control plane that gives these answers one after another, and the last one again and again."""
+class Run:
+    """A run, and its control plane, which gives these answers one after another, and the last again and again."""
 
-    def __init__(self, *answers: ModelPermit | FleetError) -> None:
+    def __init__(self, *answers: ModelPermit | FleetError, limited: bool) -> None:
         self.answers = list(answers)
         self.requests: list[PermitRequest] = []
+        self.clock, self.recorder, self.controls = HandClock(), KeptEvents(), QuietControls()
+        provider = OrderProvider(name="main", model="openai/x", limited=limited)
+        self.permits = FleetPermits(self, provider, self.recorder, self.controls, self.clock)
 
     def permit(self, request: PermitRequest) -> ModelPermit:
         self.requests.append(request)
@@ -37,23 +39,12 @@ class Desk:
     def reports(self) -> list[CallReport]:
         return [report for request in self.requests for report in request.reports]
 
-
-class Run:
-    """A run with its clock and what it says."""
-
-    def __init__(self, desk: Desk, *, limited: bool) -> None:
-        self.desk, self.clock = desk, HandClock()
-        self.recorder, self.controls = KeptEvents(), QuietControls()
-        self.said: list[str] = []
-        provider = OrderProvider(name="main", model="openai/x", limited=limited)
-        self.permits = FleetPermits(desk, provider, self.recorder, self.controls, self.clock)
-
-    def calls(self, **used: Any) -> float:
+    def calls(self, **headers: str) -> float:
         """One call that is answered; returns how long it waited."""
         before = self.clock.monotonic()
         permit = self.permits.take("main", SOME)
         waited = self.clock.monotonic() - before
-        permit.answered(used.get("headers", {}), SOME)
+        permit.answered(headers, SOME)
         return waited
 
 
@@ -63,7 +54,7 @@ def run() -> Iterator[Callable[..., Run]]:
     made: list[Run] = []
 
     def make(*answers: ModelPermit | FleetError, limited: bool = True) -> Run:
-        made.append(Run(Desk(*answers), limited=limited))
+        made.append(Run(*answers, limited=limited))
         return made[-1]
 
     yield make
@@ -77,14 +68,20 @@ Make = Callable[..., Run]
 def test_without_a_known_limit_no_call_waits_for_an_answer(run: Make) -> None:
     running = run(UNLIMITED, limited=False)
     assert [running.calls() for _ in range(20)] == [0.0] * 20
-    wait_until(lambda: len(running.desk.requests) > 0)
-    assert all(request.expected is None for request in running.desk.requests)
+    wait_until(lambda: len(running.requests) > 0)
+    assert all(request.expected is None for request in running.requests)
+    # Headers that name a limit are reported at once.
+    told = run(UNLIMITED, limited=False)
+    told.calls(**LIMITED)
+    wait_until(lambda: bool(told.reports))
+    assert told.reports[0].rates == (Rate(kind="requests", limit=60, remaining=0),)
+    assert told.reports[0].used == SOME
 
 
 def test_a_limited_provider_s_first_call_waits_for_its_permit_and_its_time(run: Make) -> None:
     running = run(ModelPermit(granted=True, at=5.0, wait_s=1.2))
     assert running.calls() == pytest.approx(1.2)
-    assert running.desk.requests[0].expected == SOME
+    assert running.requests[0].expected == SOME
 
 
 def test_a_run_that_waits_says_for_how_long_and_why(run: Make) -> None:
@@ -105,7 +102,7 @@ def test_a_run_that_is_to_end_stops_waiting_and_gives_its_permit_back(run: Make)
     running.controls.signal = Preempted()
     with pytest.raises(Preempted):
         running.calls()
-    wait_until(lambda: running.desk.reports == [CallReport(at=5.0, expected=SOME, made=False)])
+    wait_until(lambda: running.reports == [CallReport(at=5.0, expected=SOME, made=False)])
 
 
 def test_calls_that_are_free_need_no_permit_until_they_or_their_time_are_used_up(run: Make) -> None:
@@ -127,27 +124,19 @@ def test_the_pause_of_a_refusal_is_bounded_and_may_come_from_its_headers(run: Ma
     for headers, wished, pause in (({}, float("inf"), 900.0), ({}, 0.0, 0.0), (resets, None, 7.0)):
         running = run(ModelPermit(granted=True))
         running.permits.take("main", SOME).refused(headers, wished)
-        wait_until(lambda desk=running.desk: bool(desk.reports))
-        assert running.desk.reports[0].retry_after_s == pause
+        wait_until(lambda run=running: bool(run.reports))
+        assert running.reports[0].retry_after_s == pause
 
 
 def test_without_an_answer_calls_continue_at_the_last_known_rate_or_at_once(run: Make) -> None:
     for error in (Unreachable("away", code="E-NO-SERVER"), FleetFault("a bug", code="E-HTTP-500")):
         running = run(ModelPermit(granted=True, at=1.0, share=10.0), error)
         running.calls()
-        wait_until(lambda desk=running.desk: len(desk.requests) >= 2)
+        wait_until(lambda run=running: len(run.requests) >= 2)
         assert [running.calls() for _ in range(2)] == pytest.approx([6.0, 6.0])
         assert not running.permits.take("main", SOME).refused({}, 1.0)
     running = run(Unreachable("away", code="E-NO-SERVER"))
     assert [running.calls() for _ in range(3)] == [0.0] * 3
-
-
-def test_headers_that_name_a_limit_are_reported_at_once(run: Make) -> None:
-    running = run(UNLIMITED, limited=False)
-    running.calls(headers=LIMITED)
-    wait_until(lambda: bool(running.desk.reports))
-    assert running.desk.reports[0].rates == (Rate(kind="requests", limit=60, remaining=0),)
-    assert running.desk.reports[0].used == SOME
 
 
 def test_after_a_refusal_the_next_call_needs_a_permit_and_the_report_comes_first(run: Make) -> None:
@@ -155,17 +144,17 @@ def test_after_a_refusal_the_next_call_needs_a_permit_and_the_report_comes_first
     running.calls()
     assert running.permits.take("main", SOME).refused({}, 30.0)
     running.permits.take("main", SOME)
-    wait_until(lambda: bool(running.desk.reports))
-    refusal = next(report for report in running.desk.reports if report.refused)
+    wait_until(lambda: bool(running.reports))
+    refusal = next(report for report in running.reports if report.refused)
     assert refusal.retry_after_s == 30.0
-    assert any(request.expected is not None for request in running.desk.requests)
+    assert any(request.expected is not None for request in running.requests)
 
 
 def test_an_earlier_control_plane_is_asked_once_and_calls_are_made_as_before(run: Make) -> None:
     running = run(NotFound("no such route", code="E-HTTP-404"))
     assert [running.calls() for _ in range(3)] == [0.0] * 3
     assert not running.permits.take("main", SOME).refused({}, 1.0)
-    assert len(running.desk.requests) == 1
+    assert len(running.requests) == 1
 
 
 def test_reports_are_kept_until_the_control_plane_answers_again(run: Make) -> None:
@@ -173,6 +162,6 @@ def test_reports_are_kept_until_the_control_plane_answers_again(run: Make) -> No
     running.calls()
     running.clock.sleep(20)
     running.calls()
-    wait_until(lambda: len(running.desk.requests) >= 2)
-    assert len(running.desk.requests[1].reports) == 1
-    assert running.desk.requests[1].reports[0].age_s == pytest.approx(20)
+    wait_until(lambda: len(running.requests) >= 2)
+    assert len(running.requests[1].reports) == 1
+    assert running.requests[1].reports[0].age_s == pytest.approx(20)

@@ -48,16 +48,12 @@ class Source:
         return Allowance(granted=self.granted, bounded=self.bounded)
 
 
-@dataclass
-class Pauses:
-    """What the run waited for."""
-
-    said: list[str] = field(default_factory=list)
-    ends_after: int = 100
+class Pauses(list[str]):
+    """What the run waited for, which its drone ends at the third time."""
 
     def __call__(self, _seconds: float, why: str) -> None:
-        self.said.append(why)
-        if len(self.said) >= self.ends_after:
+        self.append(why)
+        if len(self) >= 3:
             raise Preempted
 
 
@@ -99,7 +95,7 @@ def test_a_run_that_waits_keeps_nothing_but_its_calls_in_flight() -> None:
     source = Source(waits=2)
     purse = Purse(0, 0, source, BOUNDED)
     purse.settle(purse.reserve(need(0.1, 0.5), said := Pauses()), 0.5)
-    assert said.said == ["the budget of project web"] * 2
+    assert said == ["the budget of project web"] * 2
     waiting = [request for request in source.requests if request.keep is not None]
     assert [request.keep for request in waiting] == [0.0, 0.0, 0.0]
 
@@ -135,19 +131,13 @@ def refused(purse: Purse) -> bool:
     return False
 
 
-def test_a_run_waits_for_a_control_plane_that_is_away_once_its_block_is_used_up() -> None:
-    source = Source(errors=[Unreachable("away", code="E-NO-SERVER")])
-    purse = Purse(0, 0, source, BOUNDED)
-    assert purse.reserve(need(0.1, 0.5), said := Pauses()) == 0.5
-    assert len(said.said) == 1
-    assert "does not answer" in said.said[0]
-
-
-def test_a_run_that_was_given_up_gets_nothing_until_its_drone_ends_it() -> None:
-    source = Source(errors=[Conflict("over", code="E-RUN-OVER")] * 3)
-    purse = Purse(0, 0, source, BOUNDED)
+def test_a_run_waits_for_a_control_plane_that_is_away_and_one_that_was_given_up_until_its_drone_ends_it() -> None:
+    away = Source(errors=[Unreachable("away", code="E-NO-SERVER")])
+    assert Purse(0, 0, away, BOUNDED).reserve(need(0.1, 0.5), said := Pauses()) == 0.5
+    assert ["does not answer" in why for why in said] == [True]
+    given_up = Source(errors=[Conflict("over", code="E-RUN-OVER")] * 3)
     with pytest.raises(Preempted):
-        purse.reserve(need(0.1, 0.5), Pauses(ends_after=3))
+        Purse(0, 0, given_up, BOUNDED).reserve(need(0.1, 0.5), Pauses())
 
 
 def test_an_older_control_plane_is_not_asked_again() -> None:

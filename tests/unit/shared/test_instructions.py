@@ -31,16 +31,12 @@ def test_content_that_cannot_be_instructions_is_refused_in_requests_and_in_files
         with pytest.raises(Invalid) as refused:
             read_instructions(str(file), {"name": "lead"})
         assert (refused.value.code, refused.value.why) == ("E-AGENT-INSTRUCTIONS", f"{file} {why}")
+    for missing in (tmp_path / "gone.md", tmp_path):
+        with pytest.raises(Invalid) as refused:
+            read_instructions(str(missing), {"name": "lead"})
+        assert str(missing) in refused.value.why
 
 
 def test_the_text_comes_without_the_mark_and_the_white_space_around_it() -> None:
     assert instructions_of("\ufeff\n# Lead\n\nPlan. Ünd so.\n".encode()) == "# Lead\n\nPlan. Ünd so."
     assert len(instructions_of(("€" * MAX_INSTRUCTIONS).encode())) == MAX_INSTRUCTIONS == base.MAX_INSTRUCTIONS
-
-
-def test_the_command_line_names_a_file_that_is_not_there_or_is_a_directory(tmp_path: Path) -> None:
-    for file in (tmp_path / "gone.md", tmp_path):
-        with pytest.raises(Invalid) as refused:
-            read_instructions(str(file), {"name": "lead"})
-        assert refused.value.code == "E-AGENT-INSTRUCTIONS"
-        assert str(file) in refused.value.why

@@ -29,17 +29,6 @@ def _as_before() -> Iterator[None]:
     logs._PROCESS.clear()
 
 
-def test_a_library_that_was_silenced_stays_silent_when_logs_are_set_up_later() -> None:
-    library = logging.getLogger("LiteLLM")
-    before = library.level
-    try:
-        library.setLevel(logging.CRITICAL)
-        logs.configure(stream=StringIO())
-        assert library.level == logging.CRITICAL
-    finally:
-        library.setLevel(before)
-
-
 def test_a_line_is_json_with_the_ids_of_its_process_in_all_threads_and_those_of_its_context_before() -> None:
     stream = StringIO()
     logs.configure(stream=stream)
@@ -62,18 +51,6 @@ def test_a_line_is_json_with_the_ids_of_its_process_in_all_threads_and_those_of_
         "info",
         False,
     )
-
-
-def test_libraries_log_in_the_same_form_and_quietly() -> None:
-    stream = StringIO()
-    logs.configure(stream=stream)
-
-    logging.getLogger("sqlalchemy").warning("slow: %s", "SELECT")
-    logging.getLogger("httpx").info("GET / 200")
-    logs.get("fleet").error("failed", exc_info=ZeroDivisionError("by zero"))
-
-    slow, failed = (json.loads(line) for line in stream.getvalue().splitlines())
-    assert (slow["event"], "ZeroDivisionError: by zero" in failed["exception"]) == ("slow: SELECT", True)
 
 
 def test_no_line_holds_a_password_or_a_token() -> None:

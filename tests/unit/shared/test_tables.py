@@ -44,9 +44,6 @@ def test_without_a_terminal_nothing_is_cut(capsys: pytest.CaptureFixture[str]) -
     assert "Fix the login page so that it works again" in out
     assert str(ROWS[1][2]) in out
     assert "…" not in out
-
-
-def test_an_empty_list_is_named_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(COLUMNS, [], empty="no orders yet")
     assert capsys.readouterr() == ("", "no orders yet\n")
 

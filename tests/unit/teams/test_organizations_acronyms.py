@@ -40,14 +40,6 @@ def test_no_two_organizations_have_the_same_acronym(names: list[str]) -> None:
         taken.add(acronym)
 
 
-def test_a_thousand_organizations_of_one_acronym_are_told_apart() -> None:
-    taken: set[str] = set()
-    for number in range(1200):
-        taken.add(free_acronym(f"x_{number}", taken))
-    assert len(taken) == 1200
-    assert max(map(len, taken)) <= LONGEST
-
-
 def test_a_name_that_is_not_snake_case_or_is_reserved_is_refused_in_one_line() -> None:
     for name in ("a", "payments", "my_big_team", "team_2", "a" * 64, "users", "system_tests"):
         assert check_organization(name) == name

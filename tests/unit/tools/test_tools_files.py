@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +16,6 @@ __all__ = ["call", "workspace"]
 
 def test_view_numbers_the_lines_of_a_file_and_lines_gives_a_range_with_both_ends(call: Call, workspace: Path) -> None:
     (workspace / "a.txt").write_text("one\ntwo\r\nthree\nfour")
-
     numbered = "     1\tone\n     2\ttwo\n     3\tthree\n     4\tfour"
     for path in ("a.txt", str(workspace / "a.txt")):
         assert call("file_read", path=path).output == numbered
@@ -25,27 +23,16 @@ def test_view_numbers_the_lines_of_a_file_and_lines_gives_a_range_with_both_ends
     assert some == "     2\ttwo\n     3\tthree"
     assert "fewer than 5 lines" in call("file_read", mode="lines", path="a.txt", start_line=5).output
 
-
-def test_a_long_file_says_how_to_go_on_and_more_lines_are_shown_where_they_are_asked_for(
-    call: Call, workspace: Path
-) -> None:
     (workspace / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 10_001)))
-
     viewed = call("file_read", path="long.txt").output
     assert viewed.endswith("""{"mode": "lines", "path": 'long.txt', "start_line": 401})""")
     assert ("line 400\n" in viewed, "line 401\n" in viewed) == (True, False)
     asked_for = call("file_read", mode="lines", path="long.txt", start_line=2).output
     assert asked_for.startswith("     2\tline 2\n")
     assert asked_for.endswith('"start_line": 2002})')
-
-
-def test_a_very_long_line_is_cut(call: Call, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("x" * 1_000_000 + "\nnext\n")
-
-    result = call("file_read", path="a.txt")
-
-    assert len(result.output) < 2200
-    assert result.output.endswith("     2\tnext")
+    (workspace / "wide.txt").write_text("x" * 1_000_000 + "\nnext\n")
+    wide = call("file_read", path="wide.txt").output
+    assert (len(wide) < 2200, wide.endswith("     2\tnext")) == (True, True)
 
 
 def test_directories_are_listed_links_not_followed_and_empty_and_binary_files_said_to_be_so(
@@ -66,20 +53,6 @@ def test_directories_are_listed_links_not_followed_and_empty_and_binary_files_sa
     assert (binary.is_error, "binary file of 6 bytes" in binary.output) == (True, True)
 
 
-def test_a_file_of_5_gb_is_read_without_being_loaded(call: Call, workspace: Path) -> None:
-    with (workspace / "huge.txt").open("wb") as file:
-        file.write(b"first\nsecond\n" + b"x" * 20_000)
-        file.truncate(5_000_000_000)
-
-    tracemalloc.start()
-    result = call("file_read", mode="lines", path="huge.txt", start_line=1, end_line=2)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    assert result.output.startswith("     1\tfirst\n     2\tsecond")
-    assert peak < 5_000_000
-
-
 def test_search_finds_lines_below_a_directory_with_their_numbers(call: Call, workspace: Path) -> None:
     (workspace / "sub").mkdir()
     (workspace / "sub" / "a.py").write_text("import os\ndef f(x):\n    return x\n")
@@ -91,15 +64,8 @@ def test_search_finds_lines_below_a_directory_with_their_numbers(call: Call, wor
     assert result.output.splitlines() == ["sub/a.py", "2:def f(x):"]
     nothing = call("file_read", mode="search", search_pattern="nothing")
     assert (nothing.output, nothing.is_error) == ("(no line matches)", False)
-
-
-def test_a_pattern_is_only_ever_a_pattern(call: Call, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("text\n")
-
-    patterns = ("(", "[a", "--help", "-f/etc/passwd", "$(touch sprung)")
-    shown = [call("file_read", mode="search", search_pattern=pattern).output for pattern in patterns]
-
-    assert [text for text in shown if "root:" in text] == []
+    for pattern in ("(", "[a", "--help", "-f/etc/passwd", "$(touch sprung)"):
+        assert "root:" not in call("file_read", mode="search", search_pattern=pattern).output, pattern
     assert not (workspace / "sprung").exists()
 
 
@@ -116,7 +82,7 @@ def test_find_lists_at_most_200_files_and_says_how_many_more(call: Call, workspa
 
 
 @given(st.lists(st.sampled_from(["..", ".", "a", "in", "out", "/", "~", "a b"]), min_size=1, max_size=6))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_path_is_resolved_lies_in_the_workspace(tmp_path: Path, parts: list[str]) -> None:
     (tmp_path / "work" / "in").mkdir(parents=True, exist_ok=True)
     (tmp_path / "work" / "out").unlink(missing_ok=True)
@@ -145,26 +111,13 @@ def test_a_path_that_cannot_be_is_wrong_use(call: Call, workspace: Path) -> None
 
 def test_file_write_makes_parents_and_counts_bytes(call: Call, workspace: Path) -> None:
     result = call("file_write", path="a/b/c.txt", content="naïve\r\n")
-
     assert result.output == "wrote 8 bytes to a/b/c.txt"
     assert (workspace / "a" / "b" / "c.txt").read_bytes() == "naïve\r\n".encode()
-
-
-def test_file_write_keeps_the_mode_and_leaves_nothing_beside_the_file(call: Call, workspace: Path) -> None:
+    # It keeps the mode, goes through a link inside the workspace, and leaves nothing beside the file.
     (workspace / "run.sh").write_text("old")
     (workspace / "run.sh").chmod(0o755)
-
-    call("file_write", path="run.sh", content="new")
-
-    assert (workspace / "run.sh").stat().st_mode & 0o777 == 0o755
-    assert [entry.name for entry in workspace.iterdir()] == ["run.sh"]
-
-
-def test_file_write_goes_through_a_link_inside_the_workspace(call: Call, workspace: Path) -> None:
-    (workspace / "real.txt").write_text("old")
-    (workspace / "link").symlink_to("real.txt")
-
+    (workspace / "link").symlink_to("run.sh")
     call("file_write", path="link", content="new")
-
-    assert (workspace / "link").is_symlink()
-    assert (workspace / "real.txt").read_text() == "new"
+    assert ((workspace / "link").is_symlink(), (workspace / "run.sh").read_text()) == (True, "new")
+    assert (workspace / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert sorted(entry.name for entry in workspace.iterdir()) == ["a", "link", "run.sh"]

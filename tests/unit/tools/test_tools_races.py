@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.support.toolboxes import Call, call, workspace
 
 __all__ = ["call", "workspace"]
 
-ROUNDS = 4_000
+ROUNDS = 1_500
 SECRET = "decoy-of-the-owner"
 
 
@@ -37,38 +36,27 @@ def racer(workspace: Path, outside: Path) -> Iterator[None]:
         yield
 
 
-def repeated(call: Call, name: str, **arguments: Any) -> list[str]:
-    """What a tool answers in so many calls."""
-    return [call(name, **arguments).output for _ in range(ROUNDS)]
-
-
 @pytest.mark.usefixtures("racer")
-@pytest.mark.parametrize("path", ["sub/file", "sub"])
-def test_no_read_is_led_outside(call: Call, outside: Path, path: str) -> None:
+def test_no_read_is_led_outside(call: Call, outside: Path) -> None:
     (outside / SECRET).touch()
-
-    answers = repeated(call, "file_read", path=path)
-
+    answers = [call("file_read", path=path).output for _ in range(ROUNDS) for path in ("sub/file", "sub")]
     assert {SECRET in answer for answer in answers} == {False}
-    assert any("inside" in answer or "file  (6 bytes)" in answer for answer in answers)
+    for inside in ("inside", "file  (6 bytes)"):
+        assert any(inside in answer for answer in answers), inside
 
 
 @pytest.mark.usefixtures("racer")
-@pytest.mark.parametrize("path", ["sub/file", "sub/new", "sub/deep/new"])
-def test_no_write_is_led_outside(call: Call, outside: Path, path: str) -> None:
-    answers = repeated(call, "file_write", path=path, content="written")
-
-    assert found_in(outside) == {"file": SECRET}
-    assert any(answer.startswith("wrote 7 bytes") for answer in answers)
-
-
-@pytest.mark.usefixtures("racer")
-def test_no_edit_is_led_outside(call: Call, outside: Path) -> None:
-    answers = repeated(call, "editor", command="insert", path="sub/file", insert_line=1, new_str="edited")
-
+def test_no_write_is_led_outside(call: Call, outside: Path) -> None:
+    edit = {"command": "insert", "path": "sub/file", "insert_line": 1, "new_str": "edited"}
+    answers: list[str] = []
+    for _ in range(ROUNDS):
+        for name in ("file", "new", "deep/new"):
+            answers.append(call("file_write", path=f"sub/{name}", content="written").output)
+        answers.append(call("editor", **edit).output)
     assert found_in(outside) == {"file": SECRET}
     assert {SECRET in answer for answer in answers} == {False}
-    assert any(answer.startswith("edited sub/file") for answer in answers)
+    for done in ("wrote 7 bytes", "edited sub/file"):
+        assert any(answer.startswith(done) for answer in answers), done
 
 
 def found_in(directory: Path) -> dict[str, str]:
@@ -144,11 +132,3 @@ def test_symlinks_and_absolute_paths_inside_still_lead_to_the_file(call: Call, w
 
         assert (workspace / "sub" / "file").read_text() == "two three", form
         assert {path.name for path in workspace.iterdir() if path.is_symlink()} == {"link", "to-file", "chain"}, form
-
-
-def test_directories_that_cannot_be_listed_are_entered(call: Call, workspace: Path) -> None:
-    (workspace / "sub").mkdir()
-    (workspace / "sub" / "file").write_text("one")
-    (workspace / "sub").chmod(0o300)
-
-    assert call("file_read", path="sub/file").output == "     1\tone"

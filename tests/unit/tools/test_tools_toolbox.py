@@ -12,7 +12,7 @@ from shared.errors import Preempted, Submitted
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus
 from tests.support.command_time import time_is_up_when
-from tests.support.toolboxes import Call, call, called, toolbox, workspace
+from tests.support.toolboxes import Call, MadeTool, call, called, toolbox, workspace
 
 __all__ = ["call", "workspace"]
 
@@ -28,10 +28,15 @@ def test_a_mode_that_works_has_all_tools(workspace: Path) -> None:
 
 def test_plan_can_read_and_submit_and_nothing_else(workspace: Path) -> None:
     tools = toolbox(workspace, "plan")
-
     assert [spec.name for spec in tools.specs()] == [*READING, "submit"]
     assert "unknown tool 'shell'" in called(tools, "shell", command="touch x").output
     assert list(workspace.iterdir()) == []
+    # Nor may what comes from elsewhere change anything.
+    foreign = [MadeTool("look_up", read_only=True), MadeTool("deploy")]
+    tools = toolbox(workspace, "plan", record_todo=print, spawn=lambda *_: ToolResult(""), foreign=foreign)
+    names = [spec.name for spec in tools.specs()]
+    assert names == [*READING, "todo", "spawn", "submit", "look_up"]
+    assert tools.read_only == set(names)
 
 
 def test_schemas_are_plain_objects_that_every_provider_takes(workspace: Path) -> None:
@@ -79,73 +84,45 @@ def test_wrong_use_is_answered_in_one_sentence_that_says_how_to_mend_it(workspac
 
 def test_shell_runs_in_the_workspace_and_shows_the_output_and_then_the_return_code(call: Call, workspace: Path) -> None:
     (workspace / "here").write_text("out\n")
-
     result = call("shell", command="cat here; echo err >&2; exit 3")
-
     assert result.output == "out\nerr\n(return code 3)"
     assert (result.return_code, result.is_error) == (3, False)
+    assert call("shell", command="true").output == "(return code 0)\n(the command succeeded and printed nothing)"
+    logs = [call("shell", command=f"seq {first} 5000").log for first in (1, 2)]
+    assert [log.read_text()[:2] for log in logs if log] == ["1\n", "2\n"]
+    nul = call("shell", command="echo a\0b")
+    assert nul.output == "Error: a command line cannot contain NUL bytes; write them with printf '\\0'"
 
 
-def test_shell_ends_a_command_after_its_own_timeout(
+def test_a_command_is_ended_after_its_own_timeout_or_broken_off_with_its_output_as_the_answer(
     call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    time_is_up_when(monkeypatch, (workspace / "begun").exists)
-
-    result = call("shell", command="echo begun; touch begun; sleep 1000", timeout=99.5)
-
-    assert result.output.startswith("begun\n(ended after 99.5 s")
-    assert (result.return_code, result.is_error) == (None, True)
-
-
-def test_shell_keeps_the_whole_of_a_long_output_in_a_log(call: Call) -> None:
-    results = [call("shell", command="seq 1 5000"), call("shell", command="seq 1 5000")]
-
-    assert results[0].output_bytes == 23893
-    assert all(result.log and result.log.stat().st_size == 23893 for result in results)
-    assert results[0].log != results[1].log
-
-
-def test_submit_ends_the_run_with_its_summary(call: Call) -> None:
-    with pytest.raises(Submitted) as done:
-        call("submit", summary="All done.")
-
-    assert done.value.outcome is not None
-    assert (done.value.outcome.exit_status, done.value.outcome.response) == (ExitStatus.SUBMITTED, "All done.")
-
-
-def test_the_magic_line_submits_what_comes_after_it(call: Call) -> None:
-    with pytest.raises(Submitted) as done:
-        call("shell", command=f"echo; echo {SUBMIT_LINE}; echo first; echo second")
-
-    assert done.value.outcome is not None
-    assert done.value.outcome.response == "first\nsecond"
-
-
-def test_the_magic_line_counts_only_first_and_after_success_and_in_the_commands_own_text(
-    call: Call, workspace: Path
-) -> None:
-    cases: list[str] = [
-        "cat submit.txt",
-        f"echo before; echo {SUBMIT_LINE}",
-        f"echo {SUBMIT_LINE}; exit 1",
-        f"echo {SUBMIT_LINE} almost",
-    ]
-    for command in cases:
-        (workspace / "submit.txt").write_text(f"{SUBMIT_LINE}\nfrom a file\n")
-
-        assert SUBMIT_LINE in call("shell", command=command).output, command
-
-
-def test_a_command_that_is_broken_off_leaves_its_output_as_the_answer_to_its_call(workspace: Path) -> None:
     def stop_when_begun() -> None:
         if (workspace / "begun").exists():
             raise Preempted
 
-    tools = toolbox(workspace, check=stop_when_begun)
-
     with pytest.raises(Preempted) as stopped:
-        called(tools, "shell", command="echo begun; sleep 0.2; touch begun; sleep 60")
-
+        called(toolbox(workspace, check=stop_when_begun), "shell", command="echo begun; touch begun; sleep 60")
     (answer,) = stopped.value.messages
-    assert (answer.role, answer.tool_call_id) == ("tool", "call1")
-    assert answer.content == "begun\n"
+    assert (answer.role, answer.tool_call_id, answer.content) == ("tool", "call1", "begun\n")
+
+    time_is_up_when(monkeypatch, (workspace / "begun").exists)
+    result = call("shell", command="echo begun; sleep 1000", timeout=99.5)
+    assert "(ended after 99.5 s" in result.output
+    assert (result.return_code, result.is_error) == (None, True)
+
+
+def test_the_magic_line_submits_what_comes_after_it(call: Call, workspace: Path) -> None:
+    for name, arguments, response in (
+        ("submit", {"summary": "All done."}, "All done."),
+        ("shell", {"command": f"echo; echo {SUBMIT_LINE}; echo first; echo second"}, "first\nsecond"),
+    ):
+        with pytest.raises(Submitted) as done:
+            call(name, **arguments)
+        assert done.value.outcome is not None
+        assert (done.value.outcome.exit_status, done.value.outcome.response) == (ExitStatus.SUBMITTED, response)
+    # It counts only first, after success, and in the command's own text.
+    (workspace / "submit.txt").write_text(f"{SUBMIT_LINE}\nfrom a file\n")
+    line = f"echo {SUBMIT_LINE}"
+    for command in ("cat submit.txt", f"echo before; {line}", f"{line}; exit 1", f"{line} almost"):
+        assert SUBMIT_LINE in call("shell", command=command).output, command

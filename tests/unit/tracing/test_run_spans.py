@@ -7,23 +7,11 @@ from typing import Any
 
 from control_plane.tracing.run_spans import RunSpans, TracedRun, TracedStep
 from control_plane.tracing.spans import TraceSpan, span_id
-from shared.events import (
-    ApprovalStep,
-    AssistantStep,
-    ChildStep,
-    CompactionStep,
-    Delivered,
-    Phase,
-    RetryStep,
-    ToolCallStep,
-    ToolResultStep,
-    Usage,
-    VerifyStep,
-)
+from shared import events as steps
 
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RUN = span_id("run")
-WORKING = Phase(name="working")
+WORKING = steps.Phase(name="working")
 
 
 def at(seconds: float) -> datetime:
@@ -53,17 +41,20 @@ def only(spans: list[TraceSpan], name: str) -> TraceSpan:
     return found
 
 
-def call(call_id: str, tool: str = "shell") -> ToolCallStep:
-    return ToolCallStep(call_id=call_id, tool=tool, arguments={})
+def call(call_id: str, tool: str = "shell") -> steps.ToolCallStep:
+    return steps.ToolCallStep(call_id=call_id, tool=tool, arguments={})
 
 
-def result(call_id: str, ms: int, **fields: Any) -> ToolResultStep:
-    return ToolResultStep(call_id=call_id, output="ok", duration_ms=ms, **fields)
+def result(call_id: str, ms: int, **fields: Any) -> steps.ToolResultStep:
+    return steps.ToolResultStep(call_id=call_id, output="ok", duration_ms=ms, **fields)
 
 
 def test_phases_follow_each_other_from_the_first_event_to_the_end() -> None:
     spans = spans_of(
-        (1, Phase(name="preparing")), (5, WORKING), (40, Phase(name="delivering")), (60, Delivered(pushed=True))
+        (1, steps.Phase(name="preparing")),
+        (5, WORKING),
+        (40, steps.Phase(name="delivering")),
+        (60, steps.Delivered(pushed=True)),
     )
     assert times(spans) == [
         ("starting", 0, 1),
@@ -74,19 +65,17 @@ def test_phases_follow_each_other_from_the_first_event_to_the_end() -> None:
     ]
     assert {each.parent for each in spans} == {RUN}
     assert only(spans, "delivering").attributes["dronefleet.delivery.pushed"] is True
-
-
-def test_work_continues_after_a_command_that_verified_it() -> None:
-    failed = VerifyStep(attempt=1, command="make test", passed=False, return_code=2, duration_ms=9000)
-    spans = spans_of((0, WORKING), (10, Phase(name="verifying", detail="make test")), (20, failed))
+    # Work continues after a command that verified it.
+    failed = steps.VerifyStep(attempt=1, command="make test", passed=False, return_code=2, duration_ms=9000)
+    spans = spans_of((0, WORKING), (10, steps.Phase(name="verifying", detail="make test")), (20, failed))
     assert times(spans)[1:] == [("working", 0, 10), ("verifying", 10, 20), ("working", 20, 100)]
     verifying = only(spans, "verifying")
     assert (verifying.error, verifying.attributes["dronefleet.return_code"]) == ("verification_failed", 2)
 
 
 def test_a_model_call_has_what_the_conventions_ask_for() -> None:
-    usage = Usage(input_tokens=70, output_tokens=8, thinking_tokens=3, cached_tokens=60, cost_usd=0.25)
-    answer = AssistantStep(
+    usage = steps.Usage(input_tokens=70, output_tokens=8, thinking_tokens=3, cached_tokens=60, cost_usd=0.25)
+    answer = steps.AssistantStep(
         text="secret", model="anthropic/claude-x", usage=usage, finish_reason="stop", duration_ms=4000
     )
     chat = only(spans_of((0, WORKING), (10, answer)), "chat claude-x")
@@ -103,24 +92,19 @@ def test_a_model_call_has_what_the_conventions_ask_for() -> None:
         "gen_ai.usage.reasoning.output_tokens": 3,
         "dronefleet.cost_usd": 0.25,
     }
-
-
-def test_a_call_that_failed_lasted_since_the_last_event_and_the_pause_until_the_next_one() -> None:
-    retry = RetryStep(attempt=1, delay_s=5, error_class="rate_limit", error="slow down")
-    spans = spans_of((0, WORKING), (7, retry), (30, AssistantStep(duration_ms=18_000)))
-    assert times(spans, "chat gpt-5", "retry pause") == [
-        ("chat gpt-5", 0, 7),
-        ("retry pause", 7, 12),
-        ("chat gpt-5", 12, 30),
-    ]
+    # One that failed lasted since the last event, and the pause until the next one.
+    retry = steps.RetryStep(attempt=1, delay_s=5, error_class="rate_limit", error="slow down")
+    spans = spans_of((0, WORKING), (7, retry), (30, steps.AssistantStep(duration_ms=18_000)))
+    failed, pause, answered = ("chat gpt-5", 0, 7), ("retry pause", 7, 12), ("chat gpt-5", 12, 30)
+    assert times(spans, "chat gpt-5", "retry pause") == [failed, pause, answered]
     assert [each.error for each in spans if each.name == "chat gpt-5"] == ["rate_limit", ""]
 
 
 def test_steps_of_a_child_agent_are_below_the_call_that_started_it() -> None:
-    def child(body: Any) -> ChildStep:
-        return ChildStep(call_id="a", step=body.model_dump(mode="json"))
+    def child(body: Any) -> steps.ChildStep:
+        return steps.ChildStep(call_id="a", step=body.model_dump(mode="json"))
 
-    answer = child(AssistantStep(model="openai/small", duration_ms=3000))
+    answer = child(steps.AssistantStep(model="openai/small", duration_ms=3000))
     events = [
         (0, WORKING),
         (10, call("a", "spawn")),
@@ -135,7 +119,7 @@ def test_steps_of_a_child_agent_are_below_the_call_that_started_it() -> None:
 
 
 def test_what_a_killed_run_was_doing_ends_when_its_drone_was_last_heard_of() -> None:
-    asked = ApprovalStep(call_id="a", tool="shell", why="risky")
+    asked = steps.ApprovalStep(call_id="a", tool="shell", why="risky")
     spans = spans_of((0, WORKING), (10, call("a")), (12, asked), silent_since=40)
     assert times(spans)[1:] == [
         ("working", 0, 40),
@@ -151,19 +135,13 @@ def test_no_span_leaves_its_parent_when_events_come_in_a_burst_or_out_of_time() 
         (50, WORKING),
         (49, call("a")),
         (50, result("a", 30_000)),
-        (50, AssistantStep(duration_ms=20_000)),
-        (300, CompactionStep(summary="")),
+        (50, steps.AssistantStep(duration_ms=20_000)),
+        (300, steps.CompactionStep(summary="")),
     ]
     spans = spans_of(*events)
     by_id = {each.id: each for each in spans}
+    assert (len(by_id), spans_of(*events)) == (len(spans), spans), "ids are the same whenever a trace is built"
     for each in spans:
         parent = by_id.get(each.parent)
         first, last = (parent.began, parent.ended) if parent else (BEGAN, at(100))
         assert first <= each.began <= each.ended <= last
-
-
-def test_ids_are_the_same_whenever_a_trace_is_built() -> None:
-    events = [(0, WORKING), (10, call("a")), (20, result("a", 10_000)), (30, AssistantStep(duration_ms=10_000))]
-    assert spans_of(*events) == spans_of(*events)
-    ids = [each.id for each in spans_of(*events)]
-    assert len(set(ids)) == len(ids)

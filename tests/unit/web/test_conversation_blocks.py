@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from control_plane.documents.orders import StepDocument
-from control_plane.web.conversation.blocks import CallsBlock, ChatBlock, NoteBlock
+from control_plane.web.conversation.blocks import CallsBlock, ChatBlock
 from control_plane.web.conversation.grouping import chat_of
-from control_plane.web.rendering import environment
+from control_plane.web.rendering import environment, money
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ORDER = "0" * 12
@@ -39,25 +39,17 @@ def call(number: int, tool: str = "shell", **result: Any) -> list[tuple[str, dic
     return [asked, step("tool_result", **{"call_id": str(number), "output": "out", "duration_ms": 1000, **result})]
 
 
-def test_consecutive_calls_are_one_line_that_says_what_they_did() -> None:
+def test_consecutive_calls_are_one_line_that_says_what_they_did_and_text_divides_them() -> None:
     reads = [each for number in range(3) for each in call(number, "file_read")]
     fetched = step("tool_call", call_id="9", tool="web_fetch", arguments={"offset": 5, "url": "https://example.org"})
     (block,) = blocks(*reads, fetched, *call(4), step("checkpoint"), *call(5, return_code=1))
     assert isinstance(block, CallsBlock)
     assert (block.sentence, block.duration_ms) == ("Read 3 files, fetched 1 page, ran 2 commands (1 failed)", 5000)
     assert [each.gist for each in block.open_calls] == ["run 5"]
-
-
-def test_text_between_calls_divides_them_and_thinking_does_not() -> None:
     found = blocks(*call(1), step("reasoning", text="hm"), *call(2), step("assistant", text="Now."), *call(3))
     assert [each.kind for each in found] == ["calls", "said", "calls"]
     assert isinstance(found[0], CallsBlock)
     assert found[0].sentence == "Thought once, ran 2 commands"
-
-
-def test_thinking_says_how_long_it_took() -> None:
-    for duration_ms, words in ((4200, "Thought for 4.2 s"), (300, "Thought<"), (0, "Thought<")):
-        assert words in rendered(step("reasoning", text="hm", duration_ms=duration_ms))
 
 
 def test_a_call_without_a_result_runs_only_while_its_run_does() -> None:
@@ -78,13 +70,6 @@ def test_a_decision_belongs_to_its_call() -> None:
         assert words in html
 
 
-def test_retries_in_a_row_are_one_note() -> None:
-    retry = step("retry", attempt=1, delay_s=2, error_class="rate_limit", error="429")
-    (note,) = blocks(retry, retry, retry)
-    assert isinstance(note, NoteBlock)
-    assert note.text == "Model call failed: rate limit; retried after 2.0 s (3 times)"
-
-
 def test_the_prompt_with_the_situation_is_not_shown_as_a_message() -> None:
     assert blocks(step("user", text="Do it\n\n<situation>\nDate: today", source="prompt")) == []
 
@@ -98,23 +83,13 @@ def test_what_a_submitting_call_says_is_text_of_the_agent() -> None:
     assert "Submitted." not in html
 
 
-def test_a_page_asks_again_from_the_block_that_can_still_change() -> None:
+def test_a_part_leaves_a_result_to_the_part_before_and_is_asked_for_from_the_block_that_can_still_change() -> None:
+    (block,) = chat_of(ORDER, steps_of(*call(1), *call(2))[1:], active=False).blocks
+    assert (block.first, len(block.calls)) == (3, 1)  # type: ignore[attr-defined]
     steps = steps_of(step("assistant", text="a"), *call(1), *call(2))
     chat = chat_of(ORDER, steps, active=True)
     assert (chat.resume, chat.last) == (1, 5)
     assert chat_of(ORDER, steps[:1], active=True).resume == 1
-
-
-def test_a_part_that_begins_within_a_call_leaves_its_result_to_the_part_before() -> None:
-    steps = steps_of(*call(1), *call(2))[1:]
-    (block,) = chat_of(ORDER, steps, active=False).blocks
-    assert (block.first, len(block.calls)) == (3, 1)  # type: ignore[attr-defined]
-
-
-def test_undone_steps_are_folded_into_one_line() -> None:
-    html = rendered(step("assistant", text="lost", undone=True), step("assistant", text="kept"))
-    assert "1 step undone" in html
-    assert "lost" not in html
 
 
 HIDING = "\r\x0b\x1b\x85\u2028\u200e\u202e\u2066\u00ad\u200b\ufeff\U000e0041"
@@ -152,30 +127,18 @@ def test_what_a_model_or_a_command_says_is_never_markup() -> None:
     assert html.count("&lt;script&gt;") >= 8
 
 
-def test_steps_of_older_and_newer_drones_are_shown() -> None:
-    assert "fine" in rendered(step("tool_result", call_id="c", output="fine"))
-    assert "time travel" in rendered(step("time_travel", years=3))
-
-
-def test_an_output_that_is_not_shown_whole_leads_to_the_log() -> None:
-    html = rendered(*call(1, output="part", output_bytes=1_000_000, log_sha256="a" * 64))
-    assert f'href="/orders/{ORDER}/log?call=2"' in html
-    assert "log?call" not in rendered(*call(1))
-
-
 NOTES = {
     "loop blocked a call": step("guardrail", call_id="c", guardrail="loop", action="block"),
     "Denied, as there was no answer in time": step("decision", call_id="c", approved=False, by="clock"),
     "make test": step("verify", attempt=1, command="make test", passed=False, return_code=2),
     "9,000 → 1,000 tokens": step("compaction", summary="s", tokens_before=9000, tokens_after=1000),
-    "Reviewed by openai/mini: 1 remark": step(
-        "reviewer", model="openai/mini", findings=[{"file": "a.py", "line": 3, "severity": "error", "text": "Wrong."}]
-    ),
     "a.py:3 (error): Wrong.": step(
         "reviewer", model="openai/mini", findings=[{"file": "a.py", "line": 3, "severity": "error", "text": "Wrong."}]
     ),
     "Not reviewed by openai/mini": step("reviewer", model="openai/mini", problem="no answer"),
     "Proposed a note for all projects: Use make": step("remember", text="Use make", why="x", scope="organization"),
+    "fine": step("tool_result", call_id="c", output="fine"),
+    "time travel": step("time_travel", years=3),
     "5 steps never arrived": step("gap", missing=5),
     "The model gave an empty answer": step("assistant"),
     "Resumed from step 7 of attempt 2 on oka. &lt;b&gt;died": step(
@@ -188,7 +151,16 @@ NOTES = {
 
 def test_what_happens_to_a_run_is_said_in_a_line() -> None:
     assert [words for words, each in NOTES.items() if words not in rendered(each)] == []
-
-
-def test_a_link_of_another_kind_than_the_web_is_not_a_link() -> None:
+    retry = step("retry", attempt=1, delay_s=2, error_class="rate_limit", error="429")
+    assert "rate limit; retried after 2.0 s (3 times)" in rendered(retry, retry, retry)
+    # A link of another kind than the web is none.
     assert "<a" not in rendered(step("pull_request", state="opened", number=7, url="javascript:alert(1)"))
+    html = rendered(step("assistant", text="lost", undone=True), step("assistant", text="kept"))
+    assert ("1 step undone" in html, "lost" in html) == (True, False)
+    # An output that is not shown whole leads to the log.
+    html = rendered(*call(1, output="part", output_bytes=1_000_000, log_sha256="a" * 64))
+    assert (f'href="/orders/{ORDER}/log?call=2"' in html, "log?call" in rendered(*call(1))) == (True, False)
+
+
+def test_a_price_that_is_not_known_is_not_shown_as_nothing() -> None:
+    assert [money(None), money(0.0), money(0.0312), money(12.345)] == ["price unknown", "$0.00", "$0.0312", "$12.35"]

@@ -149,11 +149,6 @@ def test_no_patch_is_refused_however_wrong_it_is(junk: bytes, parts: list[bytes]
         shown_files(read_patch(patch), DiffOptions(opened={0: 50}))
 
 
-def test_a_hunk_has_no_more_lines_than_it_announces() -> None:
-    (file,) = read_patch(HEAD + b"@@ -1 +1 @@\n-a\n+b\n-- \n2.40\n")
-    assert [line.text for line in lines_of(file)] == ["", "a", "b"]
-
-
 def test_changed_words_are_marked_and_rewritten_lines_are_not() -> None:
     old, new = "    return round(amount, 2)", "    return amount.quantize(CENT)"
     words = changed_words("total = price * 2", "total = price * count")
@@ -173,57 +168,45 @@ def test_an_inserted_line_does_not_shift_the_pairs_after_it() -> None:
     ]
 
 
-def test_a_long_unchanged_run_is_folded() -> None:
+def test_a_long_unchanged_run_is_folded_and_a_hunk_has_no_more_lines_than_it_announces() -> None:
     same = [b"%d" % number for number in range(30)]
     file, _ = compared([*same, b"x"], [*same, b"y"], context=99)
-    assert [(len(group.rows), group.folded) for group in groups_of(list(lines_of(file)), "unified")] == [
-        (1, False),
-        (3, False),
-        (24, True),
-        (3, False),
-        (3, False),
-    ]
+    groups = [(len(group.rows), group.folded) for group in groups_of(list(lines_of(file)), "unified")]
+    assert groups == [(1, False), (3, False), (24, True), (3, False), (3, False)]
+    (file,) = read_patch(HEAD + b"@@ -1 +1 @@\n-a\n+b\n-- \n2.40\n")
+    assert [line.text for line in lines_of(file)] == ["", "a", "b"]
 
 
-def test_hidden_characters_are_marked_and_markup_stays_text() -> None:
+def test_hidden_characters_are_marked_markup_stays_text_and_a_line_of_a_megabyte_is_cut() -> None:
     html = str(code_html("a\u202eb\rc\u200b<script>", [(0, 3)]))
     assert html.count('class="odd"') == 3
     assert ("⟨U+202E⟩" in html, "␍" in html, "&lt;script&gt;" in html) == (True, True, True)
     assert not re.search("[\u202e\u200b\r]|<script", html)
-
-
-def test_a_line_of_a_megabyte_is_cut_and_says_so() -> None:
     html = code_html("x" * 1_000_000)
     assert (len(html) < LONGEST + 100, "998,000 more characters" in html) == (True, True)
 
 
 def test_a_text_of_many_lines_keeps_its_colour_and_its_places() -> None:
     lines = [Line("add", text, None, number) for number, text in enumerate((b'"""one\r', b"two", b'"""', b"def f():"))]
-    colours = colours_of("a.py", lines)
-    assert [[name for *_, name in colours[each]] for each in range(4)] == [["hl-string"]] * 3 + [
-        ["hl-keyword", "hl-name"]
-    ]
+    names = [[name for *_, name in colours_of("a.py", lines)[each]] for each in range(4)]
+    assert names == [*[["hl-string"]] * 3, ["hl-keyword", "hl-name"]]
     assert colours_of("a.unknown", lines) == {}
 
 
-def test_of_twenty_thousand_lines_and_of_a_file_of_fifty_megabytes_few_rows_are_shown() -> None:
+def test_of_many_lines_and_of_a_file_of_five_megabytes_few_rows_are_shown() -> None:
     many = b"".join(
         b"diff --git a/f%d.py b/f%d.py\n--- a/f%d.py\n+++ b/f%d.py\n@@ -0,0 +1,500 @@\n" % ((number,) * 4)
         + b"+x = 1\n" * 500
         for number in range(40)
     )
-    large = HEAD + b"@@ -0,0 +1,5000000 @@\n" + b"+123456789\n" * 5_000_000
+    large = HEAD + b"@@ -0,0 +1,500000 @@\n" + b"+123456789\n" * 500_000
     for patch in (many, large):
         shown = shown_files(read_patch(patch), DiffOptions())
-        for each in shown:
-            assert each.file.plus in {500, 5_000_000}
-
+        assert {each.file.plus for each in shown} <= {500, 500_000}
         assert sum(len(group.rows) for each in shown for group in each.groups) < 400
 
 
 def test_thousands_of_files_are_paged() -> None:
-    patch = b"".join(b"diff --git a/%d b/%d\nold mode 100644\nnew mode 100755\n" % (n, n) for n in range(3000))
-    assert [each.file.path for each in shown_files(read_patch(patch), DiffOptions(after=FILES))][:2] == [
-        str(FILES),
-        str(FILES + 1),
-    ]
+    patch = b"".join(b"diff --git a/%d b/%d\nold mode 100644\nnew mode 100755\n" % (n, n) for n in range(FILES + 2))
+    shown = shown_files(read_patch(patch), DiffOptions(after=FILES))
+    assert [each.file.path for each in shown] == [str(FILES), str(FILES + 1)]

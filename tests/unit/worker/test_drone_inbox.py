@@ -2,86 +2,92 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from pathlib import Path
 
 import pytest
 
 from drone.reporting.uplink import Sealer
 from drone.worker.inbox import Inbox
-from shared.control import Cancel, ControlMessage, Drain
+from shared.control import Cancel, ControlMessage, Drain, Say
 from shared.envelope import Binding, new_private_key, public_key, seal
 from tests.support.clocks import HandClock
 
 FLEET, DRONE = new_private_key(), new_private_key()
-SEALER = Sealer("drone0000000", DRONE, public_key(FLEET), HandClock())
+CLOCK = HandClock()
+SEALER = Sealer("drone0000000", DRONE, public_key(FLEET), CLOCK)
+ON = Drain(on=True)
 
 
-def letter(
-    message_id: str,
-    *,
-    drone: str = "drone0000000",
-    sender: bytes = FLEET,
-    body: Cancel | Drain = Drain(on=True),  # noqa: B008 - frozen
-    run: str = "",
-) -> bytes:
-    message = ControlMessage(id=message_id, body=body)
+def sealed(text: str, *, drone: str = "drone0000000", sender: bytes = FLEET, run: str = "") -> bytes:
+    CLOCK.sleep(0.001)
     binding = Binding(direction="control", drone=drone, run=run)
-    return seal(
-        message.model_dump_json(), binding, sender=sender, recipient=public_key(DRONE), issued_at=HandClock().now()
-    ).encode()
+    return seal(text, binding, sender=sender, recipient=public_key(DRONE), issued_at=CLOCK.now()).encode()
+
+
+def letter(message_id: str, body: Cancel | Drain | Say = ON, **how: str) -> bytes:
+    return sealed(ControlMessage(id=message_id, body=body).model_dump_json(), **how)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def acted() -> list[ControlMessage]:
+def acted() -> list[str]:
     return []
 
 
 @pytest.fixture
-def inbox(acted: list[ControlMessage]) -> Inbox:
-    return Inbox(SEALER, acted.append)
+def inbox(acted: list[str]) -> Inbox:
+    return Inbox(SEALER, lambda message: acted.append(message.id))
 
 
-def test_a_message_that_comes_both_ways_is_acted_on_once(inbox: Inbox, acted: list[ControlMessage]) -> None:
+def test_a_message_is_acted_on_once_whichever_way_and_however_often_it_comes(inbox: Inbox, acted: list[str]) -> None:
     inbox.take(letter("a"))
-    inbox.read({b"a": letter("a")})
-    inbox.read({b"a": letter("a")})
-    assert [message.id for message in acted] == ["a"]
-
-
-def test_done_names_what_is_still_in_the_inbox(inbox: Inbox) -> None:
     inbox.read({b"a": letter("a"), b"b": letter("b")})
-    assert inbox.done() == ("a", "b")
+    assert (acted, inbox.done()) == (["a", "b"], ("a", "b"))
     inbox.read({b"b": letter("b")})
     assert inbox.done() == ("b",)
-
-
-def test_a_message_that_left_the_inbox_does_nothing_when_it_is_played_again(
-    inbox: Inbox, acted: list[ControlMessage]
-) -> None:
-    inbox.read({b"a": letter("a")})
     inbox.read({})
     inbox.take(letter("a"))
-    assert len(acted) == 1
+    assert acted == ["a", "b"]
 
 
-def test_a_message_of_somebody_else_or_for_another_drone_is_not_acted_on_and_told_once(
-    inbox: Inbox, acted: list[ControlMessage], caplog: pytest.LogCaptureFixture
+def test_what_lies_in_the_inbox_is_acted_on_in_the_order_of_its_saying(inbox: Inbox, acted: list[str]) -> None:
+    said = {name: letter(name, Say(run_id="run1", text=name), run="run1") for name in ("first", "second", "third")}
+    inbox.read({name.encode(): said[name] for name in ("third", "first", "second")})
+    assert acted == ["first", "second", "third"]
+
+
+def test_a_message_that_is_replayed_after_a_restart_has_no_effect_and_a_newer_one_has(tmp_path: Path) -> None:
+    acted: list[str] = []
+
+    def booted() -> Inbox:
+        return Inbox(SEALER, lambda message: acted.append(message.id), {"drain": tmp_path / "last drain"})
+
+    captured = letter("on")
+    before = booted()
+    before.take(captured)
+    before.take(letter("off", Drain(on=False)))
+    after = booted()
+    after.read({b"on": captured})
+    assert (acted, after.done()) == (["on", "off"], ("on",))
+    after.take(letter("newer"))
+    assert acted == ["on", "off", "newer"]
+
+
+def test_a_message_of_somebody_else_for_another_drone_or_run_or_of_an_unknown_kind_is_not_acted_on_and_told_once(
+    inbox: Inbox, acted: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    forged = {b"a": letter("a", sender=new_private_key()), b"b": letter("b", drone="drone1111111")}
+    cancel = Cancel(run_id="run1", generation=1)
+    refused = [
+        sealed(ControlMessage(id="a", body=ON).model_dump_json(), sender=new_private_key()),
+        letter("b", drone="drone1111111"),
+        letter("c", cancel, run="run2"),
+        letter("d", run="run2"),
+        sealed(json.dumps({"id": "e", "body": {"kind": "dance"}})),
+    ]
+    letters = {str(number).encode(): each for number, each in enumerate(refused)}
     with caplog.at_level(logging.ERROR):
-        inbox.read(forged)
-        inbox.read(forged)
-    assert acted == []
-    assert inbox.done() == ()
-    assert len(caplog.records) == 2
-
-
-def test_a_message_about_another_run_than_its_envelope_is_not_acted_on(
-    inbox: Inbox, acted: list[ControlMessage], caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.ERROR):
-        inbox.take(letter("a", body=Cancel(run_id="run1", generation=1), run="run2"))
-        inbox.take(letter("b", body=Drain(on=True), run="run2"))
-    inbox.take(letter("c", body=Cancel(run_id="run1", generation=1), run="run1"))
-    assert [message.id for message in acted] == ["c"]
-    assert len(caplog.records) == 2
+        inbox.read(letters)
+        inbox.read({**letters, b"f": letter("f", cancel, run="run1")})
+    assert (acted, inbox.done()) == (["f"], ("f",))
+    assert len(caplog.records) == len(refused)

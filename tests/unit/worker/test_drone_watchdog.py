@@ -43,17 +43,12 @@ def test_a_worker_that_leaves_a_message_beside_a_free_slot_is_rebuilt_and_in_the
     assert watched.pass_time(40) == ["rebuild", "rebuild", "give up"]
 
 
-def test_a_full_drone_an_empty_queue_and_a_broker_that_is_away_say_nothing() -> None:
-    full = Watched()
-    with full.dog.message_taken():
+def test_a_full_drone_an_empty_queue_and_a_broker_that_is_away_say_nothing_and_a_run_in_hand_is_not_given_up() -> None:
+    full, busy = Watched(), Watched(slots=2)
+    with full.dog.message_taken(), busy.dog.message_taken():
         assert full.pass_time(100) == []
+        assert busy.pass_time(100) == ["rebuild"] * 4
     assert Watched(waiting=0).pass_time(100) == Watched(reachable=False).pass_time(100) == []
-
-
-def test_nothing_is_given_up_while_a_run_is_in_hand() -> None:
-    watched = Watched(slots=2)
-    with watched.dog.message_taken():
-        assert watched.pass_time(100) == ["rebuild"] * 4
 
 
 def test_a_message_that_is_taken_begins_the_wait_anew() -> None:

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from drone.reporting.journal import RunIdentity
+from drone.reporting.reporter import Reporter
 from drone.runs.directory import Meta, RunDirectory
-from drone.runs.pipe import LeaseExtended
+from drone.runs.pipe import ToRun
 from drone.runs.stop_requests import Wish
+from drone.worker.control_messages import ControlActions
 from drone.worker.tracked_runs import TrackedRun, TrackedRuns
+from shared.control import Compact, ControlMessage, Decide, Say
 from shared.events import Event, Phase, RunEnded
 from tests.support.clocks import HandClock
-from tests.support.runs import said
 
 IDENTITY = RunIdentity("run000000000", "order0000000", 2)
 
@@ -34,18 +36,32 @@ def event(seq: int, body: Phase | RunEnded) -> Event:
 END = RunEnded(status="success", exit_status="stopped", reason="done")
 
 
-def test_what_is_said_before_the_process_is_there_is_handed_on_in_order_and_nothing_once_it_is_gone(
+class Unused(Reporter):
+    """A reporter of a drone that reports nothing."""
+
+    def __init__(self) -> None:
+        """It has no stream."""
+
+
+def test_words_decisions_and_compactions_wait_for_the_process_in_their_order_and_end_with_it(
     directory: RunDirectory,
 ) -> None:
-    run, heard = TrackedRun(directory, IDENTITY, HandClock()), []
-    words = [LeaseExtended(until=1.0), said("faster"), LeaseExtended(until=2.0)]
-    run.send(words[0])
-    run.send(words[1])
-    run.attach(heard.append)
-    run.send(words[2])
+    runs, run, said = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock()), list[ToRun]()
+    runs.add(run)
+    actions = ControlActions(runs, Unused(), lambda _: None, lambda: None, lambda _: None)
+    words = [
+        Say(run_id=IDENTITY.run_id, text="stop", interrupt=True),
+        Decide(run_id=IDENTITY.run_id, call_id="c1", approved=False, comment="no"),
+        Compact(run_id=IDENTITY.run_id, instructions="keep the names"),
+        Say(run_id=IDENTITY.run_id, text="later", after=True),
+    ]
+    for word in (Say(run_id="other0000000", text="of a run that is not in hand"), *words):
+        actions.act(ControlMessage(id="a", body=word))
+    run.attach(said.append)
+    assert said == words
     run.gone()
-    run.send(LeaseExtended(until=3.0))
-    assert heard == words
+    actions.act(ControlMessage(id="a", body=words[0]))
+    assert said == words
 
 
 def test_a_cancel_or_terminate_that_comes_before_its_run_is_tracked_ends_it_all_the_same(
@@ -54,8 +70,6 @@ def test_a_cancel_or_terminate_that_comes_before_its_run_is_tracked_ends_it_all_
     runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
     runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "of another generation")
     runs.add(run)
-    assert run.wish is None
-    runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "of another generation")
     assert run.wish is None
     for wish in (Wish("cancel", "enough"), Wish("terminate", "stopped in Flower")):
         runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
@@ -98,7 +112,9 @@ def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> No
     assert run.beat().ended
 
 
-def test_a_run_is_let_go_only_when_it_is_gone_and_its_end_is_confirmed(directory: RunDirectory) -> None:
+def test_a_run_is_let_go_only_when_it_is_gone_and_its_end_is_confirmed_and_leaves_a_mark(
+    directory: RunDirectory,
+) -> None:
     runs = TrackedRuns()
     run = TrackedRun(directory, IDENTITY, HandClock())
     runs.add(run)
@@ -109,9 +125,6 @@ def test_a_run_is_let_go_only_when_it_is_gone_and_its_end_is_confirmed(directory
     run.confirm(5)
     assert runs.settle() == [run]
     assert runs.all() == []
-
-
-def test_a_confirmed_run_leaves_its_directory_as_the_mark_that_it_was_here(directory: RunDirectory) -> None:
     directory.journal.write_text("{}\n")
     directory.forget()
     assert not directory.journal.exists()

@@ -1,0 +1,279 @@
+"""What an order brings along: a mode, notes, a review, a branch that was left, work to merge, limits and messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.control import Say, TakeBack
+from shared.events import (
+    ChargeStep,
+    CommentStep,
+    CompactionStep,
+    Delivered,
+    ErrorStep,
+    RememberStep,
+    RetryStep,
+    ReviewAnswerStep,
+    ToolResultStep,
+    UserStep,
+)
+from shared.messages import Message
+from shared.outcome import ExitStatus, Verification
+from shared.tool_names import ALWAYS, SELECTABLE
+from shared.work_order import Base, CarriedComment, MergedWork, ModeDefinition, OrderMemory
+from tests.support.local_runs import call
+from tests.support.repositories import git, push_commit
+from tests.support.runs import Bench, shell
+from tests.support.scripted import ScriptedFactory, says
+
+pytestmark = pytest.mark.usefixtures("warm_model")
+RUN = "run000000000"
+REMEMBERS = call("remember", note="Run make test.", why="pytest alone misses files", scope="organization")
+ANSWERS = call("answer_review", comment="a1b2c3", verdict="done")
+COMMENT = "a1b2c3000000"
+SUMMARY = "A cache made it slower."
+FAILS = {"status": 500, "error": "boom"}
+LONG = [*[shell("yes word | head -c 4000")] * 10, says("done")]
+
+
+def offered(request: dict[str, Any]) -> set[str]:
+    return {tool["function"]["name"] for tool in request["tools"]}
+
+
+def results(bench: Bench) -> list[str]:
+    return [step.output for step in bench.of(ToolResultStep)]
+
+
+# --- modes, notes, reviews -----------------------------------------------------------------------
+
+
+def in_mode(bench: Bench, *tools: str) -> None:
+    bench.change(mode=ModeDefinition(name="docs", text="Write {{ documentation }}.", tools=tools))
+
+
+def test_the_model_is_told_the_modes_text_and_has_its_tools_alone_in_every_question(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    in_mode(bench, "file_read", "editor")
+    server = scripted([shell("touch x"), call("file_read", path="README"), says("done")])
+    bench.run(server.url)
+    assert "# Mode: docs\n\nWrite {{ documentation }}." in server.requests[0]["messages"][0]["content"]
+    assert offered(server.requests[0]) - {*ALWAYS} == {"file_read", "editor"}
+    assert "there is no tool named 'shell'. Call one of: file_read, editor" in results(bench)[0]
+    assert len({json.dumps(request["tools"]) for request in server.requests}) == 1
+
+
+def test_a_mode_without_tools_has_all_and_a_tool_that_the_run_does_not_have_is_named(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    in_mode(bench)
+    server = scripted([says("done", repeat=True)])
+    bench.run(server.url)
+    assert {*SELECTABLE} <= offered(server.requests[0]) <= {*SELECTABLE, *ALWAYS}
+    in_mode(bench, "file_read", "extension:clock")
+    bench.run(server.url)
+    (problem,) = [step.what for step in bench.of(ErrorStep)]
+    assert "'clock'" in problem
+
+
+def test_kept_notes_are_in_the_system_prompt_which_a_new_note_does_not_change(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    bench.change(memory=OrderMemory(project=("Use tabs.",)))
+    server = scripted([REMEMBERS, says("done")])
+    assert bench.run(server.url).status == "success"
+    (system,) = {request["messages"][0]["content"] for request in server.requests}
+    assert "For this project:\n\n- Use tabs.\n" in system
+    note = RememberStep(text="Run make test.", why="pytest alone misses files", scope="organization")
+    assert bench.of(RememberStep) == [note]
+
+
+def test_a_review_that_arrives_while_it_runs_brings_the_tool_along(bench: Bench, scripted: ScriptedFactory) -> None:
+    message = Say(run_id=bench.order.run_id, text="Review: === comment a1b2c3", review=(COMMENT,))
+    bench.on_doing = lambda text: bench.controls.receive(message) if text.startswith("shell:") else None
+    server = scripted([shell("true"), ANSWERS, says("done")])
+    assert bench.run(server.url).status == "success"
+    assert [(step.comment, step.verdict) for step in bench.of(ReviewAnswerStep)] == [(COMMENT, "done")]
+    assert ["answer_review" in offered(request) for request in server.requests] == [False, True, True]
+
+
+def test_a_child_agent_does_not_answer_a_review(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.change(review=(CarriedComment(id=COMMENT),))
+    spawn = call("spawn", task="script:child Look.")
+    bench.run(scripted({"default": [spawn, says("done")], "child": [ANSWERS, says("found")]}).url)
+    assert bench.of(ReviewAnswerStep) == []
+    assert "a child agent cannot" in str([event.body for event in bench.events])
+
+
+def test_tools_for_notes_reviews_and_teams_are_neither_offered_nor_run_where_the_order_has_none(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    bench.limit(max_iterations=4)
+    names = ("remember", "answer_review", "add_comment")
+    server = scripted([REMEMBERS, ANSWERS, call("add_comment", message="Hello?"), says("done")])
+    end = bench.run(server.url)
+    assert (end.exit_status, end.response) == ("stopped", "done")
+    assert offered(server.requests[0]) & {*names} == set()
+    refused = [output.partition("'")[2].partition("'")[0] for output in results(bench) if "there is no tool" in output]
+    assert refused == [*names]
+    assert bench.of(RememberStep, ReviewAnswerStep, CommentStep) == []
+    # Nor is a turn of its own reminded of a comment, or of the answers that are left.
+    assert [step.source for step in bench.of(UserStep)] == ["prompt"]
+    assert "<budget>" not in str(server.requests)
+
+
+# --- a branch that was left ----------------------------------------------------------------------
+
+
+def leave(bench: Bench, **fields: Any) -> None:
+    left = (Message(role="user", content="Try a cache."), Message(role="assistant", content="It was slower."))
+    bench.change(session=bench.order.session.model_copy(update={"left": left, "left_leaf": "e1", **fields}))
+
+
+def test_the_model_summarizes_the_branch_that_was_left_and_reads_it_with_the_prompt(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    leave(bench)
+    server = scripted({"default": [says("done")], "summary": [says(SUMMARY)]})
+    bench.run(server.url)
+    asked, turn = server.requests
+    assert "It was slower." in asked["messages"][-1]["content"]
+    opening = turn["messages"][-1]["content"]
+    assert opening.startswith("Write a file")
+    assert f"Summary of the branch of this conversation that was left:\n\n{SUMMARY}" in opening
+    assert [(step.text, step.left_leaf) for step in bench.of(CommentStep)] == [(SUMMARY, "e1")]
+    assert [step.about for step in bench.of(ChargeStep)] == ["summary"]
+    assert bench.of(UserStep)[0].text == opening
+
+
+def test_a_summary_that_was_written_before_is_not_paid_again_and_without_one_the_run_begins_all_the_same(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    leave(bench, left=(), left_summary=SUMMARY)
+    server = scripted([says("done")])
+    bench.run(server.url)
+    assert [SUMMARY in request["messages"][-1]["content"] for request in server.requests] == [True]
+    leave(bench, left_summary="")
+    ended = bench.run(scripted({"default": [says("done")], "summary": [{"status": 401, "error": "no"}]}).url)
+    assert ended.exit_status == "stopped"
+    assert [step.what.partition(": ")[0] for step in bench.of(ErrorStep)] == [
+        "The branch that was left was not summarized"
+    ]
+
+
+# --- work to merge -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def merging(bench: Bench) -> Bench:
+    """An order that brings `fleet/own` up to date with `fleet/lower`."""
+    remote, bases = bench.directory / "remote.git", {}
+    for name in ("own", "lower"):
+        git(remote, "branch", f"fleet/{name}", "main")
+        commit = push_commit(remote, {f"{name}.txt": f"{name}\n"}, f"fleet/{name}")
+        bases[name] = Base(commit=commit, branch=f"fleet/{name}")
+    merged = MergedWork(order="1" * 12, base=bases["lower"])
+    bench.change(base=bases["own"], merges=(merged,), merge_only=True)
+    return bench
+
+
+def test_merged_work_that_passes_is_delivered_without_a_question_to_the_model(
+    merging: Bench, scripted: ScriptedFactory
+) -> None:
+    merging.change_project(verify=("test -e own.txt && test -e lower.txt",))
+    server = scripted([says("Not asked.")])
+    end = merging.run(server.url)
+    assert (end.exit_status, end.verification) == (ExitStatus.STOPPED, Verification.VERIFIED)
+    assert server.requests == []
+    delivered = merging.last(Delivered)
+    assert (delivered.base_commit, delivered.files_changed) == (merging.order.base.commit, 1)
+    assert [step.text.startswith(merging.order.prompt) for step in merging.of(UserStep)] == [True]
+
+
+def test_a_check_that_fails_after_the_merge_goes_to_the_model(merging: Bench, scripted: ScriptedFactory) -> None:
+    merging.change_project(verify=("grep -q both own.txt",))
+    server = scripted([shell("echo both > own.txt"), says("Mended.")])
+    end = merging.run(server.url)
+    assert (end.response, end.verification) == ("Mended.", Verification.VERIFIED)
+    asked = server.requests[0]["messages"]
+    assert merging.order.prompt in str(asked[1])
+    assert "Your work was checked and did not pass" in str(asked[-1])
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_waits_commands_and_unusable_answers_are_limited_as_the_order_says(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    bench.limit(base_delay=0.2, command_timeout=0.5, max_format_errors=5)
+    ended = bench.run(scripted([{**shell("sleep 600"), "fail": [FAILS]}, says("", repeat=True)]).url)
+    (retry,) = bench.of(RetryStep)
+    assert 0.15 <= retry.delay_s <= 0.25
+    assert ["0.5 s" in output for output in results(bench)] == [True]
+    assert (ended.exit_status, "5 unusable answers" in ended.reason) == ("format_errors", True)
+
+
+def test_a_failed_call_is_repeated_as_often_as_max_retries_says_and_not_at_all_without_retries(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    found = {}
+    for enabled in (False, True):
+        bench.limit(base_delay=0.01, max_retries=5, retry_enabled=enabled)
+        ended = bench.run(scripted([says("done", fail=[FAILS] * 6)]).url)
+        found[enabled] = (ended.exit_status, len(bench.of(RetryStep)))
+    assert found == {False: ("model_error", 0), True: ("model_error", 5)}
+
+
+def test_a_full_window_is_compacted_at_the_reserve_and_keeps_what_was_set_or_not_at_all(
+    tmp_path: Path, bench: Bench, scripted: ScriptedFactory
+) -> None:
+    server = scripted({"default": LONG, "summary": [says("What happened so far.", repeat=True)]})
+    found = []
+    for limits in ({}, {"reserve_tokens": 8_000, "keep_recent_tokens": 500}, {"compaction_enabled": False}):
+        one = Bench(tmp_path / str(len(found)), tmp_path / "remote.git")
+        one.directory.mkdir()
+        one.change(provider=one.order.provider.model_copy(update={"context_window": 12_000}))
+        one.limit(**limits)
+        assert one.run(server.url).exit_status == "stopped"
+        found.append(one.of(CompactionStep))
+    usual, early, off = found
+    assert early[0].tokens_before < 9_000 <= usual[0].tokens_before
+    assert early[0].kept < usual[0].kept
+    assert off == []
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+def word(text: str, **how: Any) -> Say:
+    return Say(run_id=RUN, text=text, **how)
+
+
+def test_messages_are_given_together_or_alone_follow_ups_one_for_each_stop_and_what_was_taken_back_never(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    messages = [
+        word("a", message="7"),
+        word("b", message="8"),
+        TakeBack(run_id=RUN, messages=("7",)),
+        word("c"),
+        word("d", alone=True),
+        word("e", after=True, alone=True),
+        word("f", after=True, alone=True),
+    ]
+
+    def tell(doing: str) -> None:
+        while "sleep" in doing and messages:
+            bench.controls.receive(messages.pop(0))
+
+    bench.on_doing = tell
+    server = scripted([shell("sleep 0.1"), shell("true"), says("one"), says("two"), says("three")])
+    bench.run(server.url)
+    given = [[m["content"] for m in body["messages"] if m["role"] == "user"][1:] for body in server.requests]
+    assert given == [[], ["b", "c"], ["b", "c", "d"], ["b", "c", "d", "e"], ["b", "c", "d", "e", "f"]]
+    assert [(step.text, step.message) for step in bench.of(UserStep)[1:3]] == [("b", "8"), ("c", "")]

@@ -1,0 +1,245 @@
+"""Guardrails (O-090 to O-093): rules in their order, the first decision, those that fail, and loop detection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from drone.agent.agent import Agent
+from drone.agent.guardrails.loop_detection import LoopDetection, signature_of
+from drone.agent.guardrails.rule_set import FAILED, TOO_OFTEN, Rule, RuleSet
+from drone.agent.hooks.calling import CallFailed
+from drone.agent.values import ToolResult, Verdict
+from shared.events import GuardrailStep
+from shared.messages import ToolCall
+from shared.outcome import ExitStatus
+from tests.support.scripted import Loop, calls, says
+
+CALL = ToolCall(id="c1", name="echo")
+
+
+class Says:
+    """A guardrail that says the same before every call, after every call or, by raising, at the beginning of a turn."""
+
+    def __init__(self, answer: Any, *, at: str = "before_call") -> None:
+        self.answer = answer
+        self.heard: list[str] = []
+        setattr(self, at, self._say)
+
+    def _say(self, *given: Any) -> Any:
+        self.heard.append(given[-1].output if len(given) == 2 else "asked")
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+def overdue(_: Callable[[], object]) -> object:
+    raise CallFailed("took longer than 5 s", why="overdue")
+
+
+class Guarded(Loop):
+    """The loop with these rules, whose reports are kept."""
+
+    def guard(self, *rules: Rule, calling: Any = None) -> Guarded:
+        self.reports: list[str] = []
+        bounds = {"calling": calling} if calling else {}
+        self.rules = RuleSet(lambda what, detail: self.reports.append(what), rules, **bounds)
+        self.agent = Agent(
+            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, guardrails=self.rules
+        )
+        return self
+
+    @property
+    def said(self) -> list[tuple[str, str, str]]:
+        steps = [body for body in self.recorder.bodies if isinstance(body, GuardrailStep)]
+        return [(step.guardrail, step.action, step.code) for step in steps]
+
+
+def rules(*given: Rule) -> tuple[RuleSet, list[str]]:
+    reports: list[str] = []
+    return RuleSet(lambda what, detail: reports.append(what), given), reports
+
+
+def test_the_first_decision_other_than_allow_counts_and_later_rules_are_not_asked() -> None:
+    later = Says(Verdict("halt", "never"))
+    loop = Guarded([calls("one"), says("Done.")]).guard(
+        Rule("lax", Says(Verdict())),
+        Rule("silent", Says(None)),
+        Rule("strict", Says(Verdict("block", "not here", "no_way"))),
+        Rule("later", later),
+    )
+    loop.run()
+    assert loop.said == [("strict", "block", "no_way")]
+    assert (loop.told[1][1], later.heard) == ("This call was blocked: not here", [])
+    terse, _ = rules(Rule("terse", Says(Verdict("block"))))
+    assert terse.before(CALL).reason == "the guardrail terse does not allow it."
+    halted = Guarded([calls("one"), says("never")]).guard(Rule("strict", Says(Verdict("halt", "enough."))))
+    outcome = halted.run()
+    assert (outcome.exit_status, outcome.reason) == (ExitStatus.HALTED, "A guardrail ended the run: enough.")
+    assert halted.toolbox.ran == []
+
+
+BROKEN = [ValueError("boom"), SystemExit(), "block", Verdict("forbid")]  # type: ignore[arg-type]
+
+
+def test_a_rule_that_is_too_slow_is_switched_off_and_a_policy_blocks_from_then_on() -> None:
+    rule, policy = (
+        Guarded([calls("one", "two"), says("Done.")]).guard(Rule("slow", Says(None), policy=is_policy), calling=overdue)
+        for is_policy in (False, True)
+    )
+    rule.run()
+    policy.run()
+    assert (len(rule.reports), len(rule.toolbox.ran)) == (1, 2)
+    assert (len(policy.reports), policy.said) == (1, [("slow", "block", FAILED)] * 2)
+
+
+def test_every_rule_hears_of_a_result_and_the_first_decision_counts() -> None:
+    first, second = Says(Verdict("block", "Hm."), at="after_call"), Says(Verdict("halt", "no"), at="after_call")
+    loop = Guarded([calls("one"), says("Done.")]).guard(Rule("first", first), Rule("second", second))
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert (first.heard, second.heard) == (["one"], ["one"])
+    # After the call, a block can only be a warning.
+    assert (loop.said, loop.told[1][1]) == ([("first", "warn", "")], "one\n\n[Hm.]")
+
+
+def test_of_two_rules_with_one_name_the_file_wins_and_the_other_is_reported() -> None:
+    rule_set, reports = rules(
+        Rule("same", Says(Verdict("block", "extension")), "the extension e.py", from_file=False),
+        Rule("of_extension", Says(None), from_file=False),
+        Rule("same", Says(Verdict("block", "file")), "the guardrail g.py"),
+        Rule("loop_detection", Says(Verdict("block", "mine"))),
+    )
+    assert rule_set.before(CALL).reason == "file"
+    assert any("the extension e.py" in report and "the guardrail g.py" in report for report in reports)
+    assert rule_set.names == ["loop_detection", "same", "of_extension"]
+    policy = Rule("same", Says(Verdict("block", "policy")), policy=True, from_file=False)
+    assert rules(policy, Rule("same", Says(None)))[0].before(CALL).reason == "policy"
+
+
+def test_a_rule_that_fails_is_reported_and_skipped_and_a_policy_that_fails_blocks() -> None:
+    for answer in BROKEN:
+        loop = Guarded([calls("one"), says("Done.")]).guard(Rule("bad", Says(answer), "the guardrail g.py"))
+        assert loop.run().exit_status is ExitStatus.STOPPED
+        assert len(loop.toolbox.ran) == 1
+        assert loop.reports[0].startswith("The guardrail bad of the guardrail g.py failed in before_call: ")
+        assert [loop.rules.before(CALL).action for _ in range(50)] == ["allow"] * 50
+        assert len(loop.reports) == TOO_OFTEN
+    for rule in (*map(Says, BROKEN), Says(ValueError("boom"), at="on_turn_start")):
+        loop = Guarded([calls("one"), says("Done.")]).guard(Rule("strict", rule, policy=True))
+        loop.run()
+        assert (loop.said, loop.toolbox.ran) == ([("strict", "block", FAILED)], [])
+    after = Rule("strict", Says(ValueError("boom"), at="after_call"), policy=True)
+    loop = Guarded([calls("one", "two"), says("Done.")]).guard(after)
+    loop.run()
+    assert loop.said == [("strict", "warn", FAILED), ("strict", "block", FAILED)]
+    assert [call.arguments for call in loop.toolbox.ran] == ['{"text": "one"}']
+
+
+def test_rules_are_told_of_the_turns_beginning_and_end() -> None:
+    heard: list[str] = []
+
+    class Told:
+        def on_turn_start(self) -> None:
+            heard.append("start")
+
+        def on_turn_end(self) -> None:
+            heard.append("end")
+
+    told = Rule("told", Told())
+    Guarded([says("Done.")]).guard(told).run()
+    assert heard == ["start", "end"]
+    # Also one that comes in the middle of a turn, and only once.
+    rule_set, _ = rules()
+    rule_set.turn_starts()
+    rule_set.replace([told])
+    rule_set.replace([told])
+    assert heard[2:] == ["start"]
+
+
+NO = ToolResult("Error: no", is_error=True)
+
+
+def call(arguments: str = "{}", tool: str = "editor") -> ToolCall:
+    return ToolCall(id="c", name=tool, arguments=arguments)
+
+
+def codes(rule: LoopDetection, one: ToolCall, *results: ToolResult) -> list[str]:
+    """What is said before and after each call; a call that is blocked has no result."""
+    said = []
+    for result in results:
+        before = rule.before_call(one)
+        said.append(before.code if before.action == "block" else rule.after_call(one, result).code)
+    return said
+
+
+class Failing(Loop):
+    """The loop with the built-in rules; every tool fails."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = RuleSet(lambda *_: None)
+        self.agent = Agent(
+            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, guardrails=rules
+        )
+        self.toolbox.execute = lambda call: (self.toolbox.ran.append(call), NO)[1]  # type: ignore[method-assign]
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        return [(body.action, body.code) for body in self.recorder.bodies if isinstance(body, GuardrailStep)]
+
+
+def test_the_same_call_that_fails_is_warned_of_from_the_second_time_and_not_run_a_sixth() -> None:
+    loop = Failing([*[calls("same")] * 6, says("Done.")])
+    loop.run()
+    warned, blocked = ("warn", "repeated_exact_failure_warning"), ("block", "repeated_exact_failure_block")
+    assert loop.said == [warned, warned, warned, warned, blocked]
+    assert len(loop.toolbox.ran) == 5
+    results = [text for role, text in loop.told if role == "tool"]
+    assert [text.partition("\n\n[")[0] for text in results[:5]] == ["Error: no"] * 5
+    assert results[5].startswith("This call was blocked: ")
+
+
+def test_a_call_is_the_same_whatever_the_order_and_spacing_of_its_arguments() -> None:
+    same = [('{"a": {"c": 1, "b": [2]}}', '{"a":{"b":[2],"c":1}}'), ("", "{}")]
+    assert [pair for pair in same if signature_of(call(pair[0])) != signature_of(call(pair[1]))] == []
+    others = [call(text) for text in ("{broken", "[" * 100_000, '"\\ud800"', "[1, 2]", "{}")] + [call(tool="grep")]
+    assert len({signature_of(other) for other in others}) == len(others)
+
+
+def test_the_same_tool_that_fails_with_other_arguments_is_warned_of_and_ends_the_run_at_the_eighth() -> None:
+    loop = Failing([calls(str(n)) for n in range(9)])
+    outcome = loop.run()
+    assert loop.said == [*[("warn", "same_tool_failure_warning")] * 5, ("halt", "same_tool_failure_halt")]
+    assert (outcome.exit_status, len(loop.toolbox.ran)) == (ExitStatus.HALTED, 8)
+
+
+def test_a_read_only_call_with_the_same_result_is_warned_of_and_not_run_a_sixth_time() -> None:
+    warned, blocked = "idempotent_no_progress_warning", "idempotent_no_progress_block"
+    for tool in ("file_read", "glob", "grep", "web_fetch", "mcp_look"):
+        rule = LoopDetection(read_only={"mcp_look"})
+        assert codes(rule, call(tool=tool), *[ToolResult("same")] * 6) == ["", warned, warned, warned, warned, blocked]
+    # Another result is progress.
+    results = [ToolResult("one"), ToolResult("one"), ToolResult("two"), ToolResult("two")]
+    assert codes(LoopDetection(), call(tool="grep"), *results) == ["", warned, "", warned]
+    # What changes things may succeed as often as it likes.
+    assert set(codes(LoopDetection(), call(), *[ToolResult("same")] * 20)) == {""}
+
+
+def test_a_success_or_a_new_turn_clears_the_counts_of_failures() -> None:
+    rule = LoopDetection()
+    codes(rule, call(), *[NO] * 4)
+    assert codes(rule, call(), ToolResult("fine"), NO, NO) == ["", "", "repeated_exact_failure_warning"]
+    assert codes(rule, call('{"n": 1}'), NO) == ["same_tool_failure_warning"]
+    rule.on_turn_start()
+    assert codes(rule, call(), NO) == [""]
+
+
+def test_a_command_that_fails_the_same_way_each_time_is_a_loop_and_otherwise_each_time_is_work() -> None:
+    same = [ToolResult("cat: x: No such file", return_code=1)] * 6
+    said = codes(LoopDetection(), call(tool="shell"), *same)
+    assert said[1::4] == ["repeated_exact_failure_warning", "repeated_exact_failure_block"]
+    others = [ToolResult(f"{n} failed", return_code=1) for n in range(20)]
+    assert set(codes(LoopDetection(), call(tool="shell"), *others)) == {""}
+    rule = LoopDetection()
+    said = [codes(rule, call(f'{{"n": {n}}}', "shell"), ToolResult("", return_code=1))[0] for n in range(20)]
+    assert set(said) == {""}
