@@ -7,6 +7,7 @@ isolation level is read committed, and the rows' own `UPDATE … WHERE` decides 
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -206,21 +207,32 @@ def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:
         hide_parameters=True,
         connect_args={"timeout": busy_seconds, "check_same_thread": False},
     )
-    event.listen(engine, "connect", _prepare_sqlite)
+
+    def prepare(connection: Any, _record: object) -> None:
+        # The driver must not begin transactions itself: it would begin them deferred, despite the statement below.
+        connection.isolation_level = None
+        _switch_to_wal(connection, busy_seconds)
+        # With WAL, FULL is what makes a commit survive a power failure, and a 201 promises exactly that.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # The driver must not begin transactions itself: it would begin them deferred, regardless of the statement below.
-    connection.isolation_level = None
-    for pragma in (
-        "journal_mode = WAL",
-        # With WAL, FULL is what makes a commit survive a power failure, and a 201 promises exactly that.
-        "synchronous = FULL",
-        "foreign_keys = ON",
-    ):
-        connection.execute(f"PRAGMA {pragma}")
+def _switch_to_wal(connection: Any, seconds: float) -> None:
+    """Wait for a process that writes into the new file at this moment: for this statement SQLite itself does not."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:

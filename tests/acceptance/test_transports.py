@@ -37,7 +37,7 @@ def fleet(
     home = tmp_path / "owner"
     home.mkdir()
     command = ssh_server.command.replace("\\", "\\\\").replace('"', '\\"')
-    settings = f'[http]\n\tsslCAInfo = {tmp_path / "cert.pem"}\n[core]\n\tsshCommand = "{command}"\n'
+    settings = f'[http]\n\tsslCAInfo = {tmp_path / "self.pem"}\n[core]\n\tsshCommand = "{command}"\n'
     (home / ".gitconfig").write_text(settings)
     fleet.workstation("mila", home=home).start()
     fleet.online("mila")

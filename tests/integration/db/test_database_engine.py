@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -125,6 +126,20 @@ def test_a_writer_that_waits_too_long_for_another_gives_up_and_a_reader_does_not
     assert (count(other), failure.value.code) == (1, "E-DB-BUSY")
     holder.dispose()
     other.dispose()
+
+
+def test_a_new_file_into_which_another_process_writes_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite refuses to change such a file to its mode WAL, and does not wait by itself."""
+    database, writer = Database(sqlite_url_of(tmp_path / "new.db")), sqlite3.connect(tmp_path / "new.db")
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("CREATE TABLE made (number INTEGER)")
+    monkeypatch.setattr("control_plane.db.engine.time.sleep", lambda _seconds: writer.commit())
+    with database.read() as db:
+        assert db.scalars(text("SELECT name FROM sqlite_master")).all() == ["made"]
+    writer.close()
+    database.dispose()
 
 
 def test_a_database_that_is_missing_none_or_without_tables_is_told_without_its_password(tmp_path: Path) -> None:

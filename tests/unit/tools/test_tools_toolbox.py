@@ -106,8 +106,8 @@ def test_a_command_is_ended_after_its_own_timeout_or_broken_off_with_its_output_
     (answer,) = stopped.value.messages
     assert (answer.role, answer.tool_call_id, answer.content) == ("tool", "call1", "begun\n")
 
-    time_is_up_when(monkeypatch, (workspace / "begun").exists)
-    result = call("shell", command="echo begun; sleep 1000", timeout=99.5)
+    time_is_up_when(monkeypatch, (workspace / "late").exists)
+    result = call("shell", command="echo begun; touch late; sleep 1000", timeout=99.5)
     assert "(ended after 99.5 s" in result.output
     assert (result.return_code, result.is_error) == (None, True)
 
