@@ -62,17 +62,22 @@ def sleeps(drones: list[AskingDrone]) -> list[int]:
     return [drone.permits.clock.slept for drone in drones if isinstance(drone.permits.clock, WatchedClock)]
 
 
+def sleep_again(drones: list[AskingDrone]) -> None:
+    """Wait until every drone has slept twice more, and so has asked in vain in between."""
+    before = sleeps(drones)
+    wait_until(lambda: all(now >= then + 2 for now, then in zip(sleeps(drones), before, strict=True)), seconds=120)
+
+
 def settled(drones: list[AskingDrone], endpoint: LimitedEndpoint) -> int:
     """The calls that were made once every drone waits for a later time: none makes another before the clock advances.
 
-    A permit that was granted is no call yet: the drone that has it does not sleep before its call has been answered.
+    A permit that was granted is no call yet: the drone that has it does not sleep before its call has been answered. So
+    there are two rounds: in the first, every drone asks in vain, or has made its call by the end of the second.
     """
     while True:
-        made, before = len(endpoint.arrivals), sleeps(drones)
-        wait_until(
-            lambda since=before: all(now >= then + 2 for now, then in zip(sleeps(drones), since, strict=True)),
-            seconds=120,
-        )
+        made = len(endpoint.arrivals)
+        for _ in range(2):
+            sleep_again(drones)
         if len(endpoint.arrivals) == made and all(WAITING in drone.recorder.now_doing for drone in drones):
             return made
 
