@@ -26,7 +26,8 @@ def note(core: Core, drone: Drone, said: Hello) -> None:
         check_labels(said.labels)
     except Invalid as error:
         raise InvalidReport(error.what) from error
-    now = core.clock.now()
+    # Hellos wait in a stream, and beats do not: the last beat of a short boot may have been read before its hello.
+    has_left = drone.stopped_at is not None and drone.boot_id == said.boot_id
     drone.boot_id = said.boot_id
     drone.version = said.version
     drone.sandbox = said.sandbox
@@ -36,8 +37,9 @@ def note(core: Core, drone: Drone, said: Hello) -> None:
         drone.labels = {**said.labels, **drone.fixed_labels}
     # The new boot's abilities are known from here on: orders may go out before its first beat.
     drone.beat = {**(drone.beat or {}), "machine_id": said.machine_id, "abilities": list(said.abilities)}
-    drone.last_seen_at = now
-    drone.stopped_at = None
+    if not has_left:
+        drone.last_seen_at = core.clock.now()
+        drone.stopped_at = None
 
 
 def lose_missing_runs(  # noqa: PLR0913 - a hello, and where it counts

@@ -219,7 +219,11 @@ class DroneStandIn:
     def restart(self, *runs: RunBeat) -> None:
         """Begin a new boot and send a hello with the runs on disk."""
         self.boot = names.new_id()
-        hello = Hello.model_validate({**self._self(), "at": self._now(), "runs": runs})
+        self.hello(*runs)
+
+    def hello(self, *runs: RunBeat, **fields: Any) -> None:
+        """Send the hello of this boot."""
+        hello = Hello.model_validate({**self._self(), "at": self._now(), "runs": runs, **fields})
         self.put("hello", self.seal(hello.model_dump_json(), Binding(direction="hello", drone=self.id)))
 
     def inbox(self) -> list[ControlMessage]:

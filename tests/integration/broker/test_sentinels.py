@@ -146,8 +146,11 @@ def led_to(servers: ReplicatedBroker) -> int | None:
 
 
 def follows(server: BrokerServer, primary: BrokerServer) -> bool:
-    """Whether it is a replica that has everything."""
-    said = server.redis.info("replication")
+    """Whether it is a replica that has everything; it closes its connections when it becomes one."""
+    try:
+        said = server.redis.info("replication")
+    except redis.ConnectionError:
+        return False
     return (said["role"], said.get("master_port"), said.get("master_link_status")) == ("slave", primary.port, "up")
 
 

@@ -46,6 +46,19 @@ def test_a_drone_is_online_from_its_first_beat_to_the_last_one_of_a_clean_stop_a
     plane.until(lambda: oka.beat() or shown(plane).status == "online")
 
 
+def test_a_hello_that_is_read_after_its_boots_last_beat_does_not_bring_the_drone_back(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    plane.collector()
+    oka.beat(stopping=True)
+    plane.until(lambda: shown(plane).status == "offline")
+    oka.hello(version="0.9")
+    plane.until(lambda: shown(plane).version == "0.9")
+    assert shown(plane).status == "offline"
+    oka.restart()
+    plane.until(lambda: shown(plane).status == "online")
+
+
 def test_a_drone_that_drains_by_its_owners_wish_gets_no_orders(running: Plane, oka: DroneStandIn) -> None:
     running.until(lambda: oka.beat(draining=True) or shown(running).status == "draining")
     assert running.order(running.submit()).status == "queued"
