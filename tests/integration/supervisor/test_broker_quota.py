@@ -13,6 +13,7 @@ from control_plane.broker.broker import Broker
 from control_plane.broker.drone_memory import measure
 from control_plane.db.drones import Drone
 from control_plane.declarations.audit import AuditRecordDocument
+from control_plane.drones.quota import quota_bytes
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.drones.managing import show_drone
@@ -72,6 +73,12 @@ def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(small_p
     assert [record.actor for record in records] == ["mila"]
     checks = {each.code: each for each in server_checks(plane.core, plane.admin.organization_id)}
     assert "mila (0 MB)" in checks["D-DRONE-QUOTA"].found
+
+
+def test_the_quota_is_the_one_that_is_set_and_in_a_small_broker_two_fifths_of_it(small_plane: Plane) -> None:
+    set_bytes = small_plane.core.settings.drone_broker_mb * MB
+    assert [quota_bytes(small_plane.core, limit) for limit in (0, 10 * set_bytes)] == [set_bytes, set_bytes]
+    assert quota_bytes(small_plane.core, set_bytes) == int(0.4 * set_bytes)
 
 
 def test_reports_beyond_the_quota_are_kept_and_read_and_then_the_drone_continues(small_plane: Plane) -> None:

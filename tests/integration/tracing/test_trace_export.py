@@ -14,10 +14,12 @@ from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.traces import TraceExport
 from control_plane.declarations.orders import CancelRequest
 from control_plane.lookups.organizations import system_caller
+from control_plane.operations.doctor import server_checks
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.retention.removing import _remove_orders
 from control_plane.tracing.exporter import PATIENCE, TraceExporter
 from control_plane.tracing.spans import trace_id
+from shared.terminal.doctor import OK, WARN
 from tests.support import wait_until
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
@@ -100,6 +102,18 @@ def test_what_a_receiver_does_not_take_is_sent_again_with_the_same_ids(core: Cor
     first, second = (sent.body for sent in otlp.sent)
     assert first == second
     assert waiting(core) == []
+
+
+def test_the_doctor_asks_the_receiver_with_the_headers_and_without_a_span(core: Core, otlp: OtlpReceiver) -> None:
+    otlp.answers = [200, 401]
+    took, refused = (
+        next(check for check in server_checks(core, system_caller(core).organization_id) if check.code == "D-TRACES")
+        for _ in range(2)
+    )
+    assert (took.state, refused.state) == (OK, WARN)
+    assert "401" in refused.found
+    assert {(sent.body, sent.headers["authorization"]) for sent in otlp.sent} == {(b"", "Bearer sesame")}
+    assert otlp.received() == []
 
 
 @pytest.mark.dialects

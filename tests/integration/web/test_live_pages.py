@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from control_plane.client import following
+from control_plane.core import Caller, Core
 from control_plane.declarations import projects, tokens
 from control_plane.declarations.orders import SHOW
 from control_plane.declarations.organizations import ADD, OrganizationRequest
@@ -140,6 +141,17 @@ def test_topics_come_and_go_on_an_open_stream(api: Api, run: PlayedRun, monkeypa
         api.submit()
         wait_until(lambda: stream.told("orders") > told)
         assert stream.told("projects") == 1
+
+
+def test_only_the_newest_versions_are_remembered(core: Core, admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_topics, "REMEMBERED", 1)
+    monkeypatch.setattr(live_topics, "FRESH_S", 60.0)
+    versions = live_topics.Versions(core)
+    first, second = live_topics.Wanted("orders"), live_topics.Wanted("projects")
+    noted = [versions.note(admin, each, "as a page showed it") for each in (first, second)]
+    found = versions.of(admin, (second, first))
+    assert (found["projects"], found["orders"]) == (noted[1], versions.of(admin, [first])["orders"])
+    assert found["orders"] != noted[0]
 
 
 def test_names_that_are_no_topics_are_ignored(api: Api, run: PlayedRun) -> None:
