@@ -67,6 +67,8 @@ class PermitRequest(Wire):
     expected: Tokens | None = None
     """What its next call may need; None: there is no next call yet."""
     reports: tuple[CallReport, ...] = Field((), max_length=MOST_REPORTS)
+    unended: int = Field(0, ge=0, le=MOST_REPORTS)
+    """Calls that were made without a permit and have not ended."""
 
 
 class ModelPermit(Wire):

@@ -86,14 +86,14 @@ class PermitDecision:
         state.forget_old(self.now)
         state.runs[asker.run_id] = self.now
         state.settings[asker.provider_id] = (asker.rpm, asker.tpm, self.now)
-        state.free.pop(asker.run_and_model, None)
+        self._free_calls(request.unended)
         for report in request.reports:
             take_report(state, asker.model, report, self.now)
             if report.at is None and report.made:
                 self._serve(asker.organization_id, amounts_of(report.used or report.expected))
         grow(state.model(asker.model), self.now)
         permit = ModelPermit() if request.expected is None else self._decide(request.expected)
-        return permit.model_copy(update=self._freedom())
+        return permit.model_copy(update=self._freedom(request.unended))
 
     def soonest(self) -> float:
         """Seconds until one call more fits; nothing is granted."""
@@ -208,7 +208,15 @@ class PermitDecision:
 
     # --- calls without asking ----------------------------------------------------------
 
-    def _freedom(self) -> dict[str, Any]:
+    def _free_calls(self, calls: int, tokens: float = 0.0) -> None:
+        """Reserve what the run may use, or has used, without asking, in place of what was reserved for it before."""
+        key = self.asker.run_and_model
+        self.state.free.pop(key, None)
+        if calls:
+            until = self.now + FREE_SECONDS
+            self.state.free[key] = FreeCalls(model=self.asker.model, calls=calls, tokens=tokens, until=until)
+
+    def _freedom(self, unended: int) -> dict[str, Any]:
         """What the run may do without asking, and while nothing answers."""
         state, asker = self.state, self.asker
         here = state.model(asker.model)
@@ -233,10 +241,8 @@ class PermitDecision:
         if not calls:
             return share
         tokens = min(free.values(), default=0.0)
-        state.free[asker.run_and_model] = FreeCalls(
-            model=asker.model, calls=calls, tokens=tokens, until=self.now + FREE_SECONDS
-        )
-        return {**share, **_free(calls, tokens or UNLIMITED.free_tokens)}
+        self._free_calls(calls + unended, tokens)
+        return {**share, **_free(calls + unended, tokens or UNLIMITED.free_tokens)}
 
     def _is_busy(self, log: list[Entry], kind: Kind, limit: float, reserved: float) -> bool:
         rules = ((MINUTE, limit), (PART, part_of(kind, limit)))

@@ -53,8 +53,8 @@ class _Standing:
     free_until: float = 0.0
     free_calls: int = 0
     free_tokens: float = 0.0
-    unreported: int = 0
-    """Calls without a permit of which the control plane does not know yet."""
+    unended: int = 0
+    """Calls that were made without a permit and have not ended."""
     away_until: float = 0.0
     called_at: float = float("-inf")
     sent_at: float = float("-inf")
@@ -72,12 +72,12 @@ class _Standing:
     def is_limited(self) -> bool:
         return self.must_ask or (self.last is not None and self.last.limited)
 
-    def learn(self, answer: ModelPermit, now: float, reported: int) -> None:
-        """Take an answer in; `reported` calls without a permit are known by now."""
+    def learn(self, answer: ModelPermit, now: float) -> None:
+        """Take an answer in. Calls without a permit of which the control plane has no report count as free ones."""
         self.last, self.away_until = answer, 0.0
-        self.unreported = max(0, self.unreported - reported)
+        unreported = self.unended + sum(report.at is None for _, report in self.reports)
         self.free_until = now + answer.free_s
-        self.free_calls, self.free_tokens = max(0, answer.free_calls - self.unreported), answer.free_tokens
+        self.free_calls, self.free_tokens = max(0, answer.free_calls - unreported), answer.free_tokens
         self.must_ask = answer.limited and not self.free_calls
 
     def keep(self, *reports: tuple[Began, CallReport]) -> None:
@@ -116,7 +116,7 @@ class FleetPermits:
         standing = self._standings[provider]
         at = self._allowed(provider, standing, expected)
         with self._lock:
-            standing.unreported += at is None
+            standing.unended += at is None
         began = standing.called_at = self.clock.monotonic()
         return FleetPermit(self, provider, expected, at, began)
 
@@ -128,6 +128,7 @@ class FleetPermits:
         standing = self._standings[provider]
         with self._lock:
             standing.keep((began, report))
+            standing.unended -= report.at is None
             standing.must_ask |= report.refused
             now = self.clock.monotonic()
             available = self._known and now >= standing.away_until
@@ -229,13 +230,21 @@ class FleetPermits:
     def _asked(self, query: _PermitQuery) -> ModelPermit | None:
         standing = self._standings[query.provider]
         with self._lock:
+            if query.expected is None and not standing.reports and standing.is_limited():
+                return None  # an earlier request took the report along
             began_reports, standing.reports = standing.reports, []
-            now = self.clock.monotonic()
-        if query.expected is None and not began_reports and standing.is_limited():
-            return None  # an earlier request took the report along
+            now, unended = self.clock.monotonic(), standing.unended
+            # The request gives back what may be used without asking: until its answer is there, every call asks.
+            standing.free_calls = 0
         reports = tuple(report.model_copy(update={"age_s": max(0.0, now - began)}) for began, report in began_reports)
         try:
-            answer = self._desk.permit(PermitRequest(provider=query.provider, expected=query.expected, reports=reports))
+            asked = PermitRequest(
+                provider=query.provider,
+                expected=query.expected,
+                reports=reports,
+                unended=min(unended, MOST_REPORTS),
+            )
+            answer = self._desk.permit(asked)
         except FleetError as error:
             with self._lock:
                 self._known = self._known and not isinstance(error, NotFound)
@@ -244,7 +253,7 @@ class FleetPermits:
             log.info("no permit for %s: %s", query.provider, error)
             return None
         with self._lock:
-            standing.learn(answer, self.clock.monotonic(), sum(report.at is None for report in reports))
+            standing.learn(answer, self.clock.monotonic())
         return answer
 
 

@@ -178,6 +178,16 @@ def test_calls_without_a_permit_count_when_they_are_reported() -> None:
     assert answer.wait_s > AHEAD
 
 
+def test_a_call_without_a_permit_that_has_not_ended_is_left_to_its_run() -> None:
+    state = GroupState()
+    first = ask(state, asker("one", rpm=60))
+    assert (first.granted, first.free_calls > 1) == (True, True)
+    request = PermitRequest(provider="main", unended=first.free_calls)
+    PermitDecision(state, asker("one", rpm=60), T0).answer(request)
+    others = [ask(state, asker(f"other {n}", rpm=60)) for n in range(20)]
+    assert given(*others) + first.free_calls + 1 == 10
+
+
 # --- odd values -------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -24,12 +25,15 @@ class Run:
     def __init__(self, *answers: ModelPermit | FleetError, limited: bool) -> None:
         self.answers = list(answers)
         self.requests: list[PermitRequest] = []
+        self.held = threading.Event()
+        self.held.set()
         self.clock, self.recorder, self.controls = HandClock(), KeptEvents(), QuietControls()
         provider = OrderProvider(name="main", model="openai/x", limited=limited)
         self.permits = FleetPermits(self, provider, self.recorder, self.controls, self.clock)
 
     def permit(self, request: PermitRequest) -> ModelPermit:
         self.requests.append(request)
+        assert self.held.wait(60)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, FleetError):
             raise answer
@@ -110,6 +114,7 @@ def test_calls_that_are_free_need_no_permit_until_they_or_their_time_are_used_up
     running = run(free, ModelPermit(granted=True, at=2.0))
     taken = [running.permits.take("main", SOME) for _ in range(4)]
     assert [permit.at for permit in taken] == [1.0, None, None, 2.0]
+    assert [request.unended for request in running.requests] == [0, 2]
     late = run(free)
     late.permits.take("main", SOME)
     late.clock.sleep(11)
@@ -117,6 +122,18 @@ def test_calls_that_are_free_need_no_permit_until_they_or_their_time_are_used_up
     # A call that was not reported yet counts as one of those that are free.
     one = run(*(ModelPermit(granted=True, at=at, free_s=10, free_calls=1, free_tokens=10_000) for at in (1, 2, 3)))
     assert [one.permits.take("main", SOME).at for _ in range(4)] == [1, None, 2, 3]
+
+
+def test_no_call_is_free_while_a_request_takes_back_what_may_be_used_freely(run: Make) -> None:
+    """The control plane may give it to others before the answer is there."""
+    running = run(ModelPermit(granted=True, at=1.0, free_s=10, free_calls=2, free_tokens=10_000))
+    first = running.permits.take("main", SOME)
+    running.held.clear()
+    first.answered({}, SOME)
+    wait_until(lambda: len(running.requests) == 2)
+    running.answers = [ModelPermit(granted=True, at=2.0)]
+    threading.Timer(0.1, running.held.set).start()
+    assert running.permits.take("main", SOME).at == 2.0
 
 
 def test_the_pause_of_a_refusal_is_bounded_and_may_come_from_its_headers(run: Make) -> None:
