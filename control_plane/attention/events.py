@@ -17,7 +17,7 @@ from control_plane.db.teams import Task
 from control_plane.db.waits import Wait
 from control_plane.declarations.attention import AttentionKind
 from control_plane.orders.waits import QUESTION
-from control_plane.spending.amounts import dollars
+from shared.amounts import dollars
 from shared.states import OrderStatus
 from shared.titles import title
 from shared.work_order import CHECKS

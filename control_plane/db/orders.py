@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String, Text, UniqueConstraint, false, text
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Owned, Row, Seq
@@ -254,5 +254,10 @@ class Dispatch(Owned, Row):
     """The run ended, or the dispatch was revoked."""
     allowance_number: Mapped[int] = mapped_column(default=0, server_default="0")
     """Of the run's last request for money; one that arrives after a later one has no effect."""
+    money_awaited_since: Mapped[datetime | None]
+    """The run waits for money that others hold; who has waited longest is served first."""
+    money_asked_at: Mapped[datetime | None]
+    money_awaited_nusd: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """What it needs at least."""
     choice: Mapped[DroneChoice | None] = mapped_column(Fact(DroneChoice))
     """How its drone was chosen; None: by an earlier version."""

@@ -15,8 +15,8 @@ from control_plane.db.projects import Provider
 from control_plane.db.spending import Budget, SpendingBlock
 from control_plane.lookups.budgets import target_names
 from control_plane.metrics.families import counter, gauge
-from control_plane.spending.amounts import dollars
 from control_plane.spending.figures import Figures, figures_of
+from shared.amounts import dollars
 
 MODELS = 100
 """Pairs of a provider and a model with a series of their own; a drone reports names of models."""

@@ -17,12 +17,12 @@ from control_plane.lookups.budgets import KINDS, check_kind, find_target, target
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.spending.amounts import dollars
 from control_plane.spending.figures import Figures, figures_of
 from control_plane.spending.limits import check_limit
 from control_plane.spending.setting import BudgetTarget, Terms, budgets_for, remove_budgets, set_budget
 from control_plane.validation.checks import shown
 from control_plane.validation.time_zones import check_zone
+from shared.amounts import dollars
 from shared.errors import NotFound
 from shared.terminal.doctor import OK, WARN, Check
 

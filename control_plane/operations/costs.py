@@ -23,10 +23,10 @@ from control_plane.declarations import costs as declared
 from control_plane.declarations.costs import CostDocument
 from control_plane.lookups.users import NOT_A_MEMBER, member_emails
 from control_plane.operations.gateway import performs
-from control_plane.spending.amounts import dollars
 from control_plane.spending.periods import begin_of, end_of
 from control_plane.validation.checks import shown
 from control_plane.validation.time_zones import check_zone
+from shared.amounts import dollars
 from shared.errors import Invalid
 
 _OPEN = case((SpendingBlock.closed_at.is_(None), SpendingBlock.granted_nusd - SpendingBlock.spent_nusd), else_=0)

@@ -28,8 +28,8 @@ from control_plane.orders.draft import create_order
 from control_plane.orders.placement import fitness
 from control_plane.services import judging
 from control_plane.spending.accounts import accounts_of, budgets_of
-from control_plane.spending.amounts import dollars, reserved
 from control_plane.validation.checks import check_text, shown
+from shared.amounts import dollars, reserved
 from shared.errors import Conflict, Invalid, NotFound, Precondition
 from shared.states import OrderStatus
 

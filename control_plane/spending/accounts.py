@@ -51,6 +51,11 @@ def budgets_of(db: Session, of: Order | SpendingBlock, *, lock: bool = False) ->
     return list(db.scalars(wanted.with_for_update().execution_options(populate_existing=True) if lock else wanted))
 
 
+def counts_for(budget: Budget, order: Order) -> bool:
+    """Whether a budget of the order's organization counts what the order's runs spend."""
+    return bool(getattr(order, _COLUMN[budget.kind].key) == budget.target_id)
+
+
 def is_bounded(db: Session, order: Order) -> bool:
     """Whether a budget applies to the order's runs."""
     return bool(budgets_of(db, order))

@@ -12,8 +12,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.db.spending import Budget, BudgetPeriod
-from control_plane.spending.amounts import NANODOLLARS
 from control_plane.spending.periods import begin_of, end_of
+from shared.amounts import NANODOLLARS
 
 State = Literal["ok", "warning", "exhausted"]
 WARN_PERCENT = 80

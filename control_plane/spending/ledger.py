@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Protocol, TypeVar
 
@@ -18,8 +19,8 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.spending import Budget, SpendingBlock
-from control_plane.spending.accounts import Account, Change, accounts_of, budgets_of, count
-from control_plane.spending.amounts import reserved
+from control_plane.spending.accounts import Account, Change, accounts_of, budgets_of, count, counts_for
+from shared.amounts import reserved
 
 
 class HasLeft(Protocol):
@@ -31,6 +32,8 @@ class HasLeft(Protocol):
 
 A = TypeVar("A", bound=HasLeft)
 SUMMARY_USD = 5.0
+ASKS_WITHIN = timedelta(seconds=10)
+"""A run that waits for money asks every second or two, unless it waits for its provider at the same time."""
 AMPLE = 4
 """Money for calls to come is granted while this many times as much is left; near the end, for one call at a time."""
 
@@ -56,6 +59,8 @@ class Granted:
     short: Account | None = None
     passing: bool = False
     """Others have reserved what is left, and may return enough of it."""
+    claimed: int = 0
+    """What goes to runs first that began to wait earlier."""
 
 
 def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) -> Granted:
@@ -72,10 +77,15 @@ def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) ->
     _settle(db, core, budgets, blocks, request.spent)
     held = sum(block.granted_nusd for block in blocks)
     accounts = accounts_of(db, budgets, core.clock.now())
-    more, short = more_for(accounts, request.least - held, _at_most(order, request.wanted) - held)
+    needed = request.least - held
+    left = [Left(each, each.left - _claimed_before(db, core, dispatch, each.budget)) for each in accounts]
+    more, short = more_for(left, needed, _at_most(order, request.wanted) - held)
+    returns = short is not None and short.account.budget.limit_nusd - short.account.spent >= needed
+    if needed > 0:
+        _note_wait(dispatch, needed if returns else 0, core.clock.now())
     if short is not None:
-        returns = short.budget.limit_nusd - short.spent >= request.least - held
-        return Granted(held, bounded=True, short=short, passing=returns)
+        claimed = short.account.left - short.left
+        return Granted(held, bounded=True, short=short.account, passing=returns, claimed=claimed)
     if more > 0:
         _add_block(db, core, budgets, dispatch, order, request.model, more)
     return Granted(held + more, bounded=bool(budgets))
@@ -126,6 +136,38 @@ def shares(granted: Sequence[int], spent: int) -> list[int]:
     if paid:
         paid[-1] += max(0, spent - before[-1])
     return paid
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left in an account for one run."""
+
+    account: Account
+    left: int
+
+
+def _claimed_before(db: Session, core: Core, dispatch: Dispatch, budget: Budget) -> int:
+    """What the runs need that began to wait for money of the budget before this one: it goes to them.
+
+    One that has stopped asking, since it waits for something else by now, keeps its place and claims nothing.
+    """
+    waiting = (
+        Dispatch.organization_id == budget.organization_id,
+        Dispatch.closed_at.is_(None),
+        Dispatch.money_asked_at > core.clock.now() - ASKS_WITHIN,
+        Dispatch.id != dispatch.id,
+    )
+    since = dispatch.money_awaited_since
+    before = Dispatch.money_awaited_since < since if since is not None else Dispatch.money_awaited_since.is_not(None)
+    found = db.execute(select(Dispatch.money_awaited_nusd, Order).join(Order).where(*waiting, before))
+    return sum(needed for needed, order in found if counts_for(budget, order))
+
+
+def _note_wait(dispatch: Dispatch, needed: int, now: datetime) -> None:
+    """The run waits for so much; 0: it does not wait."""
+    dispatch.money_awaited_since = (dispatch.money_awaited_since or now) if needed else None
+    dispatch.money_asked_at = now if needed else None
+    dispatch.money_awaited_nusd = needed
 
 
 def _at_most(order: Order, wanted: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control_plane.spending.amounts import charged
+from shared.amounts import charged
 from shared.errors import Invalid
 
 MAX_USD = 1_000_000

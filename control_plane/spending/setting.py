@@ -14,7 +14,7 @@ from control_plane.core import Core
 from control_plane.db.projects import Project
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.spending.accounts import Account, recount
-from control_plane.spending.amounts import dollars
+from shared.amounts import dollars
 from shared.names import new_id
 
 YOUNG = timedelta(minutes=10)

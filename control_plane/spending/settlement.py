@@ -13,9 +13,9 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.db.spending import SpendingBlock
 from control_plane.spending.accounts import is_bounded
-from control_plane.spending.amounts import charged, dollars
 from control_plane.spending.ledger import granted_to, settle, spent_by
 from control_plane.spending.prices import prices_for
+from shared.amounts import charged, dollars
 from shared.budgets import Money, OnLimit
 
 _ON_LIMIT: TypeAdapter[OnLimit] = TypeAdapter(OnLimit)

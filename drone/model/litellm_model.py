@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,8 +102,7 @@ class LiteLLMModel:
         way = self._route()
         attempt = 1
         while True:
-            metered = self.meter.reserve(self.provider, messages, tools)
-            permit = self._permitted(messages, metered)
+            permit, metered = self._admitted(messages, tools)
             try:
                 answer, headers = self._ask(way, messages, tools, on_delta, metered)
             except Exception as error:  # the boundary of foreign code: translated here, once
@@ -137,13 +136,27 @@ class LiteLLMModel:
                 self.recorder.record(CommentStep(text=way.effort.note))
         return way
 
-    def _permitted(self, messages: Sequence[Message], metered: MeteredCall) -> Permit:
-        """Wait for permission to make the call whose money is reserved."""
+    def _admitted(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> tuple[Permit, MeteredCall]:
+        """Wait for a permit, and then for the call's money: what waits for a permit would be missing elsewhere.
+
+        A call that waits for its money has no permit meanwhile.
+        """
+        tokens = self._expected.of(messages, self.provider.params)
+        held = [self.permits.take(self.provider.name, tokens)]
+
+        @contextmanager
+        def put_off() -> Iterator[None]:
+            held.pop().unused()
+            yield
+            held.append(self.permits.take(self.provider.name, tokens))
+
         try:
-            return self.permits.take(self.provider.name, self._expected.of(messages, self.provider.params))
+            metered = self.meter.reserve(self.provider, messages, tools, put_off)
         except BaseException:
-            metered.refused()
+            for permit in held:
+                permit.unused()
             raise
+        return held[0], metered
 
     def _reported(self, permit: Permit, error: Exception, failure: Failure | None) -> bool:
         """End a failed call's permit. Returns whether the next permit comes when it is time to retry."""

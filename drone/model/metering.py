@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from drone.agent.values import ToolSpec
@@ -35,11 +36,17 @@ class MeteredCall(Protocol):
         ...
 
 
+PutOff = Callable[[], AbstractContextManager[object]]
+"""Gives back, for as long as its block lasts, what the call holds beside money: its permit."""
+
+
 class Meter(Protocol):
     """Bounds what the calls of a run may cost."""
 
-    def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
-        """Reserve the most that the call may cost; waits if other runs have reserved what is left.
+    def reserve(
+        self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec], put_off: PutOff
+    ) -> MeteredCall:
+        """Reserve the most that the call may cost; waits, in a `put_off`, if other runs have reserved what is left.
 
         Raises LimitsExceeded if there is no money for it.
         """
@@ -52,7 +59,13 @@ class Unmetered:
     def __init__(self) -> None:
         self._bound = PromptBound()
 
-    def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
+    def reserve(
+        self,
+        provider: OrderProvider,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        put_off: PutOff,  # noqa: ARG002 - it waits for nothing
+    ) -> MeteredCall:
         size = self._bound.size(messages, tools)
         return _Free(self._bound, provider, messages, output_limit(provider, size.estimate))
 

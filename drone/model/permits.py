@@ -26,6 +26,10 @@ class Permit(Protocol):
         """The call failed otherwise, or was abandoned."""
         ...
 
+    def unused(self) -> None:
+        """The call was not made."""
+        ...
+
 
 class Permits(Protocol):
     """Decides when a call may be made."""
@@ -47,3 +51,5 @@ class Unrestricted:
         return False
 
     def failed(self) -> None: ...
+
+    def unused(self) -> None: ...

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from drone.model.litellm_import import litellm
+from shared.amounts import charged, dollars, reserved
 from shared.budgets import ModelPrice
 from shared.events import MAX_COUNT, MAX_DOLLARS, Usage
 
@@ -53,20 +54,20 @@ class Pricing:
             cost_usd=self._cost(reported),
         )
 
-    def most(self, input_tokens: int, output_tokens: int) -> float:
-        """The most that a call of this size costs, in USD: nothing cached, at the highest of the model's rates.
+    def most(self, input_tokens: int, output_tokens: int) -> int:
+        """The most that a call of this size costs: nothing cached, at the highest of the model's rates.
 
-        0.0 for an unknown price.
+        Nanodollars; 0 for an unknown price.
         """
         if self.own is not None and self._is_set:
             asked = max(self.own.input or 0.0, self.own.cache_write or 0.0) * input_tokens
-            return self._discounted(asked + (self.own.output or 0.0) * output_tokens)
+            return reserved(self._discounted(asked + (self.own.output or 0.0) * output_tokens))
         rates = self._rate(_INPUT, input_tokens) * input_tokens + self._rate(_OUTPUT, input_tokens) * output_tokens
         if not self.known.get("input_cost_per_token") and self.is_known:
             # Some models are charged by other units, which litellm's own computation knows; it takes longer.
             cost = _listed_cost(self.model, prompt_tokens=input_tokens, completion_tokens=output_tokens) or 0.0
             rates = max(rates, cost)
-        return self._discounted(rates)
+        return reserved(self._discounted(rates))
 
     @property
     def price(self) -> ModelPrice:
@@ -87,11 +88,11 @@ class Pricing:
         return self.own is not None and self.own.input is not None and self.own.output is not None
 
     def _cost(self, reported: Any) -> float | None:
-        """USD; None if the price is unknown, which is not the same as 0."""
+        """USD, to the nanodollar; None if the price is unknown, which is not the same as 0."""
         cost = self._own_cost(self.own, reported) if self.own and self._is_set else None
         if cost is None:
             cost = _listed_cost(self.model, usage_object=reported)
-        return None if cost is None else min(max(self._discounted(cost), 0.0), MAX_DOLLARS)
+        return None if cost is None else dollars(charged(min(max(self._discounted(cost), 0.0), MAX_DOLLARS)))
 
     def _own_cost(self, own: ModelPrice, reported: Any) -> float:
         details = reported.prompt_tokens_details

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from shared.amounts import dollars
+
 
 class KeptSpending:
-    """One line, written in place. It survives the process; after a power failure only `granted` is certain."""
+    """One line of USD, written in place. It survives the process; after a power failure only `granted` is certain."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._granted = 0.0
+        self._granted = 0
 
-    def granted(self, usd: float) -> None:
-        """Write what the run may spend, before it spends any of it."""
-        self._granted = usd
-        os.pwrite(self._file, f"{usd:030.12f} ".encode(), 0)
+    def granted(self, nusd: int) -> None:
+        """Write what the run may spend, in nanodollars, before it spends any of it."""
+        self._granted = nusd
+        os.pwrite(self._file, f"{_usd(nusd)} ".encode(), 0)
         os.fdatasync(self._file)
 
-    def write(self, spent: float, in_flight: float) -> None:
-        """Replace what was spent, and what the calls in flight may cost. USD, as all figures."""
-        line = f"{self._granted:030.12f} {spent:030.12f} {in_flight:030.12f}\n"
+    def write(self, spent: int, in_flight: int) -> None:
+        """Replace what was spent, and what the calls in flight may cost, in nanodollars."""
+        line = f"{_usd(self._granted)} {_usd(spent)} {_usd(in_flight)}\n"
         os.pwrite(self._file, line.encode(), 0)
 
 
@@ -36,3 +38,7 @@ def kept_spending(path: Path, *, rebooted: bool) -> float:
         return 0.0
     spent = sum(used)
     return max(granted, spent) if rebooted else spent
+
+
+def _usd(nusd: int) -> str:
+    return f"{dollars(nusd):030.12f}"

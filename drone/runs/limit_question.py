@@ -36,11 +36,14 @@ class LimitQuestion:
         """Why the run makes no call but one more, for its summary."""
         self._calls_left = 1
 
-    def next_call(self) -> None:
-        """A call is about to be reserved. Raises MoneyUsedUp after the summary."""
+    def check_calls(self) -> None:
+        """Raise MoneyUsedUp after the summary."""
+        if self._ended is not None and not self._calls_left:
+            raise self._ended
+
+    def count_call(self) -> None:
+        """A call was reserved."""
         if self._ended is not None:
-            if not self._calls_left:
-                raise self._ended
             self._calls_left -= 1
 
     def ask(

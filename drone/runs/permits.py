@@ -282,6 +282,9 @@ class FleetPermit:
     def failed(self) -> None:
         self._report(CallReport(at=self.at, expected=self.expected))
 
+    def unused(self) -> None:
+        self._report(CallReport(at=self.at, expected=self.expected, made=False))
+
     def _report(self, report: CallReport) -> bool:
         return self.permits.report(self.provider, self.began, report)
 

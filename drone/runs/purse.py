@@ -2,33 +2,32 @@
 
 A call is sent only after the most that it may cost was reserved here, within the order's cost limit and, where a budget
 applies, within what the control plane has granted. Grants are requested in the background during the call before, so
-that a call rarely waits for one. Decision 16 explains why this bounds what a fleet spends.
+that a call rarely waits for one. Decision 16 explains why this bounds what a fleet spends. All amounts are whole
+nanodollars: what was granted for a call is enough for it, without a rounding error that says otherwise.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol
 
 from drone.runs.kept_spending import KeptSpending
+from shared.amounts import charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest, ModelPrice, Money
 from shared.errors import Conflict, FleetError, LimitsExceeded, NotFound, Unreachable
 from shared.outcome import ExitStatus, Outcome
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 30.0
-"""Without a call: then the run gives back what it holds, since a command may take hours and others may wait."""
-BLOCK_USD = 0.05
+IDLE_SECONDS = 5.0
+"""Without a call: then the run gives back what it holds, since it may wait for hours and others may need it now."""
+BLOCK_NUSD = 50_000_000
 """Requested for the calls to come, if they may cost less: cheap calls share one request."""
 CLOSE_SECONDS = 5.0
 """For a request that is under way when the run has ended."""
-LEAST_USD = 1e-9
-"""Smaller rests are rounding errors of sums."""
 UNANSWERED_SECONDS = 2.0
 """Until the control plane is asked again after it did not answer."""
 
@@ -52,11 +51,12 @@ class Asking(Enum):
 
 @dataclass(frozen=True)
 class Need:
-    """What a call may cost: with the shortest useful answer, and with the longest one that it should have. USD."""
+    """What a call may cost: with the shortest useful answer, and with the longest one that it should have."""
 
     model: str
-    least: float
-    wanted: float
+    least: int
+    """Nanodollars."""
+    wanted: int
     price: ModelPrice
 
 
@@ -75,15 +75,15 @@ class Purse:
 
         `account` None: there is no control plane, and only the limit applies. `kept` survives a crash of the run.
         """
-        self._limit = limit
-        self._before = before
+        self._limit = charged(limit)
+        self._before = charged(before)
         self._account = account
         self._kept = kept
         self._lock = threading.Condition()
         self._asking = threading.Lock()
-        self._granted = 0.0
-        self._spent = 0.0
-        self._in_flight = 0.0
+        self._granted = 0
+        self._spent = 0
+        self._in_flight = 0
         self._bounded = money.bounded
         self._prices = money.prices
         self._requested = 0
@@ -99,53 +99,58 @@ class Purse:
 
     @property
     def spent(self) -> float:
+        """USD."""
         with self._lock:
-            return self._spent
+            return dollars(self._spent)
 
-    def reserve(self, need: Need, pause: Callable[[float, str], None]) -> float:
-        """Reserve for a call: between `least` and `wanted`. `pause` waits, and says why; it may raise.
+    def reserve(self, need: Need) -> int:
+        """Reserve for a call: between `least` and `wanted`.
 
-        Raises MoneyUsedUp if there is not enough money, and will not be without a person.
+        Raises MoneyAwaited if there will be enough money without a person, and MoneyUsedUp if there will not. The run
+        then holds nothing but what its calls in flight may cost.
         """
         need = self._within_limit(need)
-        while True:
-            with self._lock:
-                free = self._granted - self._spent - self._in_flight
-                account = self._account
-                if account is None or not self._bounded or free >= need.wanted:
-                    return self._take(need, need.wanted)
-            answer = self._ask(account, need, pause, Asking.NOW)
-            with self._lock:
-                free = self._granted - self._spent - self._in_flight
-                if free >= need.least and self._bounded:
-                    return self._take(need, min(free, need.wanted))
-            if answer is not None and answer.refused:
-                raise MoneyUsedUp("budget", answer.refused)
-            if answer is not None and self._bounded:
-                pause(UNANSWERED_SECONDS if answer.wait_s is None else answer.wait_s, answer.waits_for)
+        with self._lock:
+            account = self._account
+            if account is None or not self._bounded or self._free >= need.wanted:
+                return self._take(need, need.wanted)
+        answer, amount = self._ask(account, need, Asking.NOW)
+        if amount is not None:
+            return amount
+        if answer.refused:
+            raise MoneyUsedUp("budget", answer.refused)
+        if answer.wait_s is None:
+            raise MoneyAwaited(
+                UNANSWERED_SECONDS, f"the control plane granted {answer.granted:.9f} USD, which is too little"
+            )
+        raise MoneyAwaited(answer.wait_s, answer.waits_for or "other runs hold what is left", by_others=True)
 
     @property
     def limit(self) -> float:
         """The order's cost limit in USD; 0: none."""
-        return self._limit
+        return dollars(self._limit)
 
     def raise_limit(self, usd: float) -> None:
         """Raise the order's cost limit, because a person said so."""
         with self._lock:
-            self._limit += usd
+            self._limit += reserved(usd)
 
-    def check_unpriced(self, model: str, pause: Callable[[float, str], None]) -> None:
-        """Raises MoneyUsedUp if a budget applies: nothing can be reserved for a model without a known price."""
-        while (account := self._account) is not None and self._bounded:
-            answer = self._ask(account, Need(model, 0.0, 0.0, ModelPrice(model=model)), pause, Asking.UNPRICED)
-            if answer is not None and answer.refused:
-                raise MoneyUsedUp("budget", answer.refused)
+    def check_unpriced(self, model: str) -> None:
+        """Raises MoneyUsedUp if a budget applies: nothing can be reserved for a model without a known price.
 
-    def settle(self, reserved: float, cost: float) -> None:
+        Raises MoneyAwaited while it is not known whether one does.
+        """
+        account = self._account
+        if account is None or not self._bounded:
+            return
+        answer, _ = self._ask(account, Need(model, 0, 0, ModelPrice(model=model)), Asking.UNPRICED)
+        if answer.refused:
+            raise MoneyUsedUp("budget", answer.refused)
+
+    def settle(self, amount: int, cost: int) -> None:
         """A call ended: `cost` was spent, and the rest of what was reserved for it is free."""
         with self._lock:
-            rest = self._in_flight - reserved
-            self._in_flight = rest if rest > LEAST_USD else 0.0
+            self._in_flight -= amount
             self._spent += cost
             self._keep()
 
@@ -157,6 +162,10 @@ class Purse:
         if self._thread is not None:
             self._thread.join(CLOSE_SECONDS)
 
+    @property
+    def _free(self) -> int:
+        return self._granted - self._spent - self._in_flight
+
     def _within_limit(self, need: Need) -> Need:
         if not self._limit:
             return need
@@ -166,19 +175,20 @@ class Purse:
         if left <= 0 or left < need.least:
             raise MoneyUsedUp(
                 "limit",
-                f"The cost limit was reached: {spent:.4f} of {self._limit:.2f} USD spent, "
-                f"and the next model call may cost {need.least:.4f} USD.",
-                1.25 * need.least,
+                f"The cost limit was reached: {dollars(spent):.4f} of {self.limit:.2f} USD spent, "
+                f"and the next model call may cost {dollars(need.least):.4f} USD.",
+                1.25 * dollars(need.least),
             )
         return Need(need.model, need.least, min(need.wanted, left), need.price)
 
-    def _take(self, need: Need, amount: float) -> float:
+    def _take(self, need: Need, amount: int) -> int:
         """Reserve it, and have more requested if the next call of this size would have to wait. Holds the lock."""
         self._in_flight += amount
         self._last = need
         self._keep()
-        if self._account is not None and self._granted - self._spent - self._in_flight < need.wanted and need.wanted:
-            self._coming = need
+        if self._account is not None:
+            if self._free < need.wanted:
+                self._coming = need
             if self._thread is None:
                 self._thread = threading.Thread(target=self._requests, name="allowance", daemon=True)
                 self._thread.start()
@@ -203,38 +213,48 @@ class Purse:
                 # The next call asks again, and waits if it has to.
                 log.info("no money was granted ahead: %s", error)
 
-    def _ask(
-        self, account: AllowanceSource, need: Need, pause: Callable[[float, str], None], how: Asking
-    ) -> Allowance | None:
+    def _ask(self, account: AllowanceSource, need: Need, how: Asking) -> tuple[Allowance, int | None]:
         try:
             return self._exchange(account, need, how)
         except Unreachable as error:
-            pause(UNANSWERED_SECONDS, f"the control plane does not answer, and the granted money is used up ({error})")
-        except Conflict:
-            pause(UNANSWERED_SECONDS, "the fleet has given up this run")
-        return None
+            why = f"the control plane does not answer, and the granted money is used up ({error})"
+            raise MoneyAwaited(UNANSWERED_SECONDS, why) from error
+        except Conflict as error:
+            raise MoneyAwaited(UNANSWERED_SECONDS, "the fleet has given up this run") from error
 
-    def _exchange(self, account: AllowanceSource, need: Need, how: Asking) -> Allowance | None:
-        """Report what was spent, request what is needed, and take over the answer; one request at a time."""
+    def _exchange(self, account: AllowanceSource, need: Need, how: Asking) -> tuple[Allowance, int | None]:
+        """Report what was spent, request what is needed, and take over the answer; one request at a time.
+
+        Returns the answer, and what was reserved for a call that waited for it: no other thread takes it first.
+        """
         with self._asking:
             try:
                 answer = account.allow(self._request(need, how))
             except NotFound:
-                self._account = None
-                return None
-            if self._kept is not None and answer.granted > self._granted:
-                self._kept.granted(answer.granted)
+                # An older control plane knows no budgets.
+                with self._lock:
+                    self._account, self._bounded = None, False
+                    return Allowance(), self._taken(need) if how is Asking.NOW else None
+            granted = charged(answer.granted)
+            if self._kept is not None and granted > self._granted:
+                self._kept.granted(granted)
             with self._lock:
-                self._granted = answer.granted
+                self._granted = granted
                 self._bounded, self._prices = answer.bounded, answer.prices
-            return answer
+                return answer, self._taken(need) if how is Asking.NOW and not answer.refused else None
+
+    def _taken(self, need: Need) -> int | None:
+        """What is reserved for the call that waited, if it is enough. Holds the lock."""
+        if not self._bounded:
+            return self._take(need, need.wanted)
+        return self._take(need, min(self._free, need.wanted)) if self._free >= need.least else None
 
     def _request(self, need: Need, how: Asking) -> AllowanceRequest:
         """What to ask for. A run that waits keeps only what its calls in flight need, or two could wait for ever."""
         with self._lock:
             used = self._spent + self._in_flight
-            after = max(need.wanted, BLOCK_USD) if need.wanted else 0.0
-            more = {Asking.NOW: need.wanted + after, Asking.AHEAD: after}.get(how, 0.0)
+            after = max(need.wanted, BLOCK_NUSD) if need.wanted else 0
+            more = {Asking.NOW: need.wanted + after, Asking.AHEAD: after}.get(how, 0)
             keep = None
             if how in {Asking.NOW, Asking.NOTHING}:
                 # From here on, so that no other thread uses it meanwhile.
@@ -243,10 +263,10 @@ class Purse:
             return AllowanceRequest(
                 number=self._requested,
                 model=need.model,
-                spent=self._spent,
-                least=used + need.least if how is Asking.NOW else used,
-                wanted=used + more,
-                keep=keep,
+                spent=dollars(self._spent),
+                least=dollars(used + need.least if how is Asking.NOW else used),
+                wanted=dollars(used + more),
+                keep=None if keep is None else dollars(keep),
                 priced=how is not Asking.UNPRICED,
                 price=need.price,
             )
@@ -254,6 +274,18 @@ class Purse:
     def _keep(self) -> None:
         if self._kept is not None:
             self._kept.write(self._spent, self._in_flight)
+
+
+class MoneyAwaited(Exception):
+    """A call has no money now, and will have it without a person. The run holds none while it waits."""
+
+    def __init__(self, seconds: float, why: str, *, by_others: bool = False) -> None:
+        super().__init__(why)
+        self.seconds = seconds
+        """Ask again after so many."""
+        self.why = why
+        self.by_others = by_others
+        """Other runs hold what is left of a budget."""
 
 
 class MoneyUsedUp(LimitsExceeded):

@@ -8,18 +8,22 @@ from typing import Any
 
 from drone.agent.protocols import Controls, Recorder
 from drone.agent.values import ToolSpec
-from drone.model.metering import MeteredCall
+from drone.model.metering import MeteredCall, PutOff
 from drone.model.output_limit import least_output, output_limit
 from drone.model.prices import Pricing, pricing_of
 from drone.model.prompt_bound import PromptBound
 from drone.runs.limit_question import LimitQuestion
-from drone.runs.purse import MoneyUsedUp, Need, Purse
+from drone.runs.purse import MoneyAwaited, MoneyUsedUp, Need, Purse
+from shared.amounts import charged, dollars
 from shared.budgets import ModelPrice
 from shared.clock import Clock
 from shared.events import ChargeStep, CommentStep, Usage
 from shared.messages import Message
 from shared.work_order import OrderProvider
 
+LONGEST_WAIT = 900.0
+"""Seconds for which a call waits for money that other runs hold; then it counts as used up."""
+_WAITED = f"It waited for {LONGEST_WAIT / 60:.0f} minutes for what other runs hold."
 _LOOK_UP_EVERY = 0.2
 """Seconds between two checks of the controls while waiting."""
 
@@ -41,30 +45,53 @@ class RunMeter:
         self._pricings: dict[tuple[str, tuple[ModelPrice, ...]], Pricing] = {}
         self._said: set[str] = set()
 
-    def reserve(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
+    def reserve(
+        self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec], put_off: PutOff
+    ) -> MeteredCall:
+        until: float | None = None
         if self._person is not None:
-            self._person.next_call()
+            self._person.check_calls()
         while True:
             try:
-                return self._reserved(provider, messages, tools)
-            except MoneyUsedUp as used_up:
-                if self._person is None:
-                    raise
-                self._person.ask(used_up, self._purse, self._controls.ruling, self._controls.check)
+                call = self._reserved(provider, messages, tools)
+            except (MoneyAwaited, MoneyUsedUp) as reason:
+                with put_off():
+                    until = self._without_money(reason, until)
+            else:
+                if self._person is not None:
+                    self._person.count_call()
+                return call
 
-    def _reserved(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> MeteredCall:
+    def _without_money(self, reason: MoneyAwaited | MoneyUsedUp, until: float | None) -> float | None:
+        """Return when the call may be tried again: after a while, or when a person says so; else, the run ends.
+
+        `until`, and what is returned: when a wait for other runs has lasted too long.
+        """
+        if isinstance(reason, MoneyAwaited) and reason.by_others:
+            until = until or self._clock.monotonic() + LONGEST_WAIT
+            if self._clock.monotonic() >= until:
+                reason = MoneyUsedUp("budget", f"{reason.why} {_WAITED}")
+        if isinstance(reason, MoneyAwaited):
+            self._pause(reason.seconds, reason.why)
+            return until
+        if self._person is None:
+            raise reason
+        self._person.ask(reason, self._purse, self._controls.ruling, self._controls.check)
+        return None
+
+    def _reserved(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> _Call:
         pricing = self._pricing(provider.model)
         size = self._bounds[provider.model].size(messages, tools)
         call = _Call(self, provider, messages, pricing)
         call.most_input = size.bound
         if not pricing.is_known:
-            self._purse.check_unpriced(provider.model, self._pause)
+            self._purse.check_unpriced(provider.model)
             call.max_tokens = output_limit(provider, size.estimate)
             return call
         longest = output_limit(provider, size.estimate, counted=True) or 0
         least = pricing.most(size.bound, min(longest, least_output(provider)))
         need = Need(provider.model, least, pricing.most(size.bound, longest), pricing.price)
-        call.reserved = self._purse.reserve(need, self._pause)
+        call.reserved = self._purse.reserve(need)
         call.max_tokens = longest if call.reserved >= need.wanted else _affordable(pricing, size.bound, call.reserved)
         return call
 
@@ -72,8 +99,8 @@ class RunMeter:
         """The provider of this model counted the tokens of a question."""
         self._bounds[model].learned(messages, usage.input_tokens)
 
-    def settled(self, reserved: float, cost: float) -> None:
-        self._purse.settle(reserved, cost)
+    def settled(self, amount: int, cost: int) -> None:
+        self._purse.settle(amount, cost)
 
     def charge(self, model: str, usage: Usage) -> None:
         """Record spending on an answer that broke off."""
@@ -109,7 +136,8 @@ class _Call:
         self._provider = provider
         self._messages = messages
         self._pricing = pricing
-        self.reserved = 0.0
+        self.reserved = 0
+        """Nanodollars."""
         self.max_tokens: int | None = None
         self.most_input = 0
 
@@ -119,16 +147,16 @@ class _Call:
             usage = self._bounded(usage, missing=reported is None)
         if usage.input_tokens <= self.most_input:
             self._meter.learned(self._provider.model, self._messages, usage)
-        self._meter.settled(self.reserved, usage.cost_usd or 0.0)
+        self._meter.settled(self.reserved, charged(usage.cost_usd or 0.0))
         return usage
 
     def broke_off(self) -> None:
         self._meter.settled(self.reserved, self.reserved)
         if self.reserved:
-            self._meter.charge(self._provider.model, Usage(cost_usd=self.reserved))
+            self._meter.charge(self._provider.model, Usage(cost_usd=dollars(self.reserved)))
 
     def refused(self) -> None:
-        self._meter.settled(self.reserved, 0.0)
+        self._meter.settled(self.reserved, 0)
 
     def _bounded(self, usage: Usage, *, missing: bool) -> Usage:
         """The usage, at most with the cost that such a call can have."""
@@ -137,7 +165,7 @@ class _Call:
             self._meter.remark(
                 f"The endpoint of {model} reports no usage: each answer counts with the most that it may have cost."
             )
-        elif (usage.cost_usd or 0.0) > self.reserved:
+        elif charged(usage.cost_usd or 0.0) > self.reserved:
             self._meter.remark(
                 f"The endpoint of {model} reported more tokens than the request allowed "
                 f"({usage.input_tokens} in, {usage.output_tokens} out); "
@@ -145,11 +173,14 @@ class _Call:
             )
         else:
             return usage
-        return usage.model_copy(update={"cost_usd": self.reserved})
+        return usage.model_copy(update={"cost_usd": dollars(self.reserved)})
 
 
-def _affordable(pricing: Pricing, input_tokens: int, usd: float) -> int:
-    """The longest answer that costs no more than `usd` together with its question."""
+def _affordable(pricing: Pricing, input_tokens: int, nusd: int) -> int:
+    """The longest answer that costs no more than so many nanodollars together with its question."""
     asked = pricing.most(input_tokens, 0)
     each = (pricing.most(input_tokens, 1000) - asked) / 1000
-    return max(1, int((usd - asked) / each)) if each > 0 else 1
+    tokens = int((nusd - asked) / each) if each > 0 else 1
+    while tokens > 1 and pricing.most(input_tokens, tokens) > nusd:
+        tokens -= 1
+    return max(1, tokens)

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.db.spending import SpendingBlock
-from control_plane.spending.amounts import dollars
+from shared.amounts import dollars
 from shared.states import RunStatus
 from tests.chaos.fleet_under_load import FleetUnderLoad
 from tests.support.metrics import TOKEN, Series, series_in

@@ -12,7 +12,7 @@ from control_plane.db.runs import Run
 from control_plane.db.spending import Budget, BudgetPeriod, SpendingBlock
 from control_plane.declarations import costs
 from control_plane.declarations.costs import By, CostFilter
-from control_plane.spending.amounts import dollars
+from shared.amounts import dollars
 from shared.states import RunStatus
 from tests.chaos.fleet_under_load import FleetUnderLoad
 

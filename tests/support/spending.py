@@ -6,7 +6,7 @@ from control_plane.core import Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.spending import ledger
-from control_plane.spending.amounts import charged, reserved
+from shared.amounts import charged, reserved
 
 
 def reserve(core: Core, run_id: str, usd: float, *, spent: float = 0.0) -> ledger.Granted:

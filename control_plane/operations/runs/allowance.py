@@ -10,10 +10,11 @@ from control_plane.db.runs import Run
 from control_plane.lookups.budgets import target_names
 from control_plane.operations.runs.blobs import own_dispatch
 from control_plane.spending.accounts import is_bounded, note_refusal
-from control_plane.spending.amounts import charged, dollars, reserved
+from control_plane.spending.figures import in_dollars
 from control_plane.spending.ledger import Granted, GrantRequest, grant, granted_to
 from control_plane.spending.prices import prices_for
 from control_plane.spending.texts import said_short, said_unpriced
+from shared.amounts import charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest
 from shared.errors import Conflict
 
@@ -41,7 +42,12 @@ def _allow(db: Session, core: Core, identity: AuthenticatedDrone, run_id: str, r
         )
     if request.number <= dispatch.allowance_number:
         # Delayed on its way. What it gives back may be in use by now.
-        return Allowance(granted=dollars(granted_to(db, run_id)), bounded=is_bounded(db, order), wait_s=RETRY_SECONDS)
+        return Allowance(
+            granted=dollars(granted_to(db, run_id)),
+            bounded=is_bounded(db, order),
+            wait_s=RETRY_SECONDS,
+            waits_for="a request for money arrived after a later one",
+        )
     dispatch.allowance_number = request.number
     asked = GrantRequest(
         request.model,
@@ -64,6 +70,8 @@ def _answer(db: Session, core: Core, request: AllowanceRequest, granted: Granted
     name = target_names(db, [budget])[budget.kind, budget.target_id]
     said = said_short(name, granted.short, core.clock.now())
     if granted.passing:
+        if granted.claimed:
+            said += f" Runs that have waited longer come first: they need {in_dollars(granted.claimed)}."
         return known.model_copy(update={"wait_s": RETRY_SECONDS, "waits_for": said})
     note_refusal(db, granted.short, core.clock.now())
     return known.model_copy(update={"refused": said})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from drone.model.prompt_bound import PromptBound
 from drone.model.scripted.server import ScriptedServer
 from drone.runs.purse import MoneyUsedUp, Purse
 from drone.runs.run_meter import RunMeter
+from shared.amounts import charged, reserved
 from shared.budgets import ModelPrice, Money
 from shared.clock import SystemClock
 from shared.errors import Interrupted
@@ -65,7 +66,8 @@ def metered(
 
 
 def cost(usage: Usage, asked: float = INPUT, answered: float = OUTPUT) -> Any:
-    return pytest.approx(usage.input_tokens * asked + usage.output_tokens * answered)
+    """To the nanodollar."""
+    return pytest.approx(usage.input_tokens * asked + usage.output_tokens * answered, abs=1e-9)
 
 
 def test_an_answer_costs_what_the_endpoint_reports_or_litellm_counts() -> None:
@@ -117,7 +119,7 @@ def test_near_the_limit_answers_get_shorter_and_then_no_call_is_made() -> None:
         asking.ask()
         (short,) = (body["max_tokens"] for body in asking.server.requests)
         assert 1_024 <= short < 0.004 / OUTPUT
-        asking.purse.settle(0.0, 0.0035)
+        asking.purse.settle(0, reserved(0.0035))
         with pytest.raises(MoneyUsedUp):
             asking.ask()
         assert len(asking.server.requests) == 1
@@ -159,7 +161,7 @@ def test_what_one_model_counted_bounds_no_question_to_another_which_may_count_mo
     meter = RunMeter(purse, KeptEvents(), QuietControls(), SystemClock())
     second = OrderProvider(name="second", model="openai/gpt-4o", params={"max_tokens": 1})
     meter.learned(LISTED, question, Usage(input_tokens=10))
-    meter.reserve(second, question, ()).broke_off()
+    meter.reserve(second, question, (), nullcontext).broke_off()
     assert purse.spent >= 90_000 * 2.5e-6
 
 
@@ -198,8 +200,8 @@ def test_an_answer_may_be_as_long_as_the_model_the_window_and_the_usual_allow() 
 
 def test_the_worst_case_uses_the_rates_of_long_prompts_only_for_them() -> None:
     pricing = pricing_of("gemini/gemini-2.5-pro")
-    assert pricing.most(100_000, 0) == pytest.approx(100_000 * 1.25e-6)
-    assert pricing.most(300_000, 1_000) == pytest.approx(300_000 * 2.5e-6 + 1_000 * 15e-6)
+    assert pricing.most(100_000, 0) == reserved(100_000 * 1.25e-6)
+    assert pricing.most(300_000, 1_000) == reserved(300_000 * 2.5e-6 + 1_000 * 15e-6)
 
 
 def test_no_reported_usage_within_the_bounds_costs_more_than_the_worst_case() -> None:
@@ -208,7 +210,7 @@ def test_no_reported_usage_within_the_bounds_costs_more_than_the_worst_case() ->
         pricing = pricing_of(model)
         for asked in (0, 1, 10_000, 199_999, 200_001, 900_000):
             for answered in (0, 1, 1_024, 32_000):
-                assert pricing.most(asked, answered) >= (pricing_cost(model, asked, answered) - 1e-12)
+                assert pricing.most(asked, answered) >= charged(pricing_cost(model, asked, answered))
 
 
 def pricing_cost(model: str, asked: int, answered: int) -> float:

@@ -18,8 +18,8 @@ from control_plane.operations import prices
 from control_plane.operations.runs.allowance import allow
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.spending.accounts import recount
-from control_plane.spending.amounts import NANODOLLARS, dollars
 from control_plane.spending.settlement import money_of, run_reported, settle_forgotten
+from shared.amounts import NANODOLLARS, dollars
 from shared.budgets import Allowance, AllowanceRequest, ModelPrice
 from shared.errors import Conflict, NotFound
 from shared.names import new_id
@@ -188,7 +188,45 @@ def test_a_waiting_run_gives_back_what_it_does_not_use(money: Money) -> None:
     money.ask(one, 0.4), money.ask(other, 0.4)
     assert money.ask(one, 0.7, keep=0.0).wait_s is not None
     assert money.counted(budget) == (0.4, 0.0)
-    assert money.ask(other, 0.7, keep=0.0).granted == 0.7
+    assert money.ask(other, 0.7, keep=0.0).granted == 0.0
+    assert money.ask(one, 0.7, keep=0.0).granted == 0.7
+
+
+def test_who_waits_longest_is_served_first_and_smaller_calls_do_not_overtake_unless_it_stops_asking(
+    money: Money,
+) -> None:
+    money.budget(1.0)
+    holds, first, second, small = (money.run() for _ in range(4))
+    money.ask(holds, 0.8)
+    assert money.ask(first, 0.5).wait_s is not None
+    later(money.core, seconds=1)
+    waits = money.ask(second, 0.3)
+    assert (waits.wait_s, "they need $0.50" in waits.waits_for) == (1.0, True)
+    later(money.core, seconds=1)
+    # There would be enough for it, and not for those that came first as well.
+    assert money.ask(small, 0.2).wait_s is not None
+    money.end(holds, 0.0)
+    assert money.ask(small, 0.3).wait_s is not None
+    assert money.ask(second, 0.3).granted == 0.3
+    assert money.ask(first, 0.5).granted == 0.5
+    money.end(first, 0.0)
+    assert money.ask(small, 0.3).granted == 0.3
+
+
+def test_a_run_that_stops_asking_holds_nobody_up_and_is_first_again_when_it_asks(money: Money) -> None:
+    money.budget(1.0)
+    holds, first, other, third = (money.run() for _ in range(4))
+    money.ask(holds, 0.6)
+    assert money.ask(first, 0.9).wait_s is not None
+    later(money.core, seconds=9)
+    assert money.ask(other, 0.2).wait_s is not None
+    later(money.core, seconds=2)
+    assert money.ask(other, 0.2).granted == 0.2
+    assert money.ask(first, 0.9).wait_s is not None
+    assert money.ask(third, 0.1).wait_s is not None
+    money.end(holds, 0.0), money.end(other, 0.0)
+    assert money.ask(third, 0.2).wait_s is not None
+    assert money.ask(first, 0.9).granted == 0.9
 
 
 def test_every_budget_that_applies_bounds_the_run_and_the_answer_names_the_one_that_is_used_up(money: Money) -> None:

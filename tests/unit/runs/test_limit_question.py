@@ -63,9 +63,10 @@ def test_finishing_allows_one_more_answer_with_a_summary() -> None:
         question.ask(used_up, purse, lambda _: Ruling(approved=False, finish=True), lambda: None)
     assert "summary" in summary.value.messages[0].content
     assert purse.limit == pytest.approx(1.1)
-    question.next_call()
+    question.check_calls()
+    question.count_call()
     with pytest.raises(MoneyUsedUp):
-        question.next_call()
+        question.check_calls()
     with pytest.raises(MoneyUsedUp):
         question.ask(used_up, purse, lambda _: Ruling(approved=True), lambda: None)
 
