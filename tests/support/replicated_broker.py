@@ -20,6 +20,8 @@ NAME = "fleet"
 _DEPLOY = ROOT / "deploy"
 _PROXY = f"user proxy on >{PASSWORD} -@all +info\n"
 _DOWN_AFTER = ("5000", "2000")
+_ATTEMPT = ("failover-timeout fleet 30000", "failover-timeout fleet 5000")
+"""On a busy machine the sentinels do not agree at once, and a second attempt begins after twice this."""
 
 
 class ReplicatedBroker(BrokerServer):
@@ -68,7 +70,12 @@ class ReplicatedBroker(BrokerServer):
 
     def _start_sentinel(self, port: int) -> None:
         text = (_DEPLOY / "sentinel.conf").read_text(encoding="utf-8")
-        text = text.replace("port 26379", f"port {port}").replace("PASSWORD", PASSWORD).replace(*_DOWN_AFTER)
+        text = (
+            text.replace("port 26379", f"port {port}")
+            .replace("PASSWORD", PASSWORD)
+            .replace(*_DOWN_AFTER)
+            .replace(*_ATTEMPT)
+        )
         text = text.replace("PRIMARY 6379", f"127.0.0.1 {self.servers[0].port}")
         home = self.directory / f"sentinel-{port}"
         home.mkdir()

@@ -43,10 +43,11 @@ def test_the_model_calls_the_tools_of_the_owners_server_and_those_that_cannot_be
     end = bench.run(scripted([call("mcp__mine__echo", text="heard"), says("Done.")]).url)
 
     assert (end.exit_status, bench.last(ToolResultStep).output) == (ExitStatus.STOPPED, "heard")
-    assert [step.what.partition(" is left out")[0].partition(" of the owner")[0] for step in bench.of(ErrorStep)] == [
-        "MCP server 'wrong'",
-        "MCP server 'missing' ended with exit code 127: /no/such/program: No such file or directory",
-    ]
+    said = [step.what.partition(" is left out")[0].partition(" of the owner")[0] for step in bench.of(ErrorStep)]
+    assert said[0] == "MCP server 'wrong'"
+    assert said[1].startswith("MCP server 'missing' ended with exit code 127: ")
+    assert said[1].endswith("/no/such/program: No such file or directory")
+    assert len(said) == 2
 
 
 def test_a_projects_servers_are_started_only_where_the_owner_allows_it(bench: Bench, scripted: ScriptedFactory) -> None:
