@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 from sqlalchemy import func, select
@@ -19,8 +20,10 @@ from control_plane.operations.runs.allowance import allow
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.spending.accounts import recount
 from control_plane.spending.settlement import money_of, run_reported, settle_forgotten
-from shared.amounts import NANODOLLARS, dollars
+from drone.runs.purse import MoneyAwaited, MoneyUsedUp, Need, Purse
+from shared.amounts import NANODOLLARS, charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest, ModelPrice
+from shared.budgets import Money as MoneyOfRun
 from shared.errors import Conflict, NotFound
 from shared.names import new_id
 from shared.states import RunStatus
@@ -318,3 +321,75 @@ def test_requests_at_the_same_moment_are_never_granted_more_than_the_budget(mone
         answers = list(pool.map(lambda run: money.ask(run, 0.3), runs))
     assert sum(answer.granted for answer in answers) == pytest.approx(0.9)
     assert money.counted(budget) == (pytest.approx(0.9), 0.0)
+
+
+# --- the drone's side of it ------------------------------------------------------------------
+
+
+@dataclass
+class Account:
+    """What a run's purse asks."""
+
+    money: Money
+    run_id: str
+
+    def allow(self, request: AllowanceRequest) -> Allowance:
+        return allow(self.money.core, self.money.drone, self.run_id, request)
+
+
+@dataclass
+class Spender:
+    """A run that makes calls of random sizes at random prices until there is no money for the next one."""
+
+    money: Money
+    drawn: Random
+    calls: int = 0
+    waits: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.run_id = self.money.run()
+        self.purse = Purse(0.0, 0.0, Account(self.money, self.run_id), MoneyOfRun(bounded=True))
+
+    def spend(self) -> None:
+        price, ended = self.drawn.uniform(1e-7, 9e-5), False
+        while not ended:
+            most = price * self.drawn.randrange(1, 20_000)
+            need = Need("openai/x", reserved(most), reserved(most * self.drawn.uniform(1, 4)), ModelPrice(model="x"))
+            try:
+                amount = self.purse.reserve(need)
+            except MoneyAwaited as awaited:
+                self.waits.append(awaited.why)
+                continue
+            except MoneyUsedUp:
+                ended = True
+            else:
+                self.calls += 1
+                self.purse.settle(amount, charged(dollars(amount) * self.drawn.random()))
+        self.least = need.least
+        self.purse.close()
+        self.money.end(self.run_id, self.purse.spent)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_alone_never_waits_and_ends_only_when_too_little_is_left_for_its_call(money: Money, seed: int) -> None:
+    drawn = Random(seed)
+    limit = charged(drawn.uniform(0.5, 5))
+    budget = money.budget(dollars(limit))
+    run = Spender(money, drawn)
+    run.spend()
+    assert (run.waits, run.calls > 0) == ([], True)
+    held, spent = money.counted(budget)
+    assert (held, spent) == (0.0, run.purse.spent)
+    assert limit - charged(spent) < run.least
+
+
+def test_runs_that_share_a_budget_use_it_up_and_each_ends(money: Money) -> None:
+    budget = money.budget(10.0)
+    runs = [Spender(money, Random(seed)) for seed in range(6)]
+    with ThreadPoolExecutor(len(runs)) as threads:
+        for ended in [threads.submit(run.spend) for run in runs]:
+            ended.result(120)
+    held, spent = money.counted(budget)
+    assert (held, spent <= 10.0) == (0.0, True)
+    assert charged(10.0) - charged(spent) < max(run.least for run in runs)
+    assert all(why for run in runs for why in run.waits)

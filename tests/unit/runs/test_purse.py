@@ -32,34 +32,48 @@ def call(purse: Purse, least: float, wanted: float, cost: float) -> float:
 
 @dataclass
 class Source:
-    """An account with a fixed sum, which grants what is asked for while it lasts."""
+    """An account with a fixed sum in USD, which grants what is asked for while it lasts."""
 
-    left: float = 10.0
+    usd: float = 10.0
     bounded: bool = True
-    granted: float = 0.0
+    granted: int = 0
+    """Nanodollars."""
     requests: list[AllowanceRequest] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
     waits: int = 0
     waits_for: str = "the budget of project web"
 
+    def __post_init__(self) -> None:
+        self.left = charged(self.usd)
+
     def allow(self, request: AllowanceRequest) -> Allowance:
         self.requests.append(request)
         if self.errors:
             raise self.errors.pop(0)
+        least, wanted = reserved(request.least), reserved(request.wanted)
         if request.keep is not None:
-            self.left, self.granted = self.left + self.granted - request.keep, request.keep
-        if self.waits and request.least > self.granted:
+            keep = reserved(request.keep)
+            self.left, self.granted = self.left + self.granted - keep, keep
+        known = Allowance(granted=dollars(self.granted), bounded=True)
+        if self.waits and least > self.granted:
             self.waits -= 1
-            return Allowance(granted=self.granted, bounded=True, wait_s=1.0, waits_for=self.waits_for)
-        if request.least - self.granted > self.left:
-            return Allowance(granted=self.granted, bounded=True, refused="nothing left")
-        more = max(0.0, min(request.wanted - self.granted, self.left))
+            return known.model_copy(update={"wait_s": 1.0, "waits_for": self.waits_for})
+        if least - self.granted > self.left:
+            return known.model_copy(update={"refused": "nothing left"})
+        more = max(0, min(wanted - self.granted, self.left))
         self.left, self.granted = self.left - more, self.granted + more
-        return Allowance(granted=self.granted, bounded=self.bounded)
+        return Allowance(granted=dollars(self.granted), bounded=self.bounded)
+
+
+def test_what_is_granted_for_a_call_is_enough_for_it_to_the_last_nanodollar() -> None:
+    """In dollars, 0.051635 - 0.026740000000000003 is less than 0.024895."""
+    purse = Purse(0, 0, Source(0.051635), BOUNDED)
+    call(purse, 0.01, 0.02674, cost=0.026740000000000003)
+    assert call(purse, 0.024895, 1.0, cost=0.0) == 0.024895
 
 
 def test_a_call_gets_less_where_only_less_is_left_and_ends_the_run_where_not_even_the_least_is() -> None:
-    purse = Purse(0, 0, Source(left=0.3), BOUNDED)
+    purse = Purse(0, 0, Source(0.3), BOUNDED)
     assert call(purse, 0.1, 0.5, cost=0.25) == 0.3
     with pytest.raises(LimitsExceeded) as ended:
         purse.reserve(need(0.1, 0.5))
@@ -71,7 +85,7 @@ def test_money_for_the_next_call_is_there_before_it() -> None:
     source = Source()
     purse = Purse(0, 0, source, BOUNDED)
     call(purse, 0.1, 0.5, cost=0.2)
-    wait_until(lambda: source.granted >= 0.7)
+    wait_until(lambda: source.granted >= reserved(0.7))
     asked = len(source.requests)
     assert purse.reserve(need(0.1, 0.5)) == reserved(0.5)
     assert all(request.least <= 0.7 for request in source.requests[asked:])
@@ -115,7 +129,7 @@ def test_without_a_budget_no_call_waits_for_the_control_plane() -> None:
 
 
 def test_a_budget_set_during_the_run_applies_from_the_next_answer_on() -> None:
-    source = Source(left=0.3, bounded=True)
+    source = Source(0.3)
     purse = Purse(0, 0, source, Money(bounded=False))
     call(purse, 0.1, 0.2, cost=0.2)
     wait_until(lambda: source.requests != [])
@@ -135,8 +149,7 @@ def test_what_a_call_waits_for_has_a_reason_whatever_the_control_plane_answers()
         def allow(self, request: AllowanceRequest) -> Allowance:
             return Allowance(granted=0.05, bounded=True)
 
-    nothing_said = Source(waits=1)
-    nothing_said.waits_for = ""
+    nothing_said = Source(waits=1, waits_for="")
     cases = [
         (Source(errors=[Unreachable("away", code="E-NO-SERVER")]), "does not answer", False),
         (Source(errors=[Conflict("over", code="E-RUN-OVER")]), "given up", False),
@@ -151,7 +164,7 @@ def test_what_a_call_waits_for_has_a_reason_whatever_the_control_plane_answers()
 
 def test_what_is_granted_to_a_call_that_waited_is_that_call_s() -> None:
     """Another thread that needs money at the same moment does not take it."""
-    source = Source(left=0.5)
+    source = Source(0.5)
     purse = Purse(0, 0, source, BOUNDED)
     taken, refused = [], []
 
@@ -177,7 +190,7 @@ def test_a_run_that_makes_no_call_gives_back_what_it_holds_also_after_an_ample_g
     # The first answer grants more than the next call needs.
     purse = Purse(0, 0, source, BOUNDED)
     call(purse, 0.1, 0.1, cost=0.01)
-    wait_until(lambda: source.granted == 0.01)
+    wait_until(lambda: source.granted == reserved(0.01))
 
 
 def test_an_older_control_plane_is_not_asked_again() -> None:
