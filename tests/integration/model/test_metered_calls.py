@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -17,14 +17,16 @@ from drone.model.prices import pricing_of
 from drone.model.prompt_bound import PromptBound
 from drone.model.scripted.server import ScriptedServer
 from drone.runs.purse import MoneyUsedUp, Purse
-from drone.runs.run_meter import RunMeter
+from drone.runs.run_meter import LONGEST_WAIT, RunMeter
 from shared.amounts import charged, reserved
-from shared.budgets import ModelPrice, Money
+from shared.budgets import Allowance, AllowanceRequest, ModelPrice, Money
 from shared.clock import SystemClock
 from shared.errors import Interrupted
 from shared.events import ChargeStep, CommentStep, Usage
 from shared.messages import Message
+from shared.rates import Tokens
 from shared.work_order import Limits, OrderProvider
+from tests.support.clocks import HandClock
 
 LISTED = "openai/gpt-4o-mini"
 INPUT, OUTPUT = 0.15e-6, 0.60e-6
@@ -163,6 +165,84 @@ def test_what_one_model_counted_bounds_no_question_to_another_which_may_count_mo
     meter.learned(LISTED, question, Usage(input_tokens=10))
     meter.reserve(second, question, (), nullcontext).broke_off()
     assert purse.spent >= 90_000 * 2.5e-6
+
+
+# --- money that others hold -------------------------------------------------------------------
+
+
+class Others:
+    """An account of which other runs hold all, until so many requests were made; and the permits that a run holds."""
+
+    def __init__(self, clock: HandClock, requests: float) -> None:
+        self.clock, self.left = clock, requests
+        self.held = 0
+        self.held_while_waiting: list[int] = []
+        self.taken = 0
+
+    def allow(self, request: AllowanceRequest) -> Allowance:
+        self.held_while_waiting.append(self.held)
+        self.left -= 1
+        if self.left < 0:
+            return Allowance(granted=request.wanted, bounded=True)
+        return Allowance(bounded=True, wait_s=10.0, waits_for="the budget of project web")
+
+    def take(self, provider: str, expected: Tokens) -> Others:
+        self.held += 1
+        self.taken += 1
+        return self
+
+    def unused(self) -> None:
+        self.held -= 1
+
+    def failed(self) -> None:
+        self.held -= 1
+
+    def answered(self, headers: Mapping[str, Any], used: Tokens) -> None:
+        self.held -= 1
+
+    def refused(self, headers: Mapping[str, Any], retry_after: float | None) -> bool:
+        self.held -= 1
+        return False
+
+
+class Pausing(HandClock):
+    """Notes the permits that are held whenever time passes."""
+
+    others: Others
+
+    def sleep(self, seconds: float) -> None:
+        assert self.others.held == 0
+        super().sleep(seconds)
+
+
+@contextmanager
+def sharing(requests: float) -> Iterator[tuple[LiteLLMModel, Others]]:
+    clock = Pausing()
+    clock.others = others = Others(clock, requests)
+    purse = Purse(0.0, 0.0, others, Money(bounded=True))
+    recorder, controls = KeptEvents(), QuietControls()
+    with ScriptedServer([{"text": "Done."}]) as server:
+        given = OrderProvider(name="scripted", model=LISTED, api_base=server.url)
+        meter = RunMeter(purse, recorder, controls, clock)
+        model = LiteLLMModel(given, None, Limits(), recorder, clock, controls, meter=meter, permits=others)
+        try:
+            yield model, others
+        finally:
+            model.close()
+            purse.close()
+
+
+def test_a_call_that_waits_for_money_has_no_permit_and_takes_one_again_before_its_money() -> None:
+    with sharing(3) as (model, others):
+        model.answer(QUESTION, (), lambda *_: None)
+    assert (others.taken, others.held, others.held_while_waiting[:4]) == (4, 0, [1, 1, 1, 1])
+
+
+def test_a_wait_for_money_that_others_hold_ends_with_the_budget_that_they_hold() -> None:
+    with sharing(1000) as (model, others), pytest.raises(MoneyUsedUp) as ended:
+        model.answer(QUESTION, (), lambda *_: None)
+    assert (ended.value.about, "the budget of project web" in ended.value.reason) == ("budget", True)
+    assert (others.clock.passed, others.held) == (pytest.approx(LONGEST_WAIT), 0)
 
 
 # --- bounds ----------------------------------------------------------------------------------
