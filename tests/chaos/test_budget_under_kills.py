@@ -6,7 +6,8 @@ import random
 import sys
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,6 +104,35 @@ def test_orders_never_spend_more_than_their_budget_while_drones_die(
     tmp_path: Path, count: int, paid: int, names: tuple[str, ...], kills: int
 ) -> None:
     """The budget is the price of `paid` orders."""
+    with with_a_budget(tmp_path, paid, names) as (fleet, drones, bill, limit):
+        with Watch(fleet) as watch, fleet.client() as client:
+            submit(client, count)
+            kill_at_random(drones, kills)
+            wait_until(lambda: ended(client) == count + 1, seconds=600, every=1.0)
+            wait_until(lambda: budget_of(client)["reserved_usd"] == 0, seconds=120, every=1.0)
+        check(fleet, watch, bill, limit)
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(600)
+def test_at_the_end_of_a_budget_for_six_of_thirty_orders_all_end_within_a_minute(tmp_path: Path) -> None:
+    with with_a_budget(tmp_path, 6, ("mila", "oka")) as (fleet, _, bill, limit):
+        with Watch(fleet) as watch, fleet.client() as client:
+            submit(client, 30)
+            wait_until(lambda: ended(client) == 31, seconds=60)
+            assert budget_of(client)["reserved_usd"] == 0
+            listed = client.call(orders.LIST, OrderFilter(limit=1000))
+        failed = [order for order in listed if order["status"] == "failed"]
+        assert all("The budget of project calc has too little left" in order["reason"] for order in failed), failed
+        assert all(order["exit_status"] == "cost_limit" for order in failed)
+        check(fleet, watch, bill, limit)
+
+
+@contextmanager
+def with_a_budget(
+    tmp_path: Path, paid: int, names: tuple[str, ...]
+) -> Iterator[tuple[WholeFleet, list[Drone], Bill, float]]:
+    """A fleet with a budget for so many orders: its drones, what the provider charges, and the budget in USD."""
     with ScriptedServer({"default": SCRIPT}) as server, closing(WholeFleet(tmp_path / "fleet", drones=0)) as fleet:
         fleet.start()
         url = f"file://{calc_project(tmp_path / 'calc.git')}"
@@ -116,14 +146,13 @@ def test_orders_never_spend_more_than_their_budget_while_drones_die(
         bill = Bill(server)
         limit = paid * price_of_one(fleet, bill)
         assert fleet.fleet("budget", "set", "project", "calc", f"{limit:.6f}", "--per", "total").returncode == 0
-        with Watch(fleet) as watch, fleet.client() as client:
-            for number in range(count):
-                request = SubmitRequest(prompt=f"Note {number}", project="calc")
-                client.call(orders.SUBMIT, request, idempotency_key=f"n{number}")
-            kill_at_random(drones, kills)
-            wait_until(lambda: ended(client) == count + 1, seconds=600, every=1.0)
-            wait_until(lambda: budget_of(client)["reserved_usd"] == 0, seconds=120, every=1.0)
-        check(fleet, watch, bill, limit)
+        yield fleet, drones, bill, limit
+
+
+def submit(client: FleetClient, count: int) -> None:
+    for number in range(count):
+        request = SubmitRequest(prompt=f"Note {number}", project="calc")
+        client.call(orders.SUBMIT, request, idempotency_key=f"n{number}")
 
 
 def kill_at_random(drones: list[Drone], kills: int) -> None:
