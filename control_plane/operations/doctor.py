@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +16,9 @@ from sqlalchemy import Select, func, select, text
 from control_plane.broker.drone_memory import measure
 from control_plane.core import Caller, Core
 from control_plane.db.drones import RawEvent
+from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Run
 from control_plane.db.upgrade import pending_migrations
 from control_plane.declarations import server as declared
 from control_plane.declarations.server import Identity
@@ -25,11 +28,15 @@ from control_plane.operations import budgets
 from control_plane.operations.gateway import performs
 from control_plane.operations.weaknesses import broker_encryption, broker_users, certificate
 from control_plane.tracing.trial import problem_of
+from shared.durations import roughly
 from shared.errors import FleetFault
 from shared.states import OFFLINE_AFTER
 from shared.terminal.doctor import FAIL, OK, WARN, Check, document
 
 LOW_DISK_BYTES = 1 << 30
+STANDSTILL = timedelta(minutes=10)
+_NAMED = 5
+"""Orders that are named; of the others, the number is."""
 _BROKER_FULL = 0.8
 
 
@@ -65,6 +72,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
         ("D-PROVIDERS", "providers", partial(_providers, organization_id=organization_id)),
         ("D-PROJECTS", "projects", partial(_projects, organization_id=organization_id)),
         ("D-BUDGETS", "budgets", partial(budgets.check, organization_id=organization_id)),
+        ("D-ORDERS", "orders", partial(_orders, organization_id=organization_id)),
         ("D-EVENTS", "events", _raw_events),
         ("D-FLOWER", "flower", _flower),
         ("D-TRACES", "receiver of traces", _traces),
@@ -199,6 +207,37 @@ def _projects(core: Core, organization_id: str) -> Check:
         fix = "fleet project add SLUG --git-url URL"
         return Check("D-PROJECTS", WARN, "projects", "none: an order needs a repository", fix=fix)
     return Check("D-PROJECTS", OK, "projects", ", ".join(slugs))
+
+
+def _orders(core: Core, organization_id: str) -> Check:
+    """Those that have not moved for a while, whatever they wait for: somebody may have forgotten them."""
+    now = core.clock.now()
+    unended = Order.organization_id == organization_id, Order.ended_at.is_(None)
+    wanted = select(Order, Run).outerjoin(Run, Run.id == Order.run_id).where(*unended).order_by(Order.created_at)
+    with core.database.read() as db:
+        found = [(_still_since(order, run), order, run) for order, run in db.execute(wanted)]
+        still = sorted((each for each in found if now - each[0] >= STANDSTILL), key=lambda each: each[0])
+        named = [
+            f"{order.id} for {roughly((now - since).total_seconds())} ({_why_still(order, run)})"
+            for since, order, run in still[:_NAMED]
+        ]
+    if not still:
+        return Check("D-ORDERS", OK, "orders", f"{len(found)} unended, none stands still")
+    more = f"; and {len(still) - _NAMED} more" if len(still) > _NAMED else ""
+    said = f"{len(still)} of {len(found)} unended ones stand still: {'; '.join(named)}{more}"
+    return Check("D-ORDERS", WARN, "orders", said, fix="fleet show ORDER    or: fleet inbox")
+
+
+def _still_since(order: Order, run: Run | None) -> datetime:
+    """When the order last moved: its run made progress or began to wait, or it was queued."""
+    if run is None or run.ended_at is not None:
+        return (run.ended_at if run is not None else None) or order.created_at
+    return (run.doing_since if run.waits_for else run.progress_at) or run.started_at
+
+
+def _why_still(order: Order, run: Run | None) -> str:
+    doing = run.doing if run is not None and run.ended_at is None else ""
+    return doing or order.reason or order.status
 
 
 def _sorted(core: Core, wanted: Select[str]) -> list[str]:

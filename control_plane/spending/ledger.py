@@ -60,7 +60,7 @@ class Granted:
     passing: bool = False
     """Others have reserved what is left, and may return enough of it."""
     claimed: int = 0
-    """What goes to runs first that began to wait earlier."""
+    """What goes to runs first that began to wait earlier. Nanodollars."""
 
 
 def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) -> Granted:

@@ -23,6 +23,14 @@ def said_short(name: str, account: Account, now: datetime) -> str:
     return f"The budget of {budget.kind} {name} has too little left: {limit}, {used}.{again} To raise it: {command}"
 
 
+def said_waiting(name: str, account: Account, *, others_first: bool) -> str:
+    """What a run waits for. Without figures that change: how long it waits is counted while the text is the same."""
+    budget = account.budget
+    limit = f"{in_dollars(budget.limit_nusd)} {_PER[budget.per]}"
+    order = ", and some of them have waited longer" if others_first else ""
+    return f"other orders hold what is left of the budget of {budget.kind} {name} ({limit}){order}"
+
+
 def said_unpriced(model: str) -> str:
     """Why a model cannot be used where a budget applies."""
     return (

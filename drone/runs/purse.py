@@ -123,7 +123,9 @@ class Purse:
             raise MoneyAwaited(
                 UNANSWERED_SECONDS, f"the control plane granted {answer.granted:.9f} USD, which is too little"
             )
-        raise MoneyAwaited(answer.wait_s, answer.waits_for or "other runs hold what is left", by_others=True)
+        raise MoneyAwaited(
+            answer.wait_s, answer.waits_for or "other orders hold what is left of a budget", by_others=True
+        )
 
     @property
     def limit(self) -> float:

@@ -23,7 +23,7 @@ from shared.work_order import OrderProvider
 
 LONGEST_WAIT = 900.0
 """Seconds for which a call waits for money that other runs hold; then it counts as used up."""
-_WAITED = f"It waited for {LONGEST_WAIT / 60:.0f} minutes for what other runs hold."
+_WAITED = f"The order waited for money for {LONGEST_WAIT / 60:.0f} minutes"
 _LOOK_UP_EVERY = 0.2
 """Seconds between two checks of the controls while waiting."""
 
@@ -49,17 +49,21 @@ class RunMeter:
         self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec], put_off: PutOff
     ) -> MeteredCall:
         until: float | None = None
+        waited = False
         if self._person is not None:
             self._person.check_calls()
         while True:
             try:
                 call = self._reserved(provider, messages, tools)
             except (MoneyAwaited, MoneyUsedUp) as reason:
+                waited = True
                 with put_off():
                     until = self._without_money(reason, until)
             else:
                 if self._person is not None:
                     self._person.count_call()
+                if waited:
+                    self._recorder.doing("waiting for the model")
                 return call
 
     def _without_money(self, reason: MoneyAwaited | MoneyUsedUp, until: float | None) -> float | None:
@@ -70,7 +74,7 @@ class RunMeter:
         if isinstance(reason, MoneyAwaited) and reason.by_others:
             until = until or self._clock.monotonic() + LONGEST_WAIT
             if self._clock.monotonic() >= until:
-                reason = MoneyUsedUp("budget", f"{reason.why} {_WAITED}")
+                reason = MoneyUsedUp("budget", f"{_WAITED}: {reason.why}.")
         if isinstance(reason, MoneyAwaited):
             self._pause(reason.seconds, reason.why)
             return until
@@ -125,7 +129,6 @@ class RunMeter:
         while (left := until - self._clock.monotonic()) > 0:
             self._controls.check()
             self._clock.sleep(min(left, _LOOK_UP_EVERY))
-        self._recorder.doing("waiting for the model")
 
 
 class _Call:

@@ -10,10 +10,9 @@ from control_plane.db.runs import Run
 from control_plane.lookups.budgets import target_names
 from control_plane.operations.runs.blobs import own_dispatch
 from control_plane.spending.accounts import is_bounded, note_refusal
-from control_plane.spending.figures import in_dollars
 from control_plane.spending.ledger import Granted, GrantRequest, grant, granted_to
 from control_plane.spending.prices import prices_for
-from control_plane.spending.texts import said_short, said_unpriced
+from control_plane.spending.texts import said_short, said_unpriced, said_waiting
 from shared.amounts import charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest
 from shared.errors import Conflict
@@ -68,13 +67,11 @@ def _answer(db: Session, core: Core, request: AllowanceRequest, granted: Granted
         return known.model_copy(update={"refused": said_unpriced(request.model)}) if unpriced else known
     budget = granted.short.budget
     name = target_names(db, [budget])[budget.kind, budget.target_id]
-    said = said_short(name, granted.short, core.clock.now())
     if granted.passing:
-        if granted.claimed:
-            said += f" Runs that have waited longer come first: they need {in_dollars(granted.claimed)}."
+        said = said_waiting(name, granted.short, others_first=granted.claimed > 0)
         return known.model_copy(update={"wait_s": RETRY_SECONDS, "waits_for": said})
     note_refusal(db, granted.short, core.clock.now())
-    return known.model_copy(update={"refused": said})
+    return known.model_copy(update={"refused": said_short(name, granted.short, core.clock.now())})
 
 
 def _keep_price(db: Session, run_id: str, request: AllowanceRequest) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Run
 from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.operations import projects, providers
@@ -20,7 +21,7 @@ from control_plane.operations.orders.canceling import cancel
 from shared.errors import Conflict, Invalid
 from tests.support.canaries import Canaries
 from tests.support.database import CoreFactory
-from tests.support.made import submit
+from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.refusals import code_of
 
 SECRET_URL = "https://user:hunter2@git.example/web.git"
@@ -192,3 +193,28 @@ def test_the_doctor_warns_of_what_is_missing_with_its_fix_also_once_it_is_remove
     projects.remove(core, admin, "web")
     providers.remove(core, admin, "local")
     assert states() == nothing
+
+
+def test_the_doctor_names_orders_that_stand_still_with_what_they_wait_for(core: Core, admin: Caller) -> None:
+    def said() -> tuple[str, str]:
+        check = next(each for each in doctor(core, admin) if each["code"] == "D-ORDERS")
+        return check["state"].upper(), check["found"]
+
+    make_project(core, admin)
+    assert said() == ("OK", "0 unended, none stands still")
+    drone = make_drone(core, admin, concurrency=4)
+    waits, works, money = (submit(core, admin, drone=drone.name).id for _ in range(3))
+    now = core.clock.now()
+    start_run(core, works, doing="shell: make", doing_since=now, progress_at=now)
+    start_run(core, money, doing="waiting for money: the budget", waits_for="provider", doing_since=now)
+    later(core, minutes=9)
+    with core.database.write() as db:
+        for order_id in (works, money):
+            db.get_one(Run, run_of(core, order_id)).progress_at = core.clock.now()
+    assert said() == ("OK", "3 unended, none stands still")
+    later(core, minutes=2)
+    state, found = said()
+    assert (state, found.partition(" stand still: ")[0]) == ("WARN", "2 of 3 unended ones")
+    assert f"{money} for 11 min (waiting for money: the budget)" in found
+    assert f"{waits} for 11 min (" in found
+    assert works not in found

@@ -154,7 +154,7 @@ def test_what_a_call_waits_for_has_a_reason_whatever_the_control_plane_answers()
         (Source(errors=[Unreachable("away", code="E-NO-SERVER")]), "does not answer", False),
         (Source(errors=[Conflict("over", code="E-RUN-OVER")]), "given up", False),
         (Stingy(), "0.050000000 USD", False),
-        (nothing_said, "other runs", True),
+        (nothing_said, "other orders", True),
     ]
     for source, said, by_others in cases:
         with pytest.raises(MoneyAwaited) as waits:
