@@ -20,10 +20,13 @@ def time_is_up_when(monkeypatch: pytest.MonkeyPatch, condition: Callable[[], boo
     After two minutes it has reached it too, so that a test can say what is missing.
     """
     passed, latest = [0.0], time.monotonic() + 120
+    asked: list[float] = []
 
     def monotonic() -> float:
-        if not passed[0] and (condition() or time.monotonic() > latest):
+        # First, the command's deadline is computed: if time passed then, it would be a later one.
+        if asked and not passed[0] and (condition() or time.monotonic() > latest):
             passed[0] = 2 * LONG
-        return time.monotonic() + passed[0]
+        asked.append(time.monotonic() + passed[0])
+        return asked[-1]
 
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=monotonic))
