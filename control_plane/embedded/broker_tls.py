@@ -11,7 +11,7 @@ from pathlib import Path
 
 from control_plane.broker.valkey_config import quoted
 from control_plane.core.certificates import ChangedFiles
-from control_plane.embedded.ports import any_free
+from control_plane.embedded.ports import hold_port
 from shared.sockets import redis_tls
 from shared.terminal.output import say
 
@@ -61,7 +61,7 @@ class BrokerCertificate:
 
 def _encrypts(program: str, certificate: Path, key: Path) -> bool:
     """Start the server for a moment, behind a password, and ask it over TLS for its version."""
-    port, password = any_free(LOOPBACK), secrets.token_hex(16)
+    port, password = hold_port(LOOPBACK, 0), secrets.token_hex(16)
     with tempfile.TemporaryDirectory() as directory:
         config = (
             f"port 0\ntls-port {port}\nbind {LOOPBACK}\ntls-auth-clients no\n"

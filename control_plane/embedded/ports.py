@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 
 from shared.errors import Conflict
 
-
 def choose_port(host: str, *, wanted: int, last: int, flag: str) -> int:
     """A port to listen on at `host`. `wanted` 0 means the previous one if it is free, else any.
+
+    It is held until this process ends: the system gives it to nobody who asks for any port, such as another fleet that
+    starts at the same moment. A server that is told its number, and sets SO_REUSEADDR, can listen on it.
 
     Raises Conflict if the wanted one is taken.
     """
     if wanted:
-        if not is_free(host, wanted):
+        if not hold_port(host, wanted):
             raise Conflict(
                 f"port {wanted} on {host} is already in use",
                 code="E-UP-PORT",
                 next=f"fleet up {flag} 0 (any free port), or stop the other program",
             )
         return wanted
-    return last if last and is_free(host, last) else any_free(host)
+    return (hold_port(host, last) if last else 0) or hold_port(host, 0)
 
 
-def is_free(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True
-
-
-def any_free(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+def hold_port(host: str, port: int) -> int:
+    """The number of the port that this process holds now, any free one for 0; 0 if somebody listens on it."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        held.bind((host, port))
+    except OSError:
+        held.close()
+        if not port:
+            raise
+        return 0
+    atexit.register(held.close)
+    return int(held.getsockname()[1])

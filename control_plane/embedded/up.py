@@ -16,6 +16,7 @@ import redis
 
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import drones, projects, providers, tokens
+from control_plane.declarations.server import WHOAMI
 from control_plane.embedded import banner, parts
 from control_plane.embedded.broker_tls import BrokerCertificate
 from control_plane.embedded.children import Child
@@ -270,8 +271,9 @@ def _online(client: FleetClient, name: str) -> bool:
 
 
 def _healthy(client: FleetClient) -> bool:
+    """Whether our server answers. One of another fleet, which took the port meanwhile, does not know our token."""
     try:
-        return bool(client.health())
+        return bool(client.health() and client.call(WHOAMI))
     except FleetError:
         return False
 

@@ -1,4 +1,4 @@
-"""`fleet up` and its server hold in memory only what they use while they idle."""
+"""`fleet up` and its server: they hold in memory only what they use while they idle, and find each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from control_plane.client.fleet import FleetClient
+from control_plane.embedded.up import _healthy
 from tests.support.documents import ROOT
+from tests.support.fleet import Api
 
 _UP = """
 import sys
@@ -47,3 +50,9 @@ def _lines(program: str, *arguments: Path) -> list[str]:
     command = [sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     return done.stdout.split("\n")[:-1]
+
+
+def test_the_server_of_another_fleet_at_the_same_port_is_not_taken_for_its_own(api: Api) -> None:
+    own, others = (FleetClient(api.url, token) for token in (api.token, "fl_of_another_fleet"))
+    with own, others:
+        assert (others.health()["status"], _healthy(others), _healthy(own)) == ("ok", False, True)

@@ -49,10 +49,20 @@ def test_ports_and_passwords_stay_the_same_the_next_time_and_are_for_their_owner
     assert (plan_of(data, demo=True).chosen.demo_port, plan_of(data).chosen.demo_port) == (demo, demo)
 
 
+def test_a_chosen_port_is_given_to_nobody_else_until_the_server_listens_that_is_told_its_number(data: DataDir) -> None:
+    port = plan_of(data).chosen.port
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    with socket.create_server(("127.0.0.1", port)) as server:
+        assert server.getsockname()[1] == port
+
+
 def test_a_taken_port_is_refused_and_one_of_the_broker_replaced(data: DataDir) -> None:
     before = plan_of(data).chosen.broker_port
     with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", before))
+        other.listen()
         other.listen()
         assert plan_of(data).chosen.broker_port != before
         with pytest.raises(Conflict, match=str(before)) as refusal:
