@@ -7,6 +7,7 @@ import socket
 
 from shared.errors import Conflict
 
+
 def choose_port(host: str, *, wanted: int, last: int, flag: str) -> int:
     """A port to listen on at `host`. `wanted` 0 means the previous one if it is free, else any.
 
