@@ -45,6 +45,7 @@ from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
 from shared.events import (
     MAX_COUNT,
+    MAX_DOLLARS,
     ApprovalStep,
     AssistantStep,
     ChargeStep,
@@ -395,7 +396,8 @@ def _late_receipt(scene: Scene, body: RunEnded) -> None:
 
 
 def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+    """Bounded, as a drone may claim anything: the sum goes back to drones, which accept no more."""
+    return None if one is None or other is None else min(one + other, MAX_DOLLARS)
 
 
 def _clean(text: str) -> str:

@@ -17,6 +17,7 @@ from control_plane.spending.ledger import granted_to, settle, spent_by
 from control_plane.spending.prices import prices_for
 from shared.amounts import charged, dollars
 from shared.budgets import Money, OnLimit
+from shared.events import MAX_DOLLARS
 
 _ON_LIMIT: TypeAdapter[OnLimit] = TypeAdapter(OnLimit)
 FORGOTTEN = timedelta(seconds=60)
@@ -31,7 +32,7 @@ def money_of(db: Session, order: Order) -> Money:
     others = select(func.sum(cost)).where(Run.order_id == order.id, Run.generation > since)
     return Money(
         bounded=is_bounded(db, order),
-        spent=db.scalar(others) or 0.0,
+        spent=min(db.scalar(others) or 0.0, MAX_DOLLARS),
         prices=prices_for(db, order),
         on_limit=_ON_LIMIT.validate_python(order.on_limit),
     )

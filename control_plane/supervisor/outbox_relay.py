@@ -7,10 +7,14 @@ only one copy is ever claimed.
 from __future__ import annotations
 
 import base64
+import traceback
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from pydantic import ValidationError
 from sqlalchemy import Select, select, update
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
@@ -36,6 +40,14 @@ _HOLD_OFF = timedelta(seconds=30)
 def unpublished() -> Select[str]:
     """The ids of the dispatches that are to be published."""
     return select(Dispatch.id).where(Dispatch.published_at.is_(None), Dispatch.closed_at.is_(None))
+
+
+@dataclass(frozen=True)
+class Unsendable:
+    """Why an order cannot be sent now: for people, and for the log."""
+
+    what: str
+    why: str
 
 
 class Relay:
@@ -80,26 +92,40 @@ class Relay:
         """
         found: list[tuple[Dispatch, str]] = []
         contexts: list[tuple[Dispatch, str]] = []
-        failed: dict[str, FleetError] = {}
+        failed: dict[str, Unsendable] = {}
         with self._core.database.read() as db:
             sender = self._core.vault.box_keys(db).current_private_key()
             for run_id in run_ids:
                 dispatch = db.get_one(Dispatch, run_id)
-                try:
-                    if dispatch.closed_at is None:
-                        order = work_order(db, self._core, dispatch)
-                        found.append((dispatch, self._envelope(db, order, sender)))
-                        if order.context_blob is not None:
-                            contexts.append((dispatch, order.context_blob))
-                except Unreachable:
-                    raise
-                except FleetError as error:
-                    failed[run_id] = error
+                if dispatch.closed_at is not None:
+                    continue
+                built = self._built(db, dispatch, sender)
+                if isinstance(built, Unsendable):
+                    failed[run_id] = built
+                    continue
+                envelope, context = built
+                found.append((dispatch, envelope))
+                contexts += [(dispatch, context)] if context is not None else []
         for run_id, why in failed.items():
             self._hold_off(run_id, why)
         if contexts:
             lend_blobs(self._core, contexts)
         return found
+
+    def _built(self, db: Session, dispatch: Dispatch, sender: bytes) -> tuple[str, str | None] | Unsendable:
+        """The envelope, and the blob with what was said before; or why there is none.
+
+        What the rows of one order hold must not hold up all others. An unavailable service concerns all of them.
+        """
+        try:
+            order = work_order(db, self._core, dispatch)
+            return self._envelope(db, order, sender), order.context_blob
+        except (Unreachable, SQLAlchemyError):
+            raise
+        except FleetError as error:
+            return Unsendable(error.what, error.why)
+        except Exception as error:  # noqa: BLE001 - see above
+            return Unsendable(f"its work order cannot be built ({type(error).__name__})", _where(error))
 
     def _envelope(self, db: Session, order: WorkOrder, sender: bytes) -> str:
         drone = db.get_one(Drone, order.drone_id)
@@ -125,7 +151,7 @@ class Relay:
                 envelope=envelope,
             )
 
-    def _hold_off(self, run_id: str, error: FleetError) -> None:
+    def _hold_off(self, run_id: str, unsendable: Unsendable) -> None:
         """Postpone an order that cannot be built (for example, its key cannot be opened) and record why on the order.
 
         It must not block the others.
@@ -135,14 +161,22 @@ class Relay:
         with self._core.database.write() as db:
             dispatch = db.get_one(Dispatch, run_id)
             with logs.bound(order=dispatch.order_id, run=run_id, drone=dispatch.drone_id):
-                log.error("an order cannot be sent", what=error.what, why=error.why)
+                log.error("an order cannot be sent", what=unsendable.what, why=unsendable.why)
             order = db.get_one(Order, dispatch.order_id, with_for_update=True)
             # One that is being canceled keeps its own reason.
             if (order.run_id, order.status) == (run_id, OrderStatus.ASSIGNED):
-                explain(db, order, order.facts.model_copy(update={"waits": CannotBeSent(detail=error.what)}))
+                explain(db, order, order.facts.model_copy(update={"waits": CannotBeSent(detail=unsendable.what)}))
         self._core.broker.stepped([dispatch.order_id])
 
     def _mark(self, run_ids: Iterable[str]) -> None:
         with self._core.database.write() as db:
             done = update(Dispatch).where(Dispatch.id.in_(list(run_ids)))
             db.execute(done.values(published_at=self._core.clock.now()))
+
+
+def _where(error: Exception) -> str:
+    """The fields, or the line, that it is about: no value, which may be a secret."""
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['type']}" for each in error.errors())
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno} in {last.name}"

@@ -10,7 +10,7 @@ import pytest
 
 from control_plane.broker.queue_messages import queued_messages
 from control_plane.db.drones import Drone
-from control_plane.db.orders import Dispatch
+from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Provider
 from control_plane.declarations.orders import CancelRequest
 from control_plane.declarations.providers import ProviderRequest
@@ -105,6 +105,17 @@ def test_an_order_whose_secret_does_not_open_says_so_and_lets_others_pass(plane:
     assert "a stored secret" in waits.detail
     assert Relay(plane.core).publish_all() == 2
     assert {drone.take().order_id, drone.take().order_id} == {broken, well}
+
+
+def test_an_order_whose_rows_no_version_of_ours_wrote_says_so_and_lets_others_pass(plane: Plane) -> None:
+    drone = plane.drone()
+    broken, well = plane.submit(), plane.submit()
+    plane.edit(Order, broken, limits={"max_iterations": "many"})
+    assert Relay(plane.core).publish_all() == 2
+    assert (drone.take().order_id, drone.queued()) == (well, 0)
+    waits = plane.facts(broken).waits
+    assert isinstance(waits, CannotBeSent)
+    assert "ValidationError" in waits.detail
 
 
 def test_a_session_goes_on_with_what_was_said_and_from_the_head_of_its_last_order_that_changed_files(
