@@ -19,7 +19,10 @@ from control_plane.automation.task_creation import make_task
 from control_plane.core import Core
 from control_plane.db.automation import Schedule
 from control_plane.declarations.task_documents import TaskRequest
-from shared.errors import FleetError
+from shared.errors import FleetError, FleetFault
+from shared.terminal import logs
+
+log = logs.get(__name__)
 
 GRACE = timedelta(seconds=60)
 """A time noticed within this delay does not count as missed."""
@@ -36,16 +39,17 @@ def due(now: datetime) -> Select[str, datetime | None]:
 def make_due(core: Core) -> int:
     """Create the tasks of all schedules that are due; returns the number created.
 
-    A failing schedule does not block the others: the first error is raised after all were processed.
+    A schedule that cannot be read is turned off, with the reason: it would fail in every round, and enough of them
+    would keep all others from being looked at. Raises FleetFault if a service is unavailable.
     """
-    made, failure = 0, None
+    made = 0
     for schedule_id, due_at in _due(core):
         try:
             made += _make_one(core, schedule_id, due_at)
-        except Exception as error:  # noqa: BLE001 - part of a background loop's body; raised below
-            failure = failure or error
-    if failure is not None:
-        raise failure
+        except FleetFault:
+            raise
+        except Exception as error:  # noqa: BLE001 - what one row holds must not hold up the others
+            _turn_off(core, schedule_id, error)
     return made
 
 
@@ -86,6 +90,14 @@ def _make_one(core: Core, schedule_id: str, due_at: datetime) -> bool:
     if order_id is not None:
         core.broker.changed(order_id)
     return made
+
+
+def _turn_off(core: Core, schedule_id: str, error: Exception) -> None:
+    log.error("a schedule cannot be read and is turned off", schedule=schedule_id, error=type(error).__name__)
+    with core.database.write() as db:
+        row = db.get_one(Schedule, schedule_id, with_for_update=True)
+        row.enabled = False
+        row.last_error = f"turned off, because it cannot be read ({type(error).__name__}): edit it, or add it anew"
 
 
 def _missed(times: Times, due_at: datetime, now: datetime) -> bool:

@@ -157,15 +157,21 @@ def test_a_task_that_cannot_be_made_is_noted_and_the_schedule_goes_on(core: Core
     assert titles(core) == ["x"]
 
 
-def test_one_schedule_that_cannot_be_read_keeps_no_other_back(core: Core, admin: Caller) -> None:
-    broken = add(core, admin, "broken")
+def test_schedules_that_cannot_be_read_are_turned_off_and_keep_no_other_back(
+    core: Core, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("control_plane.automation.schedules._AT_ONCE", 3)
+    odd = {"timezone": "No/Where"}, {"cron": "every now and then"}, {"task": {"title": 7}}
+    for number, values in enumerate(odd):
+        broken = add(core, admin, f"broken-{number}")
+        with core.database.write() as db:
+            db.execute(update(Schedule).where(Schedule.id == broken.id).values(**values))
+    later(core, minutes=1)
     add(core, admin, "whole")
-    with core.database.write() as db:
-        db.execute(update(Schedule).where(Schedule.id == broken.id).values(timezone="No/Where"))
     later(core, hours=1)
-    with pytest.raises(Exception, match="No/Where"):
-        make_due(core)
-    assert len(titles(core)) == 1
+    assert (make_due(core), make_due(core)) == (0, 1)
+    shown = [schedules.show(core, admin, f"broken-{number}") for number in range(len(odd))]
+    assert [(each.enabled, "cannot be read" in each.last_error) for each in shown] == [(False, True)] * len(odd)
 
 
 def test_a_schedule_that_could_never_work_is_refused(core: Core, admin: Caller) -> None:
