@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import takewhile
 
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from control_plane.background.timings import PAUSES
@@ -19,9 +20,12 @@ from control_plane.db.runs import Run
 from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.placement import Placement, place
 from control_plane.orders.status_changes import explain
-from shared.errors import Conflict
-from shared.reasons import OrderFacts, PausesAfterFailure, Waits
+from shared.errors import Conflict, FleetFault
+from shared.reasons import CannotBeSent, OrderFacts, PausesAfterFailure, Waits
 from shared.states import OrderStatus, RunStatus
+from shared.terminal import logs
+
+log = logs.get(__name__)
 
 
 def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
@@ -30,12 +34,12 @@ def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
     `pauses` are the seconds before an order is retried after its first, second, … failure in a row.
     """
     count = 0
-    for order_id, may_go in _movable(core, pauses):
+    for order_id, found in _movable(core, pauses):
         try:
             with core.database.write() as db:
                 order = db.get_one(Order, order_id, with_for_update=True)
                 queued = order.status == OrderStatus.QUEUED
-                went = queued and _place_one(db, core, order, (pauses, may_go))
+                went = queued and _place_one(db, core, order, pauses, found)
         except Conflict:
             # Canceled, or placed by another process, since the read.
             continue
@@ -44,17 +48,17 @@ def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
     return count
 
 
-def _place_one(db: Session, core: Core, order: Order, how: tuple[Sequence[float], bool]) -> bool:
+def _place_one(db: Session, core: Core, order: Order, pauses: Sequence[float], found: Placement | Waits) -> bool:
     """True if the order went to a drone."""
-    pauses, may_go = how
-    if waits := _pause(db, core, order, pauses):
+    waits = found if isinstance(found, CannotBeSent) else _pause(db, core, order, pauses)
+    if waits:
         explain(db, order, OrderFacts(waits=waits))
         return False
-    return place_and_dispatch(db, core, order, may_go=may_go) is not None
+    return place_and_dispatch(db, core, order, may_go=isinstance(found, Placement)) is not None
 
 
-def _movable(core: Core, pauses: Sequence[float]) -> Sequence[tuple[str, bool]]:
-    """Queued orders whose placement or reason would change, and whether a drone takes each; the others cost no write.
+def _movable(core: Core, pauses: Sequence[float]) -> Sequence[tuple[str, Placement | Waits]]:
+    """Queued orders whose placement or reason would change, with what was found; the others cost no write.
 
     An order for which a drone becomes available only during the round waits for the next one: a more urgent order may
     have been checked just before, and must not be overtaken.
@@ -64,14 +68,21 @@ def _movable(core: Core, pauses: Sequence[float]) -> Sequence[tuple[str, bool]]:
         orders = db.scalars(queued.order_by(Order.priority.desc(), Order.number)).all()
         placements = [(order, _placement(db, core, order, pauses)) for order in orders]
         return [
-            (order.id, isinstance(found, Placement))
+            (order.id, found)
             for order, found in placements
             if isinstance(found, Placement) or found != order.facts.waits
         ]
 
 
 def _placement(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> Placement | Waits:
-    return _pause(db, core, order, pauses) or place(db, core, order)
+    """Where the order goes, or why it waits. What the rows of one order hold must not hold up all others."""
+    try:
+        return _pause(db, core, order, pauses) or place(db, core, order)
+    except (FleetFault, SQLAlchemyError):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        log.error("an order cannot be placed", order=order.id, error=type(error).__name__)
+        return CannotBeSent(detail=f"it cannot be placed ({type(error).__name__})")
 
 
 def _pause(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> PausesAfterFailure | None:

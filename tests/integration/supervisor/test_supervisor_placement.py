@@ -15,6 +15,7 @@ from control_plane.rates.groups import group_of_provider, state_key
 from control_plane.rates.state import GroupState
 from shared.events import AssistantStep, Prepared, Stats, Usage, UserStep
 from shared.reasons import (
+    CannotBeSent,
     DroneLabels,
     DroneState,
     EarlierOrder,
@@ -91,6 +92,18 @@ def test_orders_of_one_session_run_one_at_a_time(running: Plane, oka: DroneStand
     assert running.facts(second).waits == EarlierOrder(order=first)
     oka.do(running.until(oka.take))
     assert running.until(oka.take).order_id == second
+
+
+def test_an_order_whose_rows_cannot_be_read_says_so_and_keeps_no_other_back(plane: Plane) -> None:
+    broken, well = plane.submit(), plane.submit()
+    plane.edit(Order, broken, wanted_labels=["no", "mapping"])
+    drone = plane.drone()
+    plane.supervisor()
+    plane.until(lambda: drone.queued() == 1)
+    assert drone.take().order_id == well
+    waits = plane.facts(broken).waits
+    assert isinstance(waits, CannotBeSent)
+    assert waits.detail == "it cannot be placed (AttributeError)"
 
 
 def test_urgent_orders_are_placed_first(plane: Plane) -> None:
