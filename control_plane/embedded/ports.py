@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import socket
+import sys
 
 from shared.errors import Conflict
 
@@ -11,8 +12,8 @@ from shared.errors import Conflict
 def choose_port(host: str, *, wanted: int, last: int, flag: str) -> int:
     """A port to listen on at `host`. `wanted` 0 means the previous one if it is free, else any.
 
-    It is held until this process ends: the system gives it to nobody who asks for any port, such as another fleet that
-    starts at the same moment. A server that is told its number, and sets SO_REUSEADDR, can listen on it.
+    On Linux it is held until this process ends: the system gives it to nobody who asks for any port, such as another
+    fleet that starts at the same moment. A server that is told its number, and sets SO_REUSEADDR, can listen on it.
 
     Raises Conflict if the wanted one is taken.
     """
@@ -38,5 +39,10 @@ def hold_port(host: str, port: int) -> int:
         if not port:
             raise
         return 0
-    atexit.register(held.close)
-    return int(held.getsockname()[1])
+    number = int(held.getsockname()[1])
+    if sys.platform == "linux":
+        atexit.register(held.close)
+    else:
+        # Elsewhere, two sockets cannot share an address, whether or not they listen.
+        held.close()
+    return number

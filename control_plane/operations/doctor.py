@@ -35,6 +35,7 @@ from shared.terminal.doctor import FAIL, OK, WARN, Check, document
 
 LOW_DISK_BYTES = 1 << 30
 STANDSTILL = timedelta(minutes=10)
+_LOOKED_AT = 1000
 _NAMED = 5
 """Orders that are named; of the others, the number is."""
 _BROKER_FULL = 0.8
@@ -213,18 +214,22 @@ def _orders(core: Core, organization_id: str) -> Check:
     """Those that have not moved for a while, whatever they wait for: somebody may have forgotten them."""
     now = core.clock.now()
     unended = Order.organization_id == organization_id, Order.ended_at.is_(None)
-    wanted = select(Order, Run).outerjoin(Run, Run.id == Order.run_id).where(*unended).order_by(Order.created_at)
+    old = (
+        select(Order, Run).outerjoin(Run, Run.id == Order.run_id).where(*unended, Order.created_at <= now - STANDSTILL)
+    )
     with core.database.read() as db:
-        found = [(_still_since(order, run), order, run) for order, run in db.execute(wanted)]
+        number = db.scalar(select(func.count()).select_from(Order).where(*unended)) or 0
+        oldest = db.execute(old.order_by(Order.created_at).limit(_LOOKED_AT))
+        found = [(_still_since(order, run), order, run) for order, run in oldest]
         still = sorted((each for each in found if now - each[0] >= STANDSTILL), key=lambda each: each[0])
         named = [
             f"{order.id} for {roughly((now - since).total_seconds())} ({_why_still(order, run)})"
             for since, order, run in still[:_NAMED]
         ]
     if not still:
-        return Check("D-ORDERS", OK, "orders", f"{len(found)} unended, none stands still")
+        return Check("D-ORDERS", OK, "orders", f"{number} unended, none stands still")
     more = f"; and {len(still) - _NAMED} more" if len(still) > _NAMED else ""
-    said = f"{len(still)} of {len(found)} unended ones stand still: {'; '.join(named)}{more}"
+    said = f"{len(still)} of {number} unended ones stand still: {'; '.join(named)}{more}"
     return Check("D-ORDERS", WARN, "orders", said, fix="fleet show ORDER    or: fleet inbox")
 
 
