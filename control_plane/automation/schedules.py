@@ -97,7 +97,7 @@ def _turn_off(core: Core, schedule_id: str, error: Exception) -> None:
     with core.database.write() as db:
         row = db.get_one(Schedule, schedule_id, with_for_update=True)
         row.enabled = False
-        row.last_error = f"turned off, because it cannot be read ({type(error).__name__}): edit it, or add it anew"
+        row.last_error = f"turned off, because it cannot be read ({type(error).__name__}): edit it, or add it again"
 
 
 def _missed(times: Times, due_at: datetime, now: datetime) -> bool:

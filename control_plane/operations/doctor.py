@@ -211,7 +211,7 @@ def _projects(core: Core, organization_id: str) -> Check:
 
 
 def _orders(core: Core, organization_id: str) -> Check:
-    """Those that have not moved for a while, whatever they wait for: somebody may have forgotten them."""
+    """Those that have not moved for a while, with what they wait for: somebody may have forgotten them."""
     now = core.clock.now()
     unended = Order.organization_id == organization_id, Order.ended_at.is_(None)
     old = (
