@@ -8,8 +8,9 @@ from collections.abc import Container, Iterable, Iterator
 LONGEST_SHAPE = 1024
 """Maximum length of a match of any shape; a stream holds back at most this much for shapes."""
 
-_RANDOM = r"(?=[A-Za-z_\-]*[0-9A-Z])"
-"""A token has a digit or a capital; `fd_set_nonblocking_mode` is a name."""
+_RANDOM = r"(?=[a-z_\-]{0,249}[0-9A-Z])"
+"""A token has a digit or a capital; `fd_set_nonblocking_mode` is a name. Every part of an expression is bounded: else
+a text full of beginnings takes time with the square of its length."""
 _PREFIXED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("sk-",), rf"{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{20,250}"),

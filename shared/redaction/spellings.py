@@ -15,8 +15,8 @@ SHORTEST = 4
 _WORD = 12
 _RARE = 6
 """Shorter values, and words and numbers below `_WORD`, are in ordinary text by chance."""
-_STATED = r"(?i:pass(?:word|wd|phrase|code)?|secret|token|key|pwd|auth|credentials?|pin)[\w-]*"
-"""Names behind which a secret is stated."""
+_STATED = r"(?i:pass(?:word|wd|phrase|code)?|secret|token|key|pwd|auth|credentials?|pin)[\w-]{0,64}"
+"""Names behind which a secret is stated; bounded, as everything that may begin anywhere in a text."""
 _LONG = 8
 """From this length on, a value is also looked for in encodings that ordinary text may contain by chance."""
 _SHORTEST_ENCODED = 8
@@ -44,7 +44,7 @@ def stated(secrets: Iterable[str]) -> re.Pattern[str] | None:
     if not forms:
         return None
     values = "|".join(map(re.escape, forms))
-    return re.compile(rf"{_STATED}[\"'\]]*(?:\s{{0,3}}[:=]>?\s{{0,3}}|\s)[\"'(\[]*({values})(?!\w)")
+    return re.compile(rf"{_STATED}[\"'\]]{{0,8}}(?:\s{{0,3}}[:=]>?\s{{0,3}}|\s)[\"'(\[]{{0,8}}({values})(?!\w)")
 
 
 def is_distinct(form: str, secret: str) -> bool:

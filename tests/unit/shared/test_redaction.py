@@ -8,6 +8,7 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from time import process_time
 
 import httpx
 import pytest
@@ -324,3 +325,22 @@ def test_ordinary_code_and_common_words_in_pieces_are_left_alone() -> None:
     keys = [base64.b64encode(f"{number}-{number**7}".encode() * 2).decode()[:36] for number in range(50)]
     after = Redactor([*keys, "main", "test", "true", "password", "admin", "8080"]).text("\n".join(code)).split("\n")
     assert sum(a != b for a, b in zip(code, after, strict=True)) <= len(code) / 1000
+
+
+BEGINNINGS = (
+    *("sk-", "fa_", "fd_a-", "ghp_", "xoxb-", "://", "://a:", "key", "key-", "pass", "key='", "secret:(", "H4sI"),
+    *("\\u0041", "%41", "&#65;", "'\"", "+\n", "aGVs", "hunter", "h u n"),
+)
+"""What a secret, or the name of one, begins with, or hides behind."""
+
+
+@pytest.mark.parametrize("text", BEGINNINGS)
+def test_a_text_full_of_beginnings_takes_time_with_its_length_and_not_with_the_square_of_it(text: str) -> None:
+    def seconds(size: int) -> float:
+        redactor = Redactor(["hunter2", "ab12", "secret-value-Xyz1"])
+        began = process_time()
+        redactor.text((text * size)[:size])
+        return process_time() - began
+
+    # Eight times the length: 64 times the time if it grows with the square.
+    assert seconds(40_000) < 24 * max(0.005, min(seconds(5_000) for _ in range(3)))
