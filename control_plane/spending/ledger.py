@@ -78,7 +78,8 @@ def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) ->
     held = sum(block.granted_nusd for block in blocks)
     accounts = accounts_of(db, budgets, core.clock.now())
     needed = request.least - held
-    left = [Left(each, each.left - _claimed_before(db, core, dispatch, each.budget)) for each in accounts]
+    claims = _claims_before(db, core, dispatch) if budgets else []
+    left = [Left(each, each.left - sum(claim.of(each.budget) for claim in claims)) for each in accounts]
     more, short = more_for(left, needed, _at_most(order, request.wanted) - held)
     returns = short is not None and short.account.budget.limit_nusd - short.account.spent >= needed
     if needed > 0:
@@ -146,21 +147,33 @@ class Left:
     left: int
 
 
-def _claimed_before(db: Session, core: Core, dispatch: Dispatch, budget: Budget) -> int:
-    """What the runs need that began to wait for money of the budget before this one: it goes to them.
+@dataclass(frozen=True)
+class Claim:
+    """What a run needs that waits for money. Nanodollars."""
+
+    order: Order
+    needed: int
+
+    def of(self, budget: Budget) -> int:
+        """What it needs of this budget."""
+        return self.needed if counts_for(budget, self.order) else 0
+
+
+def _claims_before(db: Session, core: Core, dispatch: Dispatch) -> list[Claim]:
+    """What the runs of the organization need that began to wait before this one: it goes to them.
 
     One that has stopped asking, since it waits for something else by now, keeps its place and claims nothing.
     """
     waiting = (
-        Dispatch.organization_id == budget.organization_id,
+        Dispatch.organization_id == dispatch.organization_id,
         Dispatch.closed_at.is_(None),
         Dispatch.money_asked_at > core.clock.now() - ASKS_WITHIN,
         Dispatch.id != dispatch.id,
     )
     since = dispatch.money_awaited_since
     before = Dispatch.money_awaited_since < since if since is not None else Dispatch.money_awaited_since.is_not(None)
-    found = db.execute(select(Dispatch.money_awaited_nusd, Order).join(Order).where(*waiting, before))
-    return sum(needed for needed, order in found if counts_for(budget, order))
+    found = db.execute(select(Order, Dispatch.money_awaited_nusd).join(Order).where(*waiting, before))
+    return [Claim(order, needed) for order, needed in found]
 
 
 def _note_wait(dispatch: Dispatch, needed: int, now: datetime) -> None:

@@ -20,7 +20,7 @@ from control_plane.db.runs import Run
 from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.placement import Placement, place
 from control_plane.orders.status_changes import explain
-from shared.errors import Conflict, FleetFault
+from shared.errors import Conflict, Unreachable
 from shared.reasons import CannotBeSent, OrderFacts, PausesAfterFailure, Waits
 from shared.states import OrderStatus, RunStatus
 from shared.terminal import logs
@@ -51,6 +51,8 @@ def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
 def _place_one(db: Session, core: Core, order: Order, pauses: Sequence[float], found: Placement | Waits) -> bool:
     """True if the order went to a drone."""
     waits = found if isinstance(found, CannotBeSent) else _pause(db, core, order, pauses)
+    if isinstance(found, CannotBeSent):
+        log.error("an order cannot be placed", order=order.id, why=found.detail)
     if waits:
         explain(db, order, OrderFacts(waits=waits))
         return False
@@ -78,10 +80,9 @@ def _placement(db: Session, core: Core, order: Order, pauses: Sequence[float]) -
     """Where the order goes, or why it waits. What the rows of one order hold must not hold up all others."""
     try:
         return _pause(db, core, order, pauses) or place(db, core, order)
-    except (FleetFault, SQLAlchemyError):
+    except (Unreachable, SQLAlchemyError):
         raise
     except Exception as error:  # noqa: BLE001 - see above
-        log.error("an order cannot be placed", order=order.id, error=type(error).__name__)
         return CannotBeSent(detail=f"it cannot be placed ({type(error).__name__})")
 
 

@@ -176,11 +176,11 @@ class Others:
     def __init__(self, clock: HandClock, requests: float) -> None:
         self.clock, self.left = clock, requests
         self.held = 0
-        self.held_while_waiting: list[int] = []
+        self.held_when_asked: list[int] = []
         self.taken = 0
 
     def allow(self, request: AllowanceRequest) -> Allowance:
-        self.held_while_waiting.append(self.held)
+        self.held_when_asked.append(self.held)
         self.left -= 1
         if self.left < 0:
             return Allowance(granted=request.wanted, bounded=True)
@@ -235,7 +235,7 @@ def sharing(requests: float) -> Iterator[tuple[LiteLLMModel, Others]]:
 def test_a_call_that_waits_for_money_has_no_permit_and_takes_one_again_before_its_money() -> None:
     with sharing(3) as (model, others):
         model.answer(QUESTION, (), lambda *_: None)
-    assert (others.taken, others.held, others.held_while_waiting[:4]) == (4, 0, [1, 1, 1, 1])
+    assert (others.taken, others.held, others.held_when_asked[:4]) == (4, 0, [1, 1, 1, 1])
 
 
 def test_a_wait_for_money_that_others_hold_ends_with_the_budget_that_they_hold() -> None:
