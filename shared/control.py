@@ -1,5 +1,5 @@
-"""Control messages from the control plane to a drone: cancel, say, take back, decide, compact, confirm, resend,
-drain, rotate keys, rename.
+"""Control messages from the control plane to a drone: cancel, say, take back, decide, suspend, compact, confirm,
+resend, drain, rotate keys, rename.
 
 Each travels sealed: by pub/sub for speed, and in the drone's inbox until the drone's beat reports that it was handled.
 """
@@ -72,6 +72,18 @@ class Decide(Wire):
     """Of an order at its time limit: by how much the limit is raised."""
     plan: AgentPlan | None = None
     """The plan as edited and approved; None: it was sent back, with `comment`."""
+    in_time: bool = True
+    """False: nobody answered before the deadline, which passed while the run was suspended."""
+
+
+class Suspend(Wire):
+    """End this run if it still waits for this answer, so that another run can continue there once it is answered (only
+    for the ability `suspend`).
+    """
+
+    kind: Literal["suspend"] = "suspend"
+    run_id: str
+    call_id: str
 
 
 class Compact(Wire):
@@ -123,6 +135,6 @@ class ControlMessage(Wire):
 
     id: str
     body: Annotated[
-        Cancel | Say | TakeBack | Decide | Compact | Confirm | Resend | Drain | RotateKeys | Rename,
+        Cancel | Say | TakeBack | Decide | Suspend | Compact | Confirm | Resend | Drain | RotateKeys | Rename,
         Field(discriminator="kind"),
     ]

@@ -166,3 +166,7 @@ class Interrupted(InterruptLoop):
 
 class Preempted(InterruptLoop):
     """The fleet asked the run to stop: a cancel, a drain, or another run that now holds the order."""
+
+
+class Suspended(Preempted):
+    """The run waits for a person and gives up its slot: a later run continues at the same calls."""

@@ -18,7 +18,7 @@ from shared.wire import Wire
 
 ABILITIES = (
     *("resume", "teams", "no-scripts", "rotation", "checks", "titles", "merges", "races", "plans", "queue", "modes"),
-    *("code-hosts", "reviewer", "raw-answers", "taking-turns"),
+    *("code-hosts", "reviewer", "raw-answers", "taking-turns", "suspend"),
 )
 """Abilities that a drone of this version declares. `resume`: it resumes from a checkpoint if an order has `resumed`.
 `teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`. `no-scripts`: it needs
@@ -29,7 +29,8 @@ presents a plan before it changes anything. `queue`: it withholds messages that 
 at a time where that was asked for. `modes`: it keeps to the text and the tools of a mode that is not built in.
 `code-hosts`: it reads and writes comments at code hosts, and merges a branch of the remote into an order's base.
 `reviewer`: a second model reads the change of an order before it is delivered. `raw-answers`: it keeps the raw answers
-of the provider if the order asks for them. `taking-turns`: several models answer in one run."""
+of the provider if the order asks for them. `taking-turns`: several models answer in one run. `suspend`: a run that
+waits for a person can end, and another run continues at the same calls."""
 
 
 MAX_COUNT = 2**31 - 1
@@ -171,6 +172,8 @@ class RunEnded(Wire):
     """With `order_at_fault`: that is so on this drone, but another one may be able to run it."""
     verification: str = ""
     """A `shared.outcome.Verification`; empty from a drone that does not report it."""
+    suspended: bool = False
+    """With `give_back`: the order still waits for a person, and continues at the checkpoint once it is answered."""
 
 
 # --- bodies: steps ---------------------------------------------------------------

@@ -14,6 +14,7 @@ from shared.reasons import (
     CancelAsked,
     CanceledEnd,
     CannotBeSent,
+    Continued,
     DroneScore,
     DroneState,
     EarlierOrder,
@@ -102,11 +103,13 @@ def _returned(returned: Returned) -> str:
         case AttemptFailed(attempt=attempt, attempts=attempts):
             what = loss_text(returned.loss) if returned.loss is not None else returned.detail
             return f"attempt {attempt} of {attempts} failed: {what.rstrip('.')}; queued again"
-        case AskedAgain() | Rearranged():
+        case AskedAgain() | Rearranged() | Continued():
             return _by_a_user(returned)
 
 
-def _by_a_user(returned: AskedAgain | Rearranged) -> str:
+def _by_a_user(returned: AskedAgain | Rearranged | Continued) -> str:
+    if isinstance(returned, Continued):
+        return _person_text(returned.answered)
     by = returned.by or "a user"
     if isinstance(returned, Rearranged):
         return f"moved in the queue by {by}"

@@ -143,6 +143,23 @@ class Rearranged(Wire):
     resumes: Resumption | None = None
 
 
+class Answered(Wire):
+    """The approval it waited for was decided; it no longer waits."""
+
+    code: Literal["answered"] = "answered"
+    about: str = "approval"
+    by: Literal["person", "clock", "interruption"]
+    approved: bool = False
+
+
+class Continued(Wire):
+    """The wait at which its run was suspended is over."""
+
+    code: Literal["continued"] = "continued"
+    answered: Answered
+    resumes: Resumption | None = None
+
+
 Returned = Annotated[
     TakenBack
     | WithdrawnBeforeStart
@@ -151,7 +168,8 @@ Returned = Annotated[
     | FailedOnDrone
     | AttemptFailed
     | AskedAgain
-    | Rearranged,
+    | Rearranged
+    | Continued,
     Field(discriminator="code"),
 ]
 
@@ -311,15 +329,6 @@ class AnswerOnItsWay(Wire):
     by: str
     approved: bool
     tool: str
-
-
-class Answered(Wire):
-    """The approval it waited for was decided; it no longer waits."""
-
-    code: Literal["answered"] = "answered"
-    about: str = "approval"
-    by: Literal["person", "clock", "interruption"]
-    approved: bool = False
 
 
 Waits = Annotated[

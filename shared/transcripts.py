@@ -89,10 +89,11 @@ def not_run(call: ToolCall, why: str) -> Message:
     return Message(role="tool", tool_call_id=call.id, content=f"This call was not run: {why}", is_error=True)
 
 
-def repaired(history: Iterable[Message]) -> list[Message]:
+def repaired(history: Iterable[Message], *, open_end: bool = False) -> list[Message]:
     """Return a history that may have been cut anywhere in a form that follows the rule.
 
-    Unanswered calls are answered as not run; answers without a call are left out.
+    Unanswered calls are answered as not run; answers without a call are left out. `open_end`: calls at the end stay
+    unanswered, for a run that continues with them.
     """
     whole: list[Message] = []
     waiting: dict[str, ToolCall] = {}
@@ -104,7 +105,8 @@ def repaired(history: Iterable[Message]) -> list[Message]:
         whole.extend(not_run(call, "the run had ended.") for call in waiting.values())
         waiting = {call.id: call for call in message.tool_calls}
         whole.append(message)
-    whole.extend(not_run(call, "the run had ended.") for call in waiting.values())
+    if not open_end:
+        whole.extend(not_run(call, "the run had ended.") for call in waiting.values())
     return whole
 
 

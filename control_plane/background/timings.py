@@ -47,6 +47,8 @@ class Timings:
     """How long the loss of a run waits for the rest, if a restarted drone recorded more of the run than is stored."""
     gap_after: float = 600.0
     """Events that have not arrived by then are written off as a gap."""
+    suspend_after: float = 300.0
+    """A run that waits for a person may keep its slot this long while other orders wait for one."""
     clean_every: float = 600.0
     settle_every: float = 30.0
     """Between searches for reserved money of runs whose end said nothing about it."""

@@ -33,12 +33,11 @@ from control_plane.orders.ending import (
     try_elsewhere,
 )
 from control_plane.orders.memory_notes import propose
-from control_plane.orders.plan_waits import decision_of
 from control_plane.orders.races import note_base
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.scores import average
 from control_plane.orders.status_changes import explain, move_order
-from control_plane.orders.waits import close_decided, open_wait, open_waits, reason
+from control_plane.orders.waits import close_decided, decision_of, open_wait, open_waits, reason
 from control_plane.services import checks, pull_requests
 from control_plane.spending.settlement import spending_heard
 from control_plane.teams.thread import agent_wrote
@@ -205,7 +204,7 @@ def _approval(scene: Scene, body: ApprovalStep) -> None:
         move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, waiting)
         scene.order_changed = True
     if wait.answered_at is not None:
-        # A person decided about this plan before its run was lost: it is not asked for twice.
+        # A person decided about this while no run waited for it: it is not asked for twice.
         notify_drone(scene.db, scene.core, scene.drone.id, decision_of(wait), scene.run.id)
         scene.drone_notified = True
         return
@@ -330,8 +329,15 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     run.duration_ms = stats.duration_ms
     run.doing = run.waits_for = ""
     run.unsuitable = body.unsuitable and body.status == "failed"
-    ending = RunEnding(RunStatus(body.status), body.exit_status, _clean(body.reason))
+    suspended = _is_suspended(scene, body)
+    ending = RunEnding(RunStatus(body.status), body.exit_status, _clean(body.reason), suspended)
     close_run(scene.db, scene.core, scene.dispatch, ending)
+
+
+def _is_suspended(scene: Scene, body: RunEnded) -> bool:
+    """Whether the order keeps waiting, without a run."""
+    waits = body.suspended and not scene.late and scene.order.status == OrderStatus.AWAITING_APPROVAL
+    return waits and bool(open_waits(scene.db, [scene.run.id])[scene.run.id])
 
 
 def _end_order(scene: Scene, body: RunEnded) -> None:
@@ -340,6 +346,8 @@ def _end_order(scene: Scene, body: RunEnded) -> None:
     ending = Ending(body.exit_status, RunEnd(detail=detail), _clean(body.response) or None)
     if order.status == OrderStatus.CANCELING:
         _end_canceled(scene, body)
+    elif _is_suspended(scene, body):
+        order.drone_id = order.grant_until = None
     elif body.give_back or body.status == "preempted":
         _give_back(scene, body, ending)
     elif body.status == "success":

@@ -46,14 +46,20 @@ def way_of(db: Session, order: Order) -> list[SessionEntry]:
 
 
 def messages_along(db: Session, way: Sequence[SessionEntry], path: Sequence[Segment] = ()) -> list[Message]:
-    """All messages along the way and then along `path`: a valid conversation, with calls and thinking."""
+    """All messages along the way and then along `path`: a valid conversation, with calls and thinking.
+
+    Only at the end of `path` may calls have no result: a run was suspended there, and the next one runs them.
+    """
     runs = [str(entry.data["run"]) for entry in way if entry.data.get("run")]
-    paths = paths_to(db, [Segment(run_id) for run_id in runs]) if runs else {}
-    segments = [*(segment for run_id in runs for segment in paths[run_id]), *path]
-    bodies = said_along(db, segments) if segments else {}
+    of_runs = paths_to(db, [Segment(run_id) for run_id in runs]) if runs else {}
+    paths = [*(of_runs[run_id] for run_id in runs), path]
+    segments = [segment for each in paths for segment in each]
+    said = said_along(db, segments) if segments else {}
     whole: list[Message] = []
-    for segment in segments:
-        whole = _after(whole, bodies[segment])
+    for each in paths:
+        # Repaired only at its end: a run may begin with the results of calls of the run that it continues.
+        bodies = [body for segment in each for body in said[segment]]
+        whole = _after(whole, bodies, open_end=each is path)
     return whole
 
 
@@ -72,10 +78,10 @@ def compactions_of(db: Session, run_id: str) -> list[CompactionStep]:
     return [body for segment in path for body in bodies[segment] if isinstance(body, CompactionStep)]
 
 
-def _after(history: list[Message], bodies: Sequence[Body]) -> list[Message]:
-    """The conversation after one more run, which may have been cut off anywhere. `history` is already valid."""
+def _after(history: list[Message], bodies: Sequence[Body], *, open_end: bool) -> list[Message]:
+    """The conversation after one more turn, which may have been cut off anywhere. `history` is already valid."""
     messages = messages_of(bodies, history)
     if any(isinstance(body, CompactionStep) for body in bodies):
-        return repaired(messages)
+        return repaired(messages, open_end=open_end)
     # Only the new part can be broken; checking all of it again for every turn would add up.
-    return [*history, *repaired(messages[len(history) :])]
+    return [*history, *repaired(messages[len(history) :], open_end=open_end)]

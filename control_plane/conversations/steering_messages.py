@@ -22,7 +22,12 @@ from control_plane.drones.inbox import notify_drone
 from shared.control import Say, TakeBack
 from shared.states import OrderStatus
 
-HAS_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
+_HAS_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
+
+
+def has_run(order: Order) -> bool:
+    """Whether a run of the order is at work or waits; False for one that was suspended."""
+    return order.status in _HAS_A_RUN and order.drone_id is not None
 
 
 def send_steering(db: Session, core: Core, order: Order, word: SteeringMessage, *, interrupt: bool) -> None:
@@ -82,7 +87,7 @@ def take_back(db: Session, core: Core, order: Order, words: Sequence[SteeringMes
     for word in words:
         word.take_back_at = core.clock.now()
         word.taken_back = word not in held
-    if order.status in HAS_A_RUN:
+    if has_run(order):
         _ask_back(db, core, order, held)
 
 
@@ -100,7 +105,7 @@ def is_being_taken_back(order: Order, word: SteeringMessage) -> bool:
 
 def _run_has(order: Order, word: SteeringMessage) -> bool:
     """Whether the message was sent to a run that can still give it to its model."""
-    return order.status in HAS_A_RUN or (order.status == OrderStatus.ASSIGNED and word.run_id == order.run_id)
+    return has_run(order) or (order.status == OrderStatus.ASSIGNED and word.run_id == order.run_id)
 
 
 def _ask_back(db: Session, core: Core, order: Order, words: Sequence[SteeringMessage]) -> None:

@@ -17,7 +17,8 @@ _OPEN = text("closed_at IS NULL")
 class Wait(Owned, Row):
     """A run waits for a person: for approval of a call, or for an answer of another kind.
 
-    The first answer counts. The wait stays open until the run itself reports the decision.
+    The first answer counts. The wait stays open until the run itself reports the decision or, of a suspended run, until
+    its order continues.
     """
 
     __tablename__ = "waits"
@@ -50,5 +51,9 @@ class Wait(Owned, Row):
     answered_at: Mapped[datetime | None]
     decided_by: Mapped[str | None] = mapped_column(String(16))
     """`person`, `clock` or `interruption`, once it is decided."""
+    suspend_asked_at: Mapped[datetime | None]
+    """When the run was asked to end and leave the wait to a later one."""
+    suspended_at: Mapped[datetime | None]
+    """When the run ended and left it."""
     closed_at: Mapped[datetime | None]
-    """The run no longer waits."""
+    """Neither the run nor, if it was suspended, a later one waits any longer."""

@@ -27,11 +27,12 @@ from shared.control import (
     Resend,
     RotateKeys,
     Say,
+    Suspend,
     TakeBack,
 )
 from shared.envelope import Binding, seal
 
-Body = Cancel | Say | TakeBack | Decide | Compact | Confirm | Resend | Drain | RotateKeys | Rename
+Body = Cancel | Say | TakeBack | Decide | Suspend | Compact | Confirm | Resend | Drain | RotateKeys | Rename
 
 
 def notify_drone(db: Session, core: Core, drone_id: str, body: Body, run_id: str | None = None) -> str:

@@ -64,7 +64,8 @@ def withdraw_key(core: Core, order_id: str) -> Observed:
     with core.database.read() as db:
         order = db.get_one(Order, order_id)
         dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
-    if order.status == OrderStatus.QUEUED or order.status in ENDED or dispatch is None:
+    has_run = dispatch is not None and dispatch.closed_at is None
+    if order.status == OrderStatus.QUEUED or order.status in ENDED or dispatch is None or not has_run:
         return Observed(order.status, order.run_id, taken_back=True)
     if order.status == OrderStatus.CANCELING:
         return Observed(order.status, order.run_id, taken_back=False)
@@ -93,8 +94,9 @@ def record_cancel(db: Session, core: Core, order: Order, taken_back: bool, asked
     """
     dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
     if taken_back or dispatch is None:
+        has_run = dispatch is not None and dispatch.closed_at is None
         withdraw(db, core, order, asked)
-        if dispatch is None:
+        if dispatch is None or not has_run:
             return None
         return EndedRun(dispatch.id, worker_of(db.get_one(Drone, dispatch.drone_id)), "revoked", "canceled")
     move_order(db, order, OrderStatus.CANCELING, OrderFacts(cancel=asked))

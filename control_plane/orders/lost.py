@@ -17,6 +17,7 @@ from control_plane.drones.load import worker_of
 from control_plane.orders.ending import Ending, canceled, finish, try_again
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.status_changes import explain, move_order
+from control_plane.orders.waits import close_all
 from shared.events import Receipt
 from shared.outcome import ExitStatus
 from shared.reason_text import loss_text
@@ -90,17 +91,21 @@ def _how(order: Order, dispatch: Dispatch) -> Literal["failed", "retried", "revo
 
 
 def withdraw(db: Session, core: Core, order: Order, asked: CancelAsked | None) -> None:
-    """Cancel an order that no drone holds (any more): nothing ran, so there is no work to keep.
+    """Cancel an order that no drone holds (any more): nothing runs, and what a suspended run did is kept.
 
     `asked` is None if the order already records who asked.
     """
+    suspended = order.status == OrderStatus.AWAITING_APPROVAL
+    if suspended:
+        close_all(db, core, str(order.run_id))
     if asked is not None:
         because = OrderFacts(cancel=asked)
-        if order.status == OrderStatus.ASSIGNED:
+        if suspended or order.status == OrderStatus.ASSIGNED:
             move_order(db, order, OrderStatus.CANCELING, because)
         else:
             explain(db, order, because)
-    ending = canceled(CanceledEnd(code="before_start"), Receipt(at=core.clock.now()))
+    ended = CanceledEnd(code="with_receipt" if suspended else "before_start")
+    ending = canceled(ended, Receipt(at=core.clock.now()))
     finish(db, core, order, OrderStatus.CANCELED, ending)
 
 

@@ -1,4 +1,7 @@
-"""Requests of runs to people: written when the run asks, answered once by any route, closed when the run reports it."""
+"""Requests of runs to people: written when the run asks, answered once by any route, closed when the run reports it.
+
+A run that waits for long may be suspended: its wait stays open, and the run that continues its order gets the answer.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,23 @@ from sqlalchemy import CursorResult, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
 from control_plane.db.waits import Wait
-from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK, carry_over
+from control_plane.drones.inbox import notify_drone
+from control_plane.orders.plan_waits import APPROVE, KEPT, PLAN, SEND_BACK
+from shared.control import Decide
 from shared.events import ApprovalStep, DecisionStep
 from shared.plan_text import plan_text
+from shared.plans import AgentPlan
 from shared.reasons import ForPerson
 
 DENY = "deny"
+FINISH = "finish"
+"""The detail of a denied limit whose run ends with a summary."""
 QUESTION = "question"
 """The kind of a wait that a text answers."""
+_SAME_REQUEST = ("tool", "why", "command")
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,8 @@ class WaitAnswer:
 def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
     """Record that the run waits for a person; a repeated request opens the wait again.
 
-    The wait for a plan already has its answer if a person decided about the same plan in an earlier run.
+    It already has its answer if a person decided about the same request when an earlier run was suspended there, or
+    about the same plan in any earlier run.
     """
     wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
@@ -51,11 +62,64 @@ def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
         wait.text, wait.choices, wait.default = f"Approve {step.tool}? {step.why}", [APPROVE, DENY], DENY
     wait.asked_at, wait.comment = core.clock.now(), ""
     wait.answer = wait.answered_by = wait.answered_at = wait.decided_by = wait.closed_at = None
-    if PLAN in wait.details:
-        carry_over(db, run, wait)
+    _carry_over(db, run, wait)
     db.add(wait)
     db.flush()
     return wait
+
+
+def _carry_over(db: Session, run: Run, wait: Wait) -> None:
+    """Take over what users did about the same request of an earlier run: the edits of a plan, and any decision.
+
+    The earlier run of a plan need not be one that this run continues from: it may have been lost after the decision and
+    before its next checkpoint. What was decided before a retry does not count.
+    """
+    since = db.get_one(Order, run.order_id).fresh_generation
+    earlier = select(Run.id).where(
+        Run.order_id == run.order_id, Run.generation > since, Run.generation < run.generation
+    )
+    of_kind = select(Wait).where(Wait.run_id.in_(earlier), Wait.kind == wait.kind).order_by(Wait.number.desc())
+    before = next((each for each in db.scalars(of_kind) if _is_same(each, wait)), None)
+    if before is None:
+        return
+    kept = {name: before.details[name] for name in (*KEPT, FINISH) if name in before.details}
+    wait.details = {**wait.details, **kept}
+    if before.answered_at is not None:
+        wait.answer, wait.comment, wait.decided_by = before.answer, before.comment, before.decided_by
+        wait.answered_by, wait.answered_at = before.answered_by, before.answered_at
+
+
+def _is_same(before: Wait, wait: Wait) -> bool:
+    """Whether both ask for the same. Calls are told apart by their ids; those at limits count from 1 in each run."""
+    same_subject = before.subject == wait.subject
+    if wait.kind == PLAN:
+        return same_subject and before.details.get(PLAN) == wait.details[PLAN]
+    same = all(before.details.get(name) == wait.details[name] for name in _SAME_REQUEST)
+    return before.suspended_at is not None and same and (same_subject or wait.kind in {"limit", "budget"})
+
+
+def decision_of(wait: Wait) -> Decide:
+    """The decision about the wait, for the run that waits. By how much a limit was raised is in its order's limits."""
+    approved, in_time = wait.details.get("approved"), wait.answer is not None and wait.decided_by != "clock"
+    named = wait.kind in {QUESTION, PLAN}
+    return Decide(
+        run_id=wait.run_id,
+        call_id=wait.subject,
+        approved=in_time if wait.kind == QUESTION else wait.answer == APPROVE,
+        comment=wait.comment,
+        finish=bool(wait.details.get(FINISH)),
+        answer=wait.answer or "" if wait.kind == QUESTION else "",
+        who=(wait.answered_by or "") if named else "",
+        plan=AgentPlan.model_validate(approved) if approved else None,
+        in_time=in_time,
+    )
+
+
+def tell_run(db: Session, core: Core, wait: Wait, decided: Decide) -> None:
+    """Send the run a decision; if it was suspended, nothing: the run that continues its order asks for it."""
+    dispatch = db.get_one(Dispatch, wait.run_id)
+    if dispatch.closed_at is None:
+        notify_drone(db, core, dispatch.drone_id, decided, wait.run_id)
 
 
 def open_waits(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[Wait]]:
@@ -100,6 +164,12 @@ def close_all(db: Session, core: Core, run_id: str) -> None:
     """Close all waits of a run that has ended."""
     open_ones = update(Wait).where(Wait.run_id == run_id, Wait.closed_at.is_(None))
     db.execute(open_ones.values(closed_at=core.clock.now()))
+
+
+def suspend_all(db: Session, core: Core, run_id: str) -> None:
+    """Leave the waits of a run that has ended to the run that continues its order."""
+    open_ones = update(Wait).where(Wait.run_id == run_id, Wait.closed_at.is_(None))
+    db.execute(open_ones.values(suspended_at=core.clock.now()))
 
 
 def ask_missing(db: Session, core: Core, run_id: str) -> int:

@@ -35,6 +35,7 @@ from control_plane.supervisor.races import go_on
 from control_plane.supervisor.restacking import restack
 from control_plane.supervisor.settling import settle
 from control_plane.supervisor.stale_messages import StaleMessages
+from control_plane.supervisor.suspending import continue_answered, suspend_long_waits
 from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.waiting_reasons import refresh_reasons
@@ -102,6 +103,8 @@ class Supervisor:
         self._add("stale messages", self._stale_messages.drop, every=4 * often)
         self._add("reasons", lambda: refresh_reasons(self._core))
         self._add("waits", lambda: ask_what_is_missing(self._core))
+        self._add("suspending", lambda: suspend_long_waits(self._core, self._timings.suspend_after))
+        self._add("continuing", lambda: continue_answered(self._core))
         self._add("lost", lambda: take_back_lost_runs(self._core, self._heartbeats, self._timings))
         self._seldom = [
             self._add("users", lambda: ensure_users(self._core), every=seldom),

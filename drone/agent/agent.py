@@ -18,7 +18,16 @@ from drone.agent.recorded_transcript import RecordedTranscript, Source, StoreLog
 from drone.agent.transcript import Transcript
 from drone.agent.values import DeltaKind, ModelCallFailed, ModelResponse, ToolSpec, UserMessage
 from shared.clock import Clock
-from shared.errors import Conflict, FormatError, Interrupted, InterruptLoop, LimitsExceeded, Preempted, Submitted
+from shared.errors import (
+    Conflict,
+    FormatError,
+    Interrupted,
+    InterruptLoop,
+    LimitsExceeded,
+    Preempted,
+    Submitted,
+    Suspended,
+)
 from shared.events import CommentStep, RetryStep, Stats
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
@@ -69,6 +78,10 @@ class Agent:
 
     It may go on beside the next question to the model.
     """
+    may_suspend: Callable[[Message], bool] = lambda _: False
+    """Called when a run that waits for a person should end, with the model's last message; true: a later run can
+    continue from here, at the calls that have no result yet. False: this run keeps waiting.
+    """
     at_rest: Callable[[], None] = lambda: None
     """Waits for what `on_step` began; called before the loop returns or raises."""
 
@@ -81,6 +94,8 @@ class Agent:
         self._bounded = BudgetedControls(self.controls, self._budget)
         self._record = RecordedTranscript(self.recorder, self.store_log)
         self._tools: list[ToolSpec] = []
+        self._opening: tuple[str, Source] | None = None
+        """The opening message, while it waits for the results of calls before it."""
         self._format_errors = 0
         self._cut = False
 
@@ -93,16 +108,26 @@ class Agent:
         """The tools offered to the model: the same for the whole run, unless a review arrives."""
         return self._tools
 
-    def run(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> Outcome:
+    def run(
+        self,
+        system: str,
+        history: Sequence[Message],
+        prompt: str,
+        source: Source = "prompt",
+        *,
+        resumes: bool = False,
+    ) -> Outcome:
         """Step until the model stops or a limit is reached, and return the outcome.
 
-        `source` is the author of the opening message. A Preempted without an outcome propagates to the caller, which
-        knows why the run had to stop, and so does any error that is a bug. Raises Conflict while the agent is busy.
+        `source` is the author of the opening message. `resumes`: calls without a result at the end of the history are
+        run before that message, since the earlier run was suspended there. A Preempted without an outcome propagates to
+        the caller, which knows why the run had to stop, and so does any error that is a bug. Raises Conflict while the
+        agent is busy.
 
         The run may continue with `go_on`; however it ends, call `end` once, when nothing follows.
         """
         with self._turn():
-            self.begin(system, history, prompt, source)
+            self.begin(system, history, prompt, source, resumes=resumes)
             return self._until_it_ends()
 
     def go_on(self, *texts: str) -> Outcome:
@@ -137,20 +162,37 @@ class Agent:
                 self.hooks.notify(hook.Settled())
             self.hooks.notify(hook.SessionShutdown())
 
-    def begin(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> None:
+    def begin(
+        self,
+        system: str,
+        history: Sequence[Message],
+        prompt: str,
+        source: Source = "prompt",
+        *,
+        resumes: bool = False,
+    ) -> None:
         """Record the opening messages and start the clock; `run` does this before its first step."""
         self._has_begun = True
         self.guardrails.turn_starts()
         self.hooks.notify(hook.SessionStart(bool(history)))
         prompt = self.hooks.input(prompt)
         system = self.hooks.system_prompt(system)
-        past = repaired(self.hooks.context(repaired(history)))
+        past = repaired(self.hooks.context(repaired(history, open_end=resumes)), open_end=resumes)
         self.ids.update(call_ids(past))
         self._tools = self.toolbox.specs()
         self._calls = self._call_runner()
         self._budget.start()
-        self._record.open(system, past, prompt, source)
+        self._record.open(system, past)
+        self._opening = (prompt, source)
+        if not self.transcript.open_calls():
+            self._open()
         self.hooks.notify(hook.AgentStart())
+
+    def _open(self) -> None:
+        if self._opening is not None:
+            prompt, source = self._opening
+            self._record.say([prompt], source)
+            self._opening = None
 
     def _call_runner(self) -> Calls:
         return Calls(
@@ -169,22 +211,32 @@ class Agent:
         )
 
     def step(self) -> None:
-        """Ask the model once and act on the answer."""
+        """Ask the model once and act on the answer; calls of its last answer without a result come first."""
         number = self._budget.iterations + 1
         self.hooks.notify(hook.TurnStart(number))
         try:
-            message = self.query()
+            message = self._unfinished() or self.query()
             self.execute(message)
             if self.on_step is not None:
                 self.on_step(message)
         finally:
             self.hooks.notify(hook.TurnEnd(number))
 
+    def _unfinished(self) -> Message | None:
+        """The model's last message with those of its calls that have no result; None: all have one."""
+        calls = self.transcript.open_calls()
+        return self._last_answer().model_copy(update={"tool_calls": tuple(calls)}) if calls else None
+
+    def _last_answer(self) -> Message:
+        answers = (message for message in reversed(self.transcript) if message.role == "assistant")
+        return next(answers, Message(role="assistant"))
+
     def query(self) -> Message:
         """Ask the model, and return its message once it is charged, recorded and in the transcript.
 
         Raises LimitsExceeded when there is no budget for a further call, FormatError when the answer is unusable.
         """
+        self._open()
         self._bounded.check()
         self._budget.check_iterations()
         if self.planning is not None:
@@ -280,14 +332,14 @@ class Agent:
             self.at_rest()
 
     def _stepping(self) -> Outcome:
-        while True:
+        outcome: Outcome | None = None
+        while outcome is None:
             try:
-                self.step()
-            except InterruptLoop as signal:
-                self._record.interrupted(signal)
-                outcome = self._outcome(signal)
-                if outcome is not None and not self._raised(signal, outcome):
-                    return replace(outcome, response=outcome.response or self.transcript.last_text())
+                outcome = self._stepped()
+            except Suspended:
+                # Calls without a result keep none: whoever continues, this run or a later one, runs them.
+                if self.may_suspend(self._last_answer()):
+                    raise
             except ModelCallFailed as failed:
                 self._record.model_failed(failed)
                 return Outcome(ExitStatus.MODEL_ERROR, failed.what, self.transcript.last_text())
@@ -296,6 +348,20 @@ class Agent:
                 self._record.abandoned()
                 self.hooks.notify(hook.AgentError(str(error) or type(error).__name__, ""))
                 raise
+        return outcome
+
+    def _stepped(self) -> Outcome | None:
+        """Make a step; return the outcome if the run ends with it."""
+        try:
+            self.step()
+        except Suspended:
+            raise
+        except InterruptLoop as signal:
+            self._record.interrupted(signal)
+            outcome = self._outcome(signal)
+            if outcome is not None and not self._raised(signal, outcome):
+                return replace(outcome, response=outcome.response or self.transcript.last_text())
+        return None
 
     def _raised(self, signal: InterruptLoop, outcome: Outcome) -> bool:
         """Whether a person raised the limit that would end the run."""

@@ -64,7 +64,10 @@ class Controls(Protocol):
         ...
 
     def ruling(self, call_id: str) -> Ruling | None:
-        """A person's ruling on a call that waits for one; None until there is one."""
+        """A person's ruling on a call that waits for one; None until there is one.
+
+        Raises Suspended when the run should end instead, and leave the wait to a later run.
+        """
         ...
 
     def compaction_asked(self) -> str | None:

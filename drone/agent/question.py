@@ -10,7 +10,7 @@ from typing import Literal
 from drone.agent.protocols import Recorder
 from drone.agent.values import AskedQuestion, Ruling
 from shared.clock import Clock
-from shared.errors import InterruptLoop
+from shared.errors import InterruptLoop, Suspended
 from shared.events import ApprovalStep, DecisionStep
 
 LOOK_UP_EVERY = 0.2
@@ -29,17 +29,22 @@ class Question:
     timeout: float
 
     def ask(self, ruling: Callable[[str], Ruling | None], check: Callable[[], None]) -> Ruling:
-        """Wait for the ruling. `check` is called meanwhile, and may raise what ends the waiting."""
+        """Wait for the ruling. `check` is called meanwhile, and may raise what ends the waiting.
+
+        Suspended ends it without a decision: the question stays open.
+        """
         until = self.clock.now() + timedelta(seconds=self.timeout) if self.timeout else None
         self.recorder.record(self.step.model_copy(update={"until": until}))
         self.recorder.doing(_WAITING.get(self.step.about, f"waiting for approval of {self.step.tool}"), "person")
         try:
             answer = self._answer(ruling, check)
+        except Suspended:
+            raise
         except InterruptLoop:
             self._decided(Ruling(approved=False), "interruption")
             raise
-        given = answer or self._without_answer()
-        self._decided(given, "person" if answer else "clock")
+        given = answer if answer and answer.in_time else self._without_answer()
+        self._decided(given, "person" if given.in_time else "clock")
         return given
 
     def _decided(self, ruling: Ruling, by: Literal["person", "clock", "interruption"]) -> None:

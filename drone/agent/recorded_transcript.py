@@ -30,10 +30,9 @@ class RecordedTranscript:
         self._store_log = store_log
         self._running: set[str] = set()
 
-    def open(self, system: str, history: Sequence[Message], prompt: str, source: Source) -> None:
-        """Start with the system prompt and the session so far, which are not recorded, and the prompt, which is."""
+    def open(self, system: str, history: Sequence[Message]) -> None:
+        """Start with the system prompt and the session so far, which are not recorded."""
         self.transcript.append(Message(role="system", content=system), *history)
-        self.say([prompt], source)
 
     def say(self, texts: Iterable[str], source: Source) -> None:
         """Add messages on behalf of users or the loop."""

@@ -238,6 +238,7 @@ class _Assembly:
                 self._beside,
             )
             agent.on_step, agent.at_rest = checkpoints.take, self._beside.settle
+            agent.may_suspend = checkpoints.may_suspend
         self._budget.on_apart = recorded_apart(extensions.recorder.record, "summary")
         agent.compaction = WindowCompaction(
             agent.model, extensions.recorder, extensions.hooks, self._budget, lambda: agent.tools, order.prompt

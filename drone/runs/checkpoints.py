@@ -42,6 +42,7 @@ class Checkpoints:
     _last: CheckpointStep = field(default_factory=CheckpointStep)
     _known: bool = False
     _told: bool = False
+    _taken_now: bool = False
 
     def take(self, message: Message) -> None:
         """Begin to record the state of the workspace after a complete step, whose calls are in `message`."""
@@ -52,6 +53,13 @@ class Checkpoints:
             return
         commits = not self._known or not _FILES.issuperset(changing)
         self.beside.start(partial(self._take, spent, commits=commits))
+
+    def may_suspend(self, message: Message) -> bool:
+        """Take a checkpoint within a step; whether a run on any drone can continue from it with no file missing."""
+        self._taken_now = False
+        self.take(message)
+        self.beside.settle()
+        return self._taken_now and not self._last.left_out
 
     def _take(self, spent: Spent, *, commits: bool) -> None:
         try:
@@ -79,6 +87,7 @@ class Checkpoints:
     def _record(self, step: CheckpointStep, spent: Spent) -> None:
         self._last = step.model_copy(update={"spent": spent})
         self.recorder.record(self._last)
+        self._taken_now = True
 
     def _failed(self, error: Exception) -> None:
         """Without a checkpoint the step does not count as complete; a later checkpoint includes it."""

@@ -30,12 +30,24 @@ class RunConclusion:
     order_at_fault: bool = True
     unsuitable: bool = False
     """Only on this drone."""
+    suspended: bool = False
+    """The order still waits for a person, and continues once it is answered."""
 
 
 def of_outcome(outcome: Outcome) -> RunConclusion:
     """The loop ended normally: a success, or a limit that fails the order but keeps its work."""
     status: Literal["success", "failed"] = "success" if outcome.succeeded else "failed"
     return RunConclusion(status, outcome.exit_status, outcome.reason, outcome.response)
+
+
+SUSPENDED = RunConclusion(
+    "preempted",
+    ExitStatus.CANCELED,
+    "suspended while it waits for a user, so that its slot is free for other orders",
+    give_back=True,
+    order_at_fault=False,
+    suspended=True,
+)
 
 
 def of_wish(wish: Wish, response: str = "") -> RunConclusion:

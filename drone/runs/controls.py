@@ -10,8 +10,8 @@ from drone.runs.lease import RunLease
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.stop_requests import Wish
 from shared.clock import Clock
-from shared.control import Compact, Decide, Say, TakeBack
-from shared.errors import Interrupted, Preempted
+from shared.control import Compact, Decide, Say, Suspend, TakeBack
+from shared.errors import Interrupted, Preempted, Suspended
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
 
@@ -31,6 +31,8 @@ class RunControls:
         """Called with the messages that were taken back before the loop took them."""
         self._is_over = False
         self._rulings: dict[str, Ruling] = {}
+        self._suspend: set[str] = set()
+        """Ids of calls for whose answer this run is not to wait any longer."""
         self._compact: str | None = None
         self._review: list[str] = []
 
@@ -47,20 +49,10 @@ class RunControls:
                     self._said(message)
                 case TakeBack():
                     self._take_back(message)
-                case Decide():
-                    self._rulings[message.call_id] = Ruling(
-                        message.approved,
-                        message.comment,
-                        message.raise_usd,
-                        message.finish,
-                        message.answer,
-                        message.who,
-                        message.raise_steps,
-                        message.raise_seconds,
-                        message.plan,
-                    )
                 case Compact():
                     self._compact = message.instructions
+                case Decide() | Suspend():
+                    self._answered(message)
 
     @property
     def wish(self) -> Wish | None:
@@ -116,8 +108,14 @@ class RunControls:
             return tuple(self._review)
 
     def ruling(self, call_id: str) -> Ruling | None:
-        """Take a user's decision about a waiting call; None until there is one."""
+        """Take a user's decision about a waiting call; None until there is one.
+
+        Raises Suspended once, if the run is not to wait for it; the run may decline by asking again.
+        """
         with self._lock:
+            if call_id not in self._rulings and call_id in self._suspend:
+                self._suspend.discard(call_id)
+                raise Suspended
             return self._rulings.pop(call_id, None)
 
     def compaction_asked(self) -> str | None:
@@ -135,6 +133,12 @@ class RunControls:
         else:
             self._steering.append(say)
 
+    def _answered(self, message: Decide | Suspend) -> None:
+        if isinstance(message, Suspend):
+            self._suspend.add(message.call_id)
+        else:
+            self._rulings[message.call_id] = _ruling(message)
+
     def _take_back(self, message: TakeBack) -> None:
         taken: list[Say] = []
         for queue in (self._steering, self._follow_ups, self._interruptions):
@@ -151,3 +155,18 @@ def _next(queue: list[Say]) -> list[UserMessage]:
     taken = queue[: first_alone or 1]
     del queue[: len(taken)]
     return [UserMessage(say.text, say.message) for say in taken]
+
+
+def _ruling(decided: Decide) -> Ruling:
+    return Ruling(
+        approved=decided.approved,
+        comment=decided.comment,
+        raise_usd=decided.raise_usd,
+        finish=decided.finish,
+        answer=decided.answer,
+        who=decided.who,
+        raise_steps=decided.raise_steps,
+        raise_seconds=decided.raise_seconds,
+        plan=decided.plan,
+        in_time=decided.in_time,
+    )

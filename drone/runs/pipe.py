@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from drone.agent.values import DeltaKind, WaitsFor
 from drone.runs.stop_requests import Wish, WishKind
-from shared.control import Compact, Decide, Say, TakeBack
+from shared.control import Compact, Decide, Say, Suspend, TakeBack
 from shared.wire import Wire
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class EndRun(Wire):
         return Wish(self.wish, self.reason or "the order was canceled")
 
 
-ToRun = LeaseExtended | EndRun | Say | TakeBack | Decide | Compact
+ToRun = LeaseExtended | EndRun | Say | TakeBack | Decide | Suspend | Compact
 """User messages reach the run as the control plane sent them."""
 
 

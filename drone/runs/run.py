@@ -18,7 +18,7 @@ from drone.processes.receipt import Ended
 from drone.runs.assembly import Assembled, assemble, spent_before
 from drone.runs.blobs import HeldByAnother
 from drone.runs.change_review import ChangeReview
-from drone.runs.conclusion import RunConclusion, of_error, of_outcome, of_wish, step_of
+from drone.runs.conclusion import SUSPENDED, RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.context import RunContext
 from drone.runs.delivery import Pushing, SecretCheck, deliver
 from drone.runs.reminders import judged
@@ -28,7 +28,7 @@ from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
 from drone.services import serve
 from drone.workspace import BranchChange, Workspace, has_conflicts, marker_check, note_for_users, refuse_rewritten
-from shared.errors import OrderError, Preempted
+from shared.errors import OrderError, Preempted, Suspended
 from shared.events import ApprovalStep, CommentStep, Phase, Prepared, ResumedStep, RunEnded, RunStarted, Stats
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome, Verification
@@ -74,6 +74,7 @@ class _Run:
             # Also before it: a run that continues the order looks for the checkpoint as soon as the event is known.
             self._context.checkpoint_store.settle(CHECKPOINT_SECONDS)
         self._name_what_came_too_late()
+        asked_to_end = self._context.controls.wish is not None or conclusion.suspended
         end = RunEnded(
             status=conclusion.status,
             exit_status=conclusion.exit_status,
@@ -81,11 +82,12 @@ class _Run:
             response=conclusion.response,
             stats=self._stats(),
             # Asked to end, perhaps only while it waited for a person at its delivery.
-            receipt=ended.receipt(self._context.clock.now()) if self._context.controls.wish is not None else None,
+            receipt=ended.receipt(self._context.clock.now()) if asked_to_end else None,
             give_back=conclusion.give_back,
             order_at_fault=conclusion.order_at_fault,
             unsuitable=conclusion.unsuitable,
             verification=self._verification,
+            suspended=conclusion.suspended,
         )
         self._record(end)
         return end
@@ -94,6 +96,8 @@ class _Run:
         """Do a part of the run, and turn any exception into a conclusion. `ends`: which is then that of the run."""
         try:
             return part()
+        except Suspended:
+            return SUSPENDED
         except Preempted as signal:
             wish = self._context.controls.wish or Wish("stop", str(signal) or "the run was asked to end")
             return of_wish(wish)
@@ -192,7 +196,7 @@ class _Run:
             if agent.take_up_messages():
                 outcome = agent.go_on()
         else:
-            outcome = agent.run(*opening)
+            outcome = agent.run(*opening, resumes=order.resumed is not None)
         if assembled.plan is not None and assembled.plan.progress.state == "planning" and outcome.succeeded:
             outcome = agent.go_on(NOT_PRESENTED)
         # Before the project's commands: they check what the agent makes of the remarks.

@@ -18,6 +18,7 @@ from shared.control import (
     Resend,
     RotateKeys,
     Say,
+    Suspend,
     TakeBack,
 )
 
@@ -40,7 +41,7 @@ class ControlActions:
                 self._confirm(confirm)
             case Resend() as resend:
                 self.reporter.resend(resend.run_id, resend.from_seq)
-            case Say() | TakeBack() | Decide() | Compact() as word:
+            case Say() | TakeBack() | Decide() | Suspend() | Compact() as word:
                 # To the run's process; queued until there is one.
                 if run := self.runs.get(word.run_id):
                     run.send(word)

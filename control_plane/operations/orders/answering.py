@@ -12,13 +12,12 @@ from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.declarations import steering as declared
 from control_plane.documents.orders import AnswerRequest, OrderSummary
-from control_plane.drones.inbox import notify_drone
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import waits_of
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import QUESTION, WaitAnswer, answer, find_wait
+from control_plane.orders.waits import QUESTION, WaitAnswer, answer, find_wait, tell_run
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
@@ -67,7 +66,7 @@ def _write(db: Db, core: Core, caller: Caller, order_id: str, request: AnswerReq
         db.refresh(wait)
         raise _answered(wait)
     decided = Decide(run_id=wait.run_id, call_id=wait.subject, approved=True, answer=given.choice, who=caller.user)
-    notify_drone(db, core, str(order.drone_id), decided, wait.run_id)
+    tell_run(db, core, wait, decided)
     on_its_way = AnswerOnItsWay(about=QUESTION, by=caller.user, approved=True, tool=wait.details["tool"])
     explain(db, order, order.facts.model_copy(update={"waits": on_its_way}))
 

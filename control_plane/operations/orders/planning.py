@@ -17,14 +17,13 @@ from control_plane.declarations import plans as declared
 from control_plane.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
 from control_plane.documents.orders import OrderSummary
 from control_plane.documents.plans import PlanDocument, plan_document
-from control_plane.drones.inbox import notify_drone
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary, plan_of
 from control_plane.operations.orders.steering import MAX_COMMENT, waits_of
-from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK, decision_of, edit_of, keep_approved, keep_edit
+from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK, edit_of, keep_approved, keep_edit
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import WaitAnswer, answer
+from control_plane.orders.waits import WaitAnswer, answer, decision_of, tell_run
 from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.plan_text import NotAPlan, read_plan
@@ -129,7 +128,7 @@ def _decide(core: Core, caller: Caller, order_id: str, decision: _PlanDecision) 
         db.refresh(wait)
         keep_approved(wait, plan)
         db.flush()
-        notify_drone(db, core, str(order.drone_id), decision_of(wait), wait.run_id)
+        tell_run(db, core, wait, decision_of(wait))
         on_its_way = AnswerOnItsWay(about=PLAN, by=caller.user, approved=plan is not None, tool=wait.details["tool"])
         explain(db, order, order.facts.model_copy(update={"waits": on_its_way}))
 

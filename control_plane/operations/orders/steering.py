@@ -10,7 +10,7 @@ from typing import Any, cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.steering_messages import send_steering
+from control_plane.conversations.steering_messages import has_run, send_steering
 from control_plane.core import Caller, Core, Role
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
@@ -18,7 +18,6 @@ from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
 from control_plane.declarations import steering as declared
 from control_plane.documents.orders import ApproveRequest, DecideRequest, DenyRequest, OrderSummary, SayRequest
-from control_plane.drones.inbox import notify_drone
 from control_plane.operations import drafts
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
@@ -26,7 +25,7 @@ from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.plan_waits import APPROVE, PLAN
 from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import DENY, QUESTION, WaitAnswer, answer, find_wait, open_waits
+from control_plane.orders.waits import DENY, FINISH, QUESTION, WaitAnswer, answer, find_wait, open_waits, tell_run
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
@@ -141,7 +140,7 @@ def write_message(db: Db, core: Core, caller: Caller, said: MessageDraft) -> tup
 
 def pass_on(db: Db, core: Core, order: Order, message: SteeringMessage) -> None:
     """Send the message to the drone if the order is running; a run that has yet to begin receives it then."""
-    if order.status in _RUNS:
+    if has_run(order):
         send_steering(db, core, order, message, interrupt=message.interrupt)
 
 
@@ -168,16 +167,17 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
         if not answer(db, core, wait, given):
             db.refresh(wait)
             raise _decided(wait)
-        run_id, drone_id = wait.run_id, str(order.drone_id)
+        if finish:
+            wait.details = {**wait.details, FINISH: True}
         decided = Decide(
-            run_id=run_id,
+            run_id=wait.run_id,
             call_id=wait.subject,
             approved=approved,
             comment=request.comment,
             finish=finish,
             **more,
         )
-        notify_drone(db, core, drone_id, decided, run_id)
+        tell_run(db, core, wait, decided)
         pending_answer = AnswerOnItsWay(by=caller.user, approved=approved, tool=wait.details["tool"])
         explain(db, order, order.facts.model_copy(update={"waits": pending_answer}))
 

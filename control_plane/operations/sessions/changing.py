@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session as Db
 from control_plane.conversations.entries import EntryKind, locked, write_entry
 from control_plane.conversations.left_branches import left_by
 from control_plane.conversations.new_session import new_session
+from control_plane.conversations.steering_messages import has_run
 from control_plane.core import Caller, Core
 from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
@@ -36,13 +37,11 @@ from control_plane.validation.checks import check_text
 from shared.control import Compact
 from shared.errors import Invalid
 from shared.names import new_id
-from shared.states import OrderStatus
 
 MAX_ALLOWED = 100
 MAX_PATTERN = 2000
 MAX_LABEL = 255
 MAX_INSTRUCTIONS = 10_000
-_HAS_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
 
 
 @performs(declared.CREATE)
@@ -157,7 +156,7 @@ def compact(core: Core, caller: Caller, session_id: str, request: CompactRequest
 
 def _notify_run(db: Db, core: Core, order: Order, instructions: str) -> bool:
     """Notify the order's run if it has begun; return whether it was notified."""
-    if order.status not in _HAS_A_RUN or order.run_id is None or order.drone_id is None:
+    if not has_run(order) or order.run_id is None or order.drone_id is None:
         return False
     notify_drone(db, core, order.drone_id, Compact(run_id=order.run_id, instructions=instructions), order.run_id)
     return True
