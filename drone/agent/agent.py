@@ -80,7 +80,8 @@ class Agent:
     """
     may_suspend: Callable[[Message], bool] = lambda _: False
     """Called when a run that waits for a person should end, with the model's last message; true: a later run can
-    continue from here, at the calls that have no result yet. False: this run keeps waiting.
+    continue from here, at the calls that have no result yet. False: this run keeps waiting, as each child does, whose
+    conversation no later run has.
     """
     at_rest: Callable[[], None] = lambda: None
     """Waits for what `on_step` began; called before the loop returns or raises."""

@@ -15,7 +15,7 @@ from drone.agent.in_memory import NoHooks
 from drone.agent.protocols import Approvals, Controls, Guardrails, Hooks, Model, Planning, Recorder, Toolbox
 from drone.agent.values import DeltaKind, Ruling, ToolResult, ToolSpec, UserMessage, WaitsFor
 from shared.clock import Clock
-from shared.errors import Interrupted, Preempted, Suspended
+from shared.errors import Interrupted, Preempted
 from shared.events import ApprovalStep, Body, ChildStep, DecisionStep
 from shared.messages import ToolCall
 from shared.plans import PRESENT, REPORT
@@ -162,11 +162,7 @@ class _ChildControls:
         return False
 
     def ruling(self, call_id: str) -> Ruling | None:
-        try:
-            return self._controls.ruling(call_id)
-        except Suspended:
-            # No later run could continue within a child, whose conversation is not kept.
-            return None
+        return self._controls.ruling(call_id)
 
     def compaction_asked(self) -> str | None:
         return None
