@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from shared.states import ENDED, OrderStatus
+
 
 class ExitStatus(StrEnum):
     """Each way a run or an order can end; a contract with scripts that read `exit_status`."""
@@ -32,6 +34,68 @@ class ExitStatus(StrEnum):
 
 
 SUCCESSFUL = frozenset({ExitStatus.SUBMITTED, ExitStatus.STOPPED, ExitStatus.MAX_ITERATIONS})
+
+
+class OrderOutcome(StrEnum):
+    """What came of an ended order, as people see it. It is never greener than the work.
+
+    The status says how the order is routed: a run at its limit of steps is a success there (S-083).
+    """
+
+    DONE = "done"
+    UNCHANGED = "unchanged"
+    """Nothing had to change."""
+    ASKS = "asks"
+    """It changed nothing and closed with a question."""
+    INCOMPLETE = "incomplete"
+    """A limit ended it, it gave up after unusable answers or calls, or something of its work was not delivered."""
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+GAVE_UP = frozenset(
+    {
+        ExitStatus.MAX_ITERATIONS,
+        ExitStatus.COST_LIMIT,
+        ExitStatus.TIME_LIMIT,
+        ExitStatus.TOKEN_LIMIT,
+        ExitStatus.NO_PROGRESS,
+        ExitStatus.PLAN_UNANSWERED,
+        ExitStatus.HALTED,
+        ExitStatus.FORMAT_ERRORS,
+    }
+)
+"""Ends of work that was begun and is not finished."""
+
+GREEN = frozenset({OrderOutcome.DONE, OrderOutcome.UNCHANGED})
+"""The outcomes for which a command that follows an order ends with 0."""
+
+
+@dataclass(frozen=True)
+class EndedWork:
+    """What an order delivered."""
+
+    is_changed: bool
+    """There is a change; services of the fleet always count as that."""
+    asks: bool
+    """Without a change, it closed with a question."""
+    is_left_behind: bool
+    """Something of it could not be delivered."""
+
+
+def order_outcome(status: OrderStatus, exit_status: str | None, work: EndedWork) -> OrderOutcome | None:
+    """What came of an order with this status; None until it has ended."""
+    if status not in ENDED:
+        return None
+    if status is OrderStatus.CANCELED:
+        return OrderOutcome.CANCELED
+    if exit_status in GAVE_UP or (status is OrderStatus.SUCCEEDED and work.is_left_behind):
+        return OrderOutcome.INCOMPLETE
+    if status is OrderStatus.FAILED:
+        return OrderOutcome.FAILED
+    if work.asks:
+        return OrderOutcome.ASKS
+    return OrderOutcome.DONE if work.is_changed else OrderOutcome.UNCHANGED
 
 
 class Verification(StrEnum):

@@ -7,6 +7,8 @@ from sqlalchemy.orm import Session
 from control_plane.automation.notices import notify
 from control_plane.core import Core
 from control_plane.db.orders import Order
+from control_plane.orders.outcomes import outcome_of
+from control_plane.orders.races import race_of
 
 
 def order_ended(db: Session, core: Core, order: Order) -> None:
@@ -17,6 +19,7 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
         "order": order.id,
         "status": order.status,
         "exit_status": order.exit_status,
+        "outcome": outcome_of(order, in_race=race_of(db, order) is not None),
         "reason": order.reason,
         "task": order.task_id,
         "branch": order.branch,

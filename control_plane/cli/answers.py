@@ -39,3 +39,8 @@ def for_people(document: Any) -> Any:
 def short_time(text: str | None) -> str:
     """A document's time in short form: `2026-11-21 12:00 UTC`."""
     return f"{text[:10]} {text[11:16]} UTC" if text else ""
+
+
+def outcome_word(order: dict[str, Any]) -> str:
+    """The outcome of an ended order, else its status; an older control plane only has that."""
+    return str(order.get("outcome") or order["status"])

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import for_people
+from control_plane.cli.answers import for_people, outcome_word
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import client
 from shared.errors import Invalid
+from shared.outcome import GREEN
 from shared.states import OrderStatus
 from shared.terminal.command_line import JsonFlag, examples, page, print_json, print_table, say
 from shared.terminal.output import content_writer
@@ -99,7 +100,7 @@ def _print_orders(found: list[Doc]) -> None:
     rows = [
         (
             order["id"],
-            order["status"],
+            outcome_word(order),
             title(order["prompt"]),
             order["stats"]["duration_label"] if order["attempt"] else None,
             order["drone"],
@@ -147,7 +148,7 @@ def show(
 
 
 def follow(order_id: OrderId, outputs: Outputs = False, as_json: JsonFlag = False, org: Org = None) -> int:
-    """Follow an order until it ends. Exits with 0 if it succeeded, 1 if it failed or was canceled."""
+    """Follow an order until it ends. Exits with 0 if it is done or nothing had to change, else with 1."""
     return follow_to_the_end(client(org), order_id, as_json=as_json, outputs=outputs)
 
 
@@ -192,7 +193,7 @@ def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool, outputs: bool
     from control_plane.cli.order_follow import follow_as_json, follow_as_text
 
     order = follow_as_json(fleet, order_id) if as_json else follow_as_text(fleet, order_id, outputs=outputs)
-    return 0 if order["status"] == "succeeded" else 1
+    return 0 if outcome_word(order) in {*GREEN, "succeeded"} else 1
 
 
 def cost(usd: float | None) -> str:

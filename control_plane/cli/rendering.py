@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from control_plane.cli.answers import outcome_word
 from control_plane.cli.step_lines import answering, todo_lines, transcript_lines
 from shared.reason_text import score_text
 from shared.reasons import DroneScore
@@ -15,6 +16,12 @@ from shared.titles import title
 
 Doc = dict[str, Any]
 _SHOWN_SCORES = 4
+_MARKS: dict[str, tuple[str, Style]] = {
+    **dict.fromkeys(("done", "unchanged", "succeeded"), ("✓", "green")),
+    "asks": ("?", "cyan"),
+    "incomplete": ("!", "yellow"),
+    **dict.fromkeys(("failed", "canceled"), ("✗", "red")),
+}
 _VERIFICATION = {
     "verified": "passed",
     "failed": "failed",
@@ -38,11 +45,12 @@ def outcome_text(order: Doc) -> str:
 
 
 def _headline(order: Doc) -> str:
-    text = f"{order['status']}: {printable(order['reason'])}"
+    text = f"{outcome_word(order)}: {printable(order['reason'])}"
     if not order["ended_at"]:
         return f"● {text}"
-    good = order["status"] == "succeeded"
-    return _styled(f"{'✓' if good else '✗'} {text}", "green" if good else "red")
+    # A newer control plane may know more of them.
+    mark, style = _MARKS.get(outcome_word(order), ("✗", "red"))
+    return _styled(f"{mark} {text}", style)
 
 
 def _figures(order: Doc) -> list[str]:
@@ -69,7 +77,7 @@ def _tokens(stats: Doc) -> str:
 def order_text(order: Doc, *, outputs: bool = False) -> str:
     """An order in full: head, runs, steps, outcome; `outputs`: with the output of every call."""
     head = [
-        f"order    {order['id']}  {order['status']}",
+        f"order    {order['id']}  {outcome_word(order)}",
         f"reason   {printable(order['reason'])}",
         *_doing(order),
         f"project  {order['project']}   session {order['session']}   mode {order['mode']}",

@@ -11,6 +11,7 @@ from control_plane.documents.base import Document, ModeName, Request
 from control_plane.documents.limits import EffectiveLimit, LimitsGiven
 from control_plane.documents.plans import PlanDocument
 from shared.budgets import OnLimit
+from shared.outcome import OrderOutcome
 from shared.reasons import DroneScore
 from shared.work_order import Approve, ThinkingLevel
 
@@ -233,6 +234,8 @@ class OrderSummary(Document):
     status: str
     reason: str
     exit_status: str | None
+    outcome: OrderOutcome | None
+    """What came of it, once it has ended: a limit, or work that was not delivered, makes it incomplete."""
     attempt: int
     max_attempts: int
     """The number of lost runs after which the order fails."""

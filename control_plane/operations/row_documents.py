@@ -28,6 +28,7 @@ from control_plane.drones.load import Load, status_of, why_not_starting
 from control_plane.lookups.drones import EVERY
 from control_plane.lookups.users import owner_text
 from control_plane.operations.orders import progress
+from control_plane.orders.outcomes import outcome_of
 from control_plane.orders.plan_waits import PLAN, edit_of
 from shared.durations import duration_label
 from shared.events import Stats
@@ -145,6 +146,7 @@ def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: Wait |
         status=order.status,
         reason=order.reason,
         exit_status=order.exit_status,
+        outcome=outcome_of(order, in_race=names.group_kind == "race"),
         attempt=order.attempt,
         max_attempts=order.max_attempts,
         generation=order.generation,

@@ -21,6 +21,7 @@ _KINDS: dict[str, Kind] = {
     "finished": "ok",
     "online": "ok",
     "done": "ok",
+    "unchanged": "ok",
     "passed": "ok",
     "open": "run",
     "running": "run",
@@ -35,6 +36,8 @@ _KINDS: dict[str, Kind] = {
     "unresponsive": "fail",
     "revoked": "fail",
     "awaiting_approval": "ask",
+    "asks": "ask",
+    "incomplete": "ask",
     "canceling": "ask",
     "preempted": "ask",
     "draining": "ask",
@@ -61,7 +64,8 @@ def shown_state(order: OrderSummary) -> ShownState:
         return ShownState("waits for you", "ask")
     if order.status == OrderStatus.SUCCEEDED and order.verification == "failed":
         return ShownState("checks failed", "fail")
-    return ShownState(words(order.status), state_kind(order.status))
+    state = order.outcome or order.status
+    return ShownState(words(state), state_kind(state))
 
 
 def words(state: str) -> str:

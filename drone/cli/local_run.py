@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from shared.outcome import GREEN
 from shared.terminal.command_line import JsonFlag, parse_params, print_json, say
 from shared.terminal.output import content_writer
 
@@ -92,7 +93,7 @@ def command(
     _show(result, trajectory, as_json=as_json)
     if result.interrupted:
         raise KeyboardInterrupt  # the work is printed; now the command ends like any interrupted one
-    return 0 if result.succeeded else 1
+    return 0 if result.outcome in GREEN else 1
 
 
 def _show(result: LocalResult, trajectory: Path | None, *, as_json: bool) -> None:

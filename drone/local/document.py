@@ -11,6 +11,7 @@ from shared.blobs import INLINE_PATCH
 from shared.closing_question import closes_with_question
 from shared.durations import duration_label
 from shared.events import Delivered, Event, Phase, Prepared, RunEnded, RunStarted, Stats, TodoStep
+from shared.outcome import EndedWork, OrderOutcome, order_outcome
 from shared.states import OrderStatus, RunStatus
 from shared.terminal.boundary import version
 from shared.terminal.output import plain
@@ -48,6 +49,17 @@ class LocalResult:
     def succeeded(self) -> bool:
         return self.ended is not None and self.ended.status == "success"
 
+    @property
+    def asks(self) -> bool:
+        """It changed nothing, and closes with a question."""
+        return self.succeeded and not self.patch and closes_with_question(self.ended.response if self.ended else "")
+
+    @property
+    def outcome(self) -> OrderOutcome:
+        work = EndedWork(is_changed=bool(self.patch), asks=self.asks, is_left_behind=False)
+        exit_status = self.ended.exit_status if self.ended else None
+        return order_outcome(_status(self.ended), exit_status, work) or OrderOutcome.FAILED
+
 
 def trajectory_of(result: LocalResult) -> dict[str, Any]:
     """The run as a trajectory, in the format mini-swe-agent-1.1."""
@@ -65,6 +77,7 @@ def document(result: LocalResult) -> dict[str, Any]:
         "status": _status(ended),
         "reason": ended.reason if ended else "the run ended without a result",
         "exit_status": ended.exit_status if ended else None,
+        "outcome": result.outcome,
         "attempt": order.attempt,
         "generation": order.generation,
         "organization": None,
@@ -92,7 +105,7 @@ def document(result: LocalResult) -> dict[str, Any]:
         "allow": list(order.allow),
         "verification": (ended.verification or None) if ended else None,
         "title": title(order.prompt),
-        "asks": result.succeeded and not result.patch and closes_with_question(ended.response if ended else ""),
+        "asks": result.asks,
         # There are no approvals, no questions and no user messages from outside.
         "waiting_for": None,
         "doing": "",

@@ -67,8 +67,8 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document 
 _SYNONYMS = (("ls", "list"), ("show", "view"), ("add", "create"), ("rm", "delete", "remove"))
 
 EXIT_CODES = """\
-  0    done; with --follow: the order succeeded
-  1    failed
+  0    done; with --follow: the order is done, or nothing had to change
+  1    failed; with --follow: also incomplete, or it ended with a question
   2    invalid usage: an option, a value or the order of steps
   3    not found
   4    conflict with the current state

@@ -30,8 +30,8 @@ pytestmark = [
 ]  # on a busy machine the model library alone takes half a minute to load
 
 KEYS = [
-    *("id", "status", "reason", "exit_status", "attempt", "generation", "organization", "user", "drone", "project"),
-    *("session", "provider", "model", "mode", "thinking", "priority", "labels", "created_at", "started_at"),
+    *("id", "status", "reason", "exit_status", "outcome", "attempt", "generation", "organization", "user", "drone"),
+    *("project", "session", "provider", "model", "mode", "thinking", "priority", "labels", "created_at", "started_at"),
     *("ended_at", "prompt"),
     *("response", "branch", "base_commit", "head_commit", "pushed", "push_error", "late_refs", "patch", "receipt"),
     *(
@@ -108,8 +108,14 @@ def test_a_trajectory_is_written_beside_the_document_and_replays_the_same(
     assert list(found) == KEYS
     assert [found["thinking"], *(each["reasoning_effort"] for each in mending.requests)] == ["xhigh"] * 5
     expected = {
-        **{"status": "succeeded", "exit_status": "stopped", "response": "The sum is right now.", "asks": False},
-        **{"prompt": "Mend the sum", "title": "Mend the sum", "model": MODEL, "mode": "build"},
+        **{"status": "succeeded", "exit_status": "stopped", "outcome": "done", "asks": False},
+        **{
+            "response": "The sum is right now.",
+            "prompt": "Mend the sum",
+            "title": "Mend the sum",
+            "model": MODEL,
+            "mode": "build",
+        },
         **dict.fromkeys(("drone", "project", "provider", "organization")),
         "base_commit": git(repo, "rev-parse", "HEAD"),
     }

@@ -1,8 +1,9 @@
-"""Names in Redis, git and on disk, the states of drones, the limits of runs, and what a message of the user is."""
+"""Names in Redis, git and on disk, the states of drones and orders, the limits of runs, and the user's messages."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,8 @@ from shared import names
 from shared.events import CompactionStep, UserStep
 from shared.limits import LIMITS, checked_limits, effective
 from shared.messages import Message
-from shared.states import DroneStatus, drone_status
+from shared.outcome import GREEN, EndedWork, ExitStatus, OrderOutcome, order_outcome
+from shared.states import ENDED, DroneStatus, OrderStatus, drone_status
 from shared.transcripts import messages_of, opens_turn, said, summary_in, summary_message
 from shared.work_order import Limits
 from tests.support.documents import ROOT
@@ -131,3 +133,22 @@ def test_messages_of_older_processes_are_read_from_their_text() -> None:
     cases = {OPENING: (True, None), SUMMARY: (False, "All is well."), "And the logout.": (False, None)}
     read = {text: Message.model_validate({"role": "user", "content": text}) for text in cases}
     assert {text: (opens_turn(message), summary_in(message)) for text, message in read.items()} == cases
+
+
+def test_an_outcome_is_green_only_for_whole_work_and_names_each_limit_as_incomplete() -> None:
+    done = EndedWork(is_changed=True, asks=False, is_left_behind=False)
+    less = {
+        OrderOutcome.UNCHANGED: replace(done, is_changed=False),
+        OrderOutcome.ASKS: replace(done, is_changed=False, asks=True),
+        OrderOutcome.INCOMPLETE: replace(done, is_left_behind=True),
+    }
+    limits = {"max_iterations", "cost_limit", "time_limit", "token_limit", "no_progress"}
+    gave_up = {*limits, "format_errors", "halted", "plan_unanswered"}
+    for exit_status in ExitStatus:
+        begun = exit_status in gave_up
+        failed = OrderOutcome.INCOMPLETE if begun else OrderOutcome.FAILED
+        assert order_outcome(OrderStatus.FAILED, exit_status, done) is failed
+        assert (order_outcome(OrderStatus.SUCCEEDED, exit_status, done) in GREEN) is not begun
+        assert order_outcome(OrderStatus.CANCELED, exit_status, done) is OrderOutcome.CANCELED
+    assert {order_outcome(OrderStatus.SUCCEEDED, "stopped", work): work for work in less.values()} == less
+    assert {order_outcome(status, "stopped", done) for status in OrderStatus if status not in ENDED} == {None}

@@ -1,0 +1,89 @@
+"""What came of an order is one word, the same in document, terminal, page, webhook and exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from control_plane.cli.orders import follow_to_the_end
+from control_plane.cli.rendering import outcome_text
+from control_plane.db.automation import WebhookDelivery
+from control_plane.declarations.webhooks import WebhookRequest
+from control_plane.documents.orders import OrderDocument
+from control_plane.operations.automation import webhooks
+from control_plane.operations.orders.canceling import cancel
+from control_plane.web.presentation import shown_state
+from shared.events import Delivered
+from shared.work_order import WorkOrder
+from tests.support.planes import Plane
+from tests.support.stand_in import DroneStandIn
+
+NOTHING = Delivered()
+CHANGE = Delivered(base_commit="b" * 40, head_commit="c" * 40, pushed=True)
+UNPUSHED = CHANGE.model_copy(update={"pushed": False, "push_error": "the remote refused the branch"})
+FAILED = {"status": "failed"}
+ENDS: dict[str, tuple[Delivered, dict[str, Any], tuple[str, str, int]]] = {
+    "done": (CHANGE, {}, ("done", "ok", 0)),
+    "nothing to change": (NOTHING, {}, ("unchanged", "ok", 0)),
+    "a closing question": (NOTHING, {"response": "Which file do you mean?"}, ("asks", "ask", 1)),
+    "not pushed": (UNPUSHED, {}, ("incomplete", "ask", 1)),
+    "steps": (CHANGE, {"exit_status": "max_iterations"}, ("incomplete", "ask", 1)),
+    "money": (CHANGE, FAILED | {"exit_status": "cost_limit"}, ("incomplete", "ask", 1)),
+    "time": (CHANGE, FAILED | {"exit_status": "time_limit"}, ("incomplete", "ask", 1)),
+    "a guardrail": (CHANGE, FAILED | {"exit_status": "halted"}, ("incomplete", "ask", 1)),
+    "unusable answers": (NOTHING, FAILED | {"exit_status": "format_errors"}, ("incomplete", "ask", 1)),
+    "the provider": (NOTHING, FAILED | {"exit_status": "model_error"}, ("failed", "fail", 1)),
+    "its checks": (CHANGE, FAILED | {"exit_status": "verification_failed"}, ("failed", "fail", 1)),
+    "a refusal": (NOTHING, FAILED | {"exit_status": "refused"}, ("failed", "fail", 1)),
+}
+MARKS = {"done": "✓", "unchanged": "✓", "asks": "?", "incomplete": "!", "failed": "✗", "canceled": "✗"}
+
+
+class Followed:
+    """A client whose stream has only the end of this order."""
+
+    def __init__(self, order: OrderDocument) -> None:
+        self._document = order.model_dump(mode="json")
+
+    def follow(self, _order_id: str) -> Iterator[tuple[str, Any]]:
+        yield "end", self._document
+
+
+def of(order: WorkOrder, delivered: Delivered) -> Delivered:
+    """The same on the order's own branch."""
+    return delivered.model_copy(update={"branch": f"fleet/{order.order_id}"})
+
+
+def shown(order: OrderDocument) -> tuple[str, str, int]:
+    """The word of the terminal, the kind of the page's mark, and the exit code of `--follow`."""
+    mark, word, *_ = outcome_text(order.model_dump(mode="json")).replace(":", " ").split()
+    page = shown_state(order)
+    assert (page.words, mark, order.outcome) == (word, MARKS[word], word)
+    return word, page.kind, follow_to_the_end(Followed(order), order.id, as_json=True)
+
+
+def test_the_outcome_of_each_end_is_read_alike_everywhere(
+    plane: Plane, oka: DroneStandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plane.collector(), plane.supervisor()
+    hook = WebhookRequest(name="hook", url="https://example.org/hook", events=["order.succeeded", "order.failed"])
+    webhooks.create(plane.core, plane.admin, hook)
+    found: dict[str, Any] = {}
+    for name, (delivered, fields, _) in ENDS.items():
+        order = plane.begun(oka)
+        assert plane.order(order.order_id).outcome is None
+        oka.report(order, of(order, delivered), oka.ended(**fields))
+        found[name] = shown(plane.reaches(order.order_id, str(fields.get("status", "succeeded"))))
+    assert found == {name: expected for name, (_, _, expected) in ENDS.items()}
+    sent = [row.data["outcome"] for row in plane.rows(WebhookDelivery)]
+    assert sorted(sent) == sorted(word for word, _, _ in found.values())
+
+
+def test_a_canceled_order_is_read_as_that_also_if_its_run_had_succeeded(plane: Plane, oka: DroneStandIn) -> None:
+    plane.collector(), plane.supervisor()
+    order = plane.begun(oka)
+    cancel(plane.core, plane.admin, order.order_id)
+    oka.report(order, of(order, CHANGE), oka.ended())
+    assert shown(plane.reaches(order.order_id, "canceled")) == ("canceled", "off", 1)
