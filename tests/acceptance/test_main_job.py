@@ -36,7 +36,7 @@ def test_a_work_order_becomes_a_branch_on_the_remote_and_a_patch_that_applies(
     order = fleet.json("show", "@last")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    for shown in ("I look at the files first.", "✓ shell: python3 test_calc.py (", "return a - b", "✓ succeeded"):
+    for shown in ("I look at the files first.", "✓ shell: python3 test_calc.py (", "return a - b", "✓ done"):
         assert shown in done.stdout
     assert (order["status"], order["exit_status"], order["pushed"]) == ("succeeded", "submitted", True)
     assert git(remote, "rev-parse", order["branch"]) == order["head_commit"]

@@ -72,7 +72,7 @@ def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing_and_what_i
         # Not fewer rows: the screen in memory would drop the first ones, which a terminal keeps above.
         screen.resize(70, 40)
         screen.types("fg\n")
-        wait_until(lambda: "✓ succeeded" in screen.text, seconds=60)
+        wait_until(lambda: "✓ done" in screen.text, seconds=60)
         screen.types("exit\n")
         assert program.wait(timeout=60) == 0
     steps = [line.split(" >> ")[0] for line in screen.lines if line.startswith("✓ shell: echo step")]
@@ -86,7 +86,7 @@ def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing_and_what_i
         there = environ(fleet, PAGER=str(pager))
         with running([*FLEET, "show", order], there, columns=80, rows=rows) as (screen, program):
             assert program.wait(timeout=60) == 0
-        assert "✓ succeeded" in screen.text
+        assert "✓ done" in screen.text
         assert screen.text.endswith("paged") is paged
 
 

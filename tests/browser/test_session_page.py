@@ -72,7 +72,7 @@ def test_a_turn_is_watched_approved_and_spoken_to_until_its_outcome(person: Pers
 
     run.ends(response="All is well now.")
     page.locator("#outcome").get_by_text("All is well now.").wait_for()
-    wait_until(lambda: page.title().startswith("Succeeded · Publish the release"))
+    wait_until(lambda: page.title().startswith("Unchanged · Publish the release"))
     page.get_by_role("button", name="Reply").wait_for()
 
 

@@ -288,7 +288,7 @@ class Viewer:
             self.text = lambda: screen.text
             follow_as_text(api.client, order_id, stream=stream)
         said = [line for line in screen.lines if line and not line.startswith("●")]
-        self.lines = said[: next(n for n, line in enumerate(said) if line.startswith("✓ succeeded"))]
+        self.lines = said[: next(n for n, line in enumerate(said) if line.startswith("✓ unchanged:"))]
 
 
 @pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
