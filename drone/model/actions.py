@@ -19,7 +19,7 @@ from drone.agent.values import ToolSpec
 from drone.model.surrogates import whole_json
 from shared.messages import Message, ToolCall
 
-_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*?)[ \t\r]*$")
+_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 _ACTION = re.compile(r"^action[ \t:]+(?P<name>[\w.-]+)$")
 _FORM = "```action TOOL, a line with a JSON object, ```"
 
@@ -31,6 +31,17 @@ class ActionBlock:
     name: str
     body: str
     closed: bool
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced code block, and where it stands in its text, with its fences."""
+
+    info: str
+    body: str
+    closed: bool
+    start: int
+    end: int
 
 
 def section(tools: Sequence[ToolSpec]) -> str:
@@ -72,22 +83,28 @@ def acted(message: Message, tools: Sequence[ToolSpec], number: int, *, cut: bool
 
 
 def blocks(text: str) -> Iterator[ActionBlock]:
-    """Yield the action blocks of a text. Blocks inside another fence do not count; fences follow CommonMark."""
-    fence, name, body = "", "", list[str]()
+    """Yield the action blocks of a text. Blocks inside another fence do not count."""
+    for fence in fences(text):
+        if action := _ACTION.match(fence.info):
+            yield ActionBlock(action["name"], fence.body, fence.closed)
+
+
+def fences(text: str) -> Iterator[Fence]:
+    """Yield the fenced code blocks of a text, as CommonMark defines them."""
+    mark, info, body, start, at = "", "", list[str](), 0, 0
     for line in text.split("\n"):
         match = _FENCE.match(line)
-        if not fence:
+        if not mark:
             if match:
-                action = _ACTION.match(match["info"])
-                fence, name, body = match["fence"], action["name"] if action else "", []
-        elif match and not match["info"] and match["fence"].startswith(fence):
-            if name:
-                yield ActionBlock(name, "\n".join(body), closed=True)
-            fence = ""
+                mark, info, body, start = match["fence"], match["info"].strip(), [], at
+        elif match and not match["info"].strip() and match["fence"].startswith(mark):
+            yield Fence(info, "\n".join(body), closed=True, start=start, end=at + len(line))
+            mark = ""
         else:
             body.append(line)
-    if fence and name:
-        yield ActionBlock(name, "\n".join(body), closed=False)
+        at += len(line) + 1
+    if mark:
+        yield Fence(info, "\n".join(body), closed=False, start=start, end=len(text))
 
 
 def _problem(found: Sequence[ActionBlock], *, cut: bool) -> str:

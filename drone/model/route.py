@@ -72,7 +72,7 @@ class Route:
         if self.family.text and tools:
             number = sum(each.role == "assistant" for each in asked) + 1
             return acted(message, tools, number, cut=cut)
-        return message, "" if message.tool_calls else spoken_call(message.content, tools)
+        return message, "" if message.tool_calls else spoken_call(message.content, asked, tools)
 
     def concede(self, failure: Failure) -> str:
         """Change the request format if the refusal calls for it; return a sentence about the change, or ''."""

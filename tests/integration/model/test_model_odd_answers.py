@@ -46,6 +46,10 @@ def test_the_model_is_told_what_was_wrong_and_goes_on() -> None:
         (call_answer(call("echo", '{"text": "x'), finish="length"), "the answer reached the length limit"),
         (text_answer('{"name": "echo", "arguments": {"text": "x"}}'), "call to echo written as text"),
         (text_answer("<tool_call>echo</tool_call>"), "call to echo written as text"),
+        (
+            text_answer('<|channel|>commentary to=functions.echo <|message|>{"text": "x"}<|call|>'),
+            "to echo written as text",
+        ),
         (text_answer(" \n"), "neither text nor a tool call"),
         (streamed(chunk(reasoning_content="Hm."), chunk("stop")), "neither text nor a tool call"),
         (text_answer("Half of an ans", finish="length"), "reached the length limit"),
@@ -57,6 +61,21 @@ def test_the_model_is_told_what_was_wrong_and_goes_on() -> None:
         assert (ran.outcome.exit_status, ran.outcome.response) == (ExitStatus.STOPPED, "Done."), odd
         assert ran.toolbox.ran == [], odd
         assert problems(ran.bodies[1]["messages"]) == [], odd
+
+
+def test_an_answer_that_shows_a_call_ends_a_run_and_a_call_that_stays_text_never_does_as_a_success() -> None:
+    worked, quoted = call_answer(call("echo", {"text": "x"})), "It looks like `<tool_call>echo</tool_call>`."
+    shown = 'This is the call:\n\n```json\n{"name": "echo", "arguments": {"text": "x"}}\n```'
+    cases: list[tuple[list[str], ExitStatus, int]] = [
+        ([quoted], ExitStatus.STOPPED, 2),
+        ([shown], ExitStatus.STOPPED, 3),
+        (['<tool_call>{"name": "echo", "arguments": {}}</tool_call>'], ExitStatus.FORMAT_ERRORS, 4),
+        ([shown, quoted], ExitStatus.STOPPED, 3),
+    ]
+    for said, status, asked in cases:
+        ran = Ran(provider, worked, *map(text_answer, said))  # the last answer repeats
+        assert (ran.outcome.exit_status, len(ran.bodies)) == (status, asked), said
+    assert Ran(provider, text_answer(shown)).outcome.exit_status is ExitStatus.FORMAT_ERRORS, "no call ever reached us"
 
 
 def test_arguments_of_ten_megabytes_are_cut_off_and_their_beginning_is_kept() -> None:

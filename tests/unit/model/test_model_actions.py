@@ -7,12 +7,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drone.agent.in_memory import ECHO, SUBMIT
+from drone.agent.in_memory import SUBMIT
 from drone.agent.values import ToolSpec
 from drone.model.actions import acted, blocks, in_text, section
 from drone.model.conversion import WireConversation
 from drone.model.model_families import Family
-from drone.model.spoken_calls import spoken_call
 from shared.messages import Message, ToolCall
 
 SHELL = ToolSpec(
@@ -117,24 +116,3 @@ def test_users_and_results_take_turns_with_the_model() -> None:
     assert [document["role"] for document in documents] == ["system", "user", "assistant", "user"]
     said = (f'<result tool="shell" call="{call.id}">\nout {call.id}\n</result>' for call in calls)
     assert documents[-1]["content"] == "\n\n".join([*said, "Faster."])
-
-
-def test_a_call_that_was_written_as_text_is_known_for_one_and_other_text_is_not() -> None:
-    written = [
-        '{"name": "echo", "arguments": {"text": "x"}}',
-        '```json\n{"name": "echo", "parameters": {"text": "x"}}\n```',
-        '[{"type": "function", "function": {"name": "echo", "arguments": "{}"}}]',
-        '<tool_call>\n{"name": "echo", "arguments": {}}\n</tool_call>',
-        "Sure. <function=echo><parameter=text>x</parameter></function>",
-        '[TOOL_CALLS][{"name": "echo", "arguments": {}}]',
-        "```action echo\nx\n```",
-    ]
-    other = [
-        "I ran echo and it works.",
-        '{"name": "ada", "arguments": []}',
-        '{"echo": true}',
-        "```python\nprint({'name': 'echo'})\n```",
-        *("[" * 5000, "{" + '"a":{' * 2000, "", "x" * 200_000),
-    ]
-    assert [text for text in written if "a call to echo written as text" not in spoken_call(text, [ECHO])] == []
-    assert [text[:30] for text in other if spoken_call(text, [ECHO]) != ""] == []
