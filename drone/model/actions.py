@@ -91,20 +91,39 @@ def blocks(text: str) -> Iterator[ActionBlock]:
 
 def fences(text: str) -> Iterator[Fence]:
     """Yield the fenced code blocks of a text, as CommonMark defines them."""
-    mark, info, body, start, at = "", "", list[str](), 0, 0
+    reader, info, body, start, at = FenceReader(), "", list[str](), 0, 0
     for line in text.split("\n"):
-        match = _FENCE.match(line)
-        if not mark:
-            if match:
-                mark, info, body, start = match["fence"], match["info"].strip(), [], at
-        elif match and not match["info"].strip() and match["fence"].startswith(mark):
+        was_open = bool(reader.mark)
+        opened = reader.take(line)
+        if opened is not None:
+            info, body, start = opened, [], at
+        elif was_open and not reader.mark:
             yield Fence(info, "\n".join(body), closed=True, start=start, end=at + len(line))
-            mark = ""
         else:
             body.append(line)
         at += len(line) + 1
-    if mark:
+    if reader.mark:
         yield Fence(info, "\n".join(body), closed=False, start=start, end=len(text))
+
+
+class FenceReader:
+    """Reads lines one by one; `mark` is the fence that is open, if any."""
+
+    def __init__(self) -> None:
+        self.mark = ""
+
+    def take(self, line: str) -> str | None:
+        """Read a line. Returns the info string if it opens a fenced code block."""
+        match = _FENCE.match(line)
+        if match is None:
+            return None
+        info = match["info"].strip()
+        if not self.mark:
+            self.mark = match["fence"]
+            return info
+        if not info and match["fence"].startswith(self.mark):
+            self.mark = ""
+        return None
 
 
 def _problem(found: Sequence[ActionBlock], *, cut: bool) -> str:

@@ -10,6 +10,7 @@ from drone.agent.answer_checks import parsed_arguments
 from drone.agent.values import DeltaKind, OnDelta
 from drone.model.model_families import SIGNATURE, SIGNED_ID, Thinking
 from drone.model.surrogates import whole, whole_json
+from drone.model.thought_tags import ThoughtTags
 from shared.clock import Clock
 from shared.messages import Message, ToolCall
 
@@ -42,7 +43,7 @@ class Assembly:
         self._thought_from: float | None = None
         self._thought_until: float | None = None
         self._form = thinking
-        self._text: list[str] = []
+        self._said = ThoughtTags()
         self._thinking: list[str] = []
         self._blocks: list[dict[str, Any]] = []
         self._calls: list[_CallInPieces] = []
@@ -61,15 +62,12 @@ class Assembly:
     def add(self, delta: Any) -> None:
         """Add one delta and pass its text to `on_delta`, whose exceptions propagate."""
         if thinking := getattr(delta, "reasoning_content", None):
-            self._thought_until = self._clock.monotonic()
-            if self._thought_from is None:
-                self._thought_from = self._thought_until
             self._thinking.append(thinking)
             self._show("thinking", thinking)
         self._sign(delta)
         if text := delta.content:
-            self._text.append(text)
-            self._show("text", text)
+            for kind, said in self._said.feed(text):
+                self._show(kind, said)
         for piece in delta.tool_calls or ():
             self._add_call(piece)
 
@@ -92,23 +90,31 @@ class Assembly:
             self._add_block(piece)
 
     def message(self) -> Message:
-        """Return the message received so far; if it is too long, the beginning of each text."""
+        """Return the message received by the end; if it is too long, the beginning of each text."""
+        for kind, said in self._said.end():
+            self._show(kind, said)
         limit = KEPT if self.too_long else None
         return Message(
             role="assistant",
-            content=_joined(self._text, limit),
+            content=_joined([self._said.text], limit),
             thinking=_joined(self._thoughts(), limit),
             thinking_blocks=() if self.too_long else tuple(self._blocks),
             tool_calls=tuple(call.call(limit) for call in self._calls),
         )
 
     def _thoughts(self) -> Iterable[str]:
-        """The pieces of thinking; of items, the paragraphs, whose ends the pieces do not show."""
-        if self._form != "items" or not self._blocks:
-            return self._thinking
-        return ["\n\n".join(part["text"] for block in self._blocks for part in block.get("summary") or ())]
+        """The pieces of thinking; of items, the paragraphs, whose ends the pieces do not show. Last, those in tags."""
+        thinking = self._thinking
+        if self._form == "items" and self._blocks:
+            thinking = ["\n\n".join(part["text"] for block in self._blocks for part in block.get("summary") or ())]
+        tagged = self._said.thoughts
+        return [*thinking, "\n\n" if thinking and tagged else "", tagged]
 
     def _show(self, kind: DeltaKind, text: str) -> None:
+        if kind == "thinking":
+            self._thought_until = self._clock.monotonic()
+            if self._thought_from is None:
+                self._thought_from = self._thought_until
         self._length += len(text)
         self._on_delta(kind, whole(text))
 

@@ -52,6 +52,9 @@ def test_the_model_is_told_what_was_wrong_and_goes_on() -> None:
         ),
         (text_answer(" \n"), "neither text nor a tool call"),
         (streamed(chunk(reasoning_content="Hm."), chunk("stop")), "neither text nor a tool call"),
+        (text_answer("<think>I should look first.</think>"), "neither text nor a tool call"),
+        (text_answer("<think>I should look first."), "neither text nor a tool call"),
+        (text_answer("I should look first.\n</think>\n"), "neither text nor a tool call"),
         (text_answer("Half of an ans", finish="length"), "reached the length limit"),
         (text_answer("", finish="length"), "reached the length limit"),
     ]
@@ -76,6 +79,21 @@ def test_an_answer_that_shows_a_call_ends_a_run_and_a_call_that_stays_text_never
         ran = Ran(provider, worked, *map(text_answer, said))  # the last answer repeats
         assert (ran.outcome.exit_status, len(ran.bodies)) == (status, asked), said
     assert Ran(provider, text_answer(shown)).outcome.exit_status is ExitStatus.FORMAT_ERRORS, "no call ever reached us"
+
+
+def test_thoughts_in_tags_are_shown_and_kept_as_thinking_and_the_response_has_only_text() -> None:
+    pieces = (chunk(content=piece) for piece in ("<th", "ink>H", "m.</", "think>", "\n\nAll is ", "well.", "</thi"))
+    ran = Ran(
+        provider,
+        call_answer(call("echo", {"text": "x"}), content="<think>One.</think>"),
+        streamed(*pieces, chunk("stop")),
+    )
+    assert [message.thinking for message in ran.agent.transcript if message.role == "assistant"] == ["One.", "Hm."]
+    assert ran.outcome.response == "All is well.</thi"
+    shown = [(kind, text) for kind, text in ran.recorder.deltas if kind != "tool_call"]
+    assert "".join(text for kind, text in shown if kind == "thinking") == "One.Hm."
+    assert "".join(text for kind, text in shown if kind == "text").strip() == "All is well.</thi"
+    assert ran.bodies[1]["messages"][2]["content"] == "<thinking>One.</thinking>\n"
 
 
 def test_arguments_of_ten_megabytes_are_cut_off_and_their_beginning_is_kept() -> None:
