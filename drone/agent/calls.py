@@ -142,12 +142,13 @@ class Calls:
         self.transcript.called(call)
         self.budget.count_tool_call()
         started = self.clock.monotonic()
-        if (problem := self._malformed(call, cut=cut)) is not None:
-            return _BegunCall(call, started, refused=problem)
+        if (problem := call_problem(call, self.tools, cut=cut)) is not None:
+            verdict = self.guardrails.unusable(call, problem)
+            self._ruled(call, verdict)
+            return _BegunCall(call, started, refused=ToolResult(problem, is_error=True), halted=_halted(verdict))
         verdict = self.guardrails.before(call) if (why := self.hooks.block(call)) is None else Verdict("block", why)
         warning = self._ruled(call, verdict)
-        halted = _halted(verdict) if verdict.action == "halt" else None
-        return _BegunCall(call, started, warning, self._refused(call, verdict), halted)
+        return _BegunCall(call, started, warning, self._refused(call, verdict), _halted(verdict))
 
     def _executed(self, begun: _BegunCall) -> _Executed:
         """Let the tool run a call; return its result and how long it took, in milliseconds."""
@@ -173,13 +174,9 @@ class Calls:
         verdict = self.guardrails.after(call, patched.result)
         warning = "\n\n".join(filter(None, (begun.warning, self._ruled(call, verdict))))
         self.transcript.returned(call, _with(patched.result, warning), duration_ms)
-        if verdict.action == "halt":
-            raise _halted(verdict)
+        if halted := _halted(verdict):
+            raise halted
         return patched.terminate
-
-    def _malformed(self, call: ToolCall, *, cut: bool) -> ToolResult | None:
-        problem = call_problem(call, self.tools, cut=cut)
-        return None if problem is None else ToolResult(problem, is_error=True)
 
     def _refused(self, call: ToolCall, verdict: Verdict) -> ToolResult | None:
         """Return the result of a call that must not run; None if it may run."""
@@ -263,5 +260,7 @@ def _with(result: ToolResult, warning: str) -> ToolResult:
     return replace(result, output=result.output + added, note=result.note + added)
 
 
-def _halted(verdict: Verdict) -> Halted:
+def _halted(verdict: Verdict) -> Halted | None:
+    if verdict.action != "halt":
+        return None
     return Halted(outcome=Outcome(ExitStatus.HALTED, f"A guardrail ended the run: {verdict.reason}"))

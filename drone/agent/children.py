@@ -110,6 +110,7 @@ class _SharedGuardrails:
     def __init__(self, guardrails: Guardrails) -> None:
         self.before = guardrails.before
         self.after = guardrails.after
+        self.unusable = guardrails.unusable
 
     def turn_starts(self) -> None:
         """It is still the parent's turn."""

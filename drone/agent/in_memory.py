@@ -123,6 +123,9 @@ class NoGuardrails:
     def after(self, _call: ToolCall, _result: ToolResult) -> Verdict:
         return Verdict()
 
+    def unusable(self, _call: ToolCall, _problem: str) -> Verdict:
+        return Verdict()
+
 
 class EchoToolbox:
     """Two tools: `echo` returns its text, `submit` ends the run. `ran` contains every call that was run.

@@ -129,6 +129,10 @@ class Guardrails(Protocol):
         """Judge a call's result; `block` has no meaning here and counts as a warning."""
         ...
 
+    def unusable(self, call: ToolCall, problem: str) -> Verdict:
+        """Judge a call that names no tool, or whose arguments are no JSON object: it is not run in any case."""
+        ...
+
 
 class Hooks(Protocol):
     """Events for extensions, and the changes they make. Their errors never propagate: they are recorded."""

@@ -48,6 +48,7 @@ class RuleSet:
         self._report = report
         self._calling = calling
         loops = loops or LoopDetection()
+        self._loops = loops
         self._built_in = Rule(loops.name, loops, "the drone", ours=True)
         self._in_turn = False
         self._rules: tuple[Rule, ...] = ()
@@ -98,6 +99,10 @@ class RuleSet:
         verdicts = [self._after(rule, call, result) for rule in self._rules]
         found = next((verdict for verdict in verdicts if verdict.action != "allow"), Verdict())
         return replace(found, action="warn") if found.action == "block" else found
+
+    def unusable(self, call: ToolCall, problem: str) -> Verdict:
+        """Only the built-in rule counts these: others judge calls of tools that exist, with arguments that are JSON."""
+        return replace(self._loops.unusable_call(call, problem), guardrail=self._loops.name)
 
     def _start(self, rules: Iterable[Rule]) -> None:
         for rule in rules:

@@ -96,6 +96,21 @@ def test_thoughts_in_tags_are_shown_and_kept_as_thinking_and_the_response_has_on
     assert ran.bodies[1]["messages"][2]["content"] == "<thinking>One.</thinking>\n"
 
 
+def test_a_raw_line_break_in_arguments_is_part_of_the_argument() -> None:
+    ran, told = after(call_answer(call("echo", '{"text": "one\ntwo"}')))
+    assert (told[-1], json.loads(ran.toolbox.ran[0].arguments)) == ("one\ntwo", {"text": "one\ntwo"})
+
+
+def test_an_order_whose_model_repeats_a_wrong_call_is_ended_with_what_it_repeats(tmp_path: Path) -> None:
+    for number, odd in enumerate([call("shell", {"cmd": "ls"}), call("str_replace_editor", {"path": "README"})]):
+        bench = Bench(tmp_path / f"drone{number}", small_repository(tmp_path / f"{number}.git"))
+        with Endpoint(call_answer(odd)) as endpoint:
+            ended = bench.run(f"{endpoint.url}/v1")
+        assert (ended.exit_status, len(endpoint.asked)) == ("halted", 10), odd
+        assert odd["function"]["name"] in ended.reason, odd
+        assert ended.reason.count("Error: ") == 1, odd
+
+
 def test_arguments_of_ten_megabytes_are_cut_off_and_their_beginning_is_kept() -> None:
     piece = {"index": 0, "function": {"arguments": "x" * 100_000}}
     head = chunk(tool_calls=[call("echo", '{"text": "')])

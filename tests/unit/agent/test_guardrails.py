@@ -9,7 +9,7 @@ from drone.agent.agent import Agent
 from drone.agent.guardrails.loop_detection import LoopDetection, signature_of
 from drone.agent.guardrails.rule_set import FAILED, TOO_OFTEN, Rule, RuleSet
 from drone.agent.hooks.calling import CallFailed
-from drone.agent.values import ToolResult, Verdict
+from drone.agent.values import ToolResult, ToolSpec, Verdict
 from shared.events import GuardrailStep
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus
@@ -168,7 +168,8 @@ def codes(rule: LoopDetection, one: ToolCall, *results: ToolResult) -> list[str]
     said = []
     for result in results:
         before = rule.before_call(one)
-        said.append(before.code if before.action == "block" else rule.after_call(one, result).code)
+        stopped = {"block": before.code, "halt": before.reason.rpartition(": ")[2]}
+        said.append(stopped.get(before.action) or rule.after_call(one, result).code)
     return said
 
 
@@ -243,3 +244,53 @@ def test_a_command_that_fails_the_same_way_each_time_is_a_loop_and_otherwise_eac
     rule = LoopDetection()
     said = [codes(rule, call(f'{{"n": {n}}}', "shell"), ToolResult("", return_code=1))[0] for n in range(20)]
     assert set(said) == {""}
+
+
+def called(name: str, arguments: Any = "{}") -> dict[str, Any]:
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+
+ECHO_X, UNFINISHED = called("echo", {"text": "x"}), called("echo", '{"text": "unfin')
+
+
+def test_a_model_that_goes_on_with_calls_that_are_not_run_is_ended_after_ten_of_them() -> None:
+    editor = called("str_replace_editor", {"command": "view", "path": "README"})
+    cases: list[tuple[list[dict[str, Any]], int, str, str]] = [
+        ([editor], 10, "calls_not_run_halt", "str_replace_editor: Error: there is no tool named"),
+        ([called("bash"), called("python"), called("view")], 10, "calls_not_run_halt", "bash: Error: there is no tool"),
+        ([called("")], 10, "calls_not_run_halt", "a tool without a name: Error: this call names no tool"),
+        ([called("echo", '["x"]')], 10, "calls_not_run_halt", "echo: Error: the arguments of echo must be one"),
+        ([UNFINISHED], 10, "calls_not_run_halt", "echo: Error: the arguments of echo are not valid JSON"),
+        ([UNFINISHED, editor], 10, "calls_not_run_halt", "str_replace_editor: Error: there is no tool"),
+        ([called("x" * 500)], 10, "calls_not_run_halt", f"{'x' * 63}…: Error: there is no tool"),
+        ([ECHO_X], 10, "repeated_call_halt", "the same echo call was made 10 times in a row, always with: x"),
+        ([ECHO_X, called("echo", {"text": "y"})], 20, "calls_not_run_halt", "10 calls in a row could not be run"),
+    ]
+    for script, asked, code, words in cases:
+        loop = Guarded(script * 50)
+        loop.agent.guardrails = RuleSet(lambda *_: None, loops=LoopDetection(read_only={"echo"}))
+        outcome = loop.run()
+        assert (outcome.exit_status, len(loop.model.asked)) == (ExitStatus.HALTED, asked), words
+        assert loop.said[-1] == ("loop_detection", "halt", code), words
+        assert words in outcome.reason, outcome.reason
+        assert len(outcome.reason) < 400, words
+
+
+def test_the_same_failing_call_ends_the_run_at_the_tenth_with_what_it_said() -> None:
+    loop = Failing([called("shell", {"cmd": "ls"})] * 50)
+    loop.toolbox.specs = lambda: [ToolSpec("shell", "Run.")]  # type: ignore[method-assign]
+    outcome = loop.run()
+    assert (outcome.exit_status, len(loop.model.asked), len(loop.toolbox.ran)) == (ExitStatus.HALTED, 10, 5)
+    assert outcome.reason.endswith("the same shell call was made 10 times in a row, always with: Error: no")
+    same = [ToolResult("No such file\nmore", return_code=1)] * 10
+    assert codes(LoopDetection(), call(tool="shell"), *same)[8:] == ["repeated_exact_failure_block", "No such file"]
+
+
+def test_calls_that_are_not_run_end_nothing_while_others_are_run_in_between() -> None:
+    wrong = [called("bash")] * 9
+    loop = Guarded([*wrong, calls("one"), *wrong, calls("two"), *wrong, says("Done.")]).guard()
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    # The same command that fails, with work in between, is only blocked.
+    rule, failed = LoopDetection(), ToolResult("1 failed", return_code=1)
+    said = [codes(rule, call(tool="shell"), failed) + codes(rule, call(f"[{n}]"), ToolResult("")) for n in range(30)]
+    assert {each[0] for each in said[5:]} == {"repeated_exact_failure_block"}

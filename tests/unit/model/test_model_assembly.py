@@ -126,6 +126,24 @@ def test_a_half_in_an_escape_is_marked_and_nothing_else_is_touched() -> None:
     assert {text: whole_json(text) for text in cases} == cases
 
 
+def test_a_raw_line_break_in_a_string_of_json_becomes_an_escape_if_nothing_else_is_wrong() -> None:
+    cases: dict[str, str] = {
+        '{"path":"a.txt","content":"one\ntwo"}': '{"path":"a.txt","content":"one\\ntwo"}',
+        '{\n\t"a": "1\r\n\t2\\n\x1b[0m \\"x\n\\""\n}\n': '{\n\t"a": "1\\r\\n\\t2\\n\\u001b[0m \\"x\\n\\""\n}\n',
+        '{"a\nb": ["\0", 1.50, 12345678901234567890]}': '{"a\\nb": ["\\u0000", 1.50, 12345678901234567890]}',
+        '{"a": "\ud83d\n"}': '{"a": "\ufffd\\n"}',
+        # Valid, or not to be saved: unchanged.
+        '{\n "a": "one\\ntwo"\n}': '{\n "a": "one\\ntwo"\n}',
+        '{"a": "one\ntwo': '{"a": "one\ntwo',
+        '{"a": "say "hi"\n"}': '{"a": "say "hi"\n"}',
+        'a.py\nprint("x\ny")': 'a.py\nprint("x\ny")',
+        "[" * 100_000 + "\n": "[" * 100_000 + "\n",
+    }
+    assert {text: whole_json(text) for text in cases} == cases
+    call = _calls(_piece(0, "a", "file_write", '{"content":"one\n'), _piece(0, arguments='two"}'))
+    assert call == [("a", "file_write", '{"content":"one\\ntwo"}')]
+
+
 @given(TEXT)
 def test_whatever_is_said_can_be_stored(text: str) -> None:
     assert whole(whole(text)) == whole(text).encode().decode()
