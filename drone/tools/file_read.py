@@ -86,7 +86,7 @@ class FileRead:
             count += 1
             if count % 10_000 == 0:
                 self.check()
-            text = whole.decode(errors="replace").rstrip("\r\n")
+            text = whole.decode(errors="replace").removesuffix("\n").removesuffix("\r")
             yield text if len(text) <= LINE_CHARACTERS else f"{cut_short(text, LINE_CHARACTERS)} [… the line continues]"
 
 

@@ -182,9 +182,38 @@ def test_a_replaced_text_leaves_every_other_byte_of_any_file_as_it_was(
     edited = (workspace / "a").read_bytes()
     call("editor", command="undo_edit", path="a")
 
-    assert not result.is_error
-    assert edited == head + new.encode() + tail
+    # A file is never written in two encodings.
+    assert result.is_error is (not new.isascii() and not _is_utf8(head + tail))
+    assert edited == head + (b"<here>" if result.is_error else new.encode()) + tail
     assert (workspace / "a").read_bytes() == head + b"<here>" + tail
+
+
+LINES = st.lists(st.sampled_from(["a\n", "b\r\n", "b\n", "c\r\n", "\n", "\r\n", "d\re\n"]), max_size=5).map("".join)
+
+
+@given(st.tuples(LINES, LINES, LINES, LINES))
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_replaced_lines_leave_every_other_byte_and_their_own_ends_as_they_were(
+    call: Call, workspace: Path, texts: tuple[str, str, str, str]
+) -> None:
+    head, old, new, tail = texts
+    before, given = f"{head}<here>\n{old}{tail}".encode(), f"<here>\n{old}".replace("\r\n", "\n")
+    (workspace / "a").write_bytes(before)
+
+    call("editor", command="str_replace", path="a", old_str=given, new_str=new + given)
+    longer = (workspace / "a").read_bytes()
+    call("editor", command="str_replace", path="a", old_str=given, new_str=new)
+    replaced = (workspace / "a").read_bytes().decode()
+
+    assert longer.endswith(f"<here>\n{old}{tail}".encode()), "equal lines keep their ends"
+    assert longer.startswith(head.encode())
+    flat = new.replace("\r\n", "\n")
+    assert longer.decode().replace("\r\n", "\n") == f"{head}{flat}{given}{tail}".replace("\r\n", "\n")
+    assert (replaced.startswith(head), replaced.endswith(tail)) == (True, True)
+
+
+def _is_utf8(content: bytes) -> bool:
+    return content.decode(errors="replace").encode() == content
 
 
 @given(MIXED, st.integers(1, 6))
@@ -211,7 +240,9 @@ def test_binary_files_and_odd_line_ends_are_edited_to_the_byte(call: Call, works
         (b"a\rb\rc", ("b", "x\ny"), b"a\rx\ny\rc"),
         (b"\x89PNG\r\n\x1a\n\0end", ("end", "END"), b"\x89PNG\r\n\x1a\n\0END"),
         ("naïve\n".encode("latin-1"), ("ve\n", "f"), "naïf".encode("latin-1")),
-        ("wide".encode("utf-16"), ("x", "y"), "wide".encode("utf-16")),
+        ("wide".encode("utf-16"), ("w", "long"), "wide".encode("utf-16")),
+        ("wide".encode("utf-32"), ("w", "v"), "wide".encode("utf-32")),
+        ("naïve\n".encode("latin-1"), ("n", "naï"), "naïve\n".encode("latin-1")),
     ]
     for before, edit, after in cases:
         (workspace / "a").write_bytes(before)

@@ -46,6 +46,67 @@ def test_insert_gives_the_new_text_that_line_number(call: Call, workspace: Path)
         assert (workspace / "a").read_bytes() == after, before
 
 
+MIXED = b"a\r\nb\r\nc\nd\r\n"
+
+
+def test_a_text_matches_whatever_ends_its_lines_and_each_line_keeps_its_end(call: Call, workspace: Path) -> None:
+    cases: list[tuple[bytes, tuple[str, str], bytes]] = [
+        (MIXED, ("a\nb\n", "a\nB\n"), b"a\r\nB\r\nc\nd\r\n"),
+        (MIXED, ("b\nc\nd", "b\nC\nd"), b"a\r\nb\r\nC\nd\r\n"),
+        (MIXED, ("b\r\nc\r\n", "B\r\nC\r\n"), b"a\r\nB\r\nC\nd\r\n"),
+        (MIXED, ("c", "c1\nc2"), b"a\r\nb\r\nc1\nc2\nd\r\n"),
+        (MIXED, ("d", "d1\nd2"), b"a\r\nb\r\nc\nd1\r\nd2\r\n"),
+        (MIXED, ("c\nd\n", "c\nx\ny\nd\n"), b"a\r\nb\r\nc\nx\ny\nd\r\n"),
+        (MIXED, ("b\nc\nd\n", "d\n"), b"a\r\nd\r\n"),
+        (MIXED, ("b\nc\n", "x\nb\nc\n"), b"a\r\nx\r\nb\r\nc\nd\r\n"),
+        (MIXED, ("\nb\n", "-"), b"a-c\nd\r\n"),
+        (MIXED, ("a\nb\nc\nd\n", ""), b""),
+        (b"a\r\nb", ("b", "b\nc\n"), b"a\r\nb\r\nc\r\n"),
+        (b"a\nb\n", ("a\r\nb\r\n", "A\r\nB\r\n"), b"A\nB\n"),
+        (b"a\r\nb\r\n", ("a\nb", "a\nx\r\nb"), b"a\r\nx\r\nb\r\n"),
+        (b"a\r\r\nb\n", ("a\r\n", "A\n"), b"A\r\nb\n"),
+        (b"\xef\xbb\xbfa\nb\n", ("\ufeffa\n", "A\n"), b"\xef\xbb\xbfA\nb\n"),
+        (b"a\nb\n", ("a\n", "\ufeffA\n"), b"A\nb\n"),
+        (b"only", ("only", "1\n2"), b"1\n2"),
+    ]
+    for before, (old, new), after in cases:
+        (workspace / "a").write_bytes(before)
+
+        output = replace(call, old, new)
+
+        assert (workspace / "a").read_bytes() == after, (before, old, output)
+
+
+def test_equal_texts_with_other_line_ends_are_not_told_apart_and_carriage_returns_are_named(
+    call: Call, workspace: Path
+) -> None:
+    (workspace / "a").write_bytes(b"x\ny\r\n\nx\r\ny\n")
+    assert "occurs 2 times, in lines 1, 4;" in replace(call, "x\ny", "z")
+    assert "the edit changes nothing" in replace(call, "\n\nx", "\r\n\r\nx")
+    (workspace / "a").write_bytes(b"x\ry\n")
+    assert "carriage returns" in replace(call, "x\ny", "z")
+    assert replace(call, "x\ry", "z").startswith("edited")
+
+
+def test_inserted_lines_end_like_the_line_at_their_place_and_stand_behind_a_byte_order_mark(
+    call: Call, workspace: Path
+) -> None:
+    cases: list[tuple[bytes, int, bytes]] = [
+        (MIXED, 1, b"1\r\n2\r\n" + MIXED),
+        (MIXED, 3, b"a\r\nb\r\n1\n2\nc\nd\r\n"),
+        (MIXED, 5, MIXED + b"1\r\n2"),
+        (b"a\r\nb", 3, b"a\r\nb\r\n1\r\n2"),
+        (b"\xef\xbb\xbfa\r\n", 1, b"\xef\xbb\xbf1\r\n2\r\na\r\n"),
+        (b"\xef\xbb\xbf", 1, b"\xef\xbb\xbf1\n2"),
+    ]
+    for before, line, after in cases:
+        (workspace / "a").write_bytes(before)
+
+        call("editor", command="insert", path="a", insert_line=line, new_str="1\n2")
+
+        assert (workspace / "a").read_bytes() == after, (before, line)
+
+
 def test_undo_edit_takes_back_one_edit_of_each_file(call: Call, workspace: Path) -> None:
     (workspace / "a").write_text("one")
     (workspace / "b").write_text("one")

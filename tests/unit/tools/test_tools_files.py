@@ -109,6 +109,37 @@ def test_a_path_that_cannot_be_is_wrong_use(call: Call, workspace: Path) -> None
     assert call("file_write", path="a", content="\ud800").is_error
 
 
+def test_file_write_keeps_the_line_ends_and_the_byte_order_mark_of_the_file_that_it_replaces(
+    call: Call, workspace: Path
+) -> None:
+    cases: list[tuple[bytes, str, bytes, str]] = [
+        (b"one\r\ntwo\r\nthree\r\n", "one\n2\nthree\n", b"one\r\n2\r\nthree\r\n", "CR LF"),
+        (b"one\r\ntwo\r\n", "one\r\n2\n", b"one\r\n2\r\n", "CR LF"),
+        (b"one\r\ntwo", "1\n2", b"1\r\n2", "CR LF"),
+        (b"\xef\xbb\xbfone\ntwo\n", "one\n2\n", b"\xef\xbb\xbfone\n2\n", "byte order mark (utf-8)"),
+        (b"\xef\xbb\xbfone\n", "\ufeff1\n", b"\xef\xbb\xbf1\n", "byte order mark (utf-8)"),
+        (b"\xef\xbb\xbf1\r\n", "\u00ef\n", b"\xef\xbb\xbf\xc3\xaf\r\n", "mark (utf-8) and line ends (CR LF)"),
+        ("\ufeffone\r\n".encode("utf-16-le"), "\u00ef\n", "\ufeff\u00ef\r\n".encode("utf-16-le"), "(utf-16-le)"),
+        ("\ufeffone\n".encode("utf-16-be"), "1\n", "\ufeff1\n".encode("utf-16-be"), "(utf-16-be)"),
+        ("\ufeffone\n".encode("utf-32-le"), "1\n", "\ufeff1\n".encode("utf-32-le"), "(utf-32-le)"),
+        # Nothing to keep, or ends that differ: as given.
+        (b"one\ntwo\n", "1\r\n2\r\n", b"1\r\n2\r\n", ""),
+        (b"one\r\ntwo\n", "1\n2\n", b"1\n2\n", ""),
+        (b"one", "1\n", b"1\n", ""),
+        (b"", "\ufeff1\n", b"\xef\xbb\xbf1\n", ""),
+        (b"na\xefve\n", "na\u00efve\n", b"na\xc3\xafve\n", ""),
+        (b"one\r\n", "1", b"1", ""),
+    ]
+    for before, content, after, kept in cases:
+        (workspace / "a").write_bytes(before)
+
+        output = call("file_write", path="a", content=content).output
+
+        assert (workspace / "a").read_bytes() == after, before
+        assert ("kept" in output, kept in output) == (bool(kept), True), output
+        assert output.startswith(f"wrote {len(after)} bytes to a"), before
+
+
 def test_file_write_makes_parents_and_counts_bytes(call: Call, workspace: Path) -> None:
     result = call("file_write", path="a/b/c.txt", content="naïve\r\n")
     assert result.output == "wrote 8 bytes to a/b/c.txt"
