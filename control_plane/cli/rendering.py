@@ -64,8 +64,13 @@ def _figures(order: Doc) -> list[str]:
         f"  tokens   {_tokens(stats)}, {stats['tool_calls']} tool calls",
         *([f"  checks   {_VERIFICATION.get(order['verification'], 'unknown')}"] if order["ended_at"] else []),
         f"  {money(stats['cost_usd'])}",
-        f"  time     {stats['duration_label']}",
+        f"  time     {stats['duration_label']}{_waited(stats)}",
     ]
+
+
+def _waited(stats: Doc) -> str:
+    # A control plane of an older version does not tell.
+    return f" of work, {stats['waiting_label']} of waiting for a user" if stats.get("waiting_label") else ""
 
 
 def _tokens(stats: Doc) -> str:

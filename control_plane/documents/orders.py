@@ -130,7 +130,13 @@ class StatsDocument(Document):
     """How many of the input tokens the provider read from its cache."""
     cost_usd: float | None
     duration_ms: int
+    """Working time. Waiting for a user does not count."""
     duration_label: str
+    working_since: datetime | None = None
+    """While it works: a clock that began then shows the working time."""
+    waiting_ms: int = 0
+    """Time spent waiting for users."""
+    waiting_label: str = ""
 
 
 class PlacementDocument(Document):

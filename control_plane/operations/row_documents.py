@@ -42,6 +42,18 @@ D = TypeVar("D", bound=Document)
 
 
 @dataclass(frozen=True)
+class OrderClocks:
+    """How long an order has waited for users, and since when it has worked, as if without a pause."""
+
+    waited: timedelta = timedelta()
+    working_since: datetime | None = None
+    """None: it does not work now."""
+
+
+NO_CLOCKS = OrderClocks()
+
+
+@dataclass(frozen=True)
 class OrderNames:
     """The names of the objects that an order references."""
 
@@ -139,7 +151,9 @@ def document_of(kind: type[D], row: Row, **others: Any) -> D:
     return kind.model_validate({**same, **others})
 
 
-def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: Wait | None = None) -> OrderSummary:
+def order_summary(
+    order: Order, names: OrderNames, stats: Stats, clocks: OrderClocks, waiting: Wait | None = None
+) -> OrderSummary:
     """The order's summary. `waiting`: the call that has been waiting longest for a user, if any."""
     return OrderSummary(
         id=order.id,
@@ -195,7 +209,7 @@ def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: Wait |
         purpose=order.purpose,
         pull_request=order.pull_request,
         waiting_for=waiting_document(waiting) if waiting else None,
-        stats=stats_document(stats),
+        stats=stats_document(stats, clocks),
     )
 
 
@@ -269,5 +283,12 @@ def word_document(word: SteeringMessage) -> SteeringMessageDocument:
     )
 
 
-def stats_document(stats: Stats) -> StatsDocument:
-    return StatsDocument(**stats.model_dump(), duration_label=duration_label(stats.duration_ms))
+def stats_document(stats: Stats, clocks: OrderClocks = NO_CLOCKS) -> StatsDocument:
+    waited = round(clocks.waited.total_seconds() * 1000)
+    return StatsDocument(
+        **stats.model_dump(),
+        duration_label=duration_label(stats.duration_ms),
+        working_since=clocks.working_since,
+        waiting_ms=waited,
+        waiting_label=duration_label(waited) if waited else "",
+    )

@@ -6,8 +6,9 @@ A run that waits for long may be suspended: its wait stays open, and the run tha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sqlalchemy import CursorResult, select, update
 from sqlalchemy.orm import Session
@@ -129,6 +130,15 @@ def open_waits(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[Wai
     found: defaultdict[str, list[Wait]] = defaultdict(list)
     for wait in db.scalars(wanted.order_by(Wait.asked_at, Wait.number)):
         found[wait.run_id].append(wait)
+    return found
+
+
+def time_waited(db: Session, order_ids: Collection[str], now: datetime) -> dict[tuple[str, str], timedelta]:
+    """How long orders have waited for people, by order and run."""
+    found: defaultdict[tuple[str, str], timedelta] = defaultdict(timedelta)
+    asked = select(Wait.order_id, Wait.run_id, Wait.asked_at, Wait.closed_at).where(Wait.order_id.in_(order_ids))
+    for order_id, run_id, begun, closed in db.execute(asked) if order_ids else ():
+        found[order_id, run_id] += (closed or now) - begun
     return found
 
 

@@ -76,6 +76,11 @@ class RunBudget:
         self.limits = limits.model_copy(update=more)
 
     @property
+    def waited(self) -> float:
+        """Seconds spent waiting for people so far, in waits that are over."""
+        return self._waited
+
+    @property
     def answers_left(self) -> int | None:
         """Answers left within the limit; None: there is no limit."""
         limit = self.limits.max_iterations

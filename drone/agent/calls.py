@@ -141,7 +141,7 @@ class Calls:
         """Record a call, and decide whether it may run."""
         self.transcript.called(call)
         self.budget.count_tool_call()
-        started = self.clock.monotonic()
+        started = self._worked()
         if (problem := call_problem(call, self.tools, cut=cut)) is not None:
             verdict = self.guardrails.unusable(call, problem)
             self._ruled(call, verdict)
@@ -235,7 +235,11 @@ class Calls:
         return f"[{verdict.reason}]" if verdict.action == "warn" else ""
 
     def _since(self, started: float) -> int:
-        return round((self.clock.monotonic() - started) * 1000)
+        return round((self._worked() - started) * 1000)
+
+    def _worked(self) -> float:
+        """A clock that stands still while the run waits for a person: that is no time of the call's."""
+        return self.clock.monotonic() - self.budget.waited
 
 
 def in_words(call: ToolCall) -> str:

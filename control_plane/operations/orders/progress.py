@@ -28,9 +28,12 @@ def _is_stalled(quiet_seconds: float, waits_for: str) -> bool:
     return quiet_seconds >= QUIET_SHOWN_SECONDS and not waits_for
 
 
-def so_far(run: Run, now: datetime) -> int:
-    """Milliseconds since an active run started; 0 for one that has ended, since its own duration is stored."""
-    return 0 if run.ended_at else max(0, round((now - run.started_at).total_seconds() * 1000))
+def so_far(run: Run, waited: timedelta, now: datetime) -> int:
+    """Milliseconds that an active run has worked, without the time that it `waited` for users.
+
+    0 for one that has ended, since its own duration is stored.
+    """
+    return 0 if run.ended_at else max(0, round((now - run.started_at - waited).total_seconds() * 1000))
 
 
 def of_beat(said: Mapping[str, Any], age: timedelta) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from sqlalchemy import Select, select
@@ -39,11 +40,11 @@ from control_plane.operations.orders.filtering import OrderTerms, narrowed
 from control_plane.operations.orders.removed import has_file, has_patch, no_longer_stored, removed_note
 from control_plane.operations.orders.step_reading import StepRange, runs_of, steps_of, todo_of
 from control_plane.operations.orders.submitting import check_request, submit_within
-from control_plane.operations.row_documents import OrderNames, word_document
+from control_plane.operations.row_documents import OrderClocks, OrderNames, word_document
 from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
 from control_plane.orders.plan_waits import PLAN, edit_of
-from control_plane.orders.waits import find_wait, open_waits
+from control_plane.orders.waits import find_wait, open_waits, time_waited
 from control_plane.validation.checks import shown
 from shared.blobs import INLINE_PATCH
 from shared.errors import NotFound
@@ -251,21 +252,32 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
     at_work = [order.run_id for order in orders if order.status in _AT_WORK and order.run_id]
     runs = db.scalars(select(Run).where(Run.id.in_(at_work))).all() if at_work else ()
     doing = {run.id: {"doing": progress.of_run(run, now), "stalled": progress.is_stalled(run, now)} for run in runs}
+    waited = time_waited(db, [order.id for order in orders], now)
+    clocks = {order.id: _clocks(order.id, waited) for order in orders}
     for run in runs:
-        before = stats[run.order_id]
-        stats[run.order_id] = before.model_copy(update={"duration_ms": before.duration_ms + progress.so_far(run, now)})
+        before, so_far = stats[run.order_id], progress.so_far(run, waited.get((run.order_id, run.id), timedelta()), now)
+        stats[run.order_id] = before.model_copy(update={"duration_ms": before.duration_ms + so_far})
+        if run.ended_at is None and not calls.get(run.id):
+            since = now - timedelta(milliseconds=stats[run.order_id].duration_ms)
+            clocks[run.order_id] = replace(clocks[run.order_id], working_since=since)
     return [
-        _summary(caller, row, stats[row[0].id], calls.get(row[0].run_id or "")).model_copy(
+        _summary(caller, row, (stats[row[0].id], clocks[row[0].id]), calls.get(row[0].run_id or "")).model_copy(
             update=doing.get(row[0].run_id or "", {})
         )
         for row in rows
     ]
 
 
-def _summary(caller: Caller, row: Row, stats: Stats, waiting: Sequence[Wait] | None) -> OrderSummary:
+def _clocks(order_id: str, waited: Mapping[tuple[str, str], timedelta]) -> OrderClocks:
+    return OrderClocks(waited=sum((time for (order, _), time in waited.items() if order == order_id), timedelta()))
+
+
+def _summary(
+    caller: Caller, row: Row, figures: tuple[Stats, OrderClocks], waiting: Sequence[Wait] | None
+) -> OrderSummary:
     order, project, provider, drone, agent, group_kind, reviewer = row
     names = OrderNames(caller.organization, project, provider, drone, agent, group_kind, reviewer)
-    return row_documents.order_summary(order, names, stats, waiting[0] if waiting else None)
+    return row_documents.order_summary(order, names, *figures, waiting[0] if waiting else None)
 
 
 def _plan(db: Db, order: Order) -> PlanDocument | None:

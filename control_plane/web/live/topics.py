@@ -66,7 +66,8 @@ class Topic:
 def _order(core: Core, caller: Caller, order_id: str) -> Any:
     summary = orders.order_summary(core, caller, order_id)
     # Counts up while the order runs, which the page counts itself.
-    stats = summary.stats.model_copy(update={"duration_ms": 0, "duration_label": ""})
+    counting = {"duration_ms": 0, "duration_label": "", "working_since": None, "waiting_ms": 0, "waiting_label": ""}
+    stats = summary.stats.model_copy(update=counting)
     beside = orders.beside_summary(core, caller, order_id)
     comments = review.list_comments(core, caller, order_id)
     return summary.model_copy(update={"stats": stats}), beside, comments, last_step_of(core, summary.id)

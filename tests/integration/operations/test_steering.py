@@ -394,3 +394,18 @@ def test_a_question_is_answered_an_approval_is_approved_and_what_is_not_asked_is
     nothing = plane.submit()
     unasked = AnswerRequest(text="1")
     assert code_of(lambda: answer_order(plane.core, plane.admin, nothing, unasked)) == "E-ANSWER-NONE"
+
+
+def test_the_time_that_an_order_waits_for_a_user_is_no_working_time(plane: Plane, oka: DroneStandIn) -> None:
+    order = running(plane, oka)
+    wants(plane, oka, order)
+    plane.core.clock.sleep(40)
+    waits = plane.order(order.order_id).stats
+    assert (waits.working_since, waits.waiting_ms >= 40_000, waits.duration_ms < 40_000) == (None, True, True)
+    oka.renew_lease()
+    decided(oka, order)
+    plane.until(lambda: plane.status(order.order_id) == "running")
+    works, now = plane.order(order.order_id).stats, plane.core.clock.now()
+    assert works.working_since is not None
+    shown = round((now - works.working_since).total_seconds() * 1000)
+    assert (works.duration_ms, works.duration_ms < 40_000, works.waiting_ms >= waits.waiting_ms) == (shown, True, True)

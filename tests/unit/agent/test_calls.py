@@ -150,6 +150,7 @@ def test_a_call_runs_once_it_is_approved_and_not_if_it_is_denied_unanswered_or_i
         assert ((decided.approved, decided.by), said in recorded(loop, ToolResultStep).output) == (decision, True)
         assert (len(loop.toolbox.ran) == 1) == (decided.approved or isinstance(loop.toolbox, Asking))
         assert recorded(loop, ApprovalStep).until is not None
+        assert recorded(loop, ToolResultStep).duration_ms == 0
         assert (("user", "Stop that.") in loop.told) == (decision[1] == "interruption")
     approved = cases[0][0]
     assert [body.kind for body in approved.recorder.bodies[2:6]] == ["tool_call", "approval", "decision", "tool_result"]
