@@ -126,6 +126,7 @@ class _OrderEvents:
 
     def _order(self, order: Doc) -> None:
         self._clock.hear(order)
+        self._steps.order_id = order["id"]
         if order["ended_at"]:
             # The outcome follows, with the same reason.
             return

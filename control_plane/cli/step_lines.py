@@ -20,9 +20,12 @@ class StepLines:
     takes no more than one of its lines.
     """
 
+    order_id: str
+    """The order by which these commands name it: its id, once that is known, since `@last` may become another one."""
+
     def __init__(self, *, outputs: bool = False, order_id: str = "") -> None:
         self._folded = rendered.FoldedCalls(outputs=outputs, width=line_width(sys.stdout))
-        self._order_id = printable(order_id)
+        self.order_id = printable(order_id)
 
     def lines(self, step: Doc) -> rendered.Lines:
         """The lines that show a step; empty if people need not see it, or if it is a call without a result yet."""
@@ -30,8 +33,8 @@ class StepLines:
         if step.get("undone") and lines:
             (first, _), *rest = lines
             lines = [(f"(undone) {first}", "dim"), *((text, "dim") for text, _ in rest)]
-        if step["kind"] == "approval" and self._order_id:
-            lines.append((f"  next  {answering(self._order_id, step.get('about'))}", None))
+        if step["kind"] == "approval" and self.order_id:
+            lines.append((f"  next  {answering(self.order_id, step.get('about'))}", None))
         return lines
 
     def running(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from control_plane.client import following
@@ -81,9 +82,17 @@ class FleetClient(TeamCalls, AutomationCalls):
 
         Raises Unreachable and the server's refusals.
         """
-        path = f"/orders/{part(order_id)}/events"
+        followed = order_id
+
+        def connect(last: int) -> AbstractContextManager[Iterator[bytes]]:
+            return self._stream(f"/orders/{part(followed)}/events", last)
+
         waiting = following.Patience(from_the_start=patient, give_up_after_s=give_up_after_s)
-        return following.follow(lambda last: self._stream(path, last), after, waiting, clock or SystemClock())
+        for event, data in following.follow(connect, after, waiting, clock or SystemClock()):
+            if event == "order":
+                # By now `@last`, or a prefix, may stand for another order.
+                followed = data["id"]
+            yield event, data
 
     # --- sessions -----------------------------------------------------------------------------
 

@@ -137,9 +137,12 @@ def test_without_the_broker_steps_come_from_the_database_and_later_changes_are_h
     wait_until(lambda: (run.streams("still there"), joined(follower))[1], every=0.2)
 
 
-def test_a_client_goes_on_through_a_restart_of_the_server(api: Api, run: PlayedRun) -> None:
-    follower = Follower(api, run.order_id)
-    wait_until(lambda: follower.seqs == [1])
+def test_a_client_goes_on_through_a_restart_of_the_server_with_the_order_that_was_the_last_when_it_began(
+    api: Api, run: PlayedRun
+) -> None:
+    follower = Follower(api, "@last")
+    wait_until(lambda: follower.seqs == [1] and follower.of("order"))
+    api.submit("One that is newer")
     api.stop()
     run.says("while it was away")
     wait_until(lambda: follower.of("connection"))
