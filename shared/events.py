@@ -152,6 +152,8 @@ class Delivered(Wire):
     """Of text files; None from an older drone."""
     lines_removed: Count | None = None
     late_ref: str | None = None
+    left_out: tuple[str, ...] = ()
+    """What of the work could not be delivered: paths, each with the reason. Caches are no work."""
 
 
 class RunEnded(Wire):

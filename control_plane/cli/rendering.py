@@ -35,6 +35,8 @@ def outcome_text(order: Doc) -> str:
     lines = [_headline(order), *_figures(order)]
     if order.get("asks"):
         lines.append(f"  reply    fleet submit 'TEXT' --session {order['session']}")
+    # A control plane of an older version does not tell.
+    lines += [f"  left out  {printable(each)}" for each in order.get("left_out") or ()]
     if order["patch"]:
         lines.append(f"  patch    fleet patch {order['id']}")
     if order.get("pull_request"):

@@ -286,6 +286,7 @@ def _delivered(scene: Scene, body: Delivered) -> None:
     order.head_commit = body.head_commit
     order.pushed = body.pushed
     order.push_error = _clean(body.push_error) if body.push_error else None
+    order.left_out = [_clean(each) for each in body.left_out]
     order.patch_sha256 = body.patch_sha256
     order.patch_bytes = body.patch_bytes
     order.files_changed = body.files_changed

@@ -141,6 +141,8 @@ class Order(Owned, Row):
     head_commit: Mapped[str | None] = mapped_column(String(64))
     pushed: Mapped[bool] = mapped_column(default=False)
     push_error: Mapped[str | None] = mapped_column(ForeignText)
+    left_out: Mapped[list[str]] = mapped_column(default=list)
+    """What of the work could not be delivered, each with the reason."""
     late_refs: Mapped[list[str]]
     result_run_id: Mapped[str | None] = mapped_column(Id)
     """The run that produced this patch and bundle."""

@@ -292,6 +292,8 @@ class OrderSummary(Document):
     lines_removed: int | None
     pushed: bool
     push_error: str | None
+    left_out: list[str]
+    """What of its work could not be delivered: paths, each with the reason."""
     late_refs: list[str]
     receipt: dict[str, Any] | None
     approve: str

@@ -198,6 +198,7 @@ def order_summary(
         lines_removed=order.lines_removed,
         pushed=order.pushed,
         push_error=order.push_error,
+        left_out=order.left_out,
         late_refs=order.late_refs,
         receipt=order.receipt,
         approve=order.approve,

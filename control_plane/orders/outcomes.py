@@ -12,6 +12,6 @@ def outcome_of(order: Order, *, in_race: bool) -> OrderOutcome | None:
     work = EndedWork(
         is_changed=order.purpose != "work" or order.head_commit is not None or bool(order.patch_bytes),
         asks=order.follow_up == "question",
-        is_left_behind=bool(order.push_error) and not order.pushed and not in_race,
+        is_left_behind=bool(order.left_out) or (bool(order.push_error) and not order.pushed and not in_race),
     )
     return order_outcome(OrderStatus(order.status), order.exit_status, work)

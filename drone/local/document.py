@@ -56,7 +56,9 @@ class LocalResult:
 
     @property
     def outcome(self) -> OrderOutcome:
-        work = EndedWork(is_changed=bool(self.patch), asks=self.asks, is_left_behind=False)
+        delivered = self.last(Delivered)
+        left_out = delivered is not None and bool(delivered.left_out)
+        work = EndedWork(is_changed=bool(self.patch), asks=self.asks, is_left_behind=left_out)
         exit_status = self.ended.exit_status if self.ended else None
         return order_outcome(_status(self.ended), exit_status, work) or OrderOutcome.FAILED
 
@@ -136,6 +138,7 @@ def _delivery(result: LocalResult) -> dict[str, Any]:
         "head_commit": delivered.head_commit if delivered else None,
         "pushed": False,
         "push_error": None,
+        "left_out": delivered.left_out if delivered else (),
     }
 
 

@@ -28,6 +28,11 @@ ENDS: dict[str, tuple[Delivered, dict[str, Any], tuple[str, str, int]]] = {
     "done": (CHANGE, {}, ("done", "ok", 0)),
     "nothing to change": (NOTHING, {}, ("unchanged", "ok", 0)),
     "a closing question": (NOTHING, {"response": "Which file do you mean?"}, ("asks", "ask", 1)),
+    "a part left out": (
+        CHANGE.model_copy(update={"left_out": ("vendor/: a nested git repository",)}),
+        {},
+        ("incomplete", "ask", 1),
+    ),
     "not pushed": (UNPUSHED, {}, ("incomplete", "ask", 1)),
     "steps": (CHANGE, {"exit_status": "max_iterations"}, ("incomplete", "ask", 1)),
     "money": (CHANGE, FAILED | {"exit_status": "cost_limit"}, ("incomplete", "ask", 1)),

@@ -1,4 +1,4 @@
-"""A run that waits for a person for long can be suspended."""
+"""A run that waits for a person for long can be suspended; and what of an order's work could not be delivered."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("waits", sa.Column("suspend_asked_at", UtcDateTime))
     op.add_column("waits", sa.Column("suspended_at", UtcDateTime))
+    op.add_column("orders", sa.Column("left_out", sa.JSON, nullable=False, server_default="[]"))
 
 
 def downgrade() -> None:
+    op.drop_column("orders", "left_out")
     for name in ("suspended_at", "suspend_asked_at"):
         op.drop_column("waits", name)
