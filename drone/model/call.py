@@ -28,7 +28,7 @@ class ModelCall:
         # Here and not in the pump's thread: a first import of litellm must not count as silence of the model.
         self._arguments = _arguments(way, request, waits, client)
         self._client = client
-        self._raw: RawChunks | None = None
+        self._raw = RawChunks()
         self.finish_reason = ""
         self.began = False
         """Whether any part of the answer arrived."""
@@ -44,21 +44,24 @@ class ModelCall:
 
     def signs(self) -> int:
         """The endpoint's signs of life so far."""
-        return self._raw.heard if self._raw else 0
+        return self._raw.heard
 
     @property
     def raw(self) -> RawAnswer:
         """The answer so far as the endpoint sent it."""
-        if self._raw is None:
-            return RawAnswer()
         return RawAnswer("".join(f"{line}\n" for line in self._raw.lines), CUT if self._raw.is_cut else "")
 
     def chunks(self) -> Iterator[Any]:
-        """Yield litellm's chunks; runs in the pump's thread."""
+        """Yield litellm's chunks; runs in the pump's thread.
+
+        Raises AnswerInterrupted at the end if the answer is not complete.
+        """
+        raw = self._raw
         try:
+            self._client.listen(raw)
             stream = litellm().completion(**self._arguments)
             self.headers = headers_of(stream)
-            raw = self._raw = RawChunks(stream)
+            raw.listen(stream)
             for chunk in stream:
                 self.began = True
                 self.usage = getattr(chunk, "usage", None) or self.usage
@@ -70,9 +73,7 @@ class ModelCall:
             self._client.settle()
         # The usage that litellm counted itself is in none of the received chunks.
         self.usage_reported = any(getattr(chunk, "usage", None) for chunk in stream.chunks)
-        # litellm invents a "stop" for a stream that ended without a reason; only a received reason counts.
-        reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
-        self.finish_reason = reason if raw.ended else ""
+        self.finish_reason = raw.finish_reason(stream.received_finish_reason or stream.intermittent_finish_reason)
         self.details, self.refusal = raw.details, raw.refusal
 
 

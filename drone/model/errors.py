@@ -41,7 +41,11 @@ RETRIED = frozenset({_E.RATE_LIMIT, _E.OVERLOADED, _E.SERVER, _E.TIMEOUT, _E.CON
 
 
 class StreamBroken(Exception):
-    """The stream ended without a finish reason: it was cut off, or it was no stream of answers."""
+    """The connection broke while an answer was read."""
+
+
+class AnswerInterrupted(StreamBroken):
+    """The answer was not ended by the model, or cannot be read to its end; says why, with "it" for the answer."""
 
 
 class StreamSilent(Exception):
@@ -176,6 +180,8 @@ class Failure:
     error_class: ErrorClass
     detail: str
     retry_after: float | None = None
+    interrupted: str = ""
+    """Why the answer is not complete, if one began and the connection held."""
 
     @property
     def retried(self) -> bool:
@@ -198,7 +204,8 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
         if error_class in within and pattern.search(text):
             error_class = meaning
             break
-    return Failure(error_class, shortened(text, 4000), asked_for(error, now))
+    interrupted = text if isinstance(error, AnswerInterrupted) else ""
+    return Failure(error_class, shortened(text, 4000), asked_for(error, now), interrupted)
 
 
 def cause_of(error: BaseException) -> BaseException:
@@ -232,6 +239,8 @@ def sentence(failure: Failure, provider: OrderProvider) -> str:
     where = _where(provider)
     if failure.error_class is _E.SERVER and _UNREACHABLE.search(failure.detail):
         return f"{where} cannot be reached."
+    if failure.interrupted:
+        return f"{where} did not complete its answer: {failure.interrupted}."
     short = shortened(" ".join(failure.detail.split()), 120)
     return _SENTENCES[failure.error_class].format(where=where, model=provider.model, short=short)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import socket
 import threading
 import warnings
 from collections import defaultdict
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from drone.model.answer_bytes import rewrite, shut
 from drone.model.litellm_repairs import repair
+from drone.model.raw_chunks import RawChunks
 
 _SETTINGS = {
     "LITELLM_MODE": "PRODUCTION",  # otherwise the import reads variables from a file .env in the current directory
@@ -66,6 +66,8 @@ class Client:
         self._client: Any = None
         self._opened: defaultdict[int, list[Any]] = defaultdict(list)
         """Responses that have started, by the thread that reads them."""
+        self._raw: dict[int, RawChunks] = {}
+        """What hears their chunks, by the same thread."""
 
     def get(self, timeout: Any = None) -> Any:
         """Return the client, a new one after `drop`; creating one takes half a millisecond once litellm is loaded.
@@ -80,31 +82,29 @@ class Client:
             self._client.client.event_hooks = {"response": [self._note]}
         return self._client
 
+    def listen(self, raw: RawChunks) -> None:
+        """Let `raw` hear the answers that the calling thread gets until it settles."""
+        self._raw[threading.get_ident()] = raw
+
     def settle(self) -> None:
         """Close responses left open by the calling thread: litellm does not read all of them to their end.
 
         Otherwise the garbage collector closes them, at any moment. If the same thread then holds the lock of the
         connection pool, which closing needs as well, it deadlocks.
         """
+        self._raw.pop(threading.get_ident(), None)
         for answer in self._opened.pop(threading.get_ident(), ()):
             answer.close()
 
     def _note(self, answer: Any) -> None:
-        self._opened[threading.get_ident()].append(answer)
+        thread = threading.get_ident()
+        self._opened[thread].append(answer)
+        rewrite(answer, self._raw.get(thread) or RawChunks())
 
     def drop(self) -> None:
         """Close every connection: this is the only way to stop an endpoint from generating an unwanted answer."""
         for answer in [answer for answers in list(self._opened.values()) for answer in list(answers)]:
-            _shut(answer)
+            shut(answer)
         if self._client is not None:
             self._client.close()
             self._client = None
-
-
-def _shut(answer: Any) -> None:
-    """End a connection that another thread reads: only closing it would wait until that thread has read something."""
-    stream = answer.extensions.get("network_stream")
-    connection = stream.get_extra_info("socket") if stream is not None else None
-    if connection is not None:
-        with suppress(OSError):  # the endpoint was first
-            connection.shutdown(socket.SHUT_RDWR)

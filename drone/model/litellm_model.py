@@ -15,7 +15,6 @@ from drone.model.errors import (
     ContentFiltered,
     ErrorClass,
     Failure,
-    StreamBroken,
     cause_of,
     classify,
     may_be_charged,
@@ -201,8 +200,6 @@ class LiteLLMModel:
         assembly = Assembly(on_delta, self.clock, way.family.thinking)
         try:
             said = self._streamed(call, assembly)
-            if not call.finish_reason:
-                raise StreamBroken("the stream ended before the answer was complete, or was not an answer stream")
             message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
             if call.refusal and not message.tool_calls:
                 raise ContentFiltered(f"the model refused: {call.refusal}")

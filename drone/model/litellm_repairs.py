@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-_FINISH_REASONS = {
-    "model_context_window_exceeded": "length",  # Anthropic and Bedrock: half an answer
-    "malformed_model_output": "error",
-    "malformed_tool_use": "error",
-    "network_error": "error",
-    "error": "error",
-    "ERROR": "error",
-}
-"""What litellm takes for the regular end of an answer, and is none. It raises an exception for the reason `error`."""
+from drone.model.raw_chunks import reason_of
+
+
+class _Reasons(dict[str, str]):
+    """litellm's table of finish reasons; it passes on words that are not known to be a model's, for `RawChunks`."""
+
+    def get(self, word: str, _: Any = None) -> str:
+        return reason_of(word) or word
 
 
 def repair() -> None:
@@ -21,7 +20,8 @@ def repair() -> None:
     from litellm.litellm_core_utils.prompt_templates.factory import BedrockConverseMessagesProcessor as Converse
     from litellm.llms.vertex_ai.gemini import transformation as gemini
 
-    core_helpers._FINISH_REASON_MAP.update(_FINISH_REASONS)
+    # It would take every other word for the regular end of an answer.
+    core_helpers._FINISH_REASON_MAP = _Reasons(core_helpers._FINISH_REASON_MAP)
     # It would send two equal calls as one, and Gemini refuses a question with more results than calls.
     gemini.check_if_part_exists_in_parts = lambda *_, **__: False
     convert = Converse.translate_thinking_blocks_to_reasoning_content_blocks

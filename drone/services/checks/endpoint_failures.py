@@ -101,7 +101,7 @@ def _connection(failure: _FailedCall) -> FleetError:
     elif failure.says(_REFUSED):
         code, what = "E-CHECK-PORT", f"Nothing listens at {address}, as seen from the drone's machine."
     elif failure.says(_NO_STREAM):
-        code, what = "E-CHECK-STREAM", f"{failure.where} does not stream its answers, which is required."
+        code, what = "E-CHECK-STREAM", f"{failure.where} sent no complete answer of a model."
     return OrderError(what, code=code, why=failure.detail, next=following)
 
 

@@ -70,7 +70,8 @@ def test_what_is_kept_is_found_again_by_its_digest_and_a_disk_that_takes_nothing
 def test_of_a_long_answer_only_a_part_is_kept() -> None:
     chunk = SimpleNamespace(choices=[], model_dump_json=lambda **_: "x" * 1000)
     stream = SimpleNamespace(completion_stream=iter([chunk] * 500))
-    raw = RawChunks(stream)
+    raw = RawChunks()
+    raw.listen(stream)
     assert len(list(stream.completion_stream)) == 500
     assert raw.is_cut
     assert MOST_RAW / 2 < sum(map(len, raw.lines)) < MOST_RAW * 1.1

@@ -1,0 +1,258 @@
+"""Reads the bytes of an endpoint's answer, and gives litellm only what its readers understand.
+
+They lose parts of an answer without a word: a line that contains "[DONE]" anywhere
+(https://github.com/BerriAI/litellm/issues/31562), text with U+2028, U+2029 or U+0085, where httpx's `iter_lines` ends a
+line (https://github.com/BerriAI/litellm/issues/30471), and a document in place of a stream. Null choices are an error
+to them, and nothing is too long. So the body of a response is read here and written anew: each document as one line of
+ASCII, and each chunk of chat completions in one form (`chat_chunks`). See docs/decisions/0027-answers-read-here.md;
+tests/integration/protocols/test_answer_bytes.py fails when a fault of litellm is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+import httpx
+
+from drone.model.chat_chunks import ChatChunks, Document
+from drone.model.errors import AnswerInterrupted
+from drone.model.raw_chunks import RawChunks
+
+MOST_LINE = 16 * 1024**2
+"""Bytes of a line, or of a document of several lines: the longest answer (`assembly.LONGEST`) in escapes is shorter."""
+MOST_ANSWER = 128 * 1024**2
+"""Bytes of an answer: 128,000 tokens in chunks of 400 bytes are 51 million."""
+MOST_CHUNKS = 200_000
+"""litellm keeps each until the answer ends, in 4 KB; a model writes at most 128,000 tokens at once."""
+MOST_REFUSAL = 64 * 1024
+"""Bytes that are read of a response with an error status."""
+DRAIN_S = 0.5
+"""Seconds to wait for the end of a response after the end of the answer: its connection can then be used again."""
+_BOM = b"\xef\xbb\xbf"
+_DONE = b"[DONE]"
+
+
+def rewrite(response: httpx.Response, raw: RawChunks) -> None:
+    """Replace the body of a response that has just begun: `raw` hears each document, and litellm reads it rewritten."""
+    received = httpx.Response(response.status_code, headers=response.headers, stream=response.stream)
+    pieces = received.iter_bytes()
+    if not response.is_success:
+        body = _beginning(pieces)
+    elif not _asks_for_stream(response.request) or "amazon.eventstream" in response.headers.get("Content-Type", ""):
+        body = _counted(pieces, raw)
+    else:
+        raw.read_here = True
+        answer = rewritten(pieces, raw, chat=response.request.url.path.endswith("/chat/completions"))
+        body = chain(answer, _drained(pieces, raw, response))
+    # What is passed on is decoded, and has another length.
+    for name in ("Content-Encoding", "Content-Length"):
+        response.headers.pop(name, None)
+    response.stream = _Body(body, received)
+
+
+def _asks_for_stream(request: httpx.Request) -> bool:
+    """Whether an answer comes in pieces. Of some models of OpenAI and Amazon, litellm makes a stream of a document."""
+    # Within a string, the second quotation mark would follow a backslash. Google and Amazon have it in the path.
+    wanted = re.search(rb'"stream":\s?true', request.content)
+    return wanted is not None or "stream" in request.url.path.lower()
+
+
+def shut(response: httpx.Response) -> None:
+    """End a connection that another thread reads: only closing it would wait until that thread has read something."""
+    stream = response.extensions.get("network_stream")
+    connection = stream.get_extra_info("socket") if stream is not None else None
+    if connection is not None:
+        with suppress(OSError):  # the endpoint was first
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, body: Iterator[bytes], received: httpx.Response) -> None:
+        self._body = body
+        self._received = received
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._body
+
+    def close(self) -> None:
+        self._received.close()
+
+
+def rewritten(pieces: Iterable[bytes], raw: RawChunks, *, chat: bool) -> Iterator[bytes]:
+    """Yield an answer's documents for litellm; `raw` knows afterwards whether it is complete.
+
+    `chat`: they are chat completions. A connection that breaks after the finish reason took nothing of the answer with
+    it; otherwise its error propagates.
+    """
+    form = ChatChunks() if chat else None
+    try:
+        for number, (name, document, bare) in enumerate(_documents(_lines(_not_too_many(pieces), raw), raw)):
+            if number == MOST_CHUNKS:
+                raise AnswerInterrupted(f"it has more than {MOST_CHUNKS:,} pieces")
+            raw.note(document)
+            passed_on = form.chunk(name, document) if form else document
+            if passed_on:
+                yield _line(passed_on, bare=bare and not form)
+    except AnswerInterrupted as error:
+        raw.problem = str(error)
+    except httpx.HTTPError:
+        if not raw.reason:
+            raise
+    if form and raw.reason:
+        yield _line(form.end(raw.reason))
+
+
+def _line(document: Document, *, bare: bool = False) -> bytes:
+    # Within JSON, these characters can only be part of a string.
+    text = json.dumps(document).replace("[DONE]", "\\u005bDONE]")
+    return (f"{text}\n" if bare else f"data: {text}\n\n").encode()
+
+
+def _drained(pieces: Iterator[bytes], raw: RawChunks, response: httpx.Response) -> Iterator[bytes]:
+    """Read what follows `[DONE]`, and yield nothing; an endpoint that leaves its response open is not waited for."""
+    if raw.done:
+        timer = threading.Timer(DRAIN_S, shut, (response,))
+        timer.start()
+        try:
+            with suppress(httpx.HTTPError, AnswerInterrupted):
+                for _ in _not_too_many(pieces):
+                    pass
+        finally:
+            timer.cancel()
+    yield from ()
+
+
+def _beginning(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    left = MOST_REFUSAL
+    for piece in pieces:
+        yield piece[:left]
+        left -= len(piece)
+        if left <= 0:
+            return
+
+
+def _counted(pieces: Iterable[bytes], raw: RawChunks) -> Iterator[bytes]:
+    """What is no stream of JSON as it is: botocore reads Amazon's frames, and litellm a document."""
+    try:
+        yield from _not_too_many(pieces)
+    except AnswerInterrupted as error:
+        raw.problem = str(error)
+
+
+def _not_too_many(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    length = 0
+    for piece in pieces:
+        length += len(piece)
+        if length > MOST_ANSWER:
+            raise AnswerInterrupted(f"it is longer than {MOST_ANSWER // 1024**2} MiB")
+        yield piece
+
+
+def _lines(pieces: Iterable[bytes], raw: RawChunks) -> Iterator[bytes]:
+    """Yield lines without their ends, which are LF, CRLF or CR. Each line is a sign of life."""
+    line, after_cr, mark = bytearray(), False, _BOM
+    for piece in pieces:
+        # A CR ends its line at once: nothing may follow for a while. If an LF follows, it belongs to it.
+        rest = piece[1:] if after_cr and piece.startswith(b"\n") else piece
+        after_cr = piece.endswith(b"\r") if piece else after_cr
+        for part in rest.splitlines(keepends=True):
+            line += part
+            _limit(len(line))
+            if part.endswith((b"\n", b"\r")):
+                raw.heard += 1
+                yield bytes(line).rstrip(b"\r\n").removeprefix(mark)
+                mark = b""
+                line.clear()
+    if line:
+        yield bytes(line).removeprefix(mark)
+
+
+def _limit(length: int) -> None:
+    if length > MOST_LINE:
+        raise AnswerInterrupted(f"a line of it is longer than {MOST_LINE // 1024**2} MiB")
+
+
+def _documents(lines: Iterator[bytes], raw: RawChunks) -> Iterator[tuple[bytes, Document, bool]]:
+    """Yield each event's name and document, and whether the document came bare; ends at `data: [DONE]`.
+
+    The first line tells whether these are server-sent events, or JSON: one document, or one in each line.
+    """
+    first = next((line for line in lines if line.strip()), b"")
+    bare = first.lstrip().startswith((b"{", b"["))
+    values = ((b"", value) for value in _bare(first, lines)) if bare else _events(chain([first], lines), raw)
+    for name, value in values:
+        if isinstance(value, dict):
+            yield name, value, bare
+        elif value is not None:  # a null says nothing
+            raise AnswerInterrupted("it has an event that is no JSON object")
+
+
+def _bare(first: bytes, lines: Iterator[bytes]) -> Iterator[Any]:
+    """Yield documents of one line each, as of Ollama, or one document: an answer, or Gemini's list of chunks."""
+    if not _is_json(first):
+        document = bytearray(first)
+        for line in lines:
+            document += b"\n" + line
+            _limit(len(document))
+        first = bytes(document)
+    value = _parsed(first)
+    yield from value if isinstance(value, list) else [value]
+    for line in lines:
+        if line.strip():
+            if not _is_json(line) and not any(lines):
+                return  # the last one was cut off
+            yield _parsed(line)
+
+
+def _events(lines: Iterable[bytes], raw: RawChunks) -> Iterator[tuple[bytes, Any]]:
+    """Yield name and document of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
+    name, data = b"", bytearray()
+    for line in lines:
+        field, value = _field(line)
+        # Some endpoints leave out the empty line between two events.
+        if field in {b"", _DONE} or (field == b"data" and b"\n" not in data and _is_json(data)):
+            if data.strip():
+                yield name, _parsed(data)
+            name, data = b"", bytearray()
+        if field == _DONE:
+            raw.done = True
+            return
+        if field == b"event":
+            name = value
+        if field == b"data":
+            data += (b"\n" if data else b"") + value
+            _limit(len(data))
+    if _is_json(data):  # otherwise it was cut off
+        yield name, _parsed(data)
+
+
+def _field(line: bytes) -> tuple[bytes, bytes]:
+    """The name of a line's field, and its value; an empty line has no name, and the end of the stream has its own."""
+    if line.startswith((b"{", b"[")):
+        return b"data", line  # some gateways send their own errors so
+    field, _, value = line.partition(b":")
+    if field == b"data" and value.strip() == _DONE:
+        return _DONE, b""
+    return (field or b":") if line else b"", value.removeprefix(b" ")
+
+
+def _parsed(text: bytes | bytearray) -> Any:
+    try:
+        return json.loads(text.decode())
+    except (ValueError, RecursionError):
+        raise AnswerInterrupted("it has a piece that is not valid JSON") from None
+
+
+def _is_json(text: bytes | bytearray) -> bool:
+    try:
+        _parsed(text)
+    except AnswerInterrupted:
+        return False
+    return True
