@@ -10,8 +10,8 @@ from drone.model.raw_chunks import reason_of
 class _Reasons(dict[str, str]):
     """litellm's table of finish reasons; it passes on words that are not known to be a model's, for `RawChunks`."""
 
-    def get(self, word: str, _: Any = None) -> str:
-        return reason_of(word) or word
+    def get(self, word: Any, _: Any = None) -> Any:
+        return reason_of(word or "") or word
 
 
 def repair() -> None:

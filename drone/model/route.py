@@ -28,8 +28,13 @@ _STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
 _OLLAMA = ("ollama/", "ollama_chat/")
 _ADDRESSES = frozenset({"base_url", "aws_bedrock_runtime_endpoint"})
 """Parameters that would send a key of the drone to another address than the one that its owner allows it for."""
-_OWN_PATHS = frozenset({"anthropic", "bedrock", "deepseek", "gemini", "mistral", "ollama", "ollama_chat", "openrouter"})
-"""Providers that litellm calls itself, so that they accept our HTTP client, which can be closed."""
+_OWN_PATHS = frozenset(
+    {
+        *("anthropic", "bedrock", "cometapi", "compactifai", "deepseek", "fireworks_ai", "gemini", "groq", "minimax"),
+        *("mistral", "ollama", "ollama_chat", "openrouter", "ovhcloud", "together_ai", "xai"),
+    }
+)
+"""Providers that litellm calls itself, so that they accept our HTTP client, which can be closed and reads the bytes."""
 
 
 class Route:

@@ -13,7 +13,9 @@ import pytest
 
 from drone.model import answer_bytes
 from drone.model.answer_bytes import MOST_LINE, MOST_REFUSAL
-from shared.work_order import Limits
+from drone.model.route import _OWN_PATHS
+from shared.outcome import ExitStatus
+from shared.work_order import Limits, OrderProvider
 from tests.support.endpoints import Doc, Said, call, call_answer, chunk, streamed, text_answer
 from tests.support.protocols import (
     ANTHROPIC,
@@ -28,7 +30,7 @@ from tests.support.protocols import (
     openai_responses,
 )
 from tests.support.protocols.in_process import CHAT, read
-from tests.support.protocols.played import calling, refusal_of
+from tests.support.protocols.played import Ran, calling, refusal_of
 from tests.support.protocols.spoken import Answer, Counted, Spoken, SpokenCall, sse
 
 pytestmark = pytest.mark.usefixtures("warm_model")
@@ -124,6 +126,17 @@ def test_lines_end_with_lf_crlf_or_cr_and_with_nothing_else() -> None:
             for pieces in ([ended], [ended[at : at + 1] for at in range(len(ended))], [b"\xef\xbb\xbf", ended]):
                 found = read(replace(said, pieces=tuple(pieces)), protocol.provider("http://127.0.0.1:9"))
                 assert found.outcome == ("a\u2028b\x85[DONE]c", ("echo", '{"text": "x"}')), (protocol, end, len(pieces))
+
+
+def test_every_provider_that_takes_our_client_has_its_bytes_read_here() -> None:
+    said = raw(ch(None), chunk(content="a\u2028b [DONE]"), chunk("stop"))
+    providers = [OrderProvider(name="p", model=f"{each}/m", api_key="k") for each in _OWN_PATHS - OTHER_PROTOCOLS]
+    found = {provider.model: read(said, provider).outcome for provider in providers}
+    assert found == dict.fromkeys(found, "a\u2028b [DONE]")
+    assert len(found) > 8
+
+
+OTHER_PROTOCOLS = {"anthropic", "bedrock", "gemini", "ollama", "ollama_chat"}
 
 
 def test_nulls_and_what_is_missing_take_nothing_of_an_answer() -> None:
@@ -257,6 +270,14 @@ def test_the_finish_of_every_protocol_is_judged() -> None:
     found = [(str(protocol), read(said, protocol.provider(url)).failure) for protocol, said in cases]
     assert [(name, each and each.error_class) for name, each in found] == [(name, "server") for name, _ in found]
     assert [(name, each) for name, each in found if not (each and each.interrupted)] == []
+
+
+def test_a_run_whose_answers_are_all_interrupted_fails_and_does_nothing_of_them() -> None:
+    half = call_answer(call("echo", '{"text": "x"}'), finish="error"), text_answer("I will now edit the fi", "abort")
+    for said in half:
+        ran = Ran(VLLM.provider, said)
+        assert (ran.outcome.exit_status, ran.outcome.response, ran.toolbox.ran) == (ExitStatus.MODEL_ERROR, "", [])
+        assert len(ran.bodies) == Limits().max_retries + 1
 
 
 def test_people_are_told_what_interrupted_an_answer() -> None:
