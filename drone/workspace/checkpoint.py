@@ -16,6 +16,7 @@ from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
 from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.bundles import BundleTooLarge, write_bundle
+from drone.workspace.conversions import in_portions
 from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory
@@ -40,7 +41,6 @@ HOLDS_SECRET = "it contains a known secret"  # noqa: S105 - the reason shown to 
 _UNKNOWN = "unknown"
 _PATIENCE = 20.0
 _COMMITS_SECONDS = 60.0
-_NAMES_AT_ONCE = 500
 _CHANGE = ("-r", "-p", "--no-renames", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv", "--no-color")
 
 
@@ -296,11 +296,10 @@ class WorkspaceCheckpoints:
         """Set each path in the index to its state in the parent, or remove it."""
         paths = [path for path in left_out if not path.endswith(b"/")]
         entries = dict.fromkeys(paths, b"0 " + b"0" * len(self._base().tree))
-        for begin in range(0, len(paths) if parent else 0, _NAMES_AT_ONCE):
-            names = map(os.fsdecode, paths[begin : begin + _NAMES_AT_ONCE])
+        for names in in_portions(paths) if parent else ():
             for line in filter(None, git.raw("ls-tree", "-z", parent or "", "--", *names).split(b"\0")):
                 facts, _, path = line.partition(b"\t")
-                if b" blob " in facts:
+                if b" tree " not in facts:
                     entries[path] = facts
         lines = b"".join(facts + b"\t" + path + b"\0" for path, facts in entries.items())
         git.text("update-index", "-z", "--index-info", stdin=lines)

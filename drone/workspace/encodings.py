@@ -53,16 +53,19 @@ def add_unencoded(git: Git, path: bytes) -> None:
 
     Raises GitFailed or OSError if it is gone, or no plain file inside the work tree.
     """
-    with _inside(git, path) as file:
-        mode = "100755" if os.fstat(file.fileno()).st_mode & stat.S_IXUSR else "100644"
+    with inside(git, path) as file:
+        mode = mode_of(file)
         blob = git.text("hash-object", "-w", "--stdin", stdin=file)
     entry = f"{mode} {blob} 0\t".encode() + path + b"\0"
     git.text("update-index", "-z", "--replace", "--index-info", stdin=entry)
 
 
 @contextmanager
-def _inside(git: Git, path: bytes) -> Iterator[IO[bytes]]:
-    """The file, each part of its path opened in the one before it: a link could lead to the owner's files."""
+def inside(git: Git, path: bytes) -> Iterator[IO[bytes]]:
+    """The file, each part of its path opened in the one before it: a link could lead to the owner's files.
+
+    Raises OSError if it is gone, or no plain file inside the work tree.
+    """
     if git.work_tree is None:
         raise ValueError("a work tree is required")
     *directories, name = path.split(b"/")
@@ -76,3 +79,8 @@ def _inside(git: Git, path: bytes) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(f"{os.fsdecode(path)} is not a file")
         yield file
+
+
+def mode_of(file: IO[bytes]) -> str:
+    """The mode that git stores for an open file."""
+    return "100755" if os.fstat(file.fileno()).st_mode & stat.S_IXUSR else "100644"

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from drone.sandbox.entering import descend
+from drone.workspace.conversions import add_in_stored_form, has_bytes_of
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed, at_once
 
@@ -137,8 +138,12 @@ def differing(git: Git) -> list[bytes]:
 
 def _changed(git: Git) -> Iterable[bytes]:
     """Tracked files that differ or are gone. Submodules are not checked: git would run in the agent's directories."""
-    listing = reading_files(git, "diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all")
-    return filter(None, listing.split(b"\0"))
+    options = ("-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
+    fields = reading_files(git, "diff-files", *options).split(b"\0")
+    for facts, path in zip(fields[::2], fields[1::2], strict=False):
+        before, now, blob, _, kind = facts.removeprefix(b":").split()
+        if kind != b"M" or before != now or not has_bytes_of(git, path, blob.decode()):
+            yield path
 
 
 def _new(git: Git) -> Iterable[bytes]:
@@ -170,6 +175,8 @@ def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str 
 
 def update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> None:
     """Add all wanted paths to the index; a path that git refuses is left out, and the rest is retried."""
+    settled = add_in_stored_form(git, wanted)
+    wanted = [path for path in wanted if path not in settled]
     for _ in range(_TRIES):
         paths = [path for path in wanted if path not in left_out]
         try:

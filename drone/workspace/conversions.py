@@ -1,0 +1,170 @@
+"""Files that the repository does not store as their attributes say: a change of a line stays a change of that line.
+
+Attributes are often added after the files. From then on git would convert all lines of such a file when one of them
+changes, and even when nothing changes: it compares what it would store. `text=auto` has an exception for this; here it
+also holds for `text`, `eol`, `ident` and `working-tree-encoding`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import partial
+from typing import IO
+
+from drone.workspace.encodings import inside, mode_of
+from drone.workspace.git import Git, GitFailed
+
+_PORTION = 1 << 20
+_MOST_LINES = 10_000
+_ARGUMENTS = 100_000
+"""Bytes of names in one command; Linux allows two million."""
+_SHA1_DIGITS = 40
+_CONVERTIBLE = re.compile(rb"[\r\0\x80-\xff]|\$Id")
+"""Content without any of these is the same under all attributes."""
+_ID = re.compile(rb"\$Id: [^$\n]*\$")
+_LISTED = re.compile(rb"\d+ ([0-9a-f]+) 0\ti/(\S*) +w/\S* +attr/(.*?) *\t(.*)", re.DOTALL)
+_WITH_CRLF = (b"crlf", b"mixed", b"-text")
+_IDENT, _ENCODING = b"ident", b"working-tree-encoding"
+_OFF = (b"unspecified", b"unset")
+
+
+@dataclass(frozen=True)
+class _Tracked:
+    path: bytes
+    blob: str
+    loses_crlf: bool
+    """Whether git would convert ends of lines that the repository has."""
+    gains_crlf: bool
+    """Whether git converts ends of lines when it writes the file into the work tree."""
+    attributes: frozenset[bytes] = frozenset()
+    """Those of `ident` and `working-tree-encoding` that apply."""
+
+
+def has_bytes_of(git: Git, path: bytes, blob: str) -> bool:
+    """Whether a file has exactly the bytes of a blob: then it is unchanged, whatever git would store of it."""
+    try:
+        with inside(git, path) as file:
+            digest = hashlib.new("sha1" if len(blob) == _SHA1_DIGITS else "sha256", usedforsecurity=False)
+            digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+            for portion in _portions(file):
+                digest.update(portion)
+    except OSError:
+        return False
+    return digest.hexdigest() == blob
+
+
+def add_in_stored_form(git: Git, paths: Iterable[bytes]) -> set[bytes]:
+    """Add to the index those of the files that the repository does not store as their attributes say; return them.
+
+    Lines that are as git wrote them into the work tree are stored as before, the others as they are in the work tree.
+    """
+    entries: dict[bytes, bytes] = {}
+    for each in _unlike_their_attributes(git, [path for path in paths if _is_convertible(git, path)]):
+        try:
+            with inside(git, each.path) as file:
+                content, mode = _stored_form(git, each, file.read()), mode_of(file)
+        except OSError:
+            continue  # gone or replaced meanwhile: git adds what it finds
+        if content is not None:
+            blob = git.text("hash-object", "-w", "--stdin", stdin=content)
+            entries[each.path] = f"{mode} {blob} 0\t".encode() + each.path + b"\0"
+    if entries:
+        git.text("update-index", "-z", "--index-info", stdin=b"".join(entries.values()))
+    return set(entries)
+
+
+def in_portions(paths: Iterable[bytes]) -> Iterator[list[str]]:
+    """The paths as arguments, as many at a time as a command can take."""
+    portion: list[str] = []
+    size = 0
+    for path in paths:
+        if portion and size + len(path) > _ARGUMENTS:
+            yield portion
+            portion, size = [], 0
+        portion.append(os.fsdecode(path))
+        size += len(path)
+    if portion:
+        yield portion
+
+
+def _portions(file: IO[bytes]) -> Iterator[bytes]:
+    return iter(partial(file.read, _PORTION), b"")
+
+
+def _is_convertible(git: Git, path: bytes) -> bool:
+    try:
+        with inside(git, path) as file:
+            return any(map(_CONVERTIBLE.search, _portions(file)))
+    except OSError:
+        return False
+
+
+def _unlike_their_attributes(git: Git, paths: Iterable[bytes]) -> Iterator[_Tracked]:
+    tracked = [each for names in in_portions(paths) for each in _tracked(git, names)]
+    applied = _attributes(git, [each.path for each in tracked]) if tracked else {}
+    for each in tracked:
+        found = replace(each, attributes=applied.get(each.path, frozenset()))
+        if found.loses_crlf or (found.attributes and not _is_kept(git, found)):
+            yield found
+
+
+def _tracked(git: Git, names: list[str]) -> Iterator[_Tracked]:
+    literally = git.adding({"GIT_LITERAL_PATHSPECS": "1"})
+    for line in literally.raw("ls-files", "-z", "--stage", "--eol", "--", *names).split(b"\0"):
+        if found := _LISTED.fullmatch(line):
+            blob, ends, attribute, path = found.groups()
+            is_text = attribute.startswith(b"text") and not attribute.startswith(b"text=auto")
+            yield _Tracked(path, blob.decode(), is_text and ends in _WITH_CRLF, attribute.endswith(b"eol=crlf"))
+
+
+def _attributes(git: Git, paths: Iterable[bytes]) -> Mapping[bytes, frozenset[bytes]]:
+    names = (os.fsdecode(name) for name in (_IDENT, _ENCODING))
+    fields = git.raw("check-attr", "-z", "--stdin", *names, stdin=b"".join(path + b"\0" for path in paths)).split(b"\0")
+    found: dict[bytes, frozenset[bytes]] = {}
+    for path, name, value in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        found[path] = found.get(path, frozenset()) | ({name} if value not in _OFF else set())
+    return found
+
+
+def _is_kept(git: Git, each: _Tracked) -> bool:
+    """Whether git would store again what it stored."""
+    try:
+        # Only if it writes the object is it an error that the file does not have its declared encoding.
+        return git.text("hash-object", "-w", _path(each), "--stdin", stdin=_shown(git, each)) == each.blob
+    except GitFailed:
+        return False
+
+
+def _shown(git: Git, each: _Tracked) -> bytes:
+    """What git wrote into the work tree."""
+    return git.raw("cat-file", "--filters", _path(each), each.blob)
+
+
+def _path(each: _Tracked) -> str:
+    return f"--path={os.fsdecode(each.path)}"
+
+
+def _stored_form(git: Git, each: _Tracked, now: bytes) -> bytes | None:
+    """What to store of the file's content; None if only git can tell."""
+    if not (each.gains_crlf or each.attributes):
+        return now
+    stored, shown = git.raw("cat-file", "blob", each.blob), _shown(git, each)
+    if now == shown:
+        return stored
+    if stored == shown:
+        return now
+    if _ENCODING in each.attributes:
+        return None
+    old, before, after = (text.splitlines(keepends=True) for text in (stored, shown, now))
+    if len(old) != len(before) or len(before) + len(after) > _MOST_LINES:
+        return now
+    # The id is the one of the blob that was written last; the file may be from before.
+    was, is_now = ([_ID.sub(b"$Id$", line) for line in lines] for lines in (before, after))
+    steps = SequenceMatcher(None, was, is_now).get_opcodes()
+    lines = [old[a:b] if step == "equal" else after[c:d] for step, a, b, c, d in steps]
+    return b"".join(line for some in lines for line in some)
