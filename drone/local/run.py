@@ -6,7 +6,6 @@ directory and is shown as it grows, blobs stay in memory, and nothing is pushed.
 
 from __future__ import annotations
 
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -39,6 +38,7 @@ from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.opened import close_all
+from drone.sandbox.trees import remove
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
 from shared.errors import FleetError
@@ -95,7 +95,7 @@ class _LocalRun:
             say(f"\nstopped immediately; the unfinished copy is in {self.directory}")
             raise
         except FleetError:
-            shutil.rmtree(self.directory)  # nothing had begun
+            remove(self.directory)  # nothing had begun
             raise
         result = self._result(store, interrupted=controls.wish is not None)
         self._clean_up(result)
@@ -159,7 +159,7 @@ class _LocalRun:
         if result.patch is None and result.last(Prepared) is not None:
             say(f"no patch could be created; the work is kept in {self.directory}")
         else:
-            shutil.rmtree(self.directory)
+            remove(self.directory)
 
 
 @contextmanager

@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from drone.sandbox.trees import walk
+
 UNPRIVILEGED = 65533
 """User and group. Neither Debian nor systemd assigns it, and it exists in a container with 16 bits of ids."""
 KEPT_FOR_THE_SWITCH = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
@@ -50,10 +52,10 @@ def give_tree(top: Path, user: int) -> bool:
     Directories are held open: a path that is replaced by a link meanwhile does not lead elsewhere.
     """
     changed = False
-    for _, directories, files, descriptor in os.fwalk(top, topdown=False, follow_symlinks=False):
-        for name in (*directories, *files):
-            if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid != user:
-                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
+    for visited in walk(top):
+        for entry in visited.entries:
+            if entry.stat(follow_symlinks=False).st_uid != user:
+                os.chown(entry.name, user, user, dir_fd=visited.descriptor, follow_symlinks=False)
                 changed = True
     if top.lstat().st_uid != user:
         give(top, user)

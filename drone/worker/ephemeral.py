@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drone.installation.home import DroneHome
 from drone.installation.registration import Wishes, register, unregister
 from drone.runs.directory import all_runs
+from drone.sandbox.trees import remove
 from drone.worker.leave_rule import LeaveRule
 from drone.worker.parent import start
 from drone.workspace import copy_owner_config
@@ -54,7 +54,8 @@ def _own_home(environ: Mapping[str, str]) -> Iterator[DroneHome]:
     try:
         yield DroneHome(directory)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):
+            remove(directory)
         if directory.exists():
             say(f"WARNING: {directory} could not be removed completely")
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drone.sandbox import Sandbox
+from drone.sandbox.trees import remove
 from drone.workspace.bundles import read_bundle
 from drone.workspace.git import GitFailed
 from drone.workspace.plain_head import plain_head
-from drone.workspace.session_directory import SessionDirectory, remove
+from drone.workspace.session_directory import SessionDirectory
 from shared.redaction import last_part
 
 _BUNDLE_SECONDS = 300.0

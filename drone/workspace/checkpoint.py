@@ -7,7 +7,7 @@ is read outside the sandbox.
 
 from __future__ import annotations
 
-import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,9 +23,11 @@ from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import (
     differing,
     mend_work_tree,
+    named,
     read_tree,
     refresh,
     remove_special_files,
+    status_of,
     update_index,
     why_not,
 )
@@ -135,7 +137,7 @@ class WorkspaceCheckpoints:
         bundle = self._named_and_bundled(now) if is_new else None
         self._last = now
         remarks = [self._head.remark, self._too_large if now.commit else ""]
-        return Snapshot(now.commit, now.head, is_new, bundle, (*self._named(), *filter(None, remarks)))
+        return Snapshot(now.commit, now.head, is_new, bundle, (*named(self._left_out), *filter(None, remarks)))
 
     @property
     def agents_head(self) -> str:
@@ -239,7 +241,9 @@ class WorkspaceCheckpoints:
         if moved:
             read_tree(git, parent)
             self._gone, self._added = set(), set()
-        left_out, wanted = self._sorted_out([*differing(git), *self._back_again()])
+        differences = differing(git)
+        left_out, wanted = self._sorted_out([*differences.paths, *self._back_again()])
+        left_out |= differences.left_out
         tree = "" if moved or left_out.keys() != self._left_out.keys() else self._tree
         if wanted:
             update_index(git, wanted, left_out)
@@ -258,8 +262,14 @@ class WorkspaceCheckpoints:
 
     def _back_again(self) -> Iterable[bytes]:
         """Files of the parent that were gone and exist again: git does not list them if it ignores them."""
-        files = {path: self._session.work / os.fsdecode(path) for path in self._gone | self._head.also}
-        return [path for path, file in files.items() if file.is_symlink() or file.is_file()]
+        return [path for path in self._gone | self._head.also if self._is_file(path)]
+
+    def _is_file(self, path: bytes) -> bool:
+        try:
+            mode = status_of(self._session.work, path).st_mode
+        except OSError:
+            return False
+        return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
     def _sorted_out(self, paths: Iterable[bytes]) -> tuple[dict[bytes, str], list[bytes]]:
         """The paths that cannot be taken, with the reasons, and those that can."""
@@ -287,7 +297,7 @@ class WorkspaceCheckpoints:
 
     def _signature(self, path: bytes) -> _Signature:
         try:
-            status = (self._session.work / os.fsdecode(path)).lstat()
+            status = status_of(self._session.work, path)
         except OSError:
             return (0, 0, 0, 0)
         return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -303,9 +313,6 @@ class WorkspaceCheckpoints:
                     entries[path] = facts
         lines = b"".join(facts + b"\t" + path + b"\0" for path, facts in entries.items())
         git.text("update-index", "-z", "--index-info", stdin=lines)
-
-    def _named(self) -> list[str]:
-        return [f"{path.decode(errors='replace')}: {reason}" for path, reason in sorted(self._left_out.items())]
 
     # The commit and its bundle
 

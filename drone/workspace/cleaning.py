@@ -5,8 +5,8 @@ A workspace in which a run works or that a run may still need stays, and a mirro
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -16,8 +16,8 @@ from shutil import disk_usage
 from drone.installation.disk import existing
 from drone.installation.owner_rules.keep import KeepRules
 from drone.installation.workspace_marker import WORKSPACE_MARKER
+from drone.sandbox.trees import remove, walk
 from drone.workspace.locks import Busy, FileLock
-from drone.workspace.session_directory import remove
 
 FREE_PART = 10
 """With less than a tenth of the disk free, the least recently used is removed early."""
@@ -139,12 +139,12 @@ def borrowed(workspaces: Iterable[Path]) -> set[str]:
 def size_of(path: Path) -> int:
     """The bytes that a directory takes on the disk; what disappears meanwhile does not count."""
     found = 0
-    for directory, _, names in os.walk(path):
-        for name in names:
-            try:
-                found += Path(directory, name).lstat().st_blocks * 512
-            except OSError:
-                continue  # gone, or not ours to look at: the size is for people
+    with suppress(OSError):
+        for visited in walk(path):
+            for entry in visited.entries:
+                with suppress(OSError):  # gone, or not ours to look at: the size is for people
+                    if not entry.is_dir(follow_symlinks=False):
+                        found += entry.stat(follow_symlinks=False).st_blocks * 512
     return found
 
 

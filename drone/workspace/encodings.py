@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import IO
 
+from drone.sandbox.entering import descend
 from drone.workspace.git import Git, GitFailed
 
 _ATTRIBUTE = "working-tree-encoding"
@@ -69,14 +70,13 @@ def inside(git: Git, path: bytes) -> Iterator[IO[bytes]]:
     if git.work_tree is None:
         raise ValueError("a work tree is required")
     *directories, name = path.split(b"/")
-    with ExitStack() as opened:
-        where = os.open(git.work_tree, _INSIDE | os.O_DIRECTORY)
-        opened.callback(os.close, where)
-        for part in directories:
-            where = os.open(part, _INSIDE | os.O_DIRECTORY, dir_fd=where)
-            opened.callback(os.close, where)
-        file = opened.enter_context(os.fdopen(os.open(name, _INSIDE, dir_fd=where), "rb", buffering=0))
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    where = descend(git.work_tree, list(map(os.fsdecode, directories)))
+    try:
+        opened = os.open(name, _INSIDE, dir_fd=where)
+    finally:
+        os.close(where)
+    with os.fdopen(opened, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise OSError(f"{os.fsdecode(path)} is not a file")
         yield file
 

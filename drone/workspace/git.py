@@ -88,6 +88,16 @@ class Git:
 
         Raises GitFailed for an exit code that is not in `codes`, and when the time is up.
         """
+        return self.with_warnings(*arguments, stdin=stdin, seconds=seconds, codes=codes)[0]
+
+    def with_warnings(
+        self,
+        *arguments: str,
+        stdin: bytes | IO[bytes] = b"",
+        seconds: float = LOCAL_SECONDS,
+        codes: Collection[int] = (0,),
+    ) -> tuple[bytes, bytes]:
+        """Like `raw`, and return also what git wrote to stderr."""
         # Files and not pipes: a master connection that ssh leaves behind would keep a pipe open for minutes.
         with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             if isinstance(stdin, bytes):
@@ -100,7 +110,7 @@ class Git:
                 # `push --porcelain` gives its reasons on stdout.
                 message = (err.read(_MESSAGE) + b"\n" + out.read(_MESSAGE)).decode(errors="replace").strip()
                 raise GitFailed(arguments[0], code, message or ("took too long" if code is None else f"exit {code}"))
-            return out.read()
+            return out.read(), err.read()
 
     def succeeds(self, *arguments: str) -> bool:
         """Whether git ends with exit code 0. Raises GitFailed when the time is up."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from drone.installation.disk import FULL, fault_of
+from drone.sandbox.trees import remove_entry, unlock, walk
 from drone.workspace.bundles import read_bundle
 from drone.workspace.checkpoint import Known
 from drone.workspace.failures import explain
 from drone.workspace.git import GitFailed
 from drone.workspace.mirror import Mirror
-from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory, remove, unlock
+from drone.workspace.session_directory import CHECKPOINT_REFS, LONGEST_PATH, SessionDirectory
 from drone.workspace.staging import mend_work_tree, remove_special_files
 from drone.workspace.starting_point import FetchBlob, StartingPoint
 from shared.errors import FleetError, FleetFault, NotFound
@@ -95,9 +97,11 @@ def _fill_once(session: SessionDirectory, commit: str | None) -> None:
     session.fill(commit, clean=True)
     # git skips everything named `.git`, even if that made a repository of a directory with files of ours.
     files = session.git.raw("ls-files", "-z").split(b"\0")
-    inside = {directory for file in files if file for directory in Path(file.decode(errors="surrogateescape")).parents}
-    for directory in inside - {Path()}:
-        remove(session.work / directory / ".git")
+    names = [tuple(os.fsdecode(file).split("/")) for file in files]
+    inside = {each[:depth] for each in names for depth in range(1, len(each))}
+    for visited in walk(session.work):
+        if visited.length < LONGEST_PATH and visited.names in inside:
+            remove_entry(".git", visited.descriptor)
 
 
 def _take_bundle(session: SessionDirectory, content: bytes) -> None:

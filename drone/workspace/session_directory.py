@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
 from drone.sandbox.account import give_tree
+from drone.sandbox.trees import remove
 from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.encodings import reading_files
 from drone.workspace.git import Git, GitFailed, at_once
@@ -28,6 +28,8 @@ from drone.workspace.starting_point import StartingPoint
 from shared.errors import FleetFault
 
 LOCK_SECONDS = 30.0
+LONGEST_PATH = 4096
+"""Bytes. git passes whole paths to the system, and Linux takes no longer ones."""
 CHECKPOINT_REFS = "refs/dronefleet/checkpoint"
 """Below: a ref for each run since the workspace was laid out, at its newest checkpoint."""
 
@@ -158,11 +160,21 @@ class SessionDirectory:
         (self.git_dir / "index.lock").unlink(missing_ok=True)
         reading_files(self.git, "read-tree", "--reset", "-u", tree)
         if clean:
-            # Twice -f: repositories inside the workspace are removed too. Ignored files stay: they take time to make.
-            self.git.text("clean", "-ffdq")
+            self._clean()
         if self._user is not None and give_tree(self.work, self._user):
             # Otherwise git takes the files for changed, because of their new owner, and reads all of them each time.
             refresh(self.git)
+
+    def _clean(self) -> None:
+        """Remove untracked files, except those that git ignores: they take time to make."""
+        try:
+            # Twice -f: repositories inside the workspace are removed too.
+            self.git.text("clean", "-ffdq")
+        except GitFailed:
+            # A path that is too long for git, or a locked directory. Ignored files in the same directory go, too.
+            untracked = self.git.raw("ls-files", "-z", "--others", "--directory", "--exclude-standard")
+            for path in filter(None, untracked.split(b"\0")):
+                remove(self.work / os.fsdecode(path))
 
     def tree_of(self, commit: str | None) -> str:
         """The id of the commit's tree; of the empty tree if there is no commit."""
@@ -270,30 +282,3 @@ def _as_clone(line: str) -> str:
     """A ref of the mirror under the name that it has in a clone."""
     commit, _, name = line.partition(" ")
     return f"{commit} {name.replace('refs/heads/', 'refs/remotes/origin/', 1)}"
-
-
-def remove(path: Path) -> None:
-    """Remove a file, a link or a tree, even with directories that its creator locked.
-
-    Raises OSError if something cannot be removed even then.
-    """
-    if path.is_symlink() or path.is_file():
-        path.unlink()
-        return
-    if not path.exists():
-        return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:
-        unlock(path)
-        shutil.rmtree(path)
-
-
-def unlock(top: Path) -> None:
-    """Restore our own permission to list and change each directory; links are not followed."""
-    top.chmod(top.stat().st_mode | stat.S_IRWXU)
-    for directory, names, _ in os.walk(top):
-        for name in names:
-            inner = Path(directory, name)
-            if not inner.is_symlink():
-                inner.chmod(inner.stat().st_mode | stat.S_IRWXU)

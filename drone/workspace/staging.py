@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from drone.sandbox.entering import descend
+from drone.sandbox.entering import enter
+from drone.sandbox.trees import walk
 from drone.workspace.conversions import add_in_stored_form, has_bytes_of
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed, at_once
@@ -23,7 +25,11 @@ LARGEST_FILE = 100 * 1000 * 1000
 """Bytes; no forge would accept a larger file."""
 SPECIAL = "neither a file nor a link"
 _REFUSED = re.compile(rb"Unable to process path (.+)")
+_NOT_OPENED = re.compile(rb"^warning: could not open directory '(.+?)(?:/': (.+))?$", re.MULTILINE)
+"""A message of more than 4 kB is cut by git: then the path is too long."""
 _TRIES = 100
+_LONGEST_SHOWN = 300
+"""Characters of a path."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,16 @@ class Staged:
 
     tree: str
     left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How a work tree differs from an index."""
+
+    paths: list[bytes]
+    """Tracked files that differ or are gone, then untracked files that are not ignored."""
+    left_out: dict[bytes, str]
+    """What git cannot take, with the reason; the name of a directory ends with a slash."""
 
 
 def mend_work_tree(work: Path) -> None:
@@ -52,23 +68,30 @@ def stage(git: Git, parent: str | None, known_tree: Callable[[str | None], str |
         raise ValueError("staging requires a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
     if (known := known_tree(parent)) is not None:
-        return Staged(known, _shown(left_out))
+        return Staged(known, named(left_out))
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
     refresh(git)
     wanted = []
-    for path in differing(git):
+    differences = differing(git)
+    left_out |= differences.left_out
+    for path in differences.paths:
         reason = why_not(work, path)
         if reason:
             left_out[path] = reason
         else:
             wanted.append(path)
     update_index(git, wanted, left_out)
-    return Staged(git.text("write-tree"), _shown(left_out))
+    return Staged(git.text("write-tree"), named(left_out))
 
 
-def _shown(left_out: dict[bytes, str]) -> tuple[str, ...]:
-    return tuple(f"{path.decode(errors='replace')}: {reason}" for path, reason in sorted(left_out.items()))
+def named(left_out: Mapping[bytes, str]) -> tuple[str, ...]:
+    """What is left out, for users."""
+    return tuple(f"{_short(path.decode(errors='replace'))}: {reason}" for path, reason in sorted(left_out.items()))
+
+
+def _short(path: str) -> str:
+    return path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}… ({len(path):,} characters)"
 
 
 def remove_special_files(work: Path) -> list[str]:
@@ -77,41 +100,14 @@ def remove_special_files(work: Path) -> list[str]:
     A FIFO named `.gitignore` would make git wait for a writer until the time is up.
     """
     removed = []
-    waiting = [str(work)]
-    while waiting:
+    for visited in walk(work):
         # Entries know their type from the directory: no call for each of perhaps 200,000 files.
-        for entry in _entries(waiting.pop()):
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(entry.path)
-            elif not (entry.is_symlink() or entry.is_file(follow_symlinks=False)):
-                name = os.path.relpath(entry.path, work)
-                if _removed(work, name):
-                    removed.append(name)
+        for entry in visited.entries:
+            if not (entry.is_dir(follow_symlinks=False) or entry.is_symlink() or entry.is_file(follow_symlinks=False)):
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.name, dir_fd=visited.descriptor)
+                    removed.append("/".join((*visited.names, entry.name)))
     return removed
-
-
-def _removed(work: Path, name: str) -> bool:
-    """Remove a file inside `work`: not outside, where a directory that became a symlink meanwhile would lead."""
-    *directories, last = name.split("/")
-    try:
-        around = descend(work, directories)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    try:
-        os.unlink(last, dir_fd=around)
-    except FileNotFoundError:
-        return False
-    finally:
-        os.close(around)
-    return True
-
-
-def _entries(directory: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as found:
-            return list(found)
-    except PermissionError:
-        return []  # git cannot read it either, and continues
 
 
 def read_tree(git: Git, commit: str | None) -> None:
@@ -129,35 +125,53 @@ def refresh(git: Git, *options: str) -> None:
             raise
 
 
-def differing(git: Git) -> list[bytes]:
-    """Tracked files that differ or are gone, then untracked files that are not ignored."""
+def differing(git: Git) -> Differences:
+    """How the work tree differs from the index."""
     # Two commands: `git status` and `ls-files --modified` would read refs of a repository in a submodule's place.
-    changed, new = at_once(partial(_changed, git), partial(_new, git))
-    return [*changed, *new]
+    changed, (new, left_out) = at_once(partial(_changed, git), partial(_new, git))
+    return Differences([*changed, *new], left_out)
 
 
-def _changed(git: Git) -> Iterable[bytes]:
+def _changed(git: Git) -> list[bytes]:
     """Tracked files that differ or are gone. Submodules are not checked: git would run in the agent's directories."""
     options = ("-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
     fields = reading_files(git, "diff-files", *options).split(b"\0")
+    changed = []
     for facts, path in zip(fields[::2], fields[1::2], strict=False):
         before, now, blob, _, kind = facts.removeprefix(b":").split()
         if kind != b"M" or before != now or not has_bytes_of(git, path, blob.decode()):
-            yield path
+            changed.append(path)
+    return changed
 
 
-def _new(git: Git) -> Iterable[bytes]:
-    """Untracked files that are not ignored; a nested repository is one name with a slash at the end."""
-    return filter(None, git.raw("ls-files", "-z", "--others", "--exclude-standard").split(b"\0"))
+def _new(git: Git) -> tuple[list[bytes], dict[bytes, str]]:
+    """Untracked files that are not ignored, and what git cannot take of such directories."""
+    listing, warnings = git.with_warnings("ls-files", "-z", "--others", "--exclude-standard")
+    unopened = (found.groups(b"the path is too long") for found in _NOT_OPENED.finditer(warnings))
+    left_out = {path + b"/": reason.decode(errors="replace") for path, reason in unopened}
+    paths = []
+    for path in filter(None, listing.split(b"\0")):
+        # A nested repository is one name with a slash at the end.
+        if path.endswith(b"/"):
+            left_out[path] = "a nested git repository"
+        else:
+            paths.append(path)
+    return paths, left_out
+
+
+def status_of(work: Path, path: bytes) -> os.stat_result:
+    """The status of a path in the work tree, also of one that is too long with `work` in front. Raises OSError."""
+    around = enter(work)
+    try:
+        return os.stat(path, dir_fd=around, follow_symlinks=False)
+    finally:
+        os.close(around)
 
 
 def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str = "over the limit of") -> str:
     """The reason why a path cannot be taken; empty if it can. `limit_is` introduces the limit of a file's size."""
-    if path.endswith(b"/"):
-        return "a nested git repository"
-    file = work / os.fsdecode(path)
     try:
-        status = file.lstat()
+        status = status_of(work, path)
     except (FileNotFoundError, NotADirectoryError):
         return ""  # it is gone, and its deletion is delivered
     except OSError as error:
@@ -170,7 +184,15 @@ def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str 
         return SPECIAL
     if status.st_size > largest:
         return f"{status.st_size / 1e6:,.0f} MB, {limit_is} {largest / 1e6:,.0f} MB"
-    return "" if os.access(file, os.R_OK) else "cannot be read"
+    return "" if _is_readable(work, path) else "cannot be read"
+
+
+def _is_readable(work: Path, path: bytes) -> bool:
+    around = enter(work)
+    try:
+        return os.access(path, os.R_OK, dir_fd=around)
+    finally:
+        os.close(around)
 
 
 def update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> None:

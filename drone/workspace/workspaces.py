@@ -9,6 +9,7 @@ from pathlib import Path
 
 from drone.installation.workspace_marker import claim_root
 from drone.sandbox import Sandbox
+from drone.sandbox.trees import remove
 from drone.workspace.agent_instructions import DefaultBranch
 from drone.workspace.checkpoint import Snapshot, WorkspaceCheckpoints
 from drone.workspace.delivery import DELIVERED, Delivery, DeliveryRequest, make_delivery
@@ -20,7 +21,7 @@ from drone.workspace.push import PushResult, PushTarget, may_push, push
 from drone.workspace.remote import Remote
 from drone.workspace.restore import Workplace, go_back
 from drone.workspace.secret_scan import HasSecret, SecretScan
-from drone.workspace.session_directory import SessionDirectory, remove
+from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.starting_point import (
     AcceptBranch,
     CommitSources,

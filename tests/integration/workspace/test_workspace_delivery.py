@@ -236,3 +236,40 @@ def test_a_repository_that_declares_a_wrong_encoding_can_be_worked_on_order_afte
         head = workspace.deliver(f"fleet/{order}", "Fix it", AUTHOR).head_commit or ""
         assert workspace.session.git.raw("cat-file", "blob", f"{head}:new.txt") == content.encode()
         assert git(workspace.session.git_dir, "show", "--format=", "--name-only", head).split() == ["new.txt"]
+
+
+DEEP = (
+    "import os\nfor _ in range({levels}):\n    os.mkdir({name!r})\n    os.chdir({name!r})\nopen('last', 'w').close()\n"
+)
+"""A program that makes directories in each other, and a file in the last one."""
+TREES = {
+    "30 x 200 bytes": ("", 30, "d" * 200, {"deep"}),
+    "30 x 200 bytes, ignored": ("build", 30, "d" * 200, set()),
+    "the longest names": ("", 20, "ü" * 127, {"deep"}),
+    "just too long": ("", 16, "d" * 255, {"deep"}),
+    "just not too long": ("", 15, "d" * 250, set()),
+    "1,100 levels": ("", 1100, "d", set()),
+    "1,100 levels, ignored": ("build", 1100, "d", set()),
+    "2,200 levels": ("", 2200, "d", {"deep"}),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_tree_of_any_depth_is_delivered_or_named_and_the_session_goes_on(
+    workspaces: Workspaces, remote: Path, name: str
+) -> None:
+    ignored, levels, directory, left_out = TREES[name]
+    push_commit(remote, {".gitignore": "build/\n", "deep.py": DEEP.format(levels=levels, name=directory)})
+    first = prepared(workspaces, work_order(remote))
+    line = f"echo fixed > fix.txt; mkdir -p {ignored or 'deep'}; cd {ignored or 'deep'}; python3 ../deep.py"
+
+    delivery = work(first, line)
+
+    named = {text.partition("/")[0] for text in delivery.left_out}
+    assert (named, delivery.files_changed) == (left_out, 1 + (not left_out and not ignored))
+    first.checkpoint("0run0run0run", has_secret=lambda _: False)
+    first.close()
+    second = prepared(workspaces, work_order(remote, session=first.session.directory.name))
+    assert work(second, "echo again > fix.txt").files_changed == 1
+    second.discard()
+    assert not second.session.directory.exists()
