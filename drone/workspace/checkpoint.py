@@ -8,7 +8,7 @@ is read outside the sandbox.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -32,6 +32,7 @@ from drone.workspace.staging import (
     why_not,
 )
 from drone.workspace.starting_point import StartingPoint
+from drone.workspace.submodules import compared, named_by, remove_from_index, submodules_of
 
 LARGEST_FILE = 20 * 1000 * 1000
 """Bytes; a larger file is left out."""
@@ -112,6 +113,9 @@ class WorkspaceCheckpoints:
         self._gone: set[bytes] = set()
         self._added: set[bytes] = set()
         """Files in the index that are not in the parent; of these and of `_gone` git may say that it ignores them."""
+        self._submodules: Mapping[bytes, str] | None = None
+        """Of the parent."""
+        self._gone_submodules: frozenset[bytes] = frozenset()
         self._secret_files: dict[bytes, _Signature] = {}
         self._base_tree = ""
         self._too_large = ""
@@ -235,15 +239,22 @@ class WorkspaceCheckpoints:
         self._ensure_index()
         head = self._head
         parent = head.kept if head.kept and head.goes_on else self._start.commit
-        moved = parent != self._parent
+        if self._submodules is None:
+            self._submodules = submodules_of(git)
+        found = compared(git, parent, self._submodules)
+        moved = parent != self._parent or found.gone != self._gone_submodules
         # If the rest is interrupted, the next call starts from the parent and checks each difference again.
         self._parent = _UNKNOWN
         if moved:
             read_tree(git, parent)
             self._gone, self._added = set(), set()
+            self._submodules = submodules_of(git)
+            found = compared(git, parent, self._submodules)
+            remove_from_index(git, found.gone)
+            self._gone_submodules = found.gone
         differences = differing(git)
         left_out, wanted = self._sorted_out([*differences.paths, *self._back_again()])
-        left_out |= differences.left_out
+        left_out |= named_by(found.filled) | differences.left_out
         tree = "" if moved or left_out.keys() != self._left_out.keys() else self._tree
         if wanted:
             update_index(git, wanted, left_out)

@@ -13,6 +13,7 @@ from drone.workspace.checkpoint import WorkspaceCheckpoints
 from drone.workspace.git import Git, at_once
 from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.staging import mend_work_tree, stage
+from drone.workspace.submodules import unchanged
 from shared.trailers import has_trailers
 
 DELIVERED = "refs/dronefleet/delivered"
@@ -72,7 +73,7 @@ def make_delivery(
     mend_work_tree(session.work)
     brought = bring_over(session, sandbox, base, known=checkpoints.agents_head)
     parent = brought.head or base
-    staged = stage(git, parent, checkpoints.whole_tree)
+    staged = stage(git, parent, checkpoints.whole_tree, partial(unchanged, sandbox, session.work))
     notes = (brought.note,) if brought.note else ()
     made = Delivery(None, base, left_out=staged.left_out, notes=notes)
     if staged.tree == session.tree_of(base):

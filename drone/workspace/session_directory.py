@@ -25,6 +25,7 @@ from drone.workspace.locks import Busy, FileLock
 from drone.workspace.mirror import Mirror
 from drone.workspace.staging import refresh, remove_special_files
 from drone.workspace.starting_point import StartingPoint
+from drone.workspace.submodules import empty_submodules
 from shared.errors import FleetFault
 
 LOCK_SECONDS = 30.0
@@ -92,6 +93,7 @@ class SessionDirectory:
             try:
                 self._renew_git_dir(mirror)
                 remove_special_files(self.work)
+                empty_submodules(self.git)
                 self.fill(start.commit, clean=True)
             except (GitFailed, OSError):
                 keep = False

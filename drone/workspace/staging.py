@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from drone.sandbox.trees import walk
 from drone.workspace.conversions import add_in_stored_form, has_bytes_of
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed, at_once
+from drone.workspace.submodules import compared, named_by, remove_from_index, submodules_of
 
 LARGEST_FILE = 100 * 1000 * 1000
 """Bytes; no forge would accept a larger file."""
@@ -57,24 +58,34 @@ def mend_work_tree(work: Path) -> None:
     work.mkdir(exist_ok=True)
 
 
-def stage(git: Git, parent: str | None, known_tree: Callable[[str | None], str | None]) -> Staged:
+def stage(
+    git: Git,
+    parent: str | None,
+    known_tree: Callable[[str | None], str | None],
+    unchanged: Callable[[Mapping[bytes, str]], Collection[bytes]],
+) -> Staged:
     """Write the work tree as a tree, relative to `parent`: a file that is left out stays as it is there.
 
     `git` has the drone's git directory and the workspace as its work tree. `known_tree` returns the same tree relative
-    to `parent` if another index has it, and nothing in it has to be left out.
+    to `parent` if another index has it, and nothing in it has to be left out. `unchanged` returns those of the
+    submodules that are as their commits.
     """
     work = git.work_tree
     if work is None:
         raise ValueError("staging requires a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
-    if (known := known_tree(parent)) is not None:
-        return Staged(known, named(left_out))
+    if (tree := known_tree(parent)) is not None:
+        return Staged(tree, named(left_out))
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
     refresh(git)
+    known = submodules_of(git)
+    found = compared(git, parent, known)
+    remove_from_index(git, found.gone)
+    filled = {path: known[path] for path in found.filled}
     wanted = []
     differences = differing(git)
-    left_out |= differences.left_out
+    left_out |= named_by(filled.keys() - set(unchanged(filled))) | differences.left_out
     for path in differences.paths:
         reason = why_not(work, path)
         if reason:

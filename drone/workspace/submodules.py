@@ -1,0 +1,117 @@
+"""Submodules: commits of other repositories in a work tree, which the drone neither fetches nor looks into.
+
+A submodule that was removed or replaced is delivered so. What is in its directory is not: it would be a change of
+another repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.sandbox import Sandbox
+from drone.sandbox.entering import descend
+from drone.sandbox.trees import remove
+from drone.workspace.encodings import inside
+from drone.workspace.git import Git
+
+_LISTED = re.compile(rb"160000 ([0-9a-f]+) \d\t([^\0]+)\0")
+_PATH = re.compile(rb'^\s*path\s*=\s*"?(.*?)"?\s*$', re.MULTILINE)
+_FILE = b".gitmodules"
+_NO_SUCH_FILE = 128
+_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Submodules:
+    """The submodules of a commit, compared with the work tree."""
+
+    gone: frozenset[bytes] = frozenset()
+    """Removed, replaced by a file, or by a directory that `.gitmodules` no longer names."""
+    filled: frozenset[bytes] = frozenset()
+    """The others with anything in their directories."""
+
+
+def submodules_of(git: Git) -> Mapping[bytes, str]:
+    """Path and commit of each submodule in the index."""
+    return {path: commit.decode() for commit, path in _LISTED.findall(git.raw("ls-files", "-z", "--stage"))}
+
+
+def compared(git: Git, parent: str | None, submodules: Mapping[bytes, str]) -> Submodules:
+    """Compare the submodules of the commit `parent` with the work tree."""
+    content = {path: _content(git, path) for path in submodules}
+    gone = {path for path, names in content.items() if names is None}
+    filled = {path for path, names in content.items() if names}
+    if plain := {path for path in filled if ".git" not in (content[path] or ())}:
+        gone |= plain & _undeclared(git, parent)
+    return Submodules(frozenset(gone), frozenset(filled - gone))
+
+
+def remove_from_index(git: Git, paths: frozenset[bytes]) -> None:
+    """Let the paths be new ones: what is there now is not tracked."""
+    if paths:
+        git.text("update-index", "-z", "--force-remove", "--stdin", stdin=b"".join(path + b"\0" for path in paths))
+
+
+def named_by(paths: Iterable[bytes]) -> dict[bytes, str]:
+    """The reason why the content of these submodules is left out."""
+    return {path + b"/": "a submodule, and changes in it are not delivered" for path in paths}
+
+
+def unchanged(sandbox: Sandbox, work: Path, submodules: Mapping[bytes, str]) -> frozenset[bytes]:
+    """Those of the submodules that are as their commit; only git in the sandbox looks into their repositories."""
+    asked = [path for path in submodules if (work / os.fsdecode(path) / ".git").exists()]
+    if not asked:
+        return frozenset()
+    lines = [
+        f'[ "$(git -C {name} rev-parse HEAD)" = {submodules[path]} ] && '
+        f'[ -z "$(git -C {name} status --porcelain)" ] && echo "unchanged {number}"'
+        for number, path in enumerate(asked)
+        for name in [shlex.quote(os.fsdecode(path))]
+    ]
+    said = set(sandbox.run("\n".join(lines), workspace=work, timeout=_SECONDS).output.splitlines())
+    return frozenset(path for number, path in enumerate(asked) if f"unchanged {number}" in said)
+
+
+def empty_submodules(git: Git) -> None:
+    """Empty the directories of all submodules: the repositories that they belonged to are gone with `.git`."""
+    work = git.work_tree or Path()
+    for path in submodules_of(git):
+        directory = work / os.fsdecode(path)
+        remove(directory)
+        directory.mkdir(exist_ok=True)
+
+
+def _content(git: Git, path: bytes) -> list[str] | None:
+    """The names in a submodule's directory; None if it is no directory any more."""
+    if git.work_tree is None:
+        raise ValueError("a work tree is required")
+    try:
+        where = descend(git.work_tree, os.fsdecode(path).split("/"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=where)
+    except PermissionError:
+        return []
+    finally:
+        os.close(where)
+    try:
+        return os.listdir(listed)  # noqa: PTH208 - of a descriptor
+    finally:
+        os.close(listed)
+
+
+def _undeclared(git: Git, parent: str | None) -> frozenset[bytes]:
+    """What `.gitmodules` named in the parent and does not name in the work tree."""
+    before = git.raw("cat-file", "blob", f"{parent}:{os.fsdecode(_FILE)}", codes=(0, _NO_SUCH_FILE))
+    try:
+        with inside(git, _FILE) as file:
+            now = file.read()
+    except OSError:
+        now = b""
+    return frozenset(_PATH.findall(before)) - frozenset(_PATH.findall(now))
