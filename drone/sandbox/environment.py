@@ -25,8 +25,9 @@ FIXED = {
     "PIP_NO_INPUT": "1",
     "PIP_PROGRESS_BAR": "off",
     "DEBIAN_FRONTEND": "noninteractive",
+    "PYTHONDONTWRITEBYTECODE": "1",
 }
-"""There is no user at a terminal: no pagers, no editors, no questions."""
+"""There is no user at a terminal: no pagers, no editors, no questions. Python leaves no files beside the sources."""
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

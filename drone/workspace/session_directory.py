@@ -18,6 +18,7 @@ from pathlib import Path
 from drone.sandbox.account import give_tree
 from drone.sandbox.trees import remove
 from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
+from drone.workspace.caches import CACHES
 from drone.workspace.encodings import reading_files
 from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.history import History
@@ -168,10 +169,10 @@ class SessionDirectory:
             refresh(self.git)
 
     def _clean(self) -> None:
-        """Remove untracked files, except those that git ignores: they take time to make."""
+        """Remove untracked files, except caches and what git ignores: these take time to make."""
         try:
             # Twice -f: repositories inside the workspace are removed too.
-            self.git.text("clean", "-ffdq")
+            self.git.text("clean", "-ffdq", *(f"--exclude={name}" for name in CACHES))
         except GitFailed:
             # A path that is too long for git, or a locked directory. Ignored files in the same directory go, too.
             untracked = self.git.raw("ls-files", "-z", "--others", "--directory", "--exclude-standard")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from drone.sandbox.entering import enter
 from drone.sandbox.trees import walk
+from drone.workspace.caches import caches_in
 from drone.workspace.conversions import add_in_stored_form, has_bytes_of
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed, at_once
@@ -29,6 +30,7 @@ _REFUSED = re.compile(rb"Unable to process path (.+)")
 _NOT_OPENED = re.compile(rb"^warning: could not open directory '(.+?)(?:/': (.+))?$", re.MULTILINE)
 """A message of more than 4 kB is cut by git: then the path is too long."""
 _TRIES = 100
+_MOST_SHOWN = 10
 _LONGEST_SHOWN = 300
 """Characters of a path."""
 
@@ -97,8 +99,17 @@ def stage(
 
 
 def named(left_out: Mapping[bytes, str]) -> tuple[str, ...]:
-    """What is left out, for users."""
-    return tuple(f"{_short(path.decode(errors='replace'))}: {reason}" for path, reason in sorted(left_out.items()))
+    """What is left out, for users; of many paths with the same reason, the first ones."""
+    paths: dict[str, list[str]] = {}
+    for path, reason in sorted(left_out.items()):
+        paths.setdefault(reason, []).append(_short(path.decode(errors="replace")))
+    return tuple(sorted(line for reason, found in paths.items() for line in _lines(found, reason)))
+
+
+def _lines(paths: list[str], reason: str) -> list[str]:
+    if len(paths) > _MOST_SHOWN:
+        return [f"{', '.join(paths[:_MOST_SHOWN])} and {len(paths) - _MOST_SHOWN:,} more: {reason}"]
+    return [f"{path}: {reason}" for path in paths]
 
 
 def _short(path: str) -> str:
@@ -167,7 +178,9 @@ def _new(git: Git) -> tuple[list[bytes], dict[bytes, str]]:
             left_out[path] = "a nested git repository"
         else:
             paths.append(path)
-    return paths, left_out
+    caches = dict(caches_in(git, paths))
+    left_out |= dict.fromkeys(caches.values(), "a cache")
+    return [path for path in paths if path not in caches], left_out
 
 
 def status_of(work: Path, path: bytes) -> os.stat_result:
