@@ -18,6 +18,7 @@ from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.bundles import BundleTooLarge, write_bundle
 from drone.workspace.conversions import in_portions
 from drone.workspace.git import Git, GitFailed, at_once
+from drone.workspace.lfs import LfsFiles
 from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import (
@@ -115,6 +116,7 @@ class WorkspaceCheckpoints:
         """Files in the index that are not in the parent; of these and of `_gone` git may say that it ignores them."""
         self._submodules: Mapping[bytes, str] | None = None
         """Of the parent."""
+        self._lfs: LfsFiles
         self._gone_submodules: frozenset[bytes] = frozenset()
         self._secret_files: dict[bytes, _Signature] = {}
         self._base_tree = ""
@@ -240,7 +242,7 @@ class WorkspaceCheckpoints:
         head = self._head
         parent = head.kept if head.kept and head.goes_on else self._start.commit
         if self._submodules is None:
-            self._submodules = submodules_of(git)
+            self._submodules, self._lfs = submodules_of(git), LfsFiles(git)
         found = compared(git, parent, self._submodules)
         moved = parent != self._parent or found.gone != self._gone_submodules
         # If the rest is interrupted, the next call starts from the parent and checks each difference again.
@@ -248,12 +250,13 @@ class WorkspaceCheckpoints:
         if moved:
             read_tree(git, parent)
             self._gone, self._added = set(), set()
-            self._submodules = submodules_of(git)
+            self._submodules, self._lfs = submodules_of(git), LfsFiles(git)
             found = compared(git, parent, self._submodules)
             remove_from_index(git, found.gone)
             self._gone_submodules = found.gone
         differences = differing(git)
-        left_out, wanted = self._sorted_out([*differences.paths, *self._back_again()])
+        changed = [path for path in differences.paths if not self._lfs.is_unchanged(path)]
+        left_out, wanted = self._sorted_out([*changed, *self._back_again()])
         left_out |= named_by(found.filled) | differences.left_out
         tree = "" if moved or left_out.keys() != self._left_out.keys() else self._tree
         if wanted:

@@ -20,6 +20,7 @@ from drone.workspace.encodings import inside, mode_of
 from drone.workspace.git import Git, GitFailed
 
 _PORTION = 1 << 20
+_LARGEST_COMPARED = 10 * 1000 * 1000
 _MOST_LINES = 10_000
 _ARGUMENTS = 100_000
 """Bytes of names in one command; Linux allows two million."""
@@ -46,11 +47,17 @@ class _Tracked:
 
 
 def has_bytes_of(git: Git, path: bytes, blob: str) -> bool:
-    """Whether a file has exactly the bytes of a blob: then it is unchanged, whatever git would store of it."""
+    """Whether a file has exactly the bytes of a blob: then it is unchanged, whatever git would store of it.
+
+    False for a large file, which is staged to tell.
+    """
     try:
         with inside(git, path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > _LARGEST_COMPARED:
+                return False
             digest = hashlib.new("sha1" if len(blob) == _SHA1_DIGITS else "sha256", usedforsecurity=False)
-            digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+            digest.update(b"blob %d\0" % size)
             for portion in _portions(file):
                 digest.update(portion)
     except OSError:

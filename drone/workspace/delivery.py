@@ -11,8 +11,9 @@ from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
 from drone.workspace.checkpoint import WorkspaceCheckpoints
 from drone.workspace.git import Git, at_once
+from drone.workspace.lfs import LfsFiles
 from drone.workspace.session_directory import SessionDirectory
-from drone.workspace.staging import mend_work_tree, stage
+from drone.workspace.staging import mend_work_tree, named, stage
 from drone.workspace.submodules import unchanged
 from shared.trailers import has_trailers
 
@@ -74,7 +75,7 @@ def make_delivery(
     brought = bring_over(session, sandbox, base, known=checkpoints.agents_head)
     parent = brought.head or base
     staged = stage(git, parent, checkpoints.whole_tree, partial(unchanged, sandbox, session.work))
-    notes = (brought.note,) if brought.note else ()
+    notes = (*((brought.note,) if brought.note else ()), *named(LfsFiles(git).remarks(session.tree_of(base))))
     made = Delivery(None, base, left_out=staged.left_out, notes=notes)
     if staged.tree == session.tree_of(base):
         if wanted.merged_into is None:

@@ -21,6 +21,7 @@ from drone.workspace.caches import caches_in
 from drone.workspace.conversions import add_in_stored_form, has_bytes_of
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed, at_once
+from drone.workspace.lfs import LfsFiles
 from drone.workspace.submodules import compared, named_by, remove_from_index, submodules_of
 
 LARGEST_FILE = 100 * 1000 * 1000
@@ -85,10 +86,13 @@ def stage(
     found = compared(git, parent, known)
     remove_from_index(git, found.gone)
     filled = {path: known[path] for path in found.filled}
+    lfs = LfsFiles(git)
     wanted = []
     differences = differing(git)
     left_out |= named_by(filled.keys() - set(unchanged(filled))) | differences.left_out
     for path in differences.paths:
+        if lfs.is_unchanged(path):
+            continue
         reason = why_not(work, path)
         if reason:
             left_out[path] = reason

@@ -1,6 +1,7 @@
 """What is in the workspace is what is delivered: nothing if nothing changed, one line if one line changed.
 
-Repositories are generated from all pairs of attributes and contents, with both hashes of git, modes, depths and links.
+Repositories are generated from all pairs of attributes and contents, with both hashes of git, modes, depths, names,
+links and a submodule.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def repository(path: Path, files: list[File], object_format: str) -> Path:
     for name, content, mode in entries:
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         lines.append(f'M {mode} inline "{quoted}"\ndata {len(content)}\n'.encode() + content + b"\n")
+    lines.append(f"M 160000 {'1' * len(git(path, 'hash-object', '--stdin'))} a module\n".encode())
     git(path, "fast-import", "--quiet", stdin=b"".join(lines))
     return path
 

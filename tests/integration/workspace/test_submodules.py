@@ -46,7 +46,8 @@ def changes(workspace: Workspace, made: Delivery) -> dict[str, str]:
 
 MADE = (
     "git init -q lib; git -C lib -c user.name=a -c user.email=b commit -q --allow-empty -m Theirs; "
-    'git -C lib checkout -q --detach; git update-index --cacheinfo 160000,"$(git -C lib rev-parse HEAD)",lib; git commit -q -m Bump'
+    'git -C lib checkout -q --detach; git update-index --cacheinfo 160000,"$(git -C lib rev-parse HEAD)",lib; '
+    "git commit -q -m Bump"
 )
 """A submodule whose repository is there, and whose commit the agent recorded."""
 TRIES: dict[str, tuple[str, dict[str, str], set[str]]] = {

@@ -1,0 +1,80 @@
+"""Files that Git LFS tracks: the repository has pointers, and the drone's git neither fetches nor stores their content.
+
+Its filter is a program that a repository can point to any server, so it is not run. Content that the agent fetched
+itself is no change; content that it made is delivered as a plain file, for which users get a note.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from functools import partial
+
+from drone.workspace.encodings import inside
+from drone.workspace.git import Git
+
+_TRACKED = ":(attr:filter=lfs)"
+_LISTED = re.compile(rb"\d+ ([0-9a-f]+) \d\t([^\0]+)\0")
+_POINTER = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\nsize (\d+)\n"
+)
+_LARGEST_POINTER = 1024
+"""Bytes, as the specification says."""
+_PORTION = 1 << 20
+_NO_CONTENT = "a Git LFS pointer; the run did not have the file's content"
+_PLAIN = (
+    "delivered with its content instead of a Git LFS pointer; to convert it: git lfs migrate import --no-rewrite FILE"
+)
+_Signature = tuple[int, int, int]
+
+
+class LfsFiles:
+    """The files of the index that Git LFS tracks, compared with the work tree."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        listing = git.raw("ls-files", "-z", "--stage", "--", _TRACKED)
+        self._blobs = {path: blob.decode() for blob, path in _LISTED.findall(listing)}
+        self._unchanged: dict[bytes, _Signature] = {}
+
+    def is_unchanged(self, path: bytes) -> bool:
+        """Whether a file has the content to which the index has the pointer. Known content is not read again."""
+        if path not in self._blobs:
+            return False
+        try:
+            with inside(self._git, path) as file:
+                status = os.fstat(file.fileno())
+                signature = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+                if self._unchanged.get(path) == signature:
+                    return True
+                found = _POINTER.match(self._git.raw("cat-file", "blob", self._blobs[path])[:_LARGEST_POINTER])
+                if found is None or int(found[2]) != status.st_size:
+                    return False
+                digest = hashlib.sha256()
+                for portion in iter(partial(file.read, _PORTION), b""):
+                    digest.update(portion)
+        except OSError:
+            return False
+        if digest.hexdigest().encode() != found[1]:
+            return False
+        self._unchanged[path] = signature
+        return True
+
+    def remarks(self, base_tree: str) -> Mapping[bytes, str]:
+        """What users should know of files, for an index that was staged: no content, or a plain file since the base."""
+        pointers = {path for path in self._blobs if self._is_pointer(path)}
+        if len(pointers) == len(self._blobs):
+            return dict.fromkeys(pointers, _NO_CONTENT)
+        options = ("--cached", "-z", "--name-only", "--no-renames", "--diff-filter=AMT")
+        changed = self._git.raw("diff-index", *options, base_tree, "--", _TRACKED).split(b"\0")
+        plain = {path for path in changed if path and path not in pointers}
+        return dict.fromkeys(pointers, _NO_CONTENT) | dict.fromkeys(plain, _PLAIN)
+
+    def _is_pointer(self, path: bytes) -> bool:
+        try:
+            with inside(self._git, path) as file:
+                return _POINTER.match(file.read(_LARGEST_POINTER)) is not None
+        except OSError:
+            return False
