@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import IO
 
-from drone.workspace.encodings import inside, mode_of
+from drone.workspace.encodings import inside, mode_of, reading_files
 from drone.workspace.git import Git, GitFailed
 
 _PORTION = 1 << 20
@@ -142,14 +142,15 @@ def _is_kept(git: Git, each: _Tracked) -> bool:
     """Whether git would store again what it stored."""
     try:
         # Only if it writes the object is it an error that the file does not have its declared encoding.
-        return git.text("hash-object", "-w", _path(each), "--stdin", stdin=_shown(git, each)) == each.blob
+        stored = reading_files(git, "hash-object", "-w", _path(each), "--stdin", stdin=_shown(git, each))
     except GitFailed:
         return False
+    return stored.decode().strip() == each.blob
 
 
 def _shown(git: Git, each: _Tracked) -> bytes:
     """What git wrote into the work tree."""
-    return git.raw("cat-file", "--filters", _path(each), each.blob)
+    return reading_files(git, "cat-file", "--filters", _path(each), each.blob)
 
 
 def _path(each: _Tracked) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,11 +64,11 @@ def generated(numbers: random.Random) -> Iterator[File]:
             yield File(path, attributes, content, numbers.choice(("100644", "100755")))
 
 
-def repository(path: Path, files: list[File], object_format: str) -> Path:
+def repository(path: Path, files: list[File], object_format: str, attributes: Sequence[str] = ATTRIBUTES) -> Path:
     """A bare repository that stores the files as they are, whatever their attributes say."""
     git(path.parent, "init", "-q", "--bare", "--initial-branch=main", f"--object-format={object_format}", str(path))
-    attributes = "".join(f"/{number}/** {each}\n" for number, each in enumerate(ATTRIBUTES))
-    entries = [(".gitattributes", attributes.encode(), "100644")]
+    declared = "".join(f"/{number}/** {each}\n" for number, each in enumerate(attributes))
+    entries = [(".gitattributes", declared.encode(), "100644")]
     entries += [(file.path, file.content, file.mode) for file in files]
     entries += [("link", b"lf", "120000"), ("dangling", b"/no/where\r\n", "120000")]
     lines = [b"commit refs/heads/main\ncommitter T <t@example.org> 1700000000 +0000\ndata 5\nBegin\n"]
@@ -156,3 +156,20 @@ def test_a_run_that_changes_nothing_delivers_nothing_and_one_that_changes_a_line
         workspace.session.git_dir, "diff-tree", "-r", "--raw", str(workspace.base_commit), str(made.head_commit)
     )
     assert [line for line in modes.splitlines() if line[1:7] != line[8:14]] == []
+
+
+def test_a_tracked_file_whose_attribute_names_no_encoding_is_delivered_as_it_is(
+    workspaces: Workspaces, tmp_path: Path
+) -> None:
+    content = "gr\u00fcn\r\nrot\r\n".encode()
+    attributes = ("working-tree-encoding", "-working-tree-encoding", "text working-tree-encoding", "ident")
+    files = [File(f"{number}/file", each, content, "100644") for number, each in enumerate(attributes)]
+    remote = repository(tmp_path / "made.git", files, "sha1", attributes)
+    workspace = prepared(workspaces, work_order(remote, order_id="0rder0rder00"))
+    for file in files:
+        (workspace.path / file.path).write_bytes(content + b"blau\r\n")
+
+    made = deliver(workspace)
+
+    found = in_tree(workspace, str(made.head_commit), [file.path for file in files])
+    assert found == {file.path: content + b"blau\r\n" for file in files}
