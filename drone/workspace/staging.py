@@ -85,7 +85,7 @@ def stage(
     known = submodules_of(git)
     found = compared(git, parent, known)
     remove_from_index(git, found.gone)
-    filled = {path: known[path] for path in found.filled}
+    filled = {path: known.get(path, "") for path in found.filled}
     lfs = LfsFiles(git)
     wanted = []
     differences = differing(git)

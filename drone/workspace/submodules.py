@@ -21,7 +21,6 @@ from drone.workspace.git import Git
 
 _LISTED = re.compile(rb"160000 ([0-9a-f]+) \d\t([^\0]+)\0")
 _PATH = re.compile(rb'^\s*path\s*=\s*"?(.*?)"?\s*$', re.MULTILINE)
-_FILE = b".gitmodules"
 _NO_SUCH_FILE = 128
 _SECONDS = 60.0
 
@@ -33,7 +32,7 @@ class Submodules:
     gone: frozenset[bytes] = frozenset()
     """Removed, replaced by a file, or by a directory that `.gitmodules` no longer names."""
     filled: frozenset[bytes] = frozenset()
-    """The others with anything in their directories."""
+    """The others with anything in their directories, and those that are only declared."""
 
 
 def submodules_of(git: Git) -> Mapping[bytes, str]:
@@ -46,8 +45,12 @@ def compared(git: Git, parent: str | None, submodules: Mapping[bytes, str]) -> S
     content = {path: _content(git, path) for path in submodules}
     gone = {path for path, names in content.items() if names is None}
     filled = {path for path, names in content.items() if names}
-    if plain := {path for path in filled if ".git" not in (content[path] or ())}:
-        gone |= plain & _undeclared(git, parent)
+    declared = _declared_in(_modules_file(git))
+    plain = {path for path in filled if ".git" not in (content[path] or ())}
+    if plain or not declared <= submodules.keys():
+        before = _declared_in(git.raw("cat-file", "blob", f"{parent}:.gitmodules", codes=(0, _NO_SUCH_FILE)))
+        gone |= plain & (before - declared)
+        filled |= declared - submodules.keys() - before
     return Submodules(frozenset(gone), frozenset(filled - gone))
 
 
@@ -68,7 +71,7 @@ def unchanged(sandbox: Sandbox, work: Path, submodules: Mapping[bytes, str]) -> 
     if not asked:
         return frozenset()
     lines = [
-        f'[ "$(git -C {name} rev-parse HEAD)" = {submodules[path]} ] && '
+        f'[ "$(git -C {name} rev-parse HEAD)" = "{submodules[path]}" ] && '
         f'[ -z "$(git -C {name} status --porcelain)" ] && echo "unchanged {number}"'
         for number, path in enumerate(asked)
         for name in [shlex.quote(os.fsdecode(path))]
@@ -106,12 +109,13 @@ def _content(git: Git, path: bytes) -> list[str] | None:
         os.close(listed)
 
 
-def _undeclared(git: Git, parent: str | None) -> frozenset[bytes]:
-    """What `.gitmodules` named in the parent and does not name in the work tree."""
-    before = git.raw("cat-file", "blob", f"{parent}:{os.fsdecode(_FILE)}", codes=(0, _NO_SUCH_FILE))
+def _declared_in(modules: bytes) -> frozenset[bytes]:
+    return frozenset(_PATH.findall(modules))
+
+
+def _modules_file(git: Git) -> bytes:
     try:
-        with inside(git, _FILE) as file:
-            now = file.read()
+        with inside(git, b".gitmodules") as file:
+            return file.read()
     except OSError:
-        now = b""
-    return frozenset(_PATH.findall(before)) - frozenset(_PATH.findall(now))
+        return b""

@@ -67,6 +67,12 @@ TRIES: dict[str, tuple[str, dict[str, str], set[str]]] = {
         {".gitmodules": "file", "lib": ""},
         set(),
     ),
+    "moved with git": ("git mv lib lib2", {".gitmodules": "file", "lib": ""}, {"lib2/"}),
+    "moved with git and committed": (
+        "git mv lib lib2; git commit -q -m Move",
+        {".gitmodules": "file", "lib": "", "lib2": "submodule"},
+        set(),
+    ),
     "directory removed": ("rmdir undeclared", {"undeclared": ""}, set()),
     "replaced by a directory": (
         "git rm -q lib; mkdir lib; echo hi > lib/new.txt",
