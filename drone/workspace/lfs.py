@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from functools import partial
+from typing import IO
 
 from drone.workspace.encodings import inside
 from drone.workspace.git import Git
@@ -22,6 +23,8 @@ _POINTER = re.compile(
 )
 _LARGEST_POINTER = 1024
 """Bytes, as the specification says."""
+_LARGEST_CONTENT = 2 * 1000**3
+"""Bytes; more would take too long to compare."""
 _PORTION = 1 << 20
 _NO_CONTENT = "a Git LFS pointer; the run did not have the file's content"
 _PLAIN = (
@@ -37,7 +40,7 @@ class LfsFiles:
         self._git = git
         listing = git.raw("ls-files", "-z", "--stage", "--", _TRACKED)
         self._blobs = {path: blob.decode() for blob, path in _LISTED.findall(listing)}
-        self._unchanged: dict[bytes, _Signature] = {}
+        self._seen: dict[bytes, tuple[_Signature, bool]] = {}
 
     def is_unchanged(self, path: bytes) -> bool:
         """Whether a file has the content to which the index has the pointer. Known content is not read again."""
@@ -47,20 +50,20 @@ class LfsFiles:
             with inside(self._git, path) as file:
                 status = os.fstat(file.fileno())
                 signature = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-                if self._unchanged.get(path) == signature:
-                    return True
-                found = _POINTER.match(self._git.raw("cat-file", "blob", self._blobs[path])[:_LARGEST_POINTER])
-                if found is None or int(found[2]) != status.st_size:
-                    return False
-                digest = hashlib.sha256()
-                for portion in iter(partial(file.read, _PORTION), b""):
-                    digest.update(portion)
+                if path not in self._seen or self._seen[path][0] != signature:
+                    self._seen[path] = signature, self._has_content(path, file, status.st_size)
         except OSError:
             return False
-        if digest.hexdigest().encode() != found[1]:
+        return self._seen[path][1]
+
+    def _has_content(self, path: bytes, file: IO[bytes], size: int) -> bool:
+        found = _POINTER.match(self._git.raw("cat-file", "blob", self._blobs[path])[:_LARGEST_POINTER])
+        if found is None or int(found[2]) != size or size > _LARGEST_CONTENT:
             return False
-        self._unchanged[path] = signature
-        return True
+        digest = hashlib.sha256()
+        for portion in iter(partial(file.read, _PORTION), b""):
+            digest.update(portion)
+        return digest.hexdigest().encode() == found[1]
 
     def remarks(self, base_tree: str) -> Mapping[bytes, str]:
         """What users should know of files, for an index that was staged: no content, or a plain file since the base."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -65,13 +65,13 @@ def stage(
     git: Git,
     parent: str | None,
     known_tree: Callable[[str | None], str | None],
-    unchanged: Callable[[Mapping[bytes, str]], Collection[bytes]],
+    unchanged: Callable[[Mapping[bytes, str]], frozenset[bytes]],
 ) -> Staged:
     """Write the work tree as a tree, relative to `parent`: a file that is left out stays as it is there.
 
     `git` has the drone's git directory and the workspace as its work tree. `known_tree` returns the same tree relative
-    to `parent` if another index has it, and nothing in it has to be left out. `unchanged` returns those of the
-    submodules that are as their commits.
+    to `parent` if another index has it, and nothing in it has to be left out. `unchanged` returns those of
+    the submodules with a repository that are as their commits.
     """
     work = git.work_tree
     if work is None:
@@ -85,11 +85,11 @@ def stage(
     known = submodules_of(git)
     found = compared(git, parent, known)
     remove_from_index(git, found.gone)
-    filled = {path: known.get(path, "") for path in found.filled}
+    as_committed = unchanged({path: known[path] for path in found.repositories})
     lfs = LfsFiles(git)
     wanted = []
     differences = differing(git)
-    left_out |= named_by(filled.keys() - set(unchanged(filled))) | differences.left_out
+    left_out |= named_by(found.filled - as_committed) | differences.left_out
     for path in differences.paths:
         if lfs.is_unchanged(path):
             continue

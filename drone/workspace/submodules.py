@@ -23,6 +23,8 @@ _LISTED = re.compile(rb"160000 ([0-9a-f]+) \d\t([^\0]+)\0")
 _PATH = re.compile(rb'^\s*path\s*=\s*"?(.*?)"?\s*$', re.MULTILINE)
 _NO_SUCH_FILE = 128
 _SECONDS = 60.0
+_LARGEST = 1 << 20
+"""Bytes of `.gitmodules`, more than ten thousand submodules."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Submodules:
     """Removed, replaced by a file, or by a directory that `.gitmodules` no longer names."""
     filled: frozenset[bytes] = frozenset()
     """The others with anything in their directories, and those that are only declared."""
+    repositories: frozenset[bytes] = frozenset()
+    """Those in which there is a repository."""
 
 
 def submodules_of(git: Git) -> Mapping[bytes, str]:
@@ -46,12 +50,13 @@ def compared(git: Git, parent: str | None, submodules: Mapping[bytes, str]) -> S
     gone = {path for path, names in content.items() if names is None}
     filled = {path for path, names in content.items() if names}
     declared = _declared_in(_modules_file(git))
-    plain = {path for path in filled if ".git" not in (content[path] or ())}
+    repositories = {path for path in filled if ".git" in (content[path] or ())}
+    plain = filled - repositories
     if plain or not declared <= submodules.keys():
         before = _declared_in(git.raw("cat-file", "blob", f"{parent}:.gitmodules", codes=(0, _NO_SUCH_FILE)))
         gone |= plain & (before - declared)
         filled |= declared - submodules.keys() - before
-    return Submodules(frozenset(gone), frozenset(filled - gone))
+    return Submodules(frozenset(gone), frozenset(filled - gone), frozenset(repositories))
 
 
 def remove_from_index(git: Git, paths: frozenset[bytes]) -> None:
@@ -66,18 +71,17 @@ def named_by(paths: Iterable[bytes]) -> dict[bytes, str]:
 
 
 def unchanged(sandbox: Sandbox, work: Path, submodules: Mapping[bytes, str]) -> frozenset[bytes]:
-    """Those of the submodules that are as their commit; only git in the sandbox looks into their repositories."""
-    asked = [path for path in submodules if (work / os.fsdecode(path) / ".git").exists()]
-    if not asked:
+    """Those that are as their commit, of submodules with repositories; only git in the sandbox looks into these."""
+    if not submodules:
         return frozenset()
     lines = [
         f'[ "$(git -C {name} rev-parse HEAD)" = "{submodules[path]}" ] && '
-        f'[ -z "$(git -C {name} status --porcelain)" ] && echo "unchanged {number}"'
-        for number, path in enumerate(asked)
+        f'[ -z "$(git -C {name} status --porcelain || echo failed)" ] && echo "unchanged {number}"'
+        for number, path in enumerate(submodules)
         for name in [shlex.quote(os.fsdecode(path))]
     ]
     said = set(sandbox.run("\n".join(lines), workspace=work, timeout=_SECONDS).output.splitlines())
-    return frozenset(path for number, path in enumerate(asked) if f"unchanged {number}" in said)
+    return frozenset(path for number, path in enumerate(submodules) if f"unchanged {number}" in said)
 
 
 def empty_submodules(git: Git) -> None:
@@ -116,6 +120,6 @@ def _declared_in(modules: bytes) -> frozenset[bytes]:
 def _modules_file(git: Git) -> bytes:
     try:
         with inside(git, b".gitmodules") as file:
-            return file.read()
+            return file.read(_LARGEST)
     except OSError:
         return b""

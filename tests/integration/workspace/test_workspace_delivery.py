@@ -250,7 +250,6 @@ TREES = {
     "just not too long": ("", 15, "d" * 250, set()),
     "1,100 levels": ("", 1100, "d", set()),
     "1,100 levels, ignored": ("build", 1100, "d", set()),
-    "2,200 levels": ("", 2200, "d", {"deep"}),
 }
 
 
