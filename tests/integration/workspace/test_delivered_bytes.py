@@ -18,10 +18,11 @@ from drone.workspace import Delivery, Workspace, Workspaces
 from tests.support.repositories import git, prepared, work_order
 
 ATTRIBUTES = (
-    *("", "text", "text eol=lf", "text eol=crlf", "eol=lf", "eol=crlf", "crlf", "crlf=input"),
-    *("text=auto", "text=auto eol=lf", "text=auto eol=crlf", "-text", "binary", "-text eol=crlf"),
-    *("ident", "text ident", "eol=crlf ident", "diff=java merge=union export-subst"),
+    *("", "text", "text eol=lf", "text eol=crlf", "eol=lf", "eol=crlf", "crlf"),
+    *("text=auto", "text=auto eol=crlf", "-text", "binary", "-text eol=crlf"),
+    *("ident", "text ident", "diff=java merge=union export-subst"),
     *("working-tree-encoding=UTF-16", "working-tree-encoding=UTF-16LE-BOM", "working-tree-encoding=ISO-8859-1"),
+    *("text working-tree-encoding=UTF-16", "eol=crlf working-tree-encoding=UTF-16LE-BOM"),
     *("text working-tree-encoding=US-ASCII", "working-tree-encoding=no-such-encoding"),
 )
 """Of all files in one directory."""
