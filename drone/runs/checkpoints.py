@@ -43,6 +43,7 @@ class Checkpoints:
     _known: bool = False
     _told: bool = False
     _taken_now: bool = False
+    _is_whole: bool = True
 
     def take(self, message: Message) -> None:
         """Begin to record the state of the workspace after a complete step, whose calls are in `message`."""
@@ -59,7 +60,7 @@ class Checkpoints:
         self._taken_now = False
         self.take(message)
         self.beside.settle()
-        return self._taken_now and not self._last.left_out
+        return self._taken_now and self._is_whole
 
     def _take(self, spent: Spent, *, commits: bool) -> None:
         try:
@@ -72,6 +73,7 @@ class Checkpoints:
         made = self.workspace.checkpoint(
             self.run_id, has_secret=self.checkpoint_store.has_secret, agent_commits=commits
         )
+        self._is_whole = made.is_whole
         if not made.changed and self._known:
             # The files left out may still differ: a known secret was written into a file.
             return self._last.model_copy(update={"changed": False, "left_out": made.left_out})

@@ -94,9 +94,9 @@ def deliver(
     Raises FleetError if patch or bundle cannot be stored, OrderError `E-WORK-SECRET`, and what `check` raises.
     """
     made = workspace.deliver(names.branch(order.order_id), commit_message(order), AUTHOR)
-    remarks = (*(f"Left out: {each}" for each in made.left_out), *made.notes)
+    remarks = (*(f"Left out: {each}" for each in (*made.left_out, *made.caches)), *made.notes)
     if made.head_commit is None:
-        return Delivered(base_commit=made.base_commit), remarks
+        return Delivered(base_commit=made.base_commit, left_out=made.left_out), remarks
     if check is not None and (places := workspace.places_of_secrets(made, check.secrets)):
         _released("; ".join(places), order, check)
     patch, bundle = at_once(partial(store.put, made.patch), partial(_put_if_any, store, made.bundle))
@@ -110,6 +110,7 @@ def deliver(
         files_changed=made.files_changed,
         lines_added=made.lines_added,
         lines_removed=made.lines_removed,
+        left_out=made.left_out,
     )
     return (stored if pushing is None else pushed(stored, order, workspace, pushing)), remarks
 

@@ -22,6 +22,7 @@ from drone.workspace.lfs import LfsFiles
 from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import (
+    CACHE,
     differing,
     mend_work_tree,
     named,
@@ -62,6 +63,8 @@ class Snapshot:
     """Adds the commit to a repository that has the remote's objects; None if nothing changed or if it is too large."""
     left_out: tuple[str, ...]
     """What is not in it, each with the reason; a file among them stays as in the parent."""
+    is_whole: bool
+    """Whether only caches are not in it."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,9 @@ class WorkspaceCheckpoints:
         bundle = self._named_and_bundled(now) if is_new else None
         self._last = now
         remarks = [self._head.remark, self._too_large if now.commit else ""]
-        return Snapshot(now.commit, now.head, is_new, bundle, (*named(self._left_out), *filter(None, remarks)))
+        left_out = (*named(self._left_out), *filter(None, remarks))
+        is_whole = not any(remarks) and all(reason == CACHE for reason in self._left_out.values())
+        return Snapshot(now.commit, now.head, is_new, bundle, left_out, is_whole)
 
     @property
     def agents_head(self) -> str:

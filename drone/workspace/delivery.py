@@ -41,6 +41,8 @@ class Delivery:
     lines_removed: int = 0
     left_out: tuple[str, ...] = ()
     """What could not be delivered, each with the reason."""
+    caches: tuple[str, ...] = ()
+    """Left out as well, and no work."""
     notes: tuple[str, ...] = ()
     """Other remarks for users."""
 
@@ -76,7 +78,7 @@ def make_delivery(
     parent = brought.head or base
     staged = stage(git, parent, checkpoints.whole_tree, partial(unchanged, sandbox, session.work))
     notes = (*((brought.note,) if brought.note else ()), *named(LfsFiles(git).remarks(session.tree_of(base))))
-    made = Delivery(None, base, left_out=staged.left_out, notes=notes)
+    made = Delivery(None, base, left_out=staged.left_out, caches=staged.caches, notes=notes)
     if staged.tree == session.tree_of(base):
         if wanted.merged_into is None:
             return made

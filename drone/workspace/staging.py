@@ -26,6 +26,8 @@ from drone.workspace.submodules import compared, named_by, remove_from_index, su
 
 LARGEST_FILE = 100 * 1000 * 1000
 """Bytes; no forge would accept a larger file."""
+CACHE = "a cache"
+"""The reason why files of a cache are left out."""
 SPECIAL = "neither a file nor a link"
 _REFUSED = re.compile(rb"Unable to process path (.+)")
 _NOT_OPENED = re.compile(rb"^warning: could not open directory '(.+?)(?:/': (.+))?$", re.MULTILINE)
@@ -42,6 +44,8 @@ class Staged:
 
     tree: str
     left_out: tuple[str, ...]
+    caches: tuple[str, ...] = ()
+    """Left out as well, and no work."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,9 @@ def stage(
         else:
             wanted.append(path)
     update_index(git, wanted, left_out)
-    return Staged(git.text("write-tree"), named(left_out))
+    caches = {path for path, reason in left_out.items() if reason == CACHE}
+    work_left_out = {path: reason for path, reason in left_out.items() if path not in caches}
+    return Staged(git.text("write-tree"), named(work_left_out), named(dict.fromkeys(caches, CACHE)))
 
 
 def named(left_out: Mapping[bytes, str]) -> tuple[str, ...]:
@@ -183,7 +189,7 @@ def _new(git: Git) -> tuple[list[bytes], dict[bytes, str]]:
         else:
             paths.append(path)
     caches = dict(caches_in(git, paths))
-    left_out |= dict.fromkeys(caches.values(), "a cache")
+    left_out |= dict.fromkeys(caches.values(), CACHE)
     return [path for path in paths if path not in caches], left_out
 
 

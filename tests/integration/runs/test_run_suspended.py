@@ -68,7 +68,7 @@ def last_checkpoint(bench: Bench) -> int:
 def test_the_next_run_does_what_was_approved_and_what_came_after_it_without_asking_the_model_again(
     bench: Bench, second: Bench, scripted: ScriptedFactory
 ) -> None:
-    server = scripted([commands("echo a > a", RISKY, "cat a b > c"), says("Done.")])
+    server = scripted([commands("echo a > a; mkdir .venv; echo cached > .venv/x", RISKY, "cat a b > c"), says("Done.")])
     when_it_waits(bench, Suspend)
     end = bench.run(server.url)
     assert (end.status, end.suspended, end.give_back) == ("preempted", True, True)

@@ -31,7 +31,7 @@ from tests.support.sandboxes import shell
 
 AUTHOR = "Drone <drone@example.org>"
 SECRET = b"sk-0123456789"
-NOTHING = Snapshot("", "", False, None, ())
+NOTHING = Snapshot("", "", False, None, (), True)
 
 
 def has_secret(content: bytes) -> bool:
