@@ -153,7 +153,8 @@ def _sent(core: Core, prepared: _Prepared) -> SendResult:
         if prepared.message.channel == "email":
             return send_mail(core, prepared.message, prepared.to.email, prepared.content)
         if prepared.subscription is not None:
-            subscription = json.loads(core.vault.open_at_rest(prepared.subscription.sealed_subscription))
+            sealed = prepared.subscription.sealed_subscription
+            subscription = json.loads(core.vault.open_at_rest(sealed, "push_subscriptions.sealed_subscription"))
             return send_push(core, prepared.message, subscription, prepared.content)
         return _posted(core, prepared)
     except FleetError as error:
@@ -162,7 +163,7 @@ def _sent(core: Core, prepared: _Prepared) -> SendResult:
 
 def _posted(core: Core, prepared: _Prepared) -> SendResult:
     choices, message = prepared.choices, prepared.message
-    secret = core.vault.open_at_rest(choices.sealed_webhook_secret or "")
+    secret = core.vault.open_at_rest(choices.sealed_webhook_secret or "", "attention_choices.sealed_webhook_secret")
     data = prepared.content.document()
     to_post = WebhookMessage(message.id, EVENT, message.created_at, data, choices.webhook_url or "", secret)
     answer = post(to_post, core.clock.now(), inside_allowed=core.settings.webhook_private)

@@ -86,7 +86,7 @@ def _signature(core: Core, endpoint: str) -> dict[str, str]:
     from py_vapid import Vapid02
 
     with core.database.read() as db:
-        key = core.vault.open_at_rest(push_key(db).sealed_private_key)
+        key = core.vault.open_at_rest(push_key(db).sealed_private_key, "push_keys.sealed_private_key")
     parts = urlsplit(endpoint)
     claims = {
         "aud": f"{parts.scheme}://{parts.netloc}",

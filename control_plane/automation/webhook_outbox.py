@@ -165,7 +165,7 @@ def _posted(core: Core, delivery_id: str, seconds: float) -> DeliveryResult:
         delivery = db.get_one(WebhookDelivery, delivery_id)
         webhook = db.get_one(Webhook, delivery.webhook_id)
     try:
-        secret = core.vault.open_at_rest(webhook.sealed_secret)
+        secret = core.vault.open_at_rest(webhook.sealed_secret, "webhooks.sealed_secret")
     except FleetError as error:
         return DeliveryResult(None, error.what)
     message = WebhookMessage(delivery.id, delivery.event, delivery.created_at, delivery.data, webhook.url, secret)

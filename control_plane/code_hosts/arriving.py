@@ -48,7 +48,7 @@ def _signed(core: Core, link_id: str, headers: Mapping[str, str], body: bytes) -
     with core.database.read() as db:
         row = db.scalar(select(HostLink).where(HostLink.id == link_id, HostLink.removed_at.is_(None)))
     # For an unknown connection, the same work is done with a random secret.
-    secret = core.vault.open_at_rest(row.sealed_secret) if row else secrets.token_hex(32)
+    secret = core.vault.open_at_rest(row.sealed_secret, "host_links.sealed_secret") if row else secrets.token_hex(32)
     if not is_signed(row.kind if row else "github", secret, headers, body) or row is None:
         raise Unauthenticated(
             "unknown connection, or the request is not signed with its secret",

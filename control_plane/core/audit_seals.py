@@ -36,18 +36,19 @@ def new_seal(db: Session, vault: Vault, clock: Clock, kind: SealKind, place: tup
     if row is None:
         row = _new_key(vault, clock)
         db.add(row)
-    key = SigningKey(base64.b64decode(vault.open_at_rest(row.sealed_private_key)))
+    key = _opened(vault, row)
     seal = AuditSeal(kind=kind, seq=place[0], hash=place[1], at=clock.now(), key_id=row.id)
     seal.signature = base64.b64encode(key.sign(sealed_text(seal)).signature).decode()
     return seal
 
 
 def verify_keys(db: Session, vault: Vault) -> dict[str, VerifyKey]:
-    """The keys that seals may name. One that was not sealed under the master key was not made by a control plane."""
+    """The keys that seals may name. One that was not sealed under the master key for this
+    purpose was not made by a control plane."""
     found = {}
     for row in db.scalars(select(AuditKey)):
         with suppress(Precondition):
-            found[row.id] = SigningKey(base64.b64decode(vault.open_at_rest(row.sealed_private_key))).verify_key
+            found[row.id] = _opened(vault, row).verify_key
     return found
 
 
@@ -68,13 +69,17 @@ def sealed_text(seal: AuditSeal) -> bytes:
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
+def _opened(vault: Vault, row: AuditKey) -> SigningKey:
+    return SigningKey(base64.b64decode(vault.open_at_rest(row.sealed_private_key, "audit_keys.sealed_private_key")))
+
+
 def _new_key(vault: Vault, clock: Clock) -> AuditKey:
     key = SigningKey.generate()
     public = bytes(key.verify_key)
     return AuditKey(
         id=key_id(public),
         public_key=base64.b64encode(public).decode(),
-        sealed_private_key=vault.seal_at_rest(base64.b64encode(bytes(key)).decode()),
+        sealed_private_key=vault.seal_at_rest(base64.b64encode(bytes(key)).decode(), "audit_keys.sealed_private_key"),
         created_at=clock.now(),
         retired_at=None,
     )

@@ -38,7 +38,8 @@ def _new_key(vault: Vault, clock: Clock) -> PushKey:
         id=_ONE,
         public_key=base64.urlsafe_b64encode(point).decode().rstrip("="),
         sealed_private_key=vault.seal_at_rest(
-            pair.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+            pair.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+            "push_keys.sealed_private_key",
         ),
         created_at=clock.now(),
     )

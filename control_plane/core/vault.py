@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
+import hmac
 from dataclasses import dataclass
+from typing import Literal
 
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
@@ -37,60 +40,87 @@ class BoxKeys:
         return dict(self.pairs)
 
 
+Purpose = Literal[
+    "providers.sealed_key",
+    "projects.sealed_git_url",
+    "webhooks.sealed_secret",
+    "triggers.sealed_secret",
+    "host_links.sealed_secret",
+    "attention_choices.sealed_webhook_secret",
+    "push_subscriptions.sealed_subscription",
+    "key_pairs.sealed_private_key",
+    "push_keys.sealed_private_key",
+    "audit_keys.sealed_private_key",
+    "login cookie",
+    "checkpoint",
+]
+"""What a text is sealed for: the column where it is stored, or another place. It opens for nothing else, so a sealed
+text that is copied to another place is worth nothing there."""
+_NEVER_WITHOUT: tuple[Purpose, ...] = ("audit_keys.sealed_private_key", "login cookie")
+"""What earlier versions sealed has no purpose, and opens until the next rotation of the master key; but not for these,
+where a text of one's own choice would be believed."""
+
+
 class Vault:
-    """Seals texts under the master key. The database alone is not enough to read them."""
+    """Seals texts under the master key, each for one purpose. The database alone is not enough to read them."""
 
     def __init__(self, keys: MasterKeys) -> None:
         self.keys = keys
         self._private_keys: dict[str, bytes] = {}
 
-    def seal_content(self, content: bytes) -> bytes:
+    def seal_content(self, content: bytes, purpose: Purpose = "checkpoint") -> bytes:
         """A file's content as it may be stored on disk."""
-        return bytes(SecretBox(self.keys()[0]).encrypt(content))
+        return bytes(SecretBox(_key_for(self.keys()[0], purpose)).encrypt(content))
 
-    def open_content(self, sealed: bytes) -> bytes:
+    def open_content(self, sealed: bytes, purpose: Purpose = "checkpoint") -> bytes:
         """The unsealed content. Raises Precondition as `open_at_rest`."""
-        return self._open(sealed)[1]
+        return self._open(sealed, purpose).content
 
-    def reseal_content(self, sealed: bytes) -> bytes:
+    def reseal_content(self, sealed: bytes, purpose: Purpose = "checkpoint") -> bytes:
         """The content under the key that seals now: `sealed` itself, if it is. Raises Precondition."""
-        key, content = self._open(sealed)
-        return sealed if key == self.keys()[0] else self.seal_content(content)
+        found = self._open(sealed, purpose)
+        is_new = found.has_purpose and found.key == self.keys()[0]
+        return sealed if is_new else self.seal_content(found.content, purpose)
 
-    def seal_at_rest(self, text: str) -> str:
+    def seal_at_rest(self, text: str, purpose: Purpose) -> str:
         """`text` as it may be stored in the database."""
-        return base64.b64encode(self.seal_content(text.encode())).decode()
+        return base64.b64encode(self.seal_content(text.encode(), purpose)).decode()
 
-    def open_at_rest(self, sealed: str) -> str:
-        """The unsealed text. Raises Precondition if it was sealed under another master key, or altered."""
-        return self.open_content(_decoded(sealed)).decode()
+    def open_at_rest(self, sealed: str, purpose: Purpose) -> str:
+        """The unsealed text.
 
-    def reseal_at_rest(self, sealed: str) -> str:
+        Raises Precondition if it was sealed under another master key or for another purpose, or altered.
+        """
+        return self.open_content(_decoded(sealed), purpose).decode()
+
+    def reseal_at_rest(self, sealed: str, purpose: Purpose) -> str:
         """The text under the key that seals now: `sealed` itself, if it is. Raises Precondition."""
         content = _decoded(sealed)
-        resealed = self.reseal_content(content)
+        resealed = self.reseal_content(content, purpose)
         return sealed if resealed == content else base64.b64encode(resealed).decode()
 
-    def key_of(self, sealed: bytes) -> bytes | None:
+    def key_of(self, sealed: bytes, purpose: Purpose = "checkpoint") -> bytes | None:
         """The master key that opens this content; None if no valid key does."""
         try:
-            return self._open(sealed)[0]
+            return self._open(sealed, purpose).key
         except Precondition:
             return None
 
-    def key_at_rest(self, sealed: str) -> bytes | None:
+    def key_at_rest(self, sealed: str, purpose: Purpose) -> bytes | None:
         """The master key that opens this text of the database; None if no valid key does."""
-        return self.key_of(_decoded(sealed))
+        return self.key_of(_decoded(sealed), purpose)
 
-    def _open(self, sealed: bytes) -> tuple[bytes, bytes]:
-        """The key and the content."""
+    def _open(self, sealed: bytes, purpose: Purpose) -> _Opened:
         for key in self.keys():
             with contextlib.suppress(CryptoError, ValueError):
-                return key, SecretBox(key).decrypt(sealed)
+                return _Opened(key, SecretBox(_key_for(key, purpose)).decrypt(sealed), has_purpose=True)
+            if purpose not in _NEVER_WITHOUT:
+                with contextlib.suppress(CryptoError, ValueError):
+                    return _Opened(key, SecretBox(key).decrypt(sealed), has_purpose=False)
         raise Precondition(
             "a stored secret cannot be decrypted with this master key",
             code="E-VAULT-KEY",
-            why="it was sealed under another master key, or modified",
+            why="it was sealed under another master key or for another purpose, or modified",
             next="use the current master key of this database (FLEET_MASTER_KEY_FILE)",
         )
 
@@ -119,15 +149,28 @@ class Vault:
         return KeyPair(
             id=key_id(public),
             public_key=base64.b64encode(public).decode(),
-            sealed_private_key=self.seal_at_rest(base64.b64encode(private).decode()),
+            sealed_private_key=self.seal_at_rest(base64.b64encode(private).decode(), "key_pairs.sealed_private_key"),
             created_at=clock.now(),
             retired_at=None,
         )
 
     def _private_key(self, row: KeyPair) -> bytes:
         if row.id not in self._private_keys:
-            self._private_keys[row.id] = base64.b64decode(self.open_at_rest(row.sealed_private_key))
+            opened = self.open_at_rest(row.sealed_private_key, "key_pairs.sealed_private_key")
+            self._private_keys[row.id] = base64.b64decode(opened)
         return self._private_keys[row.id]
+
+
+@dataclass(frozen=True)
+class _Opened:
+    key: bytes
+    """The master key."""
+    content: bytes
+    has_purpose: bool
+
+
+def _key_for(master_key: bytes, purpose: Purpose) -> bytes:
+    return hmac.digest(master_key, b"dronefleet sealed " + purpose.encode(), hashlib.sha256)
 
 
 def _decoded(sealed: str) -> bytes:

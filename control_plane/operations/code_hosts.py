@@ -57,7 +57,9 @@ def add(core: Core, caller: Caller, request: CodeHostRequest) -> CodeHostDocumen
                 kind=request.kind,
                 project_id=project.id,
                 repository=_checked_repository(request.repository or _repository_of(project)),
-                sealed_secret=core.vault.seal_at_rest(check_hook_secret(request.kind, secret)),
+                sealed_secret=core.vault.seal_at_rest(
+                    check_hook_secret(request.kind, secret), "host_links.sealed_secret"
+                ),
                 mention=_checked_mention(request.mention),
                 poll_seconds=request.poll_seconds,
                 strangers=request.strangers,
@@ -103,7 +105,9 @@ def edit(core: Core, caller: Caller, name: str, changes: CodeHostEdit) -> CodeHo
     def work(db: Session) -> CodeHostDocument:
         row = find_link(db, caller, name, lock=True)
         if changes.secret is not None:
-            row.sealed_secret = core.vault.seal_at_rest(check_hook_secret(row.kind, changes.secret))
+            row.sealed_secret = core.vault.seal_at_rest(
+                check_hook_secret(row.kind, changes.secret), "host_links.sealed_secret"
+            )
         row.mention = row.mention if changes.mention is None else _checked_mention(changes.mention)
         row.poll_seconds = row.poll_seconds if changes.poll_seconds is None else changes.poll_seconds
         row.strangers = changes.strangers or row.strangers

@@ -227,7 +227,8 @@ def _set_url(core: Core, caller: Caller, row: Project, text: str) -> None:
             next="use https or ssh, or ask the fleet administrator to set the URL",
         )
     row.git_url = url.shown
-    row.sealed_git_url = core.vault.seal_at_rest(url.secret) if url.secret is not None else None
+    sealed = core.vault.seal_at_rest(url.secret, "projects.sealed_git_url") if url.secret is not None else None
+    row.sealed_git_url = sealed
 
 
 def _edit_models(db: Session, row: Project, changes: ProjectEdit) -> None:

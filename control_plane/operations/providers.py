@@ -212,7 +212,7 @@ def _set_key(core: Core, row: Provider, key: str | None, variable: str | None, *
         raise Invalid("give only one of: a sealed key, a variable on the drone, or no key", code="E-PROVIDER-KEY")
     if key is not None:
         key = check_text("the API key", key, limit=10_000).strip()
-    row.sealed_key = core.vault.seal_at_rest(key) if key is not None else None
+    row.sealed_key = core.vault.seal_at_rest(key, "providers.sealed_key") if key is not None else None
     row.key_variable = check_variable(variable) if variable is not None else None
 
 

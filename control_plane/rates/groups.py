@@ -40,7 +40,7 @@ def group_of_provider(vault: Vault, provider: Provider, drone_id: str) -> str:
     """The group of a provider: by its key, if the control plane has it, else by where the key or the endpoint is."""
     endpoint = provider.api_base or provider.model.partition("/")[0]
     if provider.sealed_key:
-        return group_of(vault, "key", endpoint, vault.open_at_rest(provider.sealed_key))
+        return group_of(vault, "key", endpoint, vault.open_at_rest(provider.sealed_key, "providers.sealed_key"))
     if provider.key_variable:
         return group_of(vault, "drone", provider.id, drone_id)
     return group_of(vault, "open", endpoint, provider.organization_id)

@@ -6,12 +6,13 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sqlalchemy import Column, Table, select, update
 
 from control_plane.core import Core
 from control_plane.core.master_key import MasterKeyFile, new_master_key
+from control_plane.core.vault import Purpose
 from control_plane.db.audit_chain import AuditEntry, append
 from control_plane.db.metadata import METADATA
 from shared.errors import FleetError, NotFound, Precondition
@@ -80,7 +81,7 @@ def count_sealed(core: Core) -> SealedCount:
     secrets: Counter[bytes | None] = Counter()
     for table, column in _sealed_columns():
         for _, sealed in _rows(core, table, column):
-            secrets[core.vault.key_at_rest(sealed)] += 1
+            secrets[core.vault.key_at_rest(sealed, purpose_of(column))] += 1
     return SealedCount(secrets, Counter(_checkpoint_keys(core)))
 
 
@@ -151,7 +152,7 @@ def _reseal_column(core: Core, table: Table, column: Column[Any]) -> int:
     old = []
     for keys, sealed in _rows(core, table, column):
         with contextlib.suppress(Precondition):
-            resealed = core.vault.reseal_at_rest(sealed)
+            resealed = core.vault.reseal_at_rest(sealed, purpose_of(column))
             if resealed != sealed:
                 old.append((keys, sealed, resealed))
     for begin in range(0, len(old), _AT_ONCE):
@@ -175,6 +176,11 @@ def _sealed_columns() -> Iterator[tuple[Table, Column[Any]]]:
         for column in table.columns:
             if column.name.startswith("sealed_"):
                 yield table, column
+
+
+def purpose_of(column: Column[Any]) -> Purpose:
+    """What the texts of a column are sealed for."""
+    return cast(Purpose, str(column))
 
 
 def _checkpoint_keys(core: Core) -> Iterator[bytes | None]:

@@ -171,7 +171,7 @@ def _head_of(order: Order) -> Base:
 def _git_url(core: Core, project: Project) -> str:
     """The whole URL, with a password that is in it."""
     sealed = project.sealed_git_url
-    return core.vault.open_at_rest(sealed) if sealed else project.git_url
+    return core.vault.open_at_rest(sealed, "projects.sealed_git_url") if sealed else project.git_url
 
 
 def _project(core: Core, project: Project, order: Order) -> OrderProject:
@@ -236,7 +236,7 @@ def _endpoint(core: Core, provider: Provider) -> OrderProvider:
         name=provider.name,
         model=provider.model,
         api_base=provider.api_base,
-        api_key=core.vault.open_at_rest(provider.sealed_key) if provider.sealed_key else None,
+        api_key=core.vault.open_at_rest(provider.sealed_key, "providers.sealed_key") if provider.sealed_key else None,
         key_variable=provider.key_variable,
         context_window=provider.context_window,
         protocol=_PROTOCOL.validate_python(provider.protocol),

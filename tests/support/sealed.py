@@ -14,7 +14,7 @@ from sqlalchemy import select
 from control_plane.core import Caller, Core
 from control_plane.core.master_key import master_keys
 from control_plane.core.settings import FleetSettings
-from control_plane.core.vault import Vault
+from control_plane.core.vault import Purpose, Vault
 from control_plane.db.automation import Trigger, Webhook
 from control_plane.db.code_hosts import HostLink
 from control_plane.db.installation import KeyPair
@@ -26,7 +26,7 @@ from control_plane.declarations.triggers import TriggerRequest
 from control_plane.declarations.webhooks import WebhookRequest
 from control_plane.operations import code_hosts, projects, providers
 from control_plane.operations.automation import triggers, webhooks
-from control_plane.services.master_key_rotation import Step, rotate_master_key
+from control_plane.services.master_key_rotation import Step, purpose_of, rotate_master_key
 from shared.blobs import digest
 from tests.support.database import core_on
 
@@ -52,16 +52,18 @@ def seal_one_of_each(core: Core, admin: Caller) -> None:
     core.blobs.store_sealed(digest(CHECKPOINT), BytesIO(CHECKPOINT), core.vault.seal_content)
 
 
-def sealed_values(core: Core) -> list[str]:
-    """Every sealed text of the database."""
+def sealed_values(core: Core) -> list[tuple[Purpose, str]]:
+    """Every sealed text of the database, with what it is sealed for."""
     with core.database.read() as db:
-        return [text for column in COLUMNS for text in db.scalars(select(column).where(column.is_not(None)))]
+        rows = [(column, db.scalars(select(column).where(column.is_not(None))).all()) for column in COLUMNS]
+        return [(purpose_of(column.expression), text) for column, texts in rows for text in texts]
 
 
 def openable(core: Core, keys: Sequence[bytes]) -> int:
     """How many of the stored things these keys open, texts and files."""
     vault = Vault(lambda: tuple(keys))
-    return len([*filter(None, map(vault.key_at_rest, sealed_values(core))), *_opened_files(core, vault)])
+    texts = [vault.key_at_rest(text, purpose) for purpose, text in sealed_values(core)]
+    return len([*filter(None, texts), *_opened_files(core, vault)])
 
 
 def _opened_files(core: Core, vault: Vault) -> Iterator[bytes]:

@@ -34,7 +34,7 @@ def subscribe(core: Core, caller: Caller, request: PushRequest) -> BrowserDocume
         organization_id=caller.organization_id,
         name=name,
         endpoint_hash=hashed(request.endpoint),
-        sealed_subscription=core.vault.seal_at_rest(json.dumps(subscription)),
+        sealed_subscription=core.vault.seal_at_rest(json.dumps(subscription), "push_subscriptions.sealed_subscription"),
         last_error="",
         created_at=core.clock.now(),
     )

@@ -133,12 +133,13 @@ def _set_webhook(core: Core, row: AttentionChoices, changes: AttentionEdit) -> s
         row.sealed_webhook_secret = None
         return None
     if changes.webhook_secret is not None:
-        row.sealed_webhook_secret = core.vault.seal_at_rest(check_signing_secret(changes.webhook_secret))
+        secret = check_signing_secret(changes.webhook_secret)
+        row.sealed_webhook_secret = core.vault.seal_at_rest(secret, "attention_choices.sealed_webhook_secret")
         return None
     if row.sealed_webhook_secret is not None:
         return None
     secret = new_hook_secret("standard")
-    row.sealed_webhook_secret = core.vault.seal_at_rest(secret)
+    row.sealed_webhook_secret = core.vault.seal_at_rest(secret, "attention_choices.sealed_webhook_secret")
     return secret
 
 

@@ -40,7 +40,7 @@ def create(core: Core, caller: Caller, request: TriggerRequest) -> TriggerDocume
         organization_id=caller.organization_id,
         name=check_name("trigger", request.name),
         kind=request.kind,
-        sealed_secret=core.vault.seal_at_rest(check_hook_secret(request.kind, secret)),
+        sealed_secret=core.vault.seal_at_rest(check_hook_secret(request.kind, secret), "triggers.sealed_secret"),
         events=check_events(events),
         task=_checked(request.task),
         enabled=True,
@@ -82,7 +82,9 @@ def edit(core: Core, caller: Caller, name: str, changes: TriggerEdit) -> Trigger
     def work(db: Session) -> TriggerDocument:
         row = find_trigger(db, caller.organization_id, name, lock=True)
         if changes.secret is not None:
-            row.sealed_secret = core.vault.seal_at_rest(check_hook_secret(row.kind, changes.secret))
+            row.sealed_secret = core.vault.seal_at_rest(
+                check_hook_secret(row.kind, changes.secret), "triggers.sealed_secret"
+            )
         if changes.task is not None:
             check_names(db, caller.organization_id, changes.task)
             row.task = _checked(changes.task)
@@ -147,7 +149,7 @@ def _signed(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes
     with core.database.read() as db:
         row = db.scalar(select(Trigger).where(Trigger.id == trigger_id, Trigger.removed_at.is_(None)))
     # For an unknown trigger, the same work is done with a random secret.
-    secret = core.vault.open_at_rest(row.sealed_secret) if row else secrets.token_hex(32)
+    secret = core.vault.open_at_rest(row.sealed_secret, "triggers.sealed_secret") if row else secrets.token_hex(32)
     if not is_signed(row.kind if row else "github", secret, headers, body) or row is None:
         raise Unauthenticated(
             "unknown trigger, or the request is not signed with its secret",

@@ -37,7 +37,7 @@ def create(core: Core, caller: Caller, request: WebhookRequest) -> WebhookDocume
         organization_id=caller.organization_id,
         name=check_name("webhook", request.name),
         url=check_url(request.url, inside_allowed=core.settings.webhook_private),
-        sealed_secret=core.vault.seal_at_rest(secret),
+        sealed_secret=core.vault.seal_at_rest(secret, "webhooks.sealed_secret"),
         events=_checked_events(request.events),
         enabled=True,
         last_error="",
@@ -80,7 +80,7 @@ def edit(core: Core, caller: Caller, name: str, changes: WebhookEdit) -> Webhook
         if changes.url is not None:
             row.url = check_url(changes.url, inside_allowed=core.settings.webhook_private)
         if changes.secret is not None:
-            row.sealed_secret = core.vault.seal_at_rest(check_signing_secret(changes.secret))
+            row.sealed_secret = core.vault.seal_at_rest(check_signing_secret(changes.secret), "webhooks.sealed_secret")
         row.events = _checked_events(changes.events) if changes.events is not None else row.events
         if changes.enabled is not None and changes.enabled is not row.enabled:
             row.enabled, row.failing_since, row.last_error = changes.enabled, None, ""

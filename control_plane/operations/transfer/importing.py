@@ -17,6 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.core.vault import Purpose
 from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
 from control_plane.db.projects import Project
@@ -256,10 +257,16 @@ class _Import:
     def _settle_block(self, row: Line) -> None:
         row["closed_at"] = row["closed_at"] or self.made_at
 
-    def _settle_secret(self, row: Line) -> None:
+    def _settle_trigger(self, row: Line) -> None:
+        self._settle_secret(row, "triggers.sealed_secret")
+
+    def _settle_webhook(self, row: Line) -> None:
+        self._settle_secret(row, "webhooks.sealed_secret")
+
+    def _settle_secret(self, row: Line, purpose: Purpose) -> None:
         """Set a random secret that is never disclosed, and disable the trigger or webhook until it gets a new one."""
         made = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
-        row["sealed_secret"] = self.core.vault.seal_at_rest(made)
+        row["sealed_secret"] = self.core.vault.seal_at_rest(made, purpose)
         row["enabled"] = False
         row["last_error"] = "imported without its secret: set one, then enable it"
 
@@ -345,8 +352,8 @@ _SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
     "run": _Import._settle_run,
     "budget": _Import._settle_budget,
     "block": _Import._settle_block,
-    "trigger": _Import._settle_secret,
-    "webhook": _Import._settle_secret,
+    "trigger": _Import._settle_trigger,
+    "webhook": _Import._settle_webhook,
 }
 
 

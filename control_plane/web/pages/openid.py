@@ -68,7 +68,7 @@ def _sent_to_provider(core: Core, request: Request, next: str) -> Response:
     response = RedirectResponse(url, 303)
     response.set_cookie(
         _cookie(core, request),
-        core.vault.seal_at_rest(begun.model_dump_json()),
+        core.vault.seal_at_rest(begun.model_dump_json(), "login cookie"),
         max_age=MOST_MINUTES * 60,
         httponly=True,
         # Sent with the provider's redirect, which is a navigation from another site, and with nothing else from there.
@@ -128,7 +128,7 @@ def _begun(core: Core, request: Request, state: str) -> _Begun:
     """The log-in that this browser began. Raises Invalid if it began none, or another one."""
     sealed = cookie_of(request.scope, _cookie(core, request)) or ""
     try:
-        begun = _Begun.model_validate_json(core.vault.open_at_rest(sealed))
+        begun = _Begun.model_validate_json(core.vault.open_at_rest(sealed, "login cookie"))
     except (ValidationError, FleetError):
         begun = None
     in_time = begun is not None and core.clock.now() - begun.at < timedelta(minutes=MOST_MINUTES)

@@ -52,7 +52,7 @@ REMOVALS = (
     removal(
         "integration/operations/test_operations_projects.py::test_a_provider_key_is_sealed_and_never_shown",
         "control_plane/core/vault.py",
-        "base64.b64encode(self.seal_content(text.encode())).decode()",
+        "base64.b64encode(self.seal_content(text.encode(), purpose)).decode()",
         "base64.b64encode(text.encode()).decode()",
     ),
     removal(
@@ -73,5 +73,12 @@ REMOVALS = (
         "control_plane/operations/audit/verifying.py",
         "        if self._signed.get(row.seq, row.hash) != row.hash:\n",
         "        if False:\n",
+    ),
+    removal(
+        "integration/operations/test_audit.py::"
+        "test_another_secret_that_was_sealed_under_the_master_key_is_no_key_of_the_log",
+        "control_plane/core/vault.py",
+        'b"dronefleet sealed " + purpose.encode()',
+        'b"dronefleet sealed "',
     ),
 )

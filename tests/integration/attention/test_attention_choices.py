@@ -96,8 +96,10 @@ def test_a_browser_belongs_to_one_user_who_alone_removes_it_and_what_lets_others
     with notifying.core.database.read() as db:
         row, key = db.query(PushSubscription).one(), db.query(PushKey).one()
     assert browser.endpoint not in row.sealed_subscription
-    assert browser.endpoint in notifying.core.vault.open_at_rest(row.sealed_subscription)
-    assert "PRIVATE KEY" in notifying.core.vault.open_at_rest(key.sealed_private_key)
+    assert browser.endpoint in notifying.core.vault.open_at_rest(
+        row.sealed_subscription, "push_subscriptions.sealed_subscription"
+    )
+    assert "PRIVATE KEY" in notifying.core.vault.open_at_rest(key.sealed_private_key, "push_keys.sealed_private_key")
 
 
 def test_pages_say_that_they_are_in_front_and_only_with_the_browsers_key(notifying: Notifying) -> None:

@@ -15,14 +15,17 @@ from sqlalchemy import delete, event, func, select, update
 
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
+from control_plane.core.audit_seals import sealed_text
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.access import ApiToken
 from control_plane.db.audit import AuditHead, AuditKey, AuditRecord, AuditSeal
 from control_plane.db.audit_chain import AuditEntry, append, hash_of_row
+from control_plane.db.projects import Provider
 from control_plane.declarations.audit import AuditRecordDocument, PruneRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import ApiTokenDocument, ApiTokenRequest
 from control_plane.declarations.users import UserRequest
-from control_plane.operations import projects
+from control_plane.operations import projects, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.logins import Browser
 from control_plane.operations.audit import keeping
@@ -274,6 +277,26 @@ def test_a_chain_that_is_rewritten_with_right_hashes_lacks_the_signature(core: C
     keys = {"public_key": bytes(forged.verify_key), "sealed_private_key": bytes(forged)}
     change(core, update(AuditKey).values({name: base64.b64encode(key).decode() for name, key in keys.items()}))
     assert found(core, admin)[0] == "seal"
+
+
+def test_another_secret_that_was_sealed_under_the_master_key_is_no_key_of_the_log(core: Core, admin: Caller) -> None:
+    """Whoever may set a provider's API key chooses what is sealed, and copies it with access to the database."""
+    act(core, 6)
+    seal_head(core)
+    forged = SigningKey.generate()
+    seed = base64.b64encode(bytes(forged)).decode()
+    providers.add(core, admin, ProviderRequest(name="eve", model="openai/x", api_key=seed))
+    change(
+        core,
+        update(AuditRecord).where(OF_FOUR).values(actor="eve"),
+        update(AuditKey).values(sealed_private_key=select(Provider.sealed_key).scalar_subquery()),
+    )
+    rewrite_from(core, 4)
+    with core.database.write() as db:
+        seal = db.scalars(select(AuditSeal)).one()
+        seal.hash = db.scalars(select(AuditRecord.hash).where(AuditRecord.seq == seal.seq)).one()
+        seal.signature = base64.b64encode(forged.sign(sealed_text(seal)).signature).decode()
+    assert found(core, admin) == ("seal", 6)
 
 
 def test_a_head_is_signed_once_and_checked_with_the_printed_public_key_alone(core: Core, admin: Caller) -> None:

@@ -68,7 +68,7 @@ def test_a_password_in_a_git_url_is_never_shown_again_and_not_stored_in_clear(co
     assert "hunter2" not in stored(core, Project)
     with core.database.read() as db:
         sealed = db.scalars(select(Project.sealed_git_url)).one()
-    assert core.vault.open_at_rest(str(sealed)) == SECRET_URL
+    assert core.vault.open_at_rest(str(sealed), "projects.sealed_git_url") == SECRET_URL
 
     projects.edit(core, admin, "web", ProjectEdit(git_url="ssh://git@git.example/web.git"))
     with core.database.read() as db:

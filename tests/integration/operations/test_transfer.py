@@ -108,9 +108,12 @@ def _more(core: Core, caller: Caller, order: Order) -> None:
         )
         db.add(Blob(run_id=begun, sha256=digest(b"log"), size=3, created_at=now, **own))
         db.add(Schedule(id="5" * 12, name="nightly", cron="0 3 * * *", last_task_id="PAYM-0001", **rest))
-        sealed = {"sealed_secret": core.vault.seal_at_rest(SECRETS[2])}
+        sealed = {"sealed_secret": core.vault.seal_at_rest(SECRETS[2], "triggers.sealed_secret")}
         db.add(Trigger(id="6" * 12, name="issues", kind="github", events=["push"], **sealed, **rest))
-        hook = {"url": "https://hooks.example/in", "sealed_secret": core.vault.seal_at_rest(SECRETS[3])}
+        hook = {
+            "url": "https://hooks.example/in",
+            "sealed_secret": core.vault.seal_at_rest(SECRETS[3], "webhooks.sealed_secret"),
+        }
         db.add(Webhook(id="7" * 12, name="chat", events=[], created_at=now, **hook, **own))
     prices.set_(core, caller, "openai/x", PriceRequest(discount_percent=5))
     budgets.set_(core, caller, "project", "shop", BudgetRequest(usd=20, per="month", zone="Asia/Kathmandu"))

@@ -5,16 +5,20 @@ from __future__ import annotations
 import base64
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from nacl.secret import SecretBox
 
 from control_plane.core.master_key import MasterKeyFile, master_keys
 from control_plane.core.settings import FleetSettings, is_loopback, read_settings
-from control_plane.core.vault import Vault
+from control_plane.core.vault import Purpose, Vault
+from control_plane.db.metadata import METADATA
 from shared.errors import Conflict, Invalid, Precondition
 
 KEY = bytes(range(32))
+PURPOSE: Purpose = "providers.sealed_key"
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 TEXT = base64.b64encode(KEY).decode()
 
 
@@ -31,29 +35,35 @@ def vault_of(found: FleetSettings) -> Vault:
 
 
 def test_what_was_sealed_opens_again_but_not_where_it_was_altered_or_with_another_key() -> None:
-    sealed = under(KEY).seal_at_rest("hunter2 ü")
+    sealed = under(KEY).seal_at_rest("hunter2 ü", PURPOSE)
     assert b"hunter2" not in base64.b64decode(sealed)
-    assert under(KEY).open_at_rest(sealed) == "hunter2 ü"
-    altered = ("", "nonsense", "AAAA", base64.b64encode(b"x" * 60).decode(), under(bytes(32)).seal_at_rest("x"))
+    assert under(KEY).open_at_rest(sealed, PURPOSE) == "hunter2 ü"
+    altered = (
+        "",
+        "nonsense",
+        "AAAA",
+        base64.b64encode(b"x" * 60).decode(),
+        under(bytes(32)).seal_at_rest("x", PURPOSE),
+    )
     for sealed in altered:
         with pytest.raises(Precondition) as refusal:
-            under(KEY).open_at_rest(sealed)
+            under(KEY).open_at_rest(sealed, PURPOSE)
         assert (sealed, refusal.value.code) == (sealed, "E-VAULT-KEY")
 
 
 def test_a_key_file_that_is_not_there_is_written_for_its_owner_alone_and_read_again(tmp_path: Path) -> None:
     path = tmp_path / "new" / "master.key"
-    sealed = vault_of(settings(master_key_file=path)).seal_at_rest("x")
+    sealed = vault_of(settings(master_key_file=path)).seal_at_rest("x", PURPOSE)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert vault_of(settings(master_key_file=path)).open_at_rest(sealed) == "x"
+    assert vault_of(settings(master_key_file=path)).open_at_rest(sealed, PURPOSE) == "x"
     assert [each.name for each in path.parent.iterdir()] == ["master.key"]
 
 
 def test_keys_in_the_settings_go_before_the_file_and_the_first_one_seals(tmp_path: Path) -> None:
     path = tmp_path / "master.key"
     both = vault_of(settings(master_key=f"{TEXT},{base64.b64encode(NEW).decode()}", master_key_file=path))
-    assert under(KEY).open_at_rest(both.seal_at_rest("x")) == "x"
-    assert both.open_at_rest(under(NEW).seal_at_rest("x")) == "x"
+    assert under(KEY).open_at_rest(both.seal_at_rest("x", PURPOSE), PURPOSE) == "x"
+    assert both.open_at_rest(under(NEW).seal_at_rest("x", PURPOSE), PURPOSE) == "x"
     assert not path.exists()
 
 
@@ -69,6 +79,31 @@ def test_a_file_that_holds_no_key_is_refused_without_showing_it(tmp_path: Path) 
             vault_of(given)
 
 
+# --- purposes --------------------------------------------------------------------------------
+
+
+def test_what_is_sealed_for_one_purpose_opens_for_no_other() -> None:
+    vault = under(KEY)
+    sealed = {purpose: vault.seal_at_rest("x", purpose) for purpose in PURPOSES}
+    opened = {(of, to) for of in PURPOSES for to in PURPOSES if vault.key_at_rest(sealed[of], to)}
+    assert opened == {(purpose, purpose) for purpose in PURPOSES}
+
+
+def test_every_sealed_column_is_a_purpose_of_its_own() -> None:
+    columns = (column for table in METADATA.sorted_tables for column in table.columns)
+    sealed = {str(column) for column in columns if column.name.startswith("sealed_")}
+    assert {*PURPOSES} == sealed | {"login cookie", "checkpoint"}
+
+
+def test_what_was_sealed_without_a_purpose_opens_until_it_is_sealed_again_but_is_no_audit_key_and_no_log_in() -> None:
+    vault, old = under(KEY), base64.b64encode(bytes(SecretBox(KEY).encrypt(b"x"))).decode()
+    refused = {purpose for purpose in PURPOSES if vault.key_at_rest(old, purpose) is None}
+    assert refused == {"audit_keys.sealed_private_key", "login cookie"}
+    resealed = vault.reseal_at_rest(old, PURPOSE)
+    assert vault.open_at_rest(resealed, PURPOSE) == "x"
+    assert vault.key_at_rest(resealed, "webhooks.sealed_secret") is None
+
+
 # --- several keys ----------------------------------------------------------------------------
 
 
@@ -76,11 +111,11 @@ NEW = bytes(reversed(range(32)))
 
 
 def test_what_is_sealed_again_opens_with_the_new_key_alone_and_is_left_alone_afterwards() -> None:
-    resealed = under(NEW, KEY).reseal_at_rest(under(KEY).seal_at_rest("x"))
-    assert under(NEW).open_at_rest(resealed) == "x"
-    assert under(NEW, KEY).reseal_at_rest(resealed) == resealed
+    resealed = under(NEW, KEY).reseal_at_rest(under(KEY).seal_at_rest("x", PURPOSE), PURPOSE)
+    assert under(NEW).open_at_rest(resealed, PURPOSE) == "x"
+    assert under(NEW, KEY).reseal_at_rest(resealed, PURPOSE) == resealed
     with pytest.raises(Precondition):
-        under(KEY).open_at_rest(resealed)
+        under(KEY).open_at_rest(resealed, PURPOSE)
 
 
 def test_a_running_process_takes_new_keys_from_the_file_and_keeps_the_last_valid_ones(tmp_path: Path) -> None:
