@@ -27,7 +27,7 @@ def add(core: Core, caller: Caller, request: MemoryRequest) -> MemoryDocument:
 
     Raises Invalid for a long one or one with a secret, NotFound for an unknown project, Conflict if there is no room.
     """
-    text, why = _checked("the note", request.text, MAX_NOTE), _reason(request.why)
+    text, why = checked_note(request)
 
     def work(db: Session) -> MemoryDocument:
         locked_organization(db, caller.organization_id)
@@ -162,6 +162,11 @@ def _check_room(db: Session, row: MemoryNote, text: str) -> None:
             why="they are part of every prompt, and no note is dropped automatically",
             next=f"fleet memory ls{f' --project {project.slug}' if project else ''}    then: fleet memory rm ID",
         )
+
+
+def checked_note(request: MemoryRequest) -> tuple[str, str]:
+    """The note and its reason, as they are stored. Raises Invalid."""
+    return _checked("the note", request.text, MAX_NOTE), _reason(request.why)
 
 
 def _checked(what: str, text: str, limit: int) -> str:

@@ -52,7 +52,7 @@ def list_(core: Core, caller: Caller, project: str | None = None) -> list[ModeDo
 @performs(declared.SET)
 def set_(core: Core, caller: Caller, name: str, request: ModeRequest) -> ModeDocument:
     """Define a mode or replace its definition. Raises Invalid, also for an unknown tool, and NotFound."""
-    _check(name, request)
+    check_mode(name, request)
 
     def work(db: Session) -> ModeDocument:
         # One after the other: each replaces the definition before it.
@@ -100,7 +100,8 @@ def _names(db: Session, caller: Caller) -> Sequence[str]:
     return db.scalars(select(CustomMode.name).where(CustomMode.organization_id == caller.organization_id)).all()
 
 
-def _check(name: str, request: ModeRequest) -> None:
+def check_mode(name: str, request: ModeRequest) -> None:
+    """Raise Invalid if a mode cannot have this name and definition, apart from its project."""
     if not re.fullmatch(MODE_NAME, name):
         raise Invalid(
             f"invalid mode name {shown(name)}",

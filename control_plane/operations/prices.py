@@ -30,8 +30,7 @@ _NAMES = {
 @performs(declared.SET)
 def set_(core: Core, caller: Caller, model: str, request: PriceRequest) -> PriceDocument:
     """Set the price of a model; it applies to the next model calls. Raises Invalid for an invalid price."""
-    check_model(model)
-    _check(model, request)
+    check_price(model, request)
 
     def work(db: Session) -> PriceDocument:
         # One after the other: each ends the price before it.
@@ -89,8 +88,9 @@ def _find(db: Session, caller: Caller, model: str) -> Price:
     return row
 
 
-def _check(model: str, request: PriceRequest) -> None:
-    """Raise Invalid unless these are a complete price, or only a discount."""
+def check_price(model: str, request: PriceRequest) -> None:
+    """Raise Invalid unless these are a complete price of a model, or only a discount."""
+    check_model(model)
     for field, what in _NAMES.items():
         usd = getattr(request, field)
         if usd is not None and not 0 <= usd <= MAX_USD:

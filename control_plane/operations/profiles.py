@@ -25,11 +25,12 @@ MAX_DESCRIPTION = 500
 @performs(declared.ADD)
 def add(core: Core, caller: Caller, request: ProfileRequest) -> ProfileDocument:
     """Create a profile. Raises Conflict for a name that is taken, NotFound for an unknown provider, Invalid."""
+    check_profile(request.name, request.description, request)
     row = Profile(
         id=new_id(),
         organization_id=caller.organization_id,
-        name=check_name("profile", request.name),
-        description=_description(request.description),
+        name=request.name,
+        description=request.description,
         settings={},
         created_at=core.clock.now(),
     )
@@ -68,7 +69,8 @@ def edit(core: Core, caller: Caller, name: str, changes: ProfileEdit) -> Profile
     def work(db: Session) -> ProfileDocument:
         row = find_profile(db, caller.organization_id, name)
         if changes.description is not None:
-            row.description = _description(changes.description)
+            row.description = changes.description
+        check_profile(row.name, row.description, changes)
         _fill(db, row, changes, changes.model_fields_set & set(ProfileSettings.model_fields))
         db.flush()
         return _document(row)
@@ -98,14 +100,15 @@ def _fill(db: Session, row: Profile, wanted: ProfileSettings, given: set[str]) -
         wanted = wanted.model_copy(update={"reviewer": None})
     if "reviewer" in given and wanted.reviewer is not None:
         find_provider_or_model(db, row.organization_id, wanted.reviewer)
-    if "labels" in given and wanted.labels is not None:
-        check_labels(wanted.labels)
     changed: dict[str, Any] = {**row.settings, **wanted.model_dump(mode="json", include=given)}
     row.settings = {name: value for name, value in changed.items() if value not in (None, {})}
 
 
-def _description(text: str) -> str:
-    return check_text("the description", text, limit=MAX_DESCRIPTION, empty=True)
+def check_profile(name: str, description: str, settings: ProfileSettings) -> None:
+    """Raise Invalid for what a profile cannot have, apart from the providers that it names."""
+    check_name("profile", name)
+    check_text("the description", description, limit=MAX_DESCRIPTION, empty=True)
+    check_labels(settings.labels or {})
 
 
 def _document(row: Profile) -> ProfileDocument:

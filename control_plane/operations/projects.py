@@ -43,19 +43,10 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
     row = Project(
         id=new_id(),
         organization_id=caller.organization_id,
-        slug=check_name("project", request.slug),
-        name=check_text("the name", request.name or request.slug, limit=128),
-        description=check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True),
-        branch=check_branch(request.branch) if request.branch is not None else None,
-        setup=check_commands("setup", request.setup),
-        verify=check_commands("verify", request.verify),
+        **columns_of(request),
         provider_id=None,
         reviewer_id=None,
         budget_usd_day=None,
-        pull_requests=request.pull_requests,
-        trailers=_trailers(request.trailers),
-        limits=request.limits,
-        thinking=request.thinking,
         created_at=core.clock.now(),
         removed_at=None,
     )
@@ -176,6 +167,22 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
         orders = checks.removed(row)
     orders.sent(core, caller)
     return removed
+
+
+def columns_of(request: ProjectRequest) -> dict[str, Any]:
+    """What the request sets, besides the URL, the budget and what it names. Raises Invalid."""
+    return {
+        "slug": check_name("project", request.slug),
+        "name": check_text("the name", request.name or request.slug, limit=128),
+        "description": check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True),
+        "branch": check_branch(request.branch) if request.branch is not None else None,
+        "setup": check_commands("setup", request.setup),
+        "verify": check_commands("verify", request.verify),
+        "pull_requests": request.pull_requests,
+        "trailers": _trailers(request.trailers),
+        "limits": request.limits,
+        "thinking": request.thinking,
+    }
 
 
 def _with_providers(organization_id: str) -> Select[Project, str | None, str | None]:

@@ -38,17 +38,7 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
     row = Provider(
         id=new_id(),
         organization_id=caller.organization_id,
-        name=check_name("provider", request.name),
-        model=check_model(request.model),
-        api_base=_check_api_base(request.api_base),
-        context_window=request.context_window,
-        protocol=request.protocol,
-        thinking=request.thinking,
-        params=_check_params(request.params),
-        fallbacks=request.fallbacks,
-        rotation=request.rotation,
-        rpm=request.rpm,
-        tpm=request.tpm,
+        **columns_of(request),
         sealed_key=None,
         key_variable=None,
         created_at=core.clock.now(),
@@ -139,6 +129,23 @@ def remove(core: Core, caller: Caller, name: str) -> ProviderDocument:
         document, orders = _document(db, row), checks.removed(row)
     orders.sent(core, caller)
     return document
+
+
+def columns_of(request: ProviderRequest) -> dict[str, Any]:
+    """What the request sets, besides the key. Raises Invalid."""
+    return {
+        "name": check_name("provider", request.name),
+        "model": check_model(request.model),
+        "api_base": _check_api_base(request.api_base),
+        "context_window": request.context_window,
+        "protocol": request.protocol,
+        "thinking": request.thinking,
+        "params": _check_params(request.params),
+        "fallbacks": request.fallbacks,
+        "rotation": request.rotation,
+        "rpm": request.rpm,
+        "tpm": request.tpm,
+    }
 
 
 def _edit_fields(row: Provider, changes: ProviderEdit) -> None:

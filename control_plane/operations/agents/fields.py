@@ -29,11 +29,19 @@ INSTRUCTIONS = frozenset({"instructions", "instructions_path"})
 
 def fill(db: Session, agent: Agent, wanted: AgentRequest | AgentEdit, given: Collection[str]) -> None:
     """Set the `given` fields of an agent. Raises Invalid, and NotFound for an unknown name."""
-    if INSTRUCTIONS & set(given):
-        _set_instructions(agent, wanted.instructions, wanted.instructions_path)
-    for name, setter in _SETTERS.items():
+    fill_own(agent, wanted, given)
+    for name, setter in _NAMED.items():
         if name in given:
             setter(db, agent, getattr(wanted, name))
+
+
+def fill_own(agent: Agent, wanted: AgentRequest | AgentEdit, given: Collection[str]) -> None:
+    """Set the `given` fields that name nothing else. Raises Invalid."""
+    if INSTRUCTIONS & set(given):
+        _set_instructions(agent, wanted.instructions, wanted.instructions_path)
+    for name, setter in _OWN.items():
+        if name in given:
+            setter(agent, getattr(wanted, name))
 
 
 def _set_instructions(agent: Agent, text: str | None, path: str | None) -> None:
@@ -93,27 +101,27 @@ def _set_reviewer(db: Session, agent: Agent, named: str | None) -> None:
     agent.reviewer_id = reviewer_id_of(db, agent.organization_id, named)
 
 
-def _set_model(_: Session, agent: Agent, model: str | None) -> None:
+def _set_model(agent: Agent, model: str | None) -> None:
     """`default` and null both select the provider's own model (S-015)."""
     agent.model = check_model(model) if model not in {None, "default"} and model is not None else None
 
 
-def _set_cost_limit(_: Session, agent: Agent, amount: float | None) -> None:
+def _set_cost_limit(agent: Agent, amount: float | None) -> None:
     if amount is not None and not math.isfinite(amount):
         raise Invalid("cost_limit must be a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
     agent.cost_limit = amount
 
 
-def _set_labels(_: Session, agent: Agent, labels: dict[str, str] | None) -> None:
+def _set_labels(agent: Agent, labels: dict[str, str] | None) -> None:
     agent.labels = check_labels(labels or {})
 
 
-def _set_max_iterations(_: Session, agent: Agent, number: int | None) -> None:
+def _set_max_iterations(agent: Agent, number: int | None) -> None:
     if number is not None:
         agent.max_iterations = number
 
 
-def _set_concurrency(_: Session, agent: Agent, number: int | None) -> None:
+def _set_concurrency(agent: Agent, number: int | None) -> None:
     if number is not None:
         agent.concurrency = number
 
@@ -160,7 +168,7 @@ def _levels(bosses: dict[str, str | None], name: str) -> int:
     return count
 
 
-def _set_limits(_: Session, agent: Agent, limits: dict[str, Any] | None) -> None:
+def _set_limits(agent: Agent, limits: dict[str, Any] | None) -> None:
     """Two of them have columns of their own: the field of that name and the limit are the same."""
     if limits is None:
         return
@@ -169,16 +177,18 @@ def _set_limits(_: Session, agent: Agent, limits: dict[str, Any] | None) -> None
     agent.limits = {name: value for name, value in limits.items() if name not in {"max_iterations", "cost_limit"}}
 
 
-def _set_thinking(_: Session, agent: Agent, level: str | None) -> None:
+def _set_thinking(agent: Agent, level: str | None) -> None:
     agent.thinking = level
 
 
-_SETTERS: dict[str, Callable[[Session, Agent, Any], None]] = {
+_NAMED: dict[str, Callable[[Session, Agent, Any], None]] = {
     "project": _set_project,
     "provider": _set_provider,
-    "model": _set_model,
     "reviewer": _set_reviewer,
     "boss": _set_boss,
+}
+_OWN: dict[str, Callable[[Agent, Any], None]] = {
+    "model": _set_model,
     "cost_limit": _set_cost_limit,
     "labels": _set_labels,
     "max_iterations": _set_max_iterations,

@@ -32,17 +32,11 @@ def create(core: Core, caller: Caller, request: ScheduleRequest) -> ScheduleDocu
     Raises Invalid for a cron expression that never matches or an unknown time zone, Conflict for a name that is taken.
     """
     now = core.clock.now()
-    times = read_times(request.cron, request.timezone, now)
     row = Schedule(
         id=new_id(),
         organization_id=caller.organization_id,
-        name=check_name("schedule", request.name),
-        cron=times.cron,
-        timezone=request.timezone,
-        missed=request.missed,
-        task=_checked(request.task),
+        **columns_of(request, now),
         enabled=True,
-        next_at=times.after(now),
         last_error="",
         user=caller.user,
         created_at=now,
@@ -150,6 +144,19 @@ def _set_times(row: Schedule, changes: ScheduleEdit, now: datetime) -> None:
     times = read_times(cron, zone, now)
     row.cron, row.timezone = times.cron, zone
     row.next_at = times.after(now) if row.enabled else None
+
+
+def columns_of(request: ScheduleRequest, now: datetime) -> dict[str, Any]:
+    """What the request sets. Raises Invalid."""
+    times = read_times(request.cron, request.timezone, now)
+    return {
+        "name": check_name("schedule", request.name),
+        "cron": times.cron,
+        "timezone": request.timezone,
+        "missed": request.missed,
+        "task": _checked(request.task),
+        "next_at": times.after(now),
+    }
 
 
 def _checked(request: TaskRequest) -> dict[str, Any]:

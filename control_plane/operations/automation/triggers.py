@@ -38,11 +38,8 @@ def create(core: Core, caller: Caller, request: TriggerRequest) -> TriggerDocume
     row = Trigger(
         id=new_id(),
         organization_id=caller.organization_id,
-        name=check_name("trigger", request.name),
-        kind=request.kind,
+        **columns_of(request, events),
         sealed_secret=core.vault.seal_at_rest(check_hook_secret(request.kind, secret), "triggers.sealed_secret"),
-        events=check_events(events),
-        task=_checked(request.task),
         enabled=True,
         last_error="",
         user=caller.user,
@@ -196,6 +193,16 @@ def _delivery(row: Trigger, event: CodeHostEvent, delivery: str, task_id: str) -
         outcome="task",
         at=row.last_at,
     )
+
+
+def columns_of(request: TriggerRequest, events: list[str]) -> dict[str, Any]:
+    """What the request sets, besides the secret. Raises Invalid."""
+    return {
+        "name": check_name("trigger", request.name),
+        "kind": request.kind,
+        "events": check_events(events),
+        "task": _checked(request.task),
+    }
 
 
 def _checked(request: TaskRequest) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 from sqlalchemy import Select, func, select, update
 from sqlalchemy.exc import IntegrityError
@@ -35,10 +36,8 @@ def create(core: Core, caller: Caller, request: WebhookRequest) -> WebhookDocume
     row = Webhook(
         id=new_id(),
         organization_id=caller.organization_id,
-        name=check_name("webhook", request.name),
-        url=check_url(request.url, inside_allowed=core.settings.webhook_private),
+        **columns_of(request, inside_allowed=core.settings.webhook_private),
         sealed_secret=core.vault.seal_at_rest(secret, "webhooks.sealed_secret"),
-        events=_checked_events(request.events),
         enabled=True,
         last_error="",
         created_at=core.clock.now(),
@@ -182,6 +181,15 @@ def _alive(organization_id: str) -> Select[Webhook]:
 
 def _waiting(db: Session, row: Webhook) -> int:
     return db.scalar(select(func.count()).select_from(waiting_of(row.id).subquery())) or 0
+
+
+def columns_of(request: WebhookRequest, *, inside_allowed: bool) -> dict[str, Any]:
+    """What the request sets, besides the secret. Raises Invalid."""
+    return {
+        "name": check_name("webhook", request.name),
+        "url": check_url(request.url, inside_allowed=inside_allowed),
+        "events": _checked_events(request.events),
+    }
 
 
 def _checked_events(events: list[str]) -> list[str]:

@@ -47,7 +47,7 @@ MAX_INSTRUCTIONS = 10_000
 @performs(declared.CREATE)
 def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocument:
     """Create a session without turns. Raises NotFound for the project, Invalid for name and patterns."""
-    _check(request.name, request.allow)
+    check_session(request.name, request.allow)
     with core.database.write() as db:
         project = find_project(db, caller.organization_id, request.project)
         find_mode(db, project, request.mode)
@@ -65,7 +65,7 @@ def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> S
 
     Changes of name and mode are recorded in the tree, at the session's current leaf.
     """
-    _check(changes.name or "", changes.allow or ())
+    check_session(changes.name or "", changes.allow or ())
 
     def work(db: Db, chat: ChatSession) -> None:
         if changes.name is not None and changes.name != chat.name:
@@ -107,7 +107,7 @@ def fork(core: Core, caller: Caller, session_id: str, request: ForkRequest) -> S
 
     Raises NotFound for an unknown entry, Conflict while an order of the session has not ended.
     """
-    _check(request.name or "", ())
+    check_session(request.name or "", ())
     with core.database.write() as db:
         old = locked(db, session_of(db, caller.organization_id, session_id).id)
         refuse_while_busy(db, old)
@@ -202,7 +202,8 @@ def _fork_of(core: Core, caller: Caller, old: ChatSession, place: str | None, na
     )
 
 
-def _check(name: str, allow: Sequence[str]) -> None:
+def check_session(name: str, allow: Sequence[str]) -> None:
+    """Raise Invalid for a name or patterns that a session cannot have."""
     check_text("the name", name, limit=MAX_SESSION_NAME, empty=True)
     if len(allow) > MAX_ALLOWED:
         raise Invalid(f"{len(allow)} command patterns given; {MAX_ALLOWED} are allowed", code="E-ORDER-ALLOW")

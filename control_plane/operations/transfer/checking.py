@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, get_args
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
 
-from control_plane.declarations.batches import BatchRowRequest
 from control_plane.lookups.groups import GroupKind
-from control_plane.operations.providers import check_model
 from control_plane.operations.transfer.kinds import (
     BY_NAME,
     DRONE,
@@ -32,20 +30,18 @@ from control_plane.operations.transfer.kinds import (
     is_id,
     plain_type,
 )
+from control_plane.operations.transfer.settings import Import, check_settings
 from control_plane.validation.checks import check_name, check_organization, shown
-from control_plane.validation.git_urls import parse_git_url
 from control_plane.validation.time_zones import check_zone
 from shared.budgets import BudgetKind, Per
 from shared.errors import Conflict, FleetError, Invalid
 from shared.limits import checked_limits
-from shared.names import MODE_NAME
 from shared.work_order import ModeDefinition, ThinkingLevel
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes; a run's longest step is far shorter."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _ACRONYM = re.compile(r"[A-Z][A-Z0-9]{0,15}")
-_AGENT = re.compile(r"[a-z][a-z0-9_]{0,63}")
 Line = dict[str, Any]
 
 
@@ -67,12 +63,12 @@ class LineRefused(Exception):
     """The reason why a line is invalid; the message completes 'line N …'."""
 
 
-def check(spool: BinaryIO, *, files_allowed: bool) -> Checked:
+def check(spool: BinaryIO, to: Import) -> Checked:
     """Validate the whole file and summarize its contents.
 
     Raises Invalid with the line's number, Conflict for a newer version.
     """
-    return _Check(files_allowed=files_allowed).whole(spool)
+    return _Check(to).whole(spool)
 
 
 def lines_of(spool: BinaryIO) -> Iterator[tuple[int, Line]]:
@@ -94,8 +90,8 @@ def lines_of(spool: BinaryIO) -> Iterator[tuple[int, Line]]:
 class _Check:
     """The state of one pass over the file."""
 
-    def __init__(self, *, files_allowed: bool) -> None:
-        self._files_allowed = files_allowed
+    def __init__(self, to: Import) -> None:
+        self._to = to
         self._known: dict[str, set[str]] = {name: set() for name in (*BY_NAME, DRONE)}
         self._checked: Checked | None = None
         self._end: Line | None = None
@@ -176,6 +172,7 @@ class _Check:
             if kind.name in RUN_SETTINGS:
                 _run_settings(line)
             self._references(kind, line)
+            self._settings(kind, line)
             if meaning := _MEANINGS.get(kind.name):
                 meaning(self, line)
         checked.counts[name] = checked.counts.get(name, 0) + 1
@@ -197,6 +194,8 @@ class _Check:
             raise LineRefused(what)
         for column in kind.columns:
             _value(column, line[column.name])
+            if shape := kind.shapes.get(column.name):
+                _must(_has_shape(shape, line[column.name]), column)
         if kind.states is not None and line["status"] not in set(kind.states):
             raise LineRefused(f"has an unknown status: {shown(str(line['status']))}")
 
@@ -213,6 +212,15 @@ class _Check:
                 raise LineRefused(f"refers to a task that does not precede it: {shown(str(value))}")
         if "id" in line:
             self._new(kind.name, line["id"])
+
+    def _settings(self, kind: Kind, line: Line) -> None:
+        try:
+            check_settings(kind.name, line, self._to)
+        except ValidationError as error:
+            field = ".".join(map(str, error.errors()[0]["loc"]))
+            raise LineRefused(f"has an invalid {shown(field)}: {error.errors()[0]['msg']}") from None
+        except ValueError as error:
+            raise LineRefused(f"has invalid limits: {error}") from None
 
     def _new(self, kind: str, row_id: Any) -> None:
         if kind != TASK and not is_id(row_id):
@@ -232,18 +240,6 @@ class _Check:
 
     # --- checks by kind --------------------------------------------------------------------
 
-    def _provider(self, line: Line) -> None:
-        check_name("provider", line["name"])
-
-    def _project(self, line: Line) -> None:
-        check_name("project", line["slug"])
-        if parse_git_url(line["git_url"], files_allowed=self._files_allowed).secret is not None:
-            raise LineRefused("has a password in its git URL")
-
-    def _mode(self, line: Line) -> None:
-        if not re.fullmatch(MODE_NAME, str(line["name"])) or not _are_texts(line["tools"]):
-            raise LineRefused("is not a valid mode")
-
     def _order(self, line: Line) -> None:
         """What a drone would be sent must be readable there."""
         own = line["mode_definition"]
@@ -256,9 +252,9 @@ class _Check:
         if not isinstance(own.get("read_only"), bool):
             raise LineRefused("has an invalid mode definition")
 
-    def _agent(self, line: Line) -> None:
-        if not _AGENT.fullmatch(line["name"]) or line["name"] in {"user", "system"}:
-            raise LineRefused(f"has an invalid agent name: {shown(line['name'])}")
+    def _entry(self, line: Line) -> None:
+        if line["kind"] in {"label", "branch_summary"} and not isinstance(line["data"].get("text"), str):
+            raise LineRefused("has an invalid data: expected a text")
 
     def _task(self, line: Line) -> None:
         acronym = self._checked.organization["acronym"] if self._checked else ""
@@ -274,9 +270,6 @@ class _Check:
             raise LineRefused("has an invalid target_id: expected an id")
         check_zone(line["zone"])
 
-    def _price(self, line: Line) -> None:
-        check_model(line["model"])
-
     def _block(self, line: Line) -> None:
         if min(line["granted_nusd"], line["spent_nusd"]) < 0:
             raise LineRefused("has a negative amount")
@@ -289,29 +282,17 @@ class _Check:
         states = {"waiting", "refused", "canceled"} if line["order_id"] is None else {"waiting", "submitted"}
         if line["state"] not in states:
             raise LineRefused("has a state that does not fit its order")
-        try:
-            BatchRowRequest.model_validate(line["request"])
-        except ValidationError:
-            raise LineRefused("has an invalid request") from None
 
 
 _MEANINGS: Mapping[str, Callable[[_Check, Line], None]] = {
-    "provider": _Check._provider,
-    "project": _Check._project,
-    "agent": _Check._agent,
-    "mode": _Check._mode,
     "order": _Check._order,
+    "entry": _Check._entry,
     TASK: _Check._task,
     "budget": _Check._budget,
-    "price": _Check._price,
     "block": _Check._block,
     "group": _Check._group,
     "batch_row": _Check._batch_row,
 }
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _run_settings(line: Line) -> None:
@@ -341,6 +322,14 @@ def _value(column: Column[Any], value: Any) -> None:
         _must(type_.length is None or len(value) <= type_.length, column)
     else:
         _must(_fits(type_, value), column)
+
+
+def _has_shape(shape: TypeAdapter[Any], value: Any) -> bool:
+    try:
+        shape.validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True
 
 
 def _fits(type_: Any, value: Any) -> bool:

@@ -32,6 +32,7 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.organizations import create_within, document_of
 from control_plane.operations.transfer.checking import Checked, check, lines_of
 from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK, Kind, is_id
+from control_plane.operations.transfer.settings import Import
 from control_plane.orders.numbers import ORDERS
 from control_plane.spending.accounts import recount
 from control_plane.spending.limits import MAX_USD, check_limit
@@ -74,7 +75,7 @@ def import_file(core: Core, _caller: Caller, spool: BinaryIO, name: str | None =
     """As `import_lines`, from a seekable file, which is read several times."""
     spool.seek(0)
     # Before the write transaction: on SQLite, that blocks all other writers.
-    checked = check(spool, files_allowed=core.settings.file_urls_allowed)
+    checked = check(spool, Import(core.settings, core.clock.now()))
     wanted = check_organization(name or checked.organization["name"])
     for attempt in range(_TRIES):
         _refuse_taken(core, wanted)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
-from sqlalchemy import Column, ColumnElement, DateTime, Table
+from pydantic import TypeAdapter
+from sqlalchemy import JSON, Column, ColumnElement, DateTime, Table
 from sqlalchemy.types import TypeDecorator
 
 from control_plane.db import metadata
@@ -70,6 +71,13 @@ class Kind:
     def columns(self) -> tuple[Column[Any], ...]:
         without = {*self.left_out, "organization_id"}
         return tuple(column for column in self.table.columns if column.name not in without)
+
+    @cached_property
+    def shapes(self) -> Mapping[str, TypeAdapter[Any]]:
+        """What the JSON columns hold, as their models declare it. A `Fact` that cannot be read is read as None."""
+        declared = get_type_hints(self.model)
+        plain = (column.name for column in self.columns if isinstance(column.type, JSON))
+        return {name: TypeAdapter(get_args(declared[name])[0]) for name in plain}
 
     def completed(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
         """The line in the format of the current version."""

@@ -184,4 +184,16 @@ REMOVALS = (
         "<pre>{escape(each.command)}</pre>",
         "<pre>{each.command}</pre>",
     ),
+    removal(
+        "integration/operations/test_transfer.py::test_what_the_api_refuses_an_import_refuses",
+        "control_plane/operations/transfer/settings.py",
+        "    if check := _CHECKS.get(kind):\n",
+        "    if check := _CHECKS.get(kind) and None:\n",
+    ),
+    removal(
+        "integration/operations/test_transfer.py::test_a_json_column_holds_what_its_model_declares",
+        "control_plane/operations/transfer/checking.py",
+        "        shape.validate_python(value, strict=True)\n",
+        "        pass\n",
+    ),
 )

@@ -300,7 +300,7 @@ BROKEN: list[tuple[Breaking, str]] = [
     (in_kind("project", setup="make"), "has an invalid setup"),
     (in_kind("provider", name="../x"), "invalid provider name"),
     (in_kind("provider", api_key="sk"), "has an unknown field: 'api_key'"),
-    (in_kind("agent", name="user"), "has an invalid agent name"),
+    (in_kind("agent", name="user"), "invalid agent name"),
     (in_kind("task", status="odd"), "has an unknown status"),
     (in_kind("task", number=7), "does not match its number"),
     (in_kind("task", title="a\0b"), "an invalid title"),
@@ -320,6 +320,87 @@ BROKEN: list[tuple[Breaking, str]] = [
     (lambda lines: lines.append({"kind": "end"}), "follows the end line"),
     (lambda lines: lines.insert(8, lines[4]), "repeats the "),
 ]
+
+
+REFUSED_BY_THE_API: list[Breaking] = [
+    in_kind("provider", api_base="file:///etc/passwd"),
+    in_kind("provider", api_base="https://user:pass@host/v1"),
+    in_kind("provider", model="a b"),
+    in_kind("provider", params={"api_key": "sk"}),
+    in_kind("provider", protocol="smoke"),
+    in_kind("provider", thinking="hard"),
+    in_kind("provider", fallbacks=[1]),
+    in_kind("provider", rpm=-1),
+    in_kind("provider", key_variable="A B"),
+    in_kind("project", branch="--upload-pack=touch /tmp/x"),
+    in_kind("project", verify=[1, [2]]),
+    in_kind("project", setup=["a\0b"]),
+    in_kind("project", setup=["x"] * 1000),
+    in_kind("project", trailers=["Signed-off-by"]),
+    in_kind("project", pull_requests="always"),
+    in_kind("project", description="x" * 2001),
+    in_kind("agent", instructions=None, instructions_path="../../etc/x.md"),
+    in_kind("agent", labels={"a b": "c"}),
+    in_kind("agent", concurrency=-1),
+    in_kind("agent", cost_limit=-1.0),
+    in_kind("session", allow=[""]),
+    in_kind("session", approve="never"),
+    in_kind("session", mode="A mode"),
+    in_kind("task", title="two\nlines"),
+    in_kind("task", limits={"x": 1}),
+    in_kind("task", priority=101),
+    in_kind("order", approve="never"),
+    in_kind("order", verify=["x" * 100_001]),
+    in_kind("order", wanted_labels={"a b": "c"}),
+    in_kind("order", on_limit="never"),
+    in_kind("order", pull_request={"state": 7}),
+    in_kind("order", receipt={"found": "some"}),
+    in_kind("step", body={"kind": "mystery"}),
+    in_kind("entry", kind="label", data={}),
+    in_kind("entry", kind="branch_summary", data={"text": 1}),
+    in_kind("schedule", cron="* * * *"),
+    in_kind("schedule", cron="0 0 30 2 *"),
+    in_kind("schedule", timezone="Mars"),
+    in_kind("schedule", missed="never"),
+    in_kind("schedule", task={}),
+    in_kind("schedule", task={"title": 7}),
+    in_kind("trigger", kind="svn"),
+    in_kind("trigger", events=["a b"]),
+    in_kind("trigger", task={"title": "{{ payload.x"}),
+    in_kind("webhook", url="file:///etc/passwd"),
+    in_kind("webhook", url="https://127.0.0.1/"),
+    in_kind("webhook", events=["order.odd"]),
+    in_kind("price", discount_percent=200.0),
+    in_kind("price", input_usd=-1.0),
+    in_kind("review_comment", side="up"),
+    in_kind("review_comment", text=" "),
+]
+
+
+def test_what_the_api_refuses_an_import_refuses(kept: tuple[Core, list[str]]) -> None:
+    core, whole = kept
+    before, refused = counted(core), []
+    for breaking in REFUSED_BY_THE_API:
+        lines = [json.loads(line) for line in whole]
+        breaking(lines)
+        refused.append(refusal_of(core, text_of(lines))[0])
+    assert [code for code in refused if code != "E-IMPORT-LINE"] == []
+    assert counted(core) == before
+
+
+def test_a_json_column_holds_what_its_model_declares(kept: tuple[Core, list[str]]) -> None:
+    """Lists of numbers where texts belong made every list of the organization answer 500."""
+    core, whole = kept
+    there = {json.loads(line).get("kind") for line in whole}
+    columns = [(kind, name) for kind in BY_NAME.values() if kind.name in there for name in kind.shapes]
+    wrong = {}
+    for kind, name in columns:
+        for value in ([1, [2]], {"a": {"b": [1]}}) if "list" in str(kind.shapes[name]) else ([1, [2]], [], ["x"]):
+            lines = [json.loads(line) for line in whole]
+            in_kind(kind.name, **{name: value})(lines)
+            if (found := refusal_of(core, text_of(lines))[0]) != "E-IMPORT-LINE":
+                wrong[kind.name, name, str(value)] = found
+    assert (len(columns) > 20, wrong) == (True, {})
 
 
 def test_a_broken_file_is_refused_by_its_line_and_changes_nothing(kept: tuple[Core, list[str]]) -> None:
