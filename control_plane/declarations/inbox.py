@@ -18,6 +18,7 @@ InboxKind = Literal[
     "limit",
     "budget",
     "secret",
+    "branch",
     "reply",
     "checks",
     "spent",
@@ -26,7 +27,7 @@ InboxKind = Literal[
     "drone",
     "memory",
 ]
-"""The first six are waits of running orders (`shared.events.WaitKind`). `reply`: an order closed with a question.
+"""The first seven are waits of running orders (`shared.events.WaitKind`). `reply`: an order closed with a question.
 `checks`: its checks failed. `spent`: it stopped at its cost limit or a budget. `task`: it is with the user. `race`: one
 of its orders is to be taken. `drone`: it needs care. `memory`: an agent proposes a note for later orders."""
 MAX_LISTED = 1000

@@ -122,6 +122,7 @@ CLEAR = Operation(
         empty="no messages were waiting",
     ),
 )
+DIGEST = "The order's waiting_for.digest, as you read it: refused if it waits for something else by now."
 ANSWER = Operation(
     name="answer_order",
     role="operator",
@@ -144,12 +145,14 @@ ANSWER = Operation(
         about={
             "text": "The answer: any text, one of the question's choices, or the number of a choice from 1.",
             "call": "Id of the call, as in the order's waiting_for.call_id. Default: the oldest question.",
+            "digest": DIGEST,
         },
     ),
     command=ByHand("answer", "without TEXT it shows the question and asks"),
 )
 DECISION = {
     "call": "Id of the call, as in the order's waiting_for.call_id. Default: the call that has waited longest.",
+    "digest": DIGEST,
     "comment": "Explanation, recorded with the decision; the model reads it if the call is denied.",
 }
 APPROVE = Operation(

@@ -96,11 +96,15 @@ class AnswerRequest(Request):
     """Any text, one of the question's choices, or the number of a choice."""
     call: str | None = Field(None, max_length=1000)
     """The id of the call that asks; None: the question that has waited longest."""
+    digest: str | None = Field(None, max_length=64)
+    """The `waiting_for.digest` that was read: refused if something else waits by now. None: not checked."""
 
 
 class DecideRequest(Request):
     call: str | None = Field(None, max_length=1000)
     """The id of the call; None: the call that has waited longest."""
+    digest: str | None = Field(None, max_length=64)
+    """The `waiting_for.digest` that was read: refused if something else waits by now. None: not checked."""
     comment: str = ""
     """An explanation for the model and for later readers."""
 
@@ -217,6 +221,8 @@ class WaitingDocument(Document):
     """Of a limit: `cost`, `steps` or `time`."""
     plan: PlanDocument | None = None
     """Of a plan: all of it, as edited so far."""
+    digest: str
+    """Of all that is asked. Sent with a decision, it makes sure that the decision is about this."""
 
 
 class SteeringMessageDocument(Document):

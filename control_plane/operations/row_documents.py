@@ -30,6 +30,7 @@ from control_plane.lookups.users import owner_text
 from control_plane.operations.orders import progress
 from control_plane.orders.outcomes import outcome_of
 from control_plane.orders.plan_waits import PLAN, edit_of
+from control_plane.orders.waits import digest_of
 from shared.durations import duration_label
 from shared.events import Stats
 from shared.plans import PlanProgress
@@ -229,6 +230,7 @@ def waiting_document(wait: Wait) -> WaitingDocument:
         until=wait.deadline,
         limit=wait.details.get("limit", "") if wait.kind == "limit" else "",
         plan=_waiting_plan(wait) if wait.kind == PLAN else None,
+        digest=digest_of(wait),
     )
 
 

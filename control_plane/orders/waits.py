@@ -5,10 +5,12 @@ A run that waits for long may be suspended: its wait stays open, and the run tha
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from sqlalchemy import CursorResult, select, update
 from sqlalchemy.orm import Session
@@ -20,6 +22,7 @@ from control_plane.db.waits import Wait
 from control_plane.drones.inbox import notify_drone
 from control_plane.orders.plan_waits import APPROVE, KEPT, PLAN, SEND_BACK
 from shared.control import Decide
+from shared.errors import Conflict
 from shared.events import ApprovalStep, DecisionStep
 from shared.plan_text import plan_text
 from shared.plans import AgentPlan
@@ -145,6 +148,23 @@ def time_waited(db: Session, order_ids: Collection[str], now: datetime) -> dict[
 def find_wait(db: Session, run_id: str, subject: str) -> Wait | None:
     """The run's wait for this subject, open or closed."""
     return db.scalar(select(Wait).where(Wait.run_id == run_id, Wait.subject == subject))
+
+
+def digest_of(wait: Wait) -> str:
+    """A digest of what a person is asked, all of it: another call, or the same one with other content, has another."""
+    asked = [wait.run_id, wait.subject, wait.kind, wait.text, wait.choices, wait.default, wait.details]
+    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def refuse_other(wait: Wait, digest: str | None) -> None:
+    """Raise Conflict if what a person read and decided about, by its digest, is not what waits."""
+    if digest is not None and digest != digest_of(wait):
+        raise Conflict(
+            f"order {wait.order_id} waits for something else than what you decided about",
+            code="E-WAIT-CHANGED",
+            why="what you read was decided, or asked anew, meanwhile",
+            next=f"read what waits now: fleet show {wait.order_id}",
+        )
 
 
 def answer(db: Session, core: Core, wait: Wait, given: WaitAnswer) -> bool:

@@ -164,6 +164,33 @@ def test_a_long_turn_keeps_its_newest_part_and_pages_back_and_who_scrolled_up_st
 
 
 @pytest.mark.browser
+def test_what_was_typed_and_clicked_for_one_call_is_not_sent_for_the_next_one(person: Person, run: PlayedRun) -> None:
+    page = person.open(f"/orders/{run.order_id}")
+    ask(run, "git push")
+    page.get_by_label("Comment").fill("to main")
+    page.get_by_label("Always allow").check()
+    page.evaluate("""() => document.addEventListener("submit", (event) => { window.sent = event.target.id; }, true)""")
+    page.evaluate("""() => new MutationObserver(() => {
+      const form = document.querySelector("form[data-decides]");
+      if (!form || window.first === form) return;
+      [window.first, window.held] = [form, form.querySelector("button").disabled];
+      form.requestSubmit();
+    }).observe(document.body, { childList: true, subtree: true })""")
+    run.step(DecisionStep(call_id="c1", approved=True))
+    run.step(ToolCallStep(call_id="c2", tool="shell", arguments={"command": "rm -rf build"}))
+    run.asks("c2", "shell", "Deletes files: rm -rf build", "rm -rf build")
+    page.get_by_label("The whole command").get_by_text("rm -rf build").wait_for()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_enabled()
+    assert (page.evaluate("window.held"), str(page.evaluate("window.sent"))[:7]) == (True, "decide-")
+    assert told(person.api) == [], "sent as soon as it appeared, it was not sent"
+    assert page.get_by_label("Comment").input_value() == ""
+    assert not page.get_by_label("Always allow").is_checked()
+    page.get_by_role("button", name="Approve", exact=True).click()
+    (decided,) = wait_until(lambda: told(person.api))
+    assert (decided["call_id"], decided["comment"]) == ("c2", "")
+
+
+@pytest.mark.browser
 @pytest.mark.long
 def test_a_question_is_answered_a_call_denied_and_the_order_stopped_in_place(person: Person, run: PlayedRun) -> None:
     page = person.open(f"/orders/{run.order_id}")

@@ -17,7 +17,7 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import waits_of
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import QUESTION, WaitAnswer, answer, find_wait, tell_run
+from control_plane.orders.waits import QUESTION, WaitAnswer, answer, find_wait, refuse_other, tell_run
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
@@ -59,6 +59,7 @@ def chosen(text: str, choices: list[str]) -> str:
 def _write(db: Db, core: Core, caller: Caller, order_id: str, request: AnswerRequest) -> None:
     order = db.get_one(Order, order_id, with_for_update=True)
     wait = _question(db, order, request.call)
+    refuse_other(wait, request.digest)
     require(caller, cast("Role", wait.role))
     text = check_text("the answer", request.text, limit=MAX_ANSWER)
     given = WaitAnswer(chosen(text, wait.choices), caller.user)

@@ -25,7 +25,17 @@ from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.plan_waits import APPROVE, PLAN
 from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import DENY, FINISH, QUESTION, WaitAnswer, answer, find_wait, open_waits, tell_run
+from control_plane.orders.waits import (
+    DENY,
+    FINISH,
+    QUESTION,
+    WaitAnswer,
+    answer,
+    find_wait,
+    open_waits,
+    refuse_other,
+    tell_run,
+)
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
@@ -154,6 +164,7 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
     def write(db: Db) -> None:
         order = db.get_one(Order, order_id, with_for_update=True)
         wait = _undecided(db, order, request.call)
+        refuse_other(wait, request.digest)
         require(caller, cast("Role", wait.role))
         if wait.kind in {QUESTION, PLAN}:
             raise _not_a_decision(order, wait)

@@ -222,6 +222,8 @@ def _secret(_value: str) -> Sequence[str]:
 
 
 _TRIGGER = HandWritten(flags={"events": _events, "secret": _secret})
+_DIGEST: Mapping[str, Options] = {"digest": lambda _: []}
+"""Of what a page showed: who types the command decides about what they read in the terminal."""
 HAND_WRITTEN: Mapping[str, HandWritten] = {
     "submit": HandWritten(
         positional=("prompt",),
@@ -244,12 +246,13 @@ HAND_WRITTEN: Mapping[str, HandWritten] = {
         positional=("text",),
         flags={name: _switch(f"--{name}") for name in ("after", "interrupt", "alone")},
     ),
-    "answer_order": HandWritten(positional=("text",)),
+    "answer_order": HandWritten(positional=("text",), flags=_DIGEST),
     "edit_plan": HandWritten(positional=("text",)),
     "approve_plan": HandWritten(
         flags={"points": lambda value: ["--points", ",".join(map(str, value))] if value else []}
     ),
-    "approve": HandWritten(flags={"raise_usd": "--raise"}),
+    "approve": HandWritten(flags={**_DIGEST, "raise_usd": "--raise"}),
+    "deny": HandWritten(flags=_DIGEST),
     "label_entry": HandWritten(positional=("entry", "text")),
     "comment_task": HandWritten(positional=("text",)),
     "create_task": HandWritten(positional=("title",)),

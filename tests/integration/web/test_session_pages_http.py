@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html.parser import HTMLParser
 from typing import Any
 
 import httpx
@@ -306,3 +307,63 @@ def test_an_unchanged_plan_is_approved_without_an_edit_and_then_its_page_has_no_
         page = http.get(f"/orders/{planned.order_id}/plan").text
     assert "<textarea" not in page.partition("<main")[2].partition("Message the agent")[0]
     assert ("Approved by kim" in page, "Not reported" in page, "not approved" in page) == (True, True, True)
+
+
+# --- what is decided about ------------------------------------------------------------------------------
+
+
+JSON = {"Accept": "application/json"}
+ASKED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"tool": "shell", "command": "git push"}, {}),
+    ({"tool": "shell", "command": "git push"}, {"call_id": "call-2"}),
+    ({"tool": "shell", "command": "git push"}, {"command": "git push --force"}),
+    ({"tool": "shell"}, {"command": "git push"}),
+    ({"tool": "web_fetch", "command": '{"url": "https://a.example"}'}, {"tool": "mcp__a__fetch"}),
+    ({"about": "secret", "tool": "delivery"}, {"why": "Another file"}),
+    ({"about": "branch", "tool": "delivery"}, {"about": "secret"}),
+    ({"about": "limit", "tool": "limit", "limit": "cost"}, {"limit": "time"}),
+    ({"about": "limit", "tool": "limit", "limit": "steps"}, {"about": "budget"}),
+    ({"about": "question", "tool": "ask"}, {"why": "Which database?"}),
+    ({"about": "question", "tool": "ask", "choices": ("a", "b")}, {"choices": ("b", "a")}),
+    ({"about": "question", "tool": "ask", "choices": ("a", "b")}, {}),
+]
+"""What a run asks, and what is different when it asks again."""
+SAID = {"text": "a", "next": "/"}
+
+
+class DecidingForms(HTMLParser):
+    """The forms of a page that decide what an order waits for: the id, the action and the hidden fields of each."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[Doc] = []
+        self._inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "form":
+            self._inside = str(given.get("action")).removeprefix("/actions/") in {"approve", "answer_order"}
+            if self._inside:
+                self.found.append({"action": given["action"], "decides": "data-decides" in given, "fields": {}})
+        elif self._inside and given.get("type") == "hidden":
+            self.found[-1]["fields"][given["name"]] = given["value"]
+
+
+@pytest.mark.parametrize("page", ["/orders/{0}", "/"])
+def test_a_decision_is_about_what_the_page_showed(run: PlayedRun, browser: httpx.Client, page: str) -> None:
+    """While the page is open, the run may ask for something else: also under the same id."""
+    wrong: Doc = {}
+    for fields, changed in ASKED:
+        shown: Doc = {"call_id": "call-1", "why": "Publishes commits", **fields}
+        run.step(ApprovalStep.model_validate(shown))
+        forms = DecidingForms(browser.get(page.format(run.order_id)).text).found
+        run.step(DecisionStep(call_id="call-1", approved=False))
+        run.step(ApprovalStep.model_validate(shown | changed))
+        sent = [browser.post(each["action"], data=each["fields"] | SAID, headers=JSON).status_code for each in forms]
+        for call in ("call-1", "call-2"):
+            run.step(DecisionStep(call_id=call, approved=False))
+        first = 409 if changed else 303
+        if sent != [first, *[409] * (len(forms) - 1)] or not all(each["decides"] for each in forms):
+            wrong[str(fields)] = (sent, forms)
+    assert wrong == {}

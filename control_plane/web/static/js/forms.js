@@ -12,6 +12,7 @@ document.addEventListener("submit", async (event) => {
   // A form on a page of its own leads to the page of what was changed.
   if (!form.matches("form[data-stay]") || ("form" in form.dataset && !form.closest("dialog"))) return;
   event.preventDefault();
+  if (tooSoon.has(form)) return;
   const submitter = /** @type {HTMLButtonElement | null} */ (event.submitter);
   if (submitter?.dataset.confirm && !confirm(submitter.dataset.confirm)) return;
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form, submitter)));
@@ -33,6 +34,32 @@ document.addEventListener("submit", async (event) => {
     for (const button of buttons) button.disabled = false;
   }
 });
+
+// A question that appears under the cursor, in the place of another one, is read before it is answered.
+const READ_FIRST_MS = 1000;
+const DECIDES = "form[data-decides]";
+/** @type {WeakSet<Element>} */
+const tooSoon = new WeakSet();
+new MutationObserver((changes) => {
+  for (const { target, addedNodes } of changes) {
+    // What brings the page up to date takes away what the server did not send.
+    if (target instanceof HTMLButtonElement && !target.disabled && target.form && tooSoon.has(target.form)) target.disabled = true;
+    for (const node of addedNodes) {
+      if (node instanceof Element) for (const form of node.matches(DECIDES) ? [node] : node.querySelectorAll(DECIDES)) hold(form);
+    }
+  }
+}).observe(document.body, { childList: true, subtree: true, attributeFilter: ["disabled"] });
+
+/** @param {Element} form */
+function hold(form) {
+  const buttons = form.querySelectorAll("button");
+  tooSoon.add(form);
+  for (const button of buttons) button.disabled = true;
+  setTimeout(() => {
+    tooSoon.delete(form);
+    for (const button of buttons) button.disabled = false;
+  }, READ_FIRST_MS);
+}
 
 /** @param {HTMLFormElement} form */
 function done(form) {
