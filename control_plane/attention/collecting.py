@@ -17,6 +17,7 @@ from control_plane.attention.presence import is_present
 from control_plane.attention.recipients import channels_of, recipient, who_wants
 from control_plane.attention.still_waiting import is_over, needs_care, only_reports
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.attention import AttentionChoices, AttentionMessage, AttentionNotice
 from control_plane.db.drones import Drone
 from shared.names import new_id
@@ -27,10 +28,11 @@ COLLECT_FOR = timedelta(minutes=5)
 
 def collect(core: Core) -> None:
     """Write the messages that are due. The supervisor calls it every second or so."""
-    for organization_id, user_id in _waiting_users(core):
-        present = is_present(core, organization_id, user_id)
-        work = partial(_collect, core=core, whose=(organization_id, user_id), present=present)
-        core.database.transact(work)
+
+    def collect_for(whose: tuple[str, str]) -> None:
+        core.database.transact(partial(_collect, core=core, whose=whose, present=is_present(core, *whose)))
+
+    each_alone("collecting", _waiting_users(core), collect_for)
 
 
 def _waiting_users(core: Core) -> list[tuple[str, str]]:
@@ -108,9 +110,12 @@ def notice_drones(core: Core) -> None:
         if db.scalar(select(AttentionChoices.user_id).limit(1)) is None:
             return
         alive = db.scalars(select(Drone).where(Drone.removed_at.is_(None))).all()
-        found = [(each, why) for each in alive if (why := needs_care(core, each))]
-    for drone, why in found:
-        core.database.transact(partial(_notice_drone, core=core, drone=drone, why=why))
+        found = each_alone("silent drones", alive, lambda drone: (drone, needs_care(core, drone)))
+
+    def notice(needing: tuple[Drone, str]) -> None:
+        core.database.transact(partial(_notice_drone, core=core, drone=needing[0], why=needing[1]))
+
+    each_alone("silent drones", [(drone, why) for drone, why in found if why], notice)
 
 
 def _notice_drone(db: Session, core: Core, drone: Drone, why: str) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from control_plane.attention.events import budget_used_up
 from control_plane.automation.notices import notify
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.lookups.budgets import target_names
 from control_plane.spending.figures import WARN_PERCENT, Figures, figures_of
@@ -28,8 +29,11 @@ def warn(core: Core) -> None:
     """
     with core.database.read() as db:
         found = _due(db, core.clock.now())
-    for budget_id, begins_at in found:
-        core.database.transact(partial(_warn, core=core, budget_id=budget_id, begins_at=begins_at))
+
+    def tell(due: tuple[str, datetime]) -> None:
+        core.database.transact(partial(_warn, core=core, budget_id=due[0], begins_at=due[1]))
+
+    each_alone("budgets", found, tell)
 
 
 def _due(db: Session, now: datetime) -> list[tuple[str, datetime]]:
@@ -40,13 +44,14 @@ def _due(db: Session, now: datetime) -> list[tuple[str, datetime]]:
     wanted = select(Budget, BudgetPeriod.begins_at).join(BudgetPeriod, BudgetPeriod.budget_id == Budget.id)
     alive = Budget.removed_at.is_(None), BudgetPeriod.begins_at.in_(_begins(db, now))
     found = db.execute(wanted.where(*alive, due).order_by(Budget.id)).all()
-    return [(budget.id, at) for budget, at in found if at == begin_of(budget.per, budget.zone, now)]
+    current = each_alone("budgets", found, lambda row: row[1] == begin_of(row[0].per, row[0].zone, now) and row)
+    return [(row[0].id, row[1]) for row in current if row]
 
 
 def _begins(db: Session, now: datetime) -> set[datetime]:
     """When the current periods of all budgets began; there are few kinds of periods and zones."""
     kinds = db.execute(select(Budget.per, Budget.zone).where(Budget.removed_at.is_(None)).distinct())
-    return {ALWAYS, *(begin_of(per, zone, now) for per, zone in kinds)}
+    return {ALWAYS, *each_alone("budgets", kinds, lambda kind: begin_of(kind[0], kind[1], now))}
 
 
 def _warn(db: Session, core: Core, budget_id: str, begins_at: datetime) -> None:

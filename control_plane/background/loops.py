@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from shared.backoff import delay
@@ -105,6 +105,9 @@ class Loops:
         loop = Loop(name, body, every, at_once)
         self._loops.append(loop)
         return loop
+
+    def __iter__(self) -> Iterator[Loop]:
+        return iter(self._loops)
 
     def start(self) -> None:
         for loop in self._loops:

@@ -14,6 +14,7 @@ from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone, InboxMessage
 from shared import names
 from shared.control import (
@@ -108,14 +109,15 @@ def _send(core: Core, rows: Sequence[InboxMessage]) -> int:
     for drone in drones:
         if drone.removed_at is None:
             _put(core, drone, by_drone[drone.id], sender)
+    # Also what cannot be sealed: it would be tried in each round.
     _mark_sent(core, rows, gone=[drone.id for drone in drones if drone.removed_at is not None])
     return len(rows)
 
 
 def _put(core: Core, drone: Drone, rows: Sequence[InboxMessage], sender: bytes) -> None:
+    sealed = each_alone("inbox", rows, lambda row: (row, _sealed(core, drone, row, sender)))
     with core.broker.reaching(), core.broker.redis.pipeline(transaction=False) as pipe:
-        for row in rows:
-            envelope = _sealed(core, drone, row, sender)
+        for row, envelope in sealed:
             # The hash first: a drone that receives the message and reads its inbox finds it there.
             pipe.hset(names.inbox_key(drone.id), row.id, envelope)
             pipe.publish(names.control_channel(drone.id), envelope)

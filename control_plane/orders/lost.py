@@ -11,6 +11,7 @@ from typing import Literal
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core, EndedRun
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.load import worker_of
@@ -43,14 +44,14 @@ def lose_runs(core: Core, losses: Iterable[Loss]) -> list[str]:
     The key is revoked first: from then on no copy of the run can be claimed. A run with an open push grant is left for
     now: a grant is never withdrawn.
     """
-    changed: list[str] = []
-    ended: list[EndedRun] = []
-    for loss in losses:
+
+    def lose_one(loss: Loss) -> tuple[str, EndedRun | None]:
         core.broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
-        order_id, ended_run = core.database.transact(partial(_lose, core, loss))
-        if ended_run is not None:
-            ended.append(ended_run)
-            changed.append(order_id)
+        return core.database.transact(partial(_lose, core, loss))
+
+    found = each_alone("lost", losses, lose_one)
+    changed = [order_id for order_id, ended_run in found if ended_run is not None]
+    ended = [ended_run for _, ended_run in found if ended_run is not None]
     announce(core, changed, ended)
     return changed
 

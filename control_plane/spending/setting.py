@@ -11,6 +11,7 @@ from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.projects import Project
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.spending.accounts import Account, recount
@@ -98,8 +99,7 @@ def recount_young(core: Core) -> None:
     since = core.clock.now() - YOUNG
     with core.database.read() as db:
         young = db.scalars(select(Budget.id).where(Budget.created_at > since, Budget.removed_at.is_(None))).all()
-    for budget_id in young:
-        core.database.transact(partial(_recount, core=core, budget_id=budget_id))
+    each_alone("young budgets", young, lambda id: core.database.transact(partial(_recount, core=core, budget_id=id)))
 
 
 def _recount(db: Session, core: Core, budget_id: str) -> None:

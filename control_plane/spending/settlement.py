@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.db.spending import SpendingBlock
@@ -71,7 +72,10 @@ def settle_forgotten(db: Session, core: Core, limit: int = 100) -> int:
     closed = Dispatch.closed_at < core.clock.now() - FORGOTTEN
     over = select(Dispatch).where(Dispatch.id.in_(opened), closed).limit(limit)
     found = db.scalars(over).all()
-    for dispatch in found:
-        db.get_one(Order, dispatch.order_id, with_for_update=True, populate_existing=True)
-        run_lost(db, core, dispatch)
-    return len(found)
+
+    def settle(dispatch: Dispatch) -> None:
+        with db.begin_nested():
+            db.get_one(Order, dispatch.order_id, with_for_update=True, populate_existing=True)
+            run_lost(db, core, dispatch)
+
+    return len(each_alone("settling", found, settle))

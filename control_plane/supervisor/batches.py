@@ -13,6 +13,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.core.rows import each_alone
 from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
 from control_plane.db.installation import Organization
@@ -31,14 +32,17 @@ MAX_ORDER_KEY = 64
 
 def submit_due(core: Core) -> None:
     """Submit the orders that are due, of all batches; may be repeated."""
-    for batch_id in _due(core):
-        more = True
-        while more:
-            order_ids = core.database.transact(partial(_submit_some, core, batch_id))
-            for order_id in filter(None, order_ids):
-                core.broker.changed(order_id)
-            # A refused row leaves its room to the next one.
-            more = len(order_ids) == AT_ONCE or None in order_ids
+    each_alone("batches", _due(core), partial(_submit_batch, core))
+
+
+def _submit_batch(core: Core, batch_id: str) -> None:
+    more = True
+    while more:
+        order_ids = core.database.transact(partial(_submit_some, core, batch_id))
+        for order_id in filter(None, order_ids):
+            core.broker.changed(order_id)
+        # A refused row leaves its room to the next one.
+        more = len(order_ids) == AT_ONCE or None in order_ids
 
 
 def _due(core: Core) -> list[str]:

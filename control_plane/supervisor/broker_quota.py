@@ -13,6 +13,7 @@ from control_plane.broker.drone_memory import ANSWERS, Holding, drop, measure, u
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.core.audit_entries import note_drone
 from control_plane.core.origin import RequestOrigin, coming_from
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.drones.key_rotation import user_of
@@ -56,12 +57,15 @@ class BrokerQuota:
         beyond = {owner for owner, holding in held.items() if holding.size > quota}
         with self._core.database.read() as db:
             drones = db.scalars(select(Drone).where(or_(Drone.id.in_(beyond), Drone.id.in_(stopped)))).all()
-        for drone in drones:
+
+        def keep(drone: Drone) -> None:
             size = held[drone.id].size if drone.id in held else 0
             if size > quota:
                 self._stop(drone, held[drone.id], quota)
             elif size <= quota // 2 and drone.over_quota_at is not None:
                 self._let_write(drone)
+
+        each_alone("quota", drones, keep)
         if ANSWERS in beyond:
             log.warning("answers to Celery's remote control were deleted: as many are never read")
             drop(self._core.broker, held[ANSWERS].keys)

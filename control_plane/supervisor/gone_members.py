@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.audit_chain import AuditEntry, recording
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
@@ -28,11 +29,14 @@ def remove_gone(core: Core) -> list[str]:
         names = {id_: name for id_, name in db.execute(select(Organization.id, Organization.name))} if gone else {}
     backlogs = core.broker.backlogs([drone.id for drone in gone]) if gone else {}
     stored = [drone for drone in gone if backlogs[drone.id].unstored == 0]
-    for drone in stored:
+
+    def remove_one(drone: Drone) -> str:
         with recording(_entry(core, drone, names[drone.organization_id])):
             remove(core, drone.organization_id, drone.id)
         log.info("an ephemeral drone is gone and was removed", drone=drone.id, name=drone.name)
-    return [drone.name for drone in stored]
+        return drone.name
+
+    return each_alone("gone members", stored, remove_one)
 
 
 def _entry(core: Core, drone: Drone, organization: str) -> AuditEntry:

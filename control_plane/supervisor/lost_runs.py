@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
-from sqlalchemy import or_, select
+from sqlalchemy import Row, Select, or_, select
 
 from control_plane.background.timings import Timings
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
@@ -37,8 +38,9 @@ class _HeldRun:
 
 def take_back_lost_runs(core: Core, heartbeats: HeartbeatMonitor, timings: Timings) -> list[str]:
     """Give up every lost run; returns the orders that changed. No run is lost while this side may be missing beats."""
-    losses = [loss for held in _held(core) if (loss := _loss(core, heartbeats, timings, held))]
-    return lose_runs(core, losses)
+    with core.database.read() as db:
+        taken = each_alone("lost", db.execute(_taken()).all(), _held)
+    return lose_runs(core, filter(None, each_alone("lost", taken, partial(_loss, core, heartbeats, timings))))
 
 
 def _loss(core: Core, heartbeats: HeartbeatMonitor, timings: Timings, held: _HeldRun) -> Loss | None:
@@ -63,9 +65,9 @@ def _as_loss(held: _HeldRun, why: RunLoss, since: datetime | None = None) -> Los
     return Loss(held.dispatch.id, held.drone.id, held.dispatch.generation, why, since)
 
 
-def _held(core: Core) -> Iterator[_HeldRun]:
-    taken = (
-        select(Dispatch, Drone, Run, Order.status)
+def _taken() -> Select[Dispatch, Drone, Run | None]:
+    return (
+        select(Dispatch, Drone, Run)
         .join(Drone, Drone.id == Dispatch.drone_id)
         .join(Order, Order.id == Dispatch.order_id)
         .outerjoin(Run, Run.id == Dispatch.id)
@@ -75,15 +77,17 @@ def _held(core: Core) -> Iterator[_HeldRun]:
             or_(Dispatch.claimed_at.is_not(None), Run.id.is_not(None), Order.status == OrderStatus.CANCELING),
         )
     )
-    with core.database.read() as db:
-        for dispatch, drone, run, _ in db.execute(taken):
-            times = [dispatch.created_at, dispatch.published_at, dispatch.claimed_at]
-            if run is not None:
-                times += [run.started_at, run.beat_at]
-            elif _names(drone, dispatch.id):
-                # Claimed but not begun: on a busy machine this may take longer than `lost_after`.
-                times.append(drone.last_seen_at)
-            yield _HeldRun(dispatch, drone, max(time for time in times if time is not None))
+
+
+def _held(taken: Row[Dispatch, Drone, Run | None]) -> _HeldRun:
+    dispatch, drone, run = taken
+    times = [dispatch.created_at, dispatch.published_at, dispatch.claimed_at]
+    if run is not None:
+        times += [run.started_at, run.beat_at]
+    elif _names(drone, dispatch.id):
+        # Claimed but not begun: on a busy machine this may take longer than `lost_after`.
+        times.append(drone.last_seen_at)
+    return _HeldRun(dispatch, drone, max(time for time in times if time is not None))
 
 
 def _names(drone: Drone, run_id: str) -> bool:

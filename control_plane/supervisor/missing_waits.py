@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.orders.waits import ask_missing
@@ -17,7 +18,8 @@ def ask_what_is_missing(core: Core) -> list[str]:
     without = select(Order.id).where(Order.ended_at.is_(None), Order.status == OrderStatus.AWAITING_APPROVAL, ~asked)
     with core.database.read() as db:
         order_ids = db.scalars(without).all()
-    found = [order_id for order_id in order_ids if _ask(core, order_id)]
+    asked_now = each_alone("waits", order_ids, lambda order_id: order_id if _ask(core, order_id) else "")
+    found = list(filter(None, asked_now))
     core.broker.stepped(found)
     return found
 

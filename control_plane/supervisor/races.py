@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.lookups.organizations import system_caller
@@ -36,8 +37,12 @@ def end_losers(core: Core) -> None:
     )
     with core.database.read() as db:
         found = db.execute(lost).all()
-    for order_id, race_id, winner_id in found:
+
+    def end(lost: Row[str, str, str | None]) -> None:
+        order_id, race_id, winner_id = lost
         cancel_unfinished(core, system_caller(core), order_id, f"order {winner_id} won race {race_id}")
+
+    each_alone("races", found, end)
 
 
 def ask_judgments(core: Core) -> None:
@@ -49,10 +54,13 @@ def ask_judgments(core: Core) -> None:
     due = select(OrderGroup.id).where(OrderGroup.pick == "judge", *undecided, ~unended, with_work.exists())
     with core.database.read() as db:
         found = db.scalars(due).all()
-    for race_id in found:
+
+    def ask(race_id: str) -> None:
         order_id = core.database.transact(partial(_judged, core, race_id))
         if order_id is not None:
             core.broker.changed(order_id)
+
+    each_alone("races", found, ask)
 
 
 def _judged(core: Core, race_id: str, db: Session) -> str | None:

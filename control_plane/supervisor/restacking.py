@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from control_plane.conversations.entries import locked
 from control_plane.conversations.history import last_work, way_to
 from control_plane.core import Caller, Core
+from control_plane.core.rows import each_alone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
@@ -38,10 +39,13 @@ def restack(core: Core) -> None:
     unended = select(Order.id).where(Order.session_id == Stack.session_id, Order.ended_at.is_(None)).exists()
     with core.database.read() as db:
         due = db.scalars(select(Stack.session_id).where(Stack.due, ~unended).distinct()).all()
-    for session_id in due:
+
+    def bring_up_to_date(session_id: str) -> None:
         order_id = core.database.transact(partial(_restacked, core, session_id))
         if order_id is not None:
             core.broker.changed(order_id)
+
+    each_alone("stacks", due, bring_up_to_date)
 
 
 def _restacked(core: Core, session_id: str, db: Session) -> str | None:

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 
 from control_plane.broker.queue_messages import queue_lengths, queued_messages, take_out
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from shared.terminal import logs
@@ -37,9 +38,8 @@ class StaleMessages:
         """One round over all queues; returns the number of messages that were taken out. Raises Unreachable."""
         expected = self._expected()
         lengths = queue_lengths(self._core.broker, expected)
-        return sum(
-            self._drop(drone) for drone in expected if lengths[drone] > expected[drone] and self._may_read(drone)
-        )
+        full = (drone for drone in expected if lengths[drone] > expected[drone] and self._may_read(drone))
+        return sum(each_alone("stale messages", full, self._drop))
 
     def _expected(self) -> dict[str, int]:
         """How many runs each living drone may still take."""

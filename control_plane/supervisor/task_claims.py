@@ -7,6 +7,7 @@ from functools import partial
 from sqlalchemy import select
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.installation import Organization
 from control_plane.db.teams import Task
 from control_plane.teams.claiming import claim_tasks
@@ -15,9 +16,11 @@ from shared.states import TaskStatus
 
 def claim_everywhere(core: Core) -> list[str]:
     """Begin every task that may begin, in all organizations; returns the new orders. No write if no task waits."""
-    begun: list[str] = []
-    for organization_id in _with_waiting_tasks(core):
-        begun += core.database.transact(partial(claim_tasks, core=core, organization_id=organization_id))
+
+    def claim(organization_id: str) -> list[str]:
+        return core.database.transact(partial(claim_tasks, core=core, organization_id=organization_id))
+
+    begun = [order_id for each in each_alone("teams", _with_waiting_tasks(core), claim) for order_id in each]
     for order_id in begun:
         core.broker.changed(order_id)
     return begun

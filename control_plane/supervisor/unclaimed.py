@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import Row, select, update
 
 from control_plane.background.timings import Timings
 from control_plane.conversations.resumption import drone_needed
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
@@ -75,9 +76,8 @@ class Unclaimed:
         self._missing = {run_id: self._missing.get(run_id, now) for run_id, key in keys.items() if not key}
         self._offers = Counter({run_id: self._offers[run_id] for run_id in keys})
         self._note_claims([each for each in waiting if keys[each.dispatch.id].startswith("claimed:")])
-        for each in waiting:
-            if not keys[each.dispatch.id].startswith("claimed:"):
-                self._act(each, keys[each.dispatch.id], free)
+        unclaimed = (each for each in waiting if not keys[each.dispatch.id].startswith("claimed:"))
+        each_alone("unclaimed", unclaimed, lambda each: self._act(each, keys[each.dispatch.id], free))
 
     def _act(self, waiting: _UnclaimedDispatch, key: str, free: FreeSlots | None) -> None:
         revoked = key == names.revoked(waiting.dispatch.generation)
@@ -206,17 +206,13 @@ class Unclaimed:
         now = self._core.clock.now()
         with self._core.database.read() as db:
             load: defaultdict[str, Load] = load_by_drone(db)
-            waiting = [
-                _UnclaimedDispatch(
-                    dispatch,
-                    order,
-                    drone,
-                    status_of(drone, load[drone.id], now),
-                    why_not_starting(drone, load[drone.id], now),
-                    drone_needed(db, order) == drone.id,
-                )
-                for dispatch, order, drone in db.execute(unclaimed)
-            ]
+
+            def read(row: Row[Dispatch, Order, Drone]) -> _UnclaimedDispatch:
+                dispatch, order, drone = row
+                status, state = status_of(drone, load[drone.id], now), why_not_starting(drone, load[drone.id], now)
+                return _UnclaimedDispatch(dispatch, order, drone, status, state, drone_needed(db, order) == drone.id)
+
+            waiting = each_alone("unclaimed", db.execute(unclaimed).all(), read)
             moves = any(each.status in _NO_SLOT for each in waiting)
             return waiting, FreeSlots(db, load, now) if moves else None
 

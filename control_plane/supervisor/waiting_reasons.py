@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.load import Load, load_by_drone
@@ -29,7 +30,7 @@ def refresh_reasons(core: Core) -> list[str]:
             return []
         # Once for all: it counts the orders of the whole fleet.
         load = load_by_drone(db)
-        found = [(order, _facts_now(core, order, drone, sent, load[drone.id])) for order, drone, sent in rows]
+        found = each_alone("reasons", rows, lambda row: (row[0], _facts_now(core, *row, load[row[1].id])))
     stale = [(order, facts) for order, facts in found if facts != order.facts]
     if not stale:
         return []

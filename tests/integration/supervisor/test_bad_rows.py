@@ -1,0 +1,282 @@
+"""Every loop that works row by row: what one organization's row holds delays nothing of another organization."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from sqlalchemy import select, update
+
+from control_plane.automation.budget_notices import warn
+from control_plane.automation.schedules import make_due
+from control_plane.background.timings import Timings
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Schedule
+from control_plane.db.batches import BatchRow
+from control_plane.db.drones import Drone, InboxMessage
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Step
+from control_plane.db.spending import Budget, BudgetPeriod, SpendingBlock
+from control_plane.db.teams import Task
+from control_plane.db.waits import Wait
+from control_plane.declarations.batches import BatchRequest
+from control_plane.declarations.budgets import BudgetRequest
+from control_plane.declarations.schedules import ScheduleRequest
+from control_plane.declarations.task_documents import TaskRequest
+from control_plane.drones import inbox
+from control_plane.operations import budgets
+from control_plane.operations.automation import schedules
+from control_plane.operations.batches import submitting
+from control_plane.spending.setting import recount_young
+from control_plane.supervisor import Supervisor
+from control_plane.supervisor.batches import submit_due
+from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
+from control_plane.supervisor.lost_runs import take_back_lost_runs
+from control_plane.supervisor.missing_waits import ask_what_is_missing
+from control_plane.supervisor.outbox_relay import Relay
+from control_plane.supervisor.placing import place_queued
+from control_plane.supervisor.settling import settle
+from control_plane.supervisor.task_claims import claim_everywhere
+from shared.control import Drain
+from shared.envelope import new_private_key, public_key
+from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
+from tests.support.organizations import add_organization
+from tests.support.planes import Plane
+from tests.support.spending import reserve, spend
+from tests.support.team_rows import add_agent, add_task
+
+ROWS = {"before": True, "between": False, "behind": True}
+"""Organizations, and whether their row is bad: wherever it is, it comes before or after another one."""
+
+
+class Case(NamedTuple):
+    """A loop with the row that it works on."""
+
+    make: Callable[[Core, Caller], str]
+    """Returns the row's id."""
+    spoil: Callable[[str], Any]
+    """The change that makes this row unreadable."""
+    act: Callable[[Core], object]
+    """One round."""
+    moved: Callable[[str], Any]
+    """Selects something once the round has done its work on this row."""
+
+
+def drone_of(core: Core, caller: Caller) -> str:
+    key = b64encode(public_key(new_private_key())).decode()
+    return make_drone(core, caller, f"drone-{caller.organization}", public_key=key).drone_id
+
+
+def ordered(core: Core, caller: Caller) -> str:
+    drone_of(core, caller)
+    return submit(core, caller).id
+
+
+def started(core: Core, caller: Caller) -> str:
+    return start_run(core, ordered(core, caller))
+
+
+def scheduled(core: Core, caller: Caller) -> str:
+    add_agent(core, caller, "lead")
+    request = ScheduleRequest(name="nightly", cron="* * * * *", task=TaskRequest(title="Look"))
+    made = schedules.create(core, caller, request).id
+    later(core, minutes=1)
+    return made
+
+
+def batched(core: Core, caller: Caller) -> str:
+    rows = [{"id": "a", "prompt": "mend it", "project": "web"}]
+    request = BatchRequest.model_validate({"name": "all", "parallel": 1, "rows": rows})
+    return submitting.submit(core, caller, request).id
+
+
+def tasked(core: Core, caller: Caller) -> str:
+    return add_task(core, caller, add_agent(core, caller, "lead"), claim=False)
+
+
+def used_up(core: Core, caller: Caller) -> str:
+    made = budgets.set_(core, caller, "organization", caller.organization, BudgetRequest(usd=1, per="day"))
+    run_id = started(core, caller)
+    reserve(core, run_id, 1.0)
+    spend(core, run_id, 1.0, final=False)
+    return made.id
+
+
+def forgotten(core: Core, caller: Caller) -> str:
+    budgets.set_(core, caller, "organization", caller.organization, BudgetRequest(usd=1, per="day"))
+    run_id = started(core, caller)
+    reserve(core, run_id, 1.0)
+    with core.database.write() as db:
+        db.get_one(Dispatch, run_id).closed_at = core.clock.now() - timedelta(hours=1)
+    return run_id
+
+
+def told(core: Core, caller: Caller) -> str:
+    drone = drone_of(core, caller)
+    with core.database.write() as db:
+        return inbox.notify_drone(db, core, drone, Drain(on=True))
+
+
+def asks_as_before(core: Core, caller: Caller) -> str:
+    """As an earlier version stored it: a step, without its wait."""
+    run_id = started(core, caller)
+    body = {"kind": "approval", "call_id": "c", "tool": "shell", "why": "x"}
+    with core.database.write() as db:
+        run = db.get_one(Dispatch, run_id)
+        db.get_one(Order, run.order_id).status = "awaiting_approval"
+        own = {"organization_id": caller.organization_id, "order_id": run.order_id, "run_id": run_id}
+        when = {"at": core.clock.now(), "drone_at": core.clock.now()}
+        db.add(Step(seq=1, run_seq=1, kind="approval", body=body, **when, **own))
+    return run_id
+
+
+def claimed(core: Core, caller: Caller) -> str:
+    """By a drone that is removed, and that has not reported that it began."""
+    run_id = run_of(core, ordered(core, caller))
+    with core.database.write() as db:
+        dispatch = db.get_one(Dispatch, run_id)
+        dispatch.published_at = dispatch.claimed_at = core.clock.now()
+        db.get_one(Drone, dispatch.drone_id).removed_at = core.clock.now()
+    return run_id
+
+
+def miscounted(core: Core, caller: Caller) -> str:
+    made = used_up(core, caller)
+    with core.database.write() as db:
+        db.execute(update(BudgetPeriod).where(BudgetPeriod.budget_id == made).values(spent_nusd=0))
+    return made
+
+
+def lose(core: Core) -> None:
+    timings = Timings()
+    take_back_lost_runs(core, HeartbeatMonitor(core, "me", timings, lambda: None), timings)
+
+
+CASES: dict[str, Case] = {
+    "placing": Case(
+        lambda core, caller: submit(core, caller).id,
+        lambda id: update(Order).where(Order.id == id).values(wanted_labels=["no", "mapping"]),
+        lambda core: (add_drones(core), place_queued(core)),
+        lambda id: select(Dispatch.id).where(Dispatch.order_id == id),
+    ),
+    "relay": Case(
+        ordered,
+        lambda id: update(Order).where(Order.id == id).values(limits={"max_iterations": "many"}),
+        lambda core: Relay(core).publish_all(),
+        lambda id: select(Dispatch.id).where(Dispatch.order_id == id, Dispatch.published_at.is_not(None)),
+    ),
+    "schedules": Case(
+        scheduled,
+        lambda id: update(Schedule).where(Schedule.id == id).values(cron="every now and then"),
+        make_due,
+        lambda id: select(Schedule.id).where(Schedule.id == id, Schedule.last_task_id.is_not(None)),
+    ),
+    "batches": Case(
+        batched,
+        lambda id: update(BatchRow).where(BatchRow.batch_id == id).values(request={"prompt": 7}),
+        submit_due,
+        lambda id: select(Order.id).where(Order.group_id == id),
+    ),
+    "teams": Case(
+        tasked,
+        lambda id: update(Task).where(Task.id == id).values(limits={"max_iterations": "many"}),
+        claim_everywhere,
+        lambda id: select(Order.id).where(Order.task_id == id),
+    ),
+    "budgets": Case(
+        used_up,
+        lambda id: update(Budget).where(Budget.id == id).values(zone="No/Where"),
+        warn,
+        lambda id: select(BudgetPeriod.budget_id).where(
+            BudgetPeriod.budget_id == id, BudgetPeriod.exhausted_at.is_not(None)
+        ),
+    ),
+    "settling": Case(
+        forgotten,
+        lambda id: update(Budget).where(of_run(Budget, id)).values(zone="No/Where"),
+        settle,
+        lambda id: select(SpendingBlock.id).where(SpendingBlock.run_id == id, SpendingBlock.closed_at.is_not(None)),
+    ),
+    "young budgets": Case(
+        miscounted,
+        lambda id: update(Budget).where(Budget.id == id).values(zone="No/Where"),
+        recount_young,
+        lambda id: select(BudgetPeriod.budget_id).where(BudgetPeriod.budget_id == id, BudgetPeriod.spent_nusd > 0),
+    ),
+    "lost": Case(
+        claimed,
+        lambda id: update(Drone).where(of_run(Drone, id)).values(beat={"runs": [7]}),
+        lose,
+        lambda id: select(Dispatch.id).where(Dispatch.id == id, Dispatch.closed_at.is_not(None)),
+    ),
+    "inbox": Case(
+        told,
+        lambda id: update(InboxMessage).where(InboxMessage.id == id).values(body={"kind": "odd"}),
+        inbox.send_new,
+        lambda id: select(InboxMessage.id).where(InboxMessage.id == id, InboxMessage.sent_at.is_not(None)),
+    ),
+    "waits": Case(
+        asks_as_before,
+        lambda id: update(Step).where(Step.run_id == id).values(body={}),
+        ask_what_is_missing,
+        lambda id: select(Wait.number).where(Wait.run_id == id),
+    ),
+}
+
+
+def of_run(table: Any, run_id: str) -> Any:
+    return table.organization_id == select(Dispatch.organization_id).where(Dispatch.id == run_id).scalar_subquery()
+
+
+def add_drones(core: Core) -> None:
+    with core.database.read() as db:
+        owners = db.scalars(select(Order.organization_id).distinct()).all()
+    for number, owner in enumerate(owners):
+        make_drone(core, Caller(owner, owner, "admin", "x"), f"late-{number}")
+
+
+ALIKE = {
+    *("races", "stacks", "collecting", "silent drones", "unclaimed", "stale messages", "reasons", "gone members"),
+    "quota",
+}
+"""They go through their rows with `each_alone`, too."""
+APART = {
+    "webhooks": "each message has a lease and a thread",
+    "messages": "each message has a lease and a thread",
+    "traces": "each trace has a lease",
+    "code hosts": "each connection is caught by itself",
+    "inbox-missing": "it sends as the inbox does",
+}
+WITHOUT_ROWS = {
+    *("leader", "heartbeats", "users", "refusals", "cleaning", "audit seals", "audit pruning", "outboxes"),
+    "open orders",
+}
+"""They read no content of rows, or act on all drones with one command."""
+
+
+def test_every_loop_of_the_supervisor_is_tested_or_has_no_rows(plane: Plane) -> None:
+    names = [loop.name for loop in Supervisor(plane.core, "me").loops]
+    assert sorted(names) == sorted([*CASES, *ALIKE, *APART, *WITHOUT_ROWS])
+
+
+@pytest.mark.parametrize("loop", CASES)
+def test_a_row_that_cannot_be_read_delays_no_row_of_another_organization(plane: Plane, loop: str) -> None:
+    core, case = plane.core, CASES[loop]
+    made: dict[str, str] = {}
+    for name in ROWS:
+        caller = add_organization(core, plane.admin, name)
+        make_project(core, caller)
+        made[name] = case.make(core, caller)
+    with core.database.write() as db:
+        for name, is_bad in ROWS.items():
+            if is_bad:
+                db.execute(case.spoil(made[name]))
+    case.act(core)
+    with core.database.read() as db:
+        moved = {name: db.scalars(case.moved(made[name])).first() is not None for name in ROWS}
+    # A message that cannot be sealed counts as sent: it would fail in each round.
+    assert moved["between"]
+    assert loop == "inbox" or not moved["before"]
