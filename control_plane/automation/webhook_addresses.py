@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from control_plane.validation.checks import check_text
-from shared.addresses import Ip, is_inside
+from shared.addresses import Ip, is_inside, is_one_of, own_addresses
 from shared.errors import Invalid
 
 MAX_URL = 2048
@@ -84,7 +84,9 @@ def resolve(target: Target, *, inside_allowed: bool) -> list[str]:
     except (OSError, UnicodeError) as error:
         raise Unsent(f"{target.host} could not be resolved: {getattr(error, 'strerror', None) or error}") from error
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-    if not inside_allowed and any(is_inside(ipaddress.ip_address(each)) for each in addresses):
+    machine = frozenset() if inside_allowed else own_addresses()
+    parsed = map(ipaddress.ip_address, addresses)
+    if not inside_allowed and any(is_inside(each) or is_one_of(each, machine) for each in parsed):
         raise Unsent(f"{target.host} resolves to an address inside this network, where webhooks are not sent; {_NEXT}")
     return addresses
 

@@ -23,6 +23,7 @@ from control_plane.supervisor.broker_quota import BrokerQuota
 from control_plane.supervisor.broker_refusals import BrokerRefusals
 from control_plane.supervisor.broker_users import ensure_users
 from control_plane.supervisor.cleaning import clean
+from control_plane.supervisor.clock_watch import ClockWatch
 from control_plane.supervisor.due_work import OPEN_ORDERS, OUTBOXES, wake_for
 from control_plane.supervisor.gone_members import remove_gone
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
@@ -117,9 +118,9 @@ class Supervisor:
         self._add("settling", lambda: settle(self._core), every=self._timings.settle_every)
         self._add("budgets", lambda: warn(self._core), every=4 * often)
         self._add("young budgets", lambda: recount_young(self._core), every=self._timings.recount_every)
-        self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
+        self._add("cleaning", ClockWatch(self._core, clean).run, every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
-        self._add("audit pruning", lambda: prune_expired(self._core), every=self._timings.clean_every)
+        self._add("audit pruning", ClockWatch(self._core, prune_expired).run, every=self._timings.clean_every)
         self._add("outboxes", lambda: wake_for(self._core, OUTBOXES, self._wakes), every=often)
         self._add("open orders", lambda: wake_for(self._core, OPEN_ORDERS, self._wakes), every=4 * often)
         return roused

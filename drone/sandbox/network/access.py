@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from shared.addresses import is_inside
+from shared.addresses import is_inside, is_one_of, own_addresses
 
 AccessKind = Literal["none", "public", "hosts", "host"]
 KINDS: tuple[AccessKind, ...] = get_args(AccessKind)
@@ -92,7 +92,8 @@ class NetworkAccess:
     def _check(self, host: str, found: Sequence[str], resolve: Resolve) -> None:
         """A name with addresses both inside and outside is refused as a whole."""
         addresses = {ipaddress.ip_address(each.partition("%")[0]) for each in found}
-        if any(map(is_inside, addresses)):
+        machine = own_addresses()
+        if any(is_inside(each) or is_one_of(each, machine) for each in addresses):
             raise Refusal(f"{host} is inside this network, and only the public web is allowed")
         if addresses & set(_addresses_of(self.own, resolve)):
             raise Refusal(f"{host} belongs to the fleet itself, which is not allowed")

@@ -91,8 +91,20 @@ REMOVALS = (
     removal(
         "unit/sandbox/test_network_access.py::test_an_address_inside_the_network_is_refused_under_any_name",
         _ACCESS,
-        "        if any(map(is_inside, addresses)):\n",
+        "        if any(is_inside(each) or is_one_of(each, machine) for each in addresses):\n",
         "        if False:\n",
+    ),
+    removal(
+        "unit/sandbox/test_network_access.py::test_the_machines_own_public_addresses_are_refused_under_any_name",
+        _ACCESS,
+        "is_inside(each) or is_one_of(each, machine) for",
+        "is_inside(each) for",
+    ),
+    removal(
+        "unit/automation/test_addresses.py::test_no_webhook_is_sent_to_the_machines_own_public_addresses",
+        "control_plane/automation/webhook_addresses.py",
+        "is_inside(each) or is_one_of(each, machine) for",
+        "is_inside(each) for",
     ),
     removal(
         "unit/sandbox/test_network_access.py::test_the_fleets_own_servers_are_refused_under_any_name",

@@ -6,11 +6,12 @@ import ipaddress
 
 import pytest
 
-from control_plane.automation.webhook_addresses import check_url, read_url
+from control_plane.automation import webhook_addresses
+from control_plane.automation.webhook_addresses import Target, Unsent, check_url, read_url, resolve
 from drone.services.pull_request.address import address_of
 from drone.services.pull_request.api import refusal_of
 from drone.services.pull_request.template import MAX_BODY, filled
-from shared.addresses import is_inside
+from shared.addresses import is_inside, own_addresses
 from shared.errors import Invalid, Refused
 
 INSIDE = [
@@ -20,10 +21,11 @@ INSIDE = [
     *("fec0::1", "100::1", "::ffff:127.0.0.1", "::ffff:a9fe:a9fe", "::127.0.0.1", "64:ff9b::7f00:1"),
     *("64:ff9b::10.0.0.1", "64:ff9b:1::1", "2002:7f00:1::", "2002:a00:1::1"),
     *("2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:db8::1"),
+    *("168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110", "100.100.100.200", "192.0.0.192"),
 ]
 OUTSIDE = [
     *("1.1.1.1", "8.8.8.8", "140.82.112.3", "172.32.0.1", "2606:4700::1111", "2a00:1450::1"),
-    *("::ffff:8.8.8.8", "64:ff9b::808:808"),
+    *("::ffff:8.8.8.8", "64:ff9b::808:808", "168.63.129.15", "168.63.129.17"),
 ]
 
 
@@ -62,6 +64,26 @@ def test_what_is_no_address_for_a_webhook_is_refused_without_a_password_being_re
         with pytest.raises(Refused) as refusal:
             check_url(url, inside_allowed=True)
         assert "hunter2" not in f"{refusal.value.what} {refusal.value.why} {refusal.value.next}"
+
+
+def test_no_webhook_is_sent_to_the_machines_own_public_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = frozenset(map(ipaddress.ip_address, ("203.0.114.7", "2606:4700::7")))
+    monkeypatch.setattr(webhook_addresses, "own_addresses", lambda: machine)
+    own = ("203.0.114.7", "::ffff:203.0.114.7", "64:ff9b::cb00:7207", "2606:4700::7", "3405804039", "0xcb007207")
+    others = ("203.0.114.8", "2606:4700::8")
+    sent = {}
+    for host in (*own, *others):
+        target = Target("http", host, 80, "/")
+        try:
+            sent[host] = bool(resolve(target, inside_allowed=False))
+        except Unsent:
+            sent[host] = False
+    assert sent == {**dict.fromkeys(own, False), **dict.fromkeys(others, True)}
+    assert resolve(Target("http", own[0], 80, "/"), inside_allowed=True) == [own[0]]
+
+
+def test_the_machines_addresses_are_those_of_its_interfaces() -> None:
+    assert ipaddress.ip_address("127.0.0.1") in own_addresses()
 
 
 BODY = "What was done.\n\n## Verification\n\nNone.\n\nOrder: a\n\nFleet-Order: a\n"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 from collections.abc import Sequence
 
+import pytest
+
 from drone.sandbox.network import NetworkAccess, Refusal
+from drone.sandbox.network import access as access_rules
 
 NAMES = {
     "pypi.org": ["151.101.0.223"],
@@ -18,6 +22,8 @@ NAMES = {
     "fleet.example": ["203.0.114.9"],
     "alias.example": ["203.0.114.9"],
     "scoped.example": ["fe80::1%eth0"],
+    "azure.example": ["168.63.129.16"],
+    "machine.example": ["203.0.114.7"],
     "git.example": ["10.0.0.5"],
     "a.git.example": ["10.0.0.6"],
 }
@@ -43,6 +49,7 @@ def refused(access: NetworkAccess, host: str, port: int = 443) -> str:
 
 INSIDE = (
     *("rebinding.example", "metadata.example", "mapped.example", "nat64.example", "tunnel.example"),
+    *("azure.example", "168.63.129.16", "::ffff:168.63.129.16"),
     *("scoped.example", "git.example", "127.0.0.1", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1"),
     *("169.254.169.254", "100.64.0.1", "224.0.0.1", "255.255.255.255", "::1", "fe80::1", "fd00::1", "ff02::1"),
 )
@@ -58,6 +65,15 @@ def test_the_public_web_can_be_reached_at_the_addresses_that_were_checked_and_at
 
 def test_an_address_inside_the_network_is_refused_under_any_name() -> None:
     assert [host for host in INSIDE if "inside this network" not in refused(NetworkAccess(), host)] == []
+
+
+def test_the_machines_own_public_addresses_are_refused_under_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = frozenset(map(ipaddress.ip_address, ("203.0.114.7", "2606:4700::7")))
+    monkeypatch.setattr(access_rules, "own_addresses", lambda: machine)
+    names = ("machine.example", "203.0.114.7", "2606:4700::7", "::ffff:203.0.114.7", "64:ff9b::cb00:7207")
+    assert [host for host in names if "inside this network" not in refused(NetworkAccess(), host)] == []
+    assert refused(NetworkAccess("public", ("machine.example",)), "machine.example") == ""
+    assert refused(NetworkAccess(), "203.0.114.8") == ""
 
 
 def test_the_fleets_own_servers_are_refused_under_any_name() -> None:
