@@ -19,7 +19,7 @@ _PREFIXED: tuple[tuple[tuple[str, ...], str], ...] = (
     (tuple(f"xox{kind}-" for kind in "abeprs"), r"[A-Za-z0-9\-]{10,250}"),
     (("AKIA", "ASIA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
     (("AIza",), r"[A-Za-z0-9_\-]{35}"),
-    (("fa_", "fd_", "fj_"), rf"{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
+    (("fa_", "fd_", "fj_", "fl_", "fq_", "fs_"), rf"{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
 )
 """Beginnings, and what follows them. None of it matches white space, see `StreamRedactor`."""
 # Each expression begins with its literal text, which `re` finds quickly; what must not precede it comes after it.

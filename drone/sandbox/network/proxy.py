@@ -20,7 +20,7 @@ MAX_CONNECTIONS = 128
 MAX_REFUSALS = 20
 """Kept for the result of one command."""
 _CHUNK = 64 * 1024
-_HOP_BY_HOP = (b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive")
+_NOT_PASSED_ON = (b"host", b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive")
 log = logging.getLogger(__name__)
 
 
@@ -131,6 +131,8 @@ def _read(client: socket.socket) -> _Request:
         received += chunk
     head, _, rest = received.partition(b"\r\n\r\n")
     line, *headers = head.split(b"\r\n")
+    if any(b"\r" in each or b"\n" in each for each in (line, *headers)):
+        raise Refusal("the request has a line end that servers read in different ways")
     try:
         method, target, version = line.decode("ascii").split(" ")
         parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
@@ -141,10 +143,12 @@ def _read(client: socket.socket) -> _Request:
         return _Request(method, host, port or 443, b"", rest)
     if parts.scheme != "http" or not host:
         raise Refusal("the request is not one for an HTTP proxy: use http://HOST/… or CONNECT")
-    kept = [each for each in headers if each.partition(b":")[0].strip().lower() not in _HOP_BY_HOP]
+    kept = [each for each in headers if each.partition(b":")[0].strip().lower() not in _NOT_PASSED_ON]
+    # The host that was allowed, and not another one that the same server has (RFC 9112, 3.2.2).
+    authority = parts.netloc.rpartition("@")[2].encode("ascii")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     # Closed afterwards: a client would send its next request, for another host, through the same connection.
-    lines = [f"{method} {path} {version}".encode(), *kept, b"Connection: close"]
+    lines = [f"{method} {path} {version}".encode(), b"Host: " + authority, *kept, b"Connection: close"]
     return _Request(method, host, port or 80, b"\r\n".join(lines) + b"\r\n\r\n", rest)
 
 

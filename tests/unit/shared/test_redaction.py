@@ -53,9 +53,10 @@ TOKENS = ["sk-A1b2C3d4E5f6G7h8I9j0", "ghp_0123456789abcdefghij0123", "AKIA012345
 
 
 def test_tokens_of_well_known_shapes_passwords_in_urls_and_keys_of_json_are_found_and_names_like_them_stay() -> None:
-    tokens = [*TOKENS, "github_pat_0123456789abcdefghij", "glpat-0123456789abcdefghij"]
+    issued = [f"{prefix}_{'0123456789abcdef' * 4}" for prefix in ("fa", "fd", "fj", "fl", "fq", "fs")]
+    tokens = [*TOKENS, *issued, "github_pat_0123456789abcdefghij", "glpat-0123456789abcdefghij"]
     assert {token: Redactor().text(f"key={token}.") for token in tokens} == dict.fromkeys(tokens, f"key={MARK}.")
-    names = "fd_set_nonblocking_mode sk-learn-like-pipelines task-force-0123456789abcdef"
+    names = "fd_set_nonblocking_mode fs_type_of_directory sk-learn-like-pipelines task-force-0123456789abcdef"
     assert Redactor().text(names) == names
     shown = Redactor().text("cloning https://user:hunter2@host/x.git and ssh://git@host/y.git")
     assert shown == f"cloning https://{MARK}@host/x.git and ssh://git@host/y.git"

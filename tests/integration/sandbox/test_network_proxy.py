@@ -1,0 +1,70 @@
+"""What the proxy of the commands passes on: to the host that was allowed, as that host."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from drone.sandbox.network import Gateway, NetworkAccess
+from drone.sandbox.network.proxy import Proxy
+
+LIMIT = 60.0
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(LIMIT)
+        yield listener
+
+
+@pytest.fixture
+def proxy() -> Iterator[tuple[str, int]]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    proxy = Proxy(listener, Gateway(NetworkAccess("host"), {}))
+    proxy.start()
+    yield listener.getsockname()
+    proxy.close()
+
+
+def passed_on(proxy: tuple[str, int], server: socket.socket, lines: list[bytes]) -> list[bytes]:
+    """The head that the server receives."""
+    with socket.create_connection(proxy, LIMIT) as client:
+        client.sendall(b"\r\n".join([*lines, b"", b""]))
+        connection, _ = server.accept()
+        with closing(connection):
+            connection.settimeout(LIMIT)
+            return connection.recv(65536).removesuffix(b"\r\n\r\n").split(b"\r\n")
+
+
+OTHER_HOSTS = [
+    [b"Host: other.example"],
+    [b"host: other.example", b"HOST: third.example"],
+    [b"Host : other.example"],
+    [b" Host: other.example"],
+    [b"X-A: 1", b"\tHost: other.example"],
+    [],
+]
+
+
+def test_a_request_names_the_host_that_was_allowed_whatever_its_client_says(
+    proxy: tuple[str, int], server: socket.socket
+) -> None:
+    port = server.getsockname()[1]
+    for headers in OTHER_HOSTS:
+        for user in (b"", b"user:password@"):
+            line = b"GET http://%b127.0.0.1:%d/a?b HTTP/1.1" % (user, port)
+            head = passed_on(proxy, server, [line, *headers, b"Accept: */*"])
+            assert head[:2] == [b"GET /a?b HTTP/1.1", b"Host: 127.0.0.1:%d" % port], headers
+            assert [each for each in head if b"other.example" in each or b"third.example" in each] == []
+
+
+def test_a_line_end_that_hides_a_header_is_refused(proxy: tuple[str, int], server: socket.socket) -> None:
+    port = server.getsockname()[1]
+    for hidden in (b"X: 1\nHost: other.example", b"X: 1\rHost: other.example", b"X: 1\n"):
+        with socket.create_connection(proxy, LIMIT) as client:
+            client.sendall(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n%b\r\n\r\n" % (port, hidden))
+            assert client.recv(65536).startswith(b"HTTP/1.1 403 "), hidden
