@@ -162,7 +162,7 @@ def refuse_other(wait: Wait, digest: str | None) -> None:
         raise Conflict(
             f"order {wait.order_id} waits for something else than what you decided about",
             code="E-WAIT-CHANGED",
-            why="what you read was decided, or asked anew, meanwhile",
+            why="what you read was decided, or asked again, meanwhile",
             next=f"read what waits now: fleet show {wait.order_id}",
         )
 
