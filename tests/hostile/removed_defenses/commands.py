@@ -161,4 +161,11 @@ REMOVALS = (
         'lines = [f"{method} {path} {version}".encode(), b"Host: " + authority, *kept, b"Connection: close"]',
         'lines = [f"{method} {path} {version}".encode(), *headers, b"Connection: close"]',
     ),
+    removal(
+        "unit/shared/test_redaction.py::"
+        "test_a_text_full_of_beginnings_takes_time_with_its_length_and_not_with_the_square_of_it",
+        "shared/redaction/shapes.py",
+        r'r"(?=[a-z_\-]{0,249}[0-9A-Z])"',
+        r'r"(?=[A-Za-z_\-]*[0-9A-Z])"',
+    ),
 )
