@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.steering_messages import undelivered_steering
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
@@ -41,7 +42,8 @@ def suspend_long_waits(core: Core, after: float) -> list[str]:
     """
     with core.database.read() as db:
         found = _slots_to_free(db, core.clock.now() - timedelta(seconds=after), core.clock.now())
-    return [wait.run_id for wait, drone_id in found if _ask(core, wait.number, drone_id)]
+    asked = each_alone("suspending", found, lambda each: each[0].run_id if _ask(core, each[0].number, each[1]) else "")
+    return list(filter(None, asked))
 
 
 def _slots_to_free(db: Session, before: datetime, now: datetime) -> list[tuple[Wait, str]]:
@@ -49,7 +51,7 @@ def _slots_to_free(db: Session, before: datetime, now: datetime) -> list[tuple[W
     held = select(Wait, Drone).join(Order, Order.run_id == Wait.run_id).join(Drone, Drone.id == Order.drone_id)
     long = Wait.asked_at <= before, Wait.answered_at.is_(None), Wait.closed_at.is_(None)
     rows = db.execute(held.where(*_WAITING, *long, Wait.kind.in_(_SUSPENDABLE)).order_by(Wait.asked_at)).all()
-    able = [(wait, drone) for wait, drone in rows if has_ability(drone, "suspend")]
+    able = [(row[0], row[1]) for row in rows if has_ability(row[1], "suspend")]
     if not able:
         return []
     needed = _needed(db, {drone.id: drone for _, drone in able})
@@ -71,12 +73,16 @@ def _needed(db: Session, drones: dict[str, Drone]) -> Counter[str]:
     load = load_by_drone(db, drones)
     needed = Counter({drone.id: load[drone.id].outstanding - drone.concurrency for drone in drones.values()})
     by_name = {drone.name: drone.id for drone in drones.values()}
-    for order in db.scalars(select(Order).where(Order.ended_at.is_(None), Order.status == OrderStatus.QUEUED)):
+
+    def would_do(order: Order) -> list[str]:
         waits = order.facts.waits
         states = waits.states if isinstance(waits, NoDroneTakesWork) else ()
-        busy = (by_name[state.drone] for state in states if state.code == "busy" and state.drone in by_name)
+        busy = [by_name[state.drone] for state in states if state.code == "busy" and state.drone in by_name]
         # The first is enough: a slot of any of them would do.
-        needed.update(islice(busy, 1))
+        return busy[:1]
+
+    queued = db.scalars(select(Order).where(Order.ended_at.is_(None), Order.status == OrderStatus.QUEUED))
+    needed.update(chain.from_iterable(each_alone("suspending", queued, would_do)))
     return needed
 
 
@@ -100,7 +106,8 @@ def continue_answered(core: Core) -> list[str]:
     suspended = select(Order.id).where(*_WAITING, Order.drone_id.is_(None))
     with core.database.read() as db:
         order_ids = db.scalars(suspended).all()
-    continued = [order_id for order_id in order_ids if _continue(core, order_id)]
+    alone = each_alone("continuing", order_ids, lambda order_id: order_id if _continue(core, order_id) else "")
+    continued = list(filter(None, alone))
     for order_id in continued:
         core.broker.changed(order_id)
     return continued

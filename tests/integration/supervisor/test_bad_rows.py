@@ -240,7 +240,7 @@ def add_drones(core: Core) -> None:
 
 ALIKE = {
     *("races", "stacks", "collecting", "silent drones", "unclaimed", "stale messages", "reasons", "gone members"),
-    "quota",
+    *("quota", "suspending", "continuing"),
 }
 """They go through their rows with `each_alone`, too."""
 APART = {

@@ -7,8 +7,8 @@ from alembic import op
 
 from control_plane.db.types import UtcDateTime
 
-revision = "0039"
-down_revision = "0038"
+revision = "0040"
+down_revision = "0039"
 branch_labels = None
 depends_on = None
 
