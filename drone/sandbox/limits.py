@@ -11,6 +11,8 @@ from drone.sandbox.resources import Resources
 OPEN_FILES = 4096
 _ALWAYS = ("ulimit -c 0", f"ulimit -n {OPEN_FILES} 2>/dev/null")
 """No core files. Set by a shell and not between fork and exec, where Python code may deadlock in a threaded process."""
+LONGEST_ARGUMENT = 100_000
+"""Bytes of one argument of a program: Linux allows 128 KiB, macOS 1 MiB for all of them."""
 _BLOCK = 512
 """Bytes in a unit of `ulimit -f`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -96,7 +97,8 @@ def _range(call: FileReadArguments) -> tuple[int, int | None]:
     first = call.start_line or 1
     if call.end_line is not None and call.end_line < first:
         raise WrongUse(f"end_line {call.end_line} comes before start_line {first}")
-    return first, call.end_line
+    # To get the rest of a file, models ask for more lines than `islice` can count.
+    return min(first, sys.maxsize), call.end_line and min(call.end_line, sys.maxsize)
 
 
 def _numbered(lines: Iterator[str], first: int, most: int, room: int) -> tuple[str, int, bool]:

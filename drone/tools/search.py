@@ -9,6 +9,7 @@ from pathlib import Path
 
 from drone.agent.values import ToolResult
 from drone.sandbox import Sandbox
+from drone.sandbox.limits import LONGEST_ARGUMENT
 from drone.sandbox.protocol import Check
 from drone.tools import tree
 from drone.tools.arguments import GlobArguments, GrepArguments
@@ -77,8 +78,11 @@ class Search:
             "shown_as": prefix,
             "seconds": self.seconds,
         }
+        text = json.dumps(request)
+        if len(text) > LONGEST_ARGUMENT:
+            raise WrongUse(f"the search has {len(text):,} characters (maximum {LONGEST_ARGUMENT:,}); fix the pattern")
         result = self.sandbox.run(
-            [self.sandbox.python, *_script(), json.dumps(request)],
+            [self.sandbox.python, *_script(), text],
             workspace=self.workspace,
             timeout=self.seconds + _LAST_WORD,
             check=self.check,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from drone.agent.hooks.calling import described
 from drone.agent.protocols import ForeignTool
 from drone.agent.values import ToolResult, ToolSpec
 from drone.sandbox import Sandbox
@@ -42,17 +44,21 @@ from drone.tools.todo import Todo
 from drone.tools.tool import BuiltinTool
 from drone.tools.web import WebFetch, web_fetch
 from drone.tools.wrong_use import WrongUse
-from shared.errors import InterruptLoop, Submitted
+from shared.errors import FleetFault, InterruptLoop, OrderError, Submitted
 from shared.events import TodoStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.redaction import cut_short
 from shared.work_order import Mode, ModeDefinition
 
+log = logging.getLogger(__name__)
+
 READ_ONLY = frozenset({"plan"})
 """Modes without tools that change things. shell is one of those tools: a command cannot be known to change nothing."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Tool names that every provider accepts."""
+_NAMED = 200
+"""Characters of a path in an error: a longer one is most likely the error."""
 
 
 class Tools:
@@ -90,37 +96,36 @@ class Tools:
         return [spec for spec in self._specs if self._is_offered(spec.name)]
 
     def execute(self, call: ToolCall) -> ToolResult:
-        """Execute one call.
+        """Execute one call; whatever else a tool raises is the answer to it.
 
         Raises Submitted when the model is done, and propagates signals that stop the run; if a signal interrupted a
-        command, the output so far is added to the signal's messages as the answer to this call.
+        command, the output so far is added to the signal's messages as the answer to this call. Raises FleetFault and
+        OrderError, which no other call can avoid: a sandbox that does not start, a child's model that cannot be
+        reached.
         """
         try:
             return self._carried_out(call)
         except WrongUse as error:
             return ToolResult(f"Error: {error}", is_error=True)
         except OSError as error:
-            return ToolResult(f"Error: {error.filename or call.name}: {error.strerror or error}", is_error=True)
-        except Submitted:
+            named = cut_short(str(error.filename or call.name), _NAMED)
+            return ToolResult(f"Error: {named}: {error.strerror or error}", is_error=True)
+        except (Submitted, FleetFault, OrderError):
             raise
         except InterruptLoop as signal:
             if call.name == "shell" and (output := self._shell.broken_off()) is not None:
                 answer = Message(role="tool", tool_call_id=call.id, content=output)
                 signal.messages = (answer, *signal.messages)
             raise
+        except Exception as error:  # the boundary of a tool: a value that it cannot handle must not end the run
+            log.warning("the tool %s failed", call.name, exc_info=True)
+            return ToolResult(f"Error: {call.name} failed: {described(error)}", is_error=True)
 
     def _carried_out(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)
         if tool is None or not self._is_offered(call.name):
             raise WrongUse(f"unknown tool {cut_short(call.name, 60)!r}; available tools: {', '.join(self.names)}")
-        if call.name in self._ours:
-            return tool.execute(call)
-        try:
-            return tool.execute(call)
-        except (InterruptLoop, WrongUse, OSError):
-            raise
-        except Exception as error:  # noqa: BLE001 - foreign code: any error it raises is the answer to its call
-            return ToolResult(f"Error: {call.name} failed: {type(error).__name__}: {error}", is_error=True)
+        return tool.execute(call)
 
     def _is_offered(self, name: str) -> bool:
         return name not in self._hidden or self._hidden[name]()

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from drone.agent.values import ToolResult
+from drone.agent.values import ModelCallFailed, ToolResult
 from drone.tools.shell import SUBMIT_LINE
-from shared.errors import Preempted, Submitted
+from drone.tools.spawn import SpawnChild
+from shared.errors import FleetFault, NotFound, OrderError, Preempted, Submitted
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus
 from tests.support.command_time import time_is_up_when
@@ -80,6 +81,96 @@ def test_wrong_use_is_answered_in_one_sentence_that_says_how_to_mend_it(workspac
         result = toolbox(workspace).execute(ToolCall(id="1", name=name, arguments=arguments))
         assert (result.is_error, result.output.startswith("Error: "), len(result.output) < 400) == (True, True, True)
         assert words in result.output
+
+
+HUGE = 99999999999999999999
+ABSURD = [
+    ("file_read", {"mode": "lines", "path": "a.txt", "start_line": 2, "end_line": HUGE}, "     2\ttwo"),
+    ("file_read", {"mode": "lines", "path": "a.txt", "start_line": HUGE}, "(the file has fewer than"),
+    ("file_read", {"mode": "lines", "path": "a.txt", "start_line": HUGE, "end_line": HUGE + 1}, "(the file has fewer"),
+    ("file_read", {"mode": "lines", "path": "a.txt", "start_line": 1e30}, "Error: file_read: `start_line`"),
+    ("file_read", {"mode": "search", "search_pattern": "\ud800"}, "Error: file_read failed: ValidationError"),
+    ("file_read", {"mode": "find", "search_pattern": "\ud800"}, "Error: file_read failed: ValidationError"),
+    ("file_read", {"path": "d" * 200_000}, "Error: ddd"),
+    ("file_read", {"path": "a\0b"}, "Error: 'a\\x00b' is not a valid path"),
+    ("grep", {"pattern": "x", "path": "/".join(["d" * 200] * 30)}, "File name too long"),
+    ("grep", {"pattern": "x", "max_results": HUGE}, "Error: grep: `max_results`"),
+    ("grep", {"pattern": "x" * 200_000}, "fix the pattern"),
+    ("file_read", {"mode": "search", "search_pattern": "\N{GRINNING FACE}" * 20_000}, "fix the pattern"),
+    ("grep", {"pattern": "x", "glob": "x" * 200_000}, "fix the pattern"),
+    ("glob", {"pattern": "{a," * 100_000}, "fix the pattern"),
+    ("glob", {"pattern": "*", "path": "x/" * 3000}, "File name too long"),
+    ("file_write", {"path": "d" * 300, "content": ""}, "File name too long"),
+    (
+        "editor",
+        {"command": "insert", "path": "a.txt", "insert_line": HUGE, "new_str": "z"},
+        "insert_line must be 1 to 3",
+    ),
+    ("shell", {"command": "true", "timeout": 1e308}, "Error: shell: `timeout`"),
+    ("web_fetch", {"url": "http://[::1"}, "Error: "),
+]
+"""Tool, arguments, and what the answer has."""
+
+
+def test_no_value_of_an_argument_raises_and_no_answer_repeats_it_at_length(call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\ntwo\n")
+    wrong = {}
+    for name, arguments, words in ABSURD:
+        output = call(name, **arguments).output
+        if words not in output or len(output) > 600:
+            wrong[name, str(arguments)[:80]] = output[:200]
+    assert wrong == {}
+
+
+class HasNoText(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+RAISED = [
+    (ValueError("Stop argument for islice()\nmore"), "ValueError: Stop argument for islice()"),
+    (KeyError("x"), "KeyError: 'x'"),
+    (RecursionError("maximum recursion depth exceeded"), "RecursionError: maximum recursion depth exceeded"),
+    (MemoryError(), "MemoryError"),
+    (AssertionError(), "AssertionError"),
+    (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), "UnicodeEncodeError: "),
+    (ModuleNotFoundError("No module named 'x'"), "ModuleNotFoundError: No module named 'x'"),
+    (NotFound("task T-1 not found", code="E-TASK-404"), "NotFound: task T-1 not found"),
+    (RuntimeError("\0 and \ud800"), "RuntimeError: \N{SYMBOL FOR NULL} and ?"),
+    (ValueError("x" * 100_000), "ValueError: xxx"),
+    (HasNoText(), "HasNoText"),
+]
+
+
+def test_whatever_a_tool_raises_is_the_answer_to_its_call_whoever_wrote_the_tool(workspace: Path) -> None:
+    wrong = {}
+    for error, words in RAISED:
+        foreign = toolbox(workspace, foreign=[MadeTool("look_up", error=error)])
+        ours = toolbox(workspace, spawn=raising(error))
+        for tools, name in ((foreign, "look_up"), (ours, "spawn")):
+            result = called(tools, name, task="x")
+            if not result.is_error or f"Error: {name} failed: {words}" not in result.output or len(result.output) > 400:
+                wrong[name, words] = result
+    assert wrong == {}
+
+
+def test_a_fault_that_no_other_call_avoids_and_a_signal_reach_the_runs_boundary(workspace: Path) -> None:
+    kept = [
+        FleetFault("no sandbox starts", code="E-SANDBOX"),
+        OrderError("the model is unknown", code="E-MODEL-404"),
+        ModelCallFailed("no answer", error_class="timeout"),
+        Preempted(),
+    ]
+    for error in kept:
+        with pytest.raises(type(error)):
+            called(toolbox(workspace, spawn=raising(error)), "spawn", task="x")
+
+
+def raising(error: Exception) -> SpawnChild:
+    def spawn(*_: object) -> ToolResult:
+        raise error
+
+    return spawn
 
 
 def test_shell_runs_in_the_workspace_and_shows_the_output_and_then_the_return_code(call: Call, workspace: Path) -> None:
