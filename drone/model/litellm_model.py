@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from drone.model.route import Route, window_of
 from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
 from shared.clock import Clock
 from shared.events import CommentStep, RetryStep
+from shared.loopback import bypass_proxies
 from shared.messages import Message
 from shared.work_order import Limits, OrderProvider
 
@@ -62,6 +64,7 @@ class LiteLLMModel:
         self._windows: dict[str, int] = {}
         self.provider = self.provider.model_copy(update={"api_key": self.api_key or self.provider.api_key})
         self._rotation = ModelRotation(self.provider)
+        bypass_proxies(os.environ, *(each.api_base or "" for each in (self.provider, *self.provider.fallbacks)))
 
     @property
     def window(self) -> int:

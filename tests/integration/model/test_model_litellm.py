@@ -65,6 +65,23 @@ def test_an_endpoint_without_a_key_gets_a_placeholder_and_never_the_environments
     assert {each.headers["Authorization"] for each in server.received} == {f"Bearer {PLACEHOLDER_KEY}"}
 
 
+def test_an_endpoint_on_this_machine_is_asked_without_the_proxy(
+    scripted: ScriptedFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "")
+    server = scripted([says("Yes.", repeat=True)])
+    bases = [server.url, server.url.replace("127.0.0.1", "localhost")]
+    # Those that LiteLLM calls with our client, with one of its own, and with that of the openai package.
+    asked = [(model, base) for model in ("openai/x", "hosted_vllm/x", "lm_studio/x") for base in bases]
+    for model, base in asked:
+        provider = OrderProvider(name="p", model=model, api_base=f"{base}/v1")
+        assert Called("", provider, Limits(max_retries=0)).ask().message.content == "Yes.", (model, base)
+    assert len(server.received) == len(asked)
+
+
 def test_the_price_is_the_lists_or_unknown_and_never_nought(scripted: ScriptedFactory) -> None:
     cases: list[tuple[str, bool]] = [("openai/gpt-4o", True), ("openai/scripted", False), ("hosted_vllm/gpt-4o", False)]
     for model, known in cases:

@@ -69,6 +69,13 @@ def test_an_error_is_told_in_four_parts_on_stderr(capsys: pytest.CaptureFixture[
     ]
 
 
+def test_what_a_command_starts_reaches_this_machine_without_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "", "no_proxy": ""}.items():
+        monkeypatch.setenv(name, value)
+    assert run(build(), ["thing", "ls"]) == 0
+    assert "127.0.0.1" in os.environ["NO_PROXY"].split(",")
+
+
 def test_each_kind_of_error_has_its_exit_code() -> None:
     codes: dict[type[errors.FleetError], int] = {
         **{errors.FleetError: 1, errors.FleetFault: 1, errors.Invalid: 2, errors.Precondition: 2, errors.NotFound: 3},
