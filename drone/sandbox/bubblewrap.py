@@ -20,7 +20,7 @@ from drone.sandbox import account
 from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, own_python, search_path
-from drone.sandbox.limits import limited, new_mark, shell_line
+from drone.sandbox.limits import is_long, limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.network import MACHINES_OWN, Gateway, Network, NetworkAccess
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
@@ -81,9 +81,11 @@ class Bubblewrap:
     ) -> CommandResult:
         with ExitStack() as stack:
             scratch = self.scratch
-            if scratch is None and self.user is not None:
+            if scratch is None and (self.user is not None or is_long(command)):
                 # A tmpfs belongs to root, and the account of the commands could not write there.
                 scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
+            if scratch is not None:
+                command = stack.enter_context(passable(command, shell_program(), scratch / "tmp", "/tmp"))  # noqa: S108
             also_read = replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
             line = also_read.line(command, workspace=workspace)
             watch = Watch(timeout, log, on_output, check)

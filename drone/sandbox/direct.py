@@ -14,7 +14,7 @@ from drone.sandbox import keeper
 from drone.sandbox.account import is_root
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, own_python, search_path
-from drone.sandbox.limits import limited, new_mark, shell_line
+from drone.sandbox.limits import limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.network import MACHINES_OWN, Gateway
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
@@ -78,6 +78,7 @@ class Direct:
         del read_only
         with ExitStack() as stack:
             scratch = self.scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
+            command = stack.enter_context(passable(command, shell_program(), scratch / "tmp"))
             line = replace(self, scratch=scratch).line(command, workspace=workspace)
             watch = Watch(timeout, log, on_output, check)
             if self.resources:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from drone.sandbox.resources import Resources
 
@@ -33,7 +37,39 @@ def shell_line(command: str | Sequence[str]) -> list[str]:
     """Run a shell line with bash if there is one, else with sh; an argument list stays unchanged."""
     if not isinstance(command, str):
         return list(command)
-    return ["bash" if shutil.which("bash") else "sh", "-c", command]
+    return [shell_program(), "-c", command]
+
+
+def shell_program() -> str:
+    return "bash" if shutil.which("bash") else "sh"
+
+
+def is_long(command: str | Sequence[str]) -> bool:
+    """Whether this is a shell line that is too long for an argument."""
+    return isinstance(command, str) and len(os.fsencode(command)) > LONGEST_ARGUMENT
+
+
+@contextmanager
+def passable(
+    command: str | Sequence[str], shell: str, directory: Path, seen_as: str = ""
+) -> Iterator[str | Sequence[str]]:
+    """The command; a shell line that is too long for an argument is run from a file in `directory`.
+
+    `seen_as`: the path of that directory for commands, if it differs.
+    """
+    if not is_long(command):
+        yield command
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix="command-", suffix=".sh", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o444)  # commands may have another account
+            file.write(os.fsencode(str(command)))
+        yield [shell, str(Path(seen_as or directory, Path(name).name))]
+    finally:
+        with suppress(OSError):  # the command may have done anything to it
+            Path(name).unlink()
 
 
 def new_mark(owner: str) -> str:

@@ -23,7 +23,7 @@ from drone.sandbox.container.engine import Engine
 from drone.sandbox.container.options import HOME, Mounts, holds_by_cgroup
 from drone.sandbox.container.running import RunningContainer
 from drone.sandbox.environment import clean_environment
-from drone.sandbox.limits import new_mark
+from drone.sandbox.limits import new_mark, passable
 from drone.sandbox.network import Gateway
 from drone.sandbox.network.namespace import proxy_variables
 from drone.sandbox.opened import opened
@@ -147,7 +147,8 @@ class ContainerSandbox:
                 limits, container.process.pid, [mounts.workspace, mounts.scratch], processes=processes
             ),
         )
-        result = run_line(self._line(container, command, mounts.workspace), watch, self.tally)
+        with passable(command, container.shell, mounts.scratch / "tmp", "/tmp") as passed:  # noqa: S108
+            result = run_line(self._line(container, passed, mounts.workspace), watch, self.tally)
         result = replace(result, refused=container.take_refused(), reached=container.take_reached())
         if result.return_code == _KILLED and not container.is_running(_ITS_END_SECONDS):
             return replace(result, return_code=None, lost=LOST)

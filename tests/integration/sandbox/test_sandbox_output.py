@@ -22,6 +22,30 @@ def test_stdout_and_stderr_come_as_one_text_in_order(sandbox: Sandbox, tmp_path:
     assert (result.output, result.return_code) == ("1\n2\n3\n4\n", 7)
 
 
+def test_a_command_of_any_length_runs_like_a_short_one(sandbox: Sandbox, tmp_path: Path) -> None:
+    workspace, scratch = tmp_path / "work", tmp_path / "scratch"
+    workspace.mkdir()
+    scratch.mkdir()
+    big, in_session = "x" * 140_000, sandbox.for_session(scratch=scratch)
+    wrong = {}
+    for name, line, expected in (
+        ("heredoc", f"cat > b <<'E'\n{big}\nE\nwc -c < b; pwd", ("140001\n" + f"{workspace}\n", 0)),
+        ("just below the system's limit", f": {big[:131_000]}\necho done", ("done\n", 0)),
+        ("bytes, not characters", f": {'ä' * 70_000}\necho done", ("done\n", 0)),
+        ("exit code", f": {big}\nexit 7", ("", 7)),
+        ("no stdin", f": {big}\ncat; echo end", ("end\n", 0)),
+        ("bytes that are not UTF-8", f": {big}\nprintf '\udcff' | wc -c", ("1\n", 0)),
+        ("removes its own file", f': {big}\nrm -f "$0"; mkdir "$0"; echo {"y" * 140_000} | wc -c', ("140001\n", 0)),
+        ("megabytes", f"cat <<'E' | wc -c\n{big * 20}\nE", ("2800001\n", 0)),
+    ):
+        for place in (sandbox, in_session) if name == "heredoc" else (in_session,):
+            result = shell(place, workspace, line)
+            if (result.output, result.return_code) != expected:
+                wrong[name] = (result.output[:200], result.return_code)
+    left = [each.name for each in (scratch / "tmp").iterdir() if each.is_file()]
+    assert (wrong, left) == ({}, [])
+
+
 def test_bytes_that_are_no_text_become_visible_signs_that_can_be_stored(tmp_path: Path) -> None:
     lines = (r"a\000b\377\376c\300\257", r"\355\240\200", r"\360\237\232", r"\033[31mred\033[0m\r\007")
 
