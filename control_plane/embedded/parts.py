@@ -50,9 +50,10 @@ def flower(plan: Plan, data: DataDir) -> Child:
     )
 
 
-def drone(name: str, home: Path, data: DataDir) -> Child:
+def drone(name: str, home: Path, data: DataDir, fleet_home: Path) -> Child:
     """One registered embedded drone. It hands its orders back immediately: stopping a fleet does not wait for them."""
-    environment = {**without_fleet_secrets(), "DRONE_HOME": str(home)}
+    hidden = os.pathsep.join(filter(None, (os.environ.get("DRONE_HIDDEN"), str(data.root), str(fleet_home))))
+    environment = {**without_fleet_secrets(), "DRONE_HOME": str(home), "DRONE_HIDDEN": hidden}
     log = data.log(f"drone-{name}")
     return Child(
         f"drone {name}",

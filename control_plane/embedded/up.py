@@ -102,7 +102,7 @@ class EmbeddedFleet:
     def _start_drones(self, plan: Plan, client: FleetClient) -> list[str]:
         drones = register_missing(client, self.data, plan)
         for name, home in drones:
-            self._spawn(parts.drone(name, home, self.data))
+            self._spawn(parts.drone(name, home, self.data, self.options.home))
         for (name, _home), child in zip(drones, self.children[-len(drones) :] if drones else [], strict=True):
             self._wait(child, partial(_online, client, name))
         return [name for name, _home in drones]

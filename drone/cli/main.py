@@ -15,6 +15,7 @@ ENVIRONMENT = {
     "DRONE_HOME": "the drone's home directory; default $XDG_DATA_HOME/dronefleet/drone",
     "DRONE_TOKEN": "the join token, as with `--token` of `drone register` and `drone start --ephemeral`",
     "DRONE_POLICY": "the owner's policy file; default $XDG_CONFIG_HOME/dronefleet/policy.toml",
+    "DRONE_HIDDEN": "more files and directories that no command may see, with colons between them",
     "DRONE_ALLOW_HTTP": "1: allow plain http to another machine at registration",
     "DRONE_METRICS_PORT": "the port for Prometheus, as with `drone start --metrics-port`",
     "DRONE_LOG_LEVEL": "debug, info, warning or error; default info",

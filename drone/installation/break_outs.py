@@ -19,6 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from drone.installation.policy import Policy
+from drone.installation.settings import own_places
 from drone.processes.ending import end_marked
 from drone.processes.tree import MARK, marked
 from drone.sandbox import Sandbox, choose
@@ -143,7 +144,8 @@ def examine_sandbox(kind: str, environ: Mapping[str, str], policy: Policy, keys:
     with _decoys(environ, keys) as decoys, tempfile.TemporaryDirectory(prefix="drone-") as directory:
         owner = f"doctor-{secrets.token_hex(8)}"
         secret = {**environ, "DRONE_DECOY_KEY": decoys.word}
-        chosen = choose(kind, secret, policy.network, policy.limits, owner=owner, image=policy.image)
+        private = own_places(keys, environ)
+        chosen = choose(kind, secret, policy.network, policy.limits, owner=owner, image=policy.image, private=private)
         sandbox, work = chosen.for_session(scratch=Path(directory, "scratch")), Path(directory, "work")
         work.mkdir()
         examination = _Examination(sandbox, work, decoys, owner, secret)

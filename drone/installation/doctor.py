@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +20,7 @@ from drone.installation import policy
 from drone.installation.certificates import check_certificates
 from drone.installation.client import TRUST, ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
-from drone.installation.settings import DroneSettings
+from drone.installation.settings import DroneSettings, own_places
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
 from drone.sandbox.bwrap_program import bwrap_program
 from shared.errors import FleetError
@@ -58,13 +58,18 @@ def examine(settings: DroneSettings) -> list[Check]:
     ]
     config = home.config() if checks[-1].state is OK else None
     kind = config.sandbox if config else "auto"
-    sandbox = check_sandbox(kind, settings.environ, settings.policy_file)
+    sandbox = check_sandbox(kind, settings.environ, settings.policy_file, _private(settings, config))
     checks += [sandbox, *check_limits(home, settings.policy_file, kind, settings.environ)]
     checks += check_network(settings.policy_file, sandbox, kind)
     if config:
         checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
         checks += check_certificates(config, home)
     return checks
+
+
+def _private(settings: DroneSettings, config: DroneConfig | None) -> tuple[Path, ...]:
+    more = [Path(config.workspace)] if config else []
+    return own_places(settings.home.path, settings.environ, *more)
 
 
 def try_break_outs(settings: DroneSettings) -> list[Check]:
@@ -169,15 +174,15 @@ def check_workspace(config: DroneConfig) -> Check:
     return Check("D-WORKSPACE", OK, "workspace", str(path))
 
 
-def check_sandbox(kind: str, environ: Mapping[str, str], policy_path: Path) -> Check:
-    """The sandbox for the model's commands, tested with a command."""
+def check_sandbox(kind: str, environ: Mapping[str, str], policy_path: Path, private: Sequence[Path] = ()) -> Check:
+    """The sandbox for the model's commands, tested with a command; `private` places are hidden from them."""
     from drone.sandbox import choose
 
     image = ""
     with suppress(FleetError):  # a policy that cannot be read has a check of its own
         image = policy.load(policy_path).image
     try:
-        sandbox = choose(kind, environ, image=image)
+        sandbox = choose(kind, environ, image=image, private=private)
         tried = _trial(sandbox)
     except FleetError as error:
         return Check("D-SANDBOX", FAIL, "sandbox", f"{error.what} {error.why}".strip(), error.next)
@@ -187,7 +192,8 @@ def check_sandbox(kind: str, environ: Mapping[str, str], policy_path: Path) -> C
         return Check("D-SANDBOX", WARN, "sandbox", f"none: {sandbox.warning}", _sandbox_fix(environ))
     account = "" if sandbox.user is None else f"; root runs this drone, user {sandbox.user} the commands"
     program = _container_program(sandbox) or bwrap_program(environ)
-    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested ({program}){account}")
+    hidden = f"; hidden from commands: {', '.join(map(str, sandbox.hidden))}" if sandbox.hidden else ""
+    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested ({program}){account}{hidden}")
 
 
 def _container_program(sandbox: Sandbox) -> str:

@@ -15,7 +15,7 @@ STOP = """/bin/sh -c 'kill "$$MAINPID"; while kill -0 "$$MAINPID" 2>/dev/null; d
 """Asks once, and waits until the drone is gone or systemd's timeout expires."""
 STOP_SECONDS = 120
 """Time for runs to finish after `systemctl stop`; then the same time again for them to give their orders back."""
-_KEPT = ("DRONE_POLICY", "DRONE_METRICS_PORT")
+_KEPT = ("DRONE_POLICY", "DRONE_HIDDEN", "DRONE_METRICS_PORT")
 """Variables that the service has as the shell in which it is installed."""
 _OURS = "# Written by `drone install-service`; it may be written again."
 

@@ -1,4 +1,4 @@
-"""The drone's settings from the environment, read once at the entry and passed down."""
+"""The drone's settings from the environment, read once at the entry and passed down; and the places that they name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from drone.installation.home import DroneHome
 from drone.installation.policy import policy_file
 from shared.errors import Invalid
+from shared.terminal.directories import config_home, data_home, state_home
 
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -43,3 +44,16 @@ def load(environ: Mapping[str, str] = os.environ) -> DroneSettings:
         log_level=level,
         environ=environ,
     )
+
+
+def own_places(home: Path, environ: Mapping[str, str], *more: Path) -> tuple[Path, ...]:
+    """Directories and files of the drone and of its owner, which no command may see wherever they are.
+
+    `more`: of this drone, for example its workspace.
+    """
+    named = [Path(place) for place in environ.get("DRONE_HIDDEN", "").split(os.pathsep) if place]
+    fleets = [each() / "dronefleet" for each in (config_home, data_home, state_home)]
+    owners = Path(environ.get("HOME") or Path.home())
+    # Accounts of services have a home such as /usr/sbin, which is not theirs.
+    private = [owners] if owners.is_dir() and owners.stat().st_uid == os.geteuid() else []
+    return (home, policy_file(environ), *fleets, *private, *named, *more)

@@ -21,6 +21,7 @@ from drone.agent.protocols import Controls, Model, Recorder
 from drone.installation.home import DroneHome
 from drone.installation.policy import Policy, policy_file
 from drone.installation.policy import load as load_policy
+from drone.installation.settings import own_places
 from drone.local.context import LocalControls, MemoryStore
 from drone.local.document import LocalResult
 from drone.local.order import HERE, LocalWishes, order_of
@@ -56,16 +57,20 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
     """
     order = order_of(wishes, environ)
     policy = load_policy(policy_file(environ))
-    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits, image=policy.image)
+    home = DroneHome.locate(environ).path
+    private = own_places(home, environ)
+    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits, image=policy.image, private=private)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
+    if sandbox.hidden:
+        say(f"hidden from commands: {', '.join(map(str, sandbox.hidden))}")
     # Loading takes seconds, so it goes on while the workspace is prepared.
     loading = Beside()
     loading.start(load)
     # Children that already existed do not belong to the run: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
     directory = Path(tempfile.mkdtemp(prefix="drone-run-"))
-    run = _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate(environ).path, environ, loading)
+    run = _LocalRun(order, policy, sandbox, directory, others, home, environ, loading)
     try:
         return run.to_its_end()
     finally:

@@ -14,8 +14,10 @@ from typing import Any, get_args
 import psutil
 
 from drone.agent.agent import Agent
+from drone.installation.home import DroneHome
 from drone.installation.policy import load as load_policy
 from drone.installation.policy import policy_file
+from drone.installation.settings import own_places
 from drone.local.context import MemoryStore
 from drone.local.order import LocalWishes, order_of
 from drone.processes.ending import end_all
@@ -89,7 +91,8 @@ def replay(recording: Recording, wishes: ReplayWishes, environ: Mapping[str, str
     """
     order = _order(recording, wishes)
     policy = load_policy(policy_file(environ))
-    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits, image=policy.image)
+    private = own_places(DroneHome.locate(environ).path, environ)
+    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits, image=policy.image, private=private)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     with _throw_away() as directory:

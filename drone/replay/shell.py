@@ -38,6 +38,10 @@ class RecordedShell:
         return self.sandbox.network_rule
 
     @property
+    def hidden(self) -> tuple[Path, ...]:
+        return self.sandbox.hidden
+
+    @property
     def gateway(self) -> Gateway:
         return self.sandbox.gateway
 

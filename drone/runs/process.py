@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.installation.home import DroneHome
+from drone.installation.settings import own_places
 from drone.installation.spending import DaySpending
 from drone.mcp_servers import secrets_of
 from drone.processes.ending import end_all
@@ -195,8 +196,9 @@ def _metered_model(  # noqa: PLR0913, PLR0917 - three of the process, three of t
 
 
 def _sandbox(job: Job, environ: Mapping[str, str], owner: str) -> Sandbox:
-    policy = job.policy
-    return choose(job.sandbox, environ, _network(job), policy.limits, owner=owner, trial=False, image=policy.image)
+    policy, private = job.policy, own_places(job.home, environ, job.workspace)
+    network, limits, image = _network(job), policy.limits, policy.image
+    return choose(job.sandbox, environ, network, limits, owner=owner, trial=False, image=image, private=private)
 
 
 def _check_url(job: Job, url: str) -> None:

@@ -1,7 +1,8 @@
 """The bubblewrap sandbox: the system read-only, the workspace read-write, and the rest of the machine absent.
 
 The visible paths are listed, not the hidden ones: the owner's home, other users, the drone's keys, /run with its
-sockets and every data directory stay out without being named. Processes run in their own PID namespace, which dies
+sockets and every data directory stay out without being named. Where one of these is below a visible path, emptiness is
+mounted over it. Processes run in their own PID namespace, which dies
 with its first process. On a drone that root runs, commands have another account (`account.py`).
 """
 
@@ -25,6 +26,7 @@ from drone.sandbox.network import MACHINES_OWN, Gateway, Network, NetworkAccess
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources
+from shared.errors import Precondition
 
 HOME = "/home/drone"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/sys")
@@ -52,6 +54,8 @@ class Bubblewrap:
     """The account of the commands, on a drone that root runs (`account.of_commands`)."""
     scratch: Path | None = None
     read_only: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    """Below SYSTEM, and private (`hidden_places`)."""
     tally: Tally = field(default_factory=Tally)
     kind: str = "bwrap"
     python: str = field(default_factory=own_python)
@@ -104,7 +108,7 @@ class Bubblewrap:
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
     ) -> CommandLine:
         mark = new_mark(self.owner)
-        visible = _visible_directories()
+        visible = _visible_directories(self.hidden)
         path = search_path(visible, self.environ)
         environment = clean_environment(home=HOME, tmp="/tmp", path=path, mark=mark, source=self.environ)  # noqa: S108
         inside, carriers = carried(shell_line(command), variables)
@@ -117,7 +121,7 @@ class Bubblewrap:
         arguments = [
             *(*enter, program, *_NAMESPACES, *_capabilities(self.user)),
             *options,
-            *_mounts(visible, self.environ),
+            *_mounts(visible, self.hidden, self.environ),
             # Root may write the kernel's settings even without capabilities.
             *(["--ro-bind", "/proc/sys", "/proc/sys"] if self.user is not None else []),
             *self._places(workspace.resolve()),
@@ -134,7 +138,7 @@ class Bubblewrap:
             mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
         mounts += [*_parents(workspace), "--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
         # Last, or bwrap could not create the mount points. A write outside the workspace fails instead of vanishing.
-        return [*mounts, *(part for place in (*_in_memory(), "/") for part in ("--remount-ro", place))]
+        return [*mounts, *(part for place in (*_in_memory(self.hidden), "/") for part in ("--remount-ro", place))]
 
     def _scratch_places(self) -> list[str]:
         if self.scratch is None:
@@ -177,31 +181,55 @@ def _capabilities(user: int | None) -> list[str]:
     return ["--cap-drop", "ALL", *(part for name in kept for part in ("--cap-add", name))]
 
 
-def _visible_directories() -> list[Path]:
+def hidden_places(private: Sequence[Path]) -> tuple[Path, ...]:
+    """Those of the private files and directories that commands would see, each without what is in another one.
+
+    Raises Precondition for a directory that commands need.
+    """
+    system = [Path(name) for name in SYSTEM]
+    found = sorted({path for each in private if (path := each.resolve()).exists() and _is_in(path, system)})
+    for path in found:
+        if path in system:
+            raise Precondition(
+                f"the drone cannot keep its files in {path}, which has the programs of its commands",
+                code="E-SANDBOX",
+                why="what is private is hidden from commands",
+                next="export DRONE_HOME=DIR DRONE_POLICY=FILE        in a directory of their own",
+            )
+    return tuple(path for path in found if not _is_in(path.parent, found))
+
+
+def _is_in(path: Path, directories: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(each) for each in directories)
+
+
+def _visible_directories(hidden: Sequence[Path]) -> list[Path]:
     """The system, and the interpreter that runs the drone: the only Python on some machines."""
     found = [Path(name) for name in SYSTEM if Path(name).exists()]
     own = Path(sys.base_prefix)
-    return found if any(own.is_relative_to(root) for root in found) else [*found, own]
+    return found if _is_in(own, found) and not _is_in(own, hidden) else [*found, own]
 
 
-def _mounts(visible: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
+def _mounts(visible: Sequence[Path], hidden: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
     mounts = ["--proc", "/proc", "--dev", "/dev", "--dir", "/var", "--symlink", "/tmp", "/var/tmp"]  # noqa: S108
     for path in visible:
         if path.is_symlink():
             mounts += ["--symlink", str(path.readlink()), str(path)]
         else:
             mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
-    for path in filter(Path.exists, map(Path, HIDDEN)):
+    for path in filter(Path.exists, (*map(Path, HIDDEN), *hidden)):
         mounts += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
+    for path in (each for each in visible if _is_in(each, hidden)):
+        mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
     for needed in _needed_files(environ):
-        if not any(needed.is_relative_to(root) for root in visible):
+        if _is_in(needed, hidden) or not _is_in(needed, visible):
             mounts += [*_parents(needed), "--ro-bind-try", str(needed), str(needed)]
     return mounts
 
 
-def _in_memory() -> list[str]:
+def _in_memory(hidden: Sequence[Path]) -> list[str]:
     """Where bwrap mounts a tmpfs of its own user: files that a command wrote there would be memory without a limit."""
-    return ["/dev", *(name for name in HIDDEN if Path(name).is_dir())]
+    return ["/dev", *(str(path) for path in (*map(Path, HIDDEN), *hidden) if path.is_dir())]
 
 
 def _needed_files(environ: Mapping[str, str]) -> list[Path]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from drone.sandbox import account
-from drone.sandbox.bubblewrap import Bubblewrap
+from drone.sandbox.bubblewrap import Bubblewrap, hidden_places
 from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.container import Containers, ContainerSandbox, find_engine, remove_leftovers
 from drone.sandbox.direct import Direct, warning_of
@@ -35,18 +35,21 @@ def choose(  # noqa: PLR0913 - one for each who decides
     owner: str = "",
     trial: bool = True,
     image: str = "",
+    private: Sequence[Path] = (),
 ) -> Sandbox:
     """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
 
     `access` says what the run may reach; commands without a sandbox reach everything. `limits` are those on the
     machine's memory, processors and disk. Call `close_all` after the last command.
 
-    `image` is that of containers; empty: the default one.
+    `image` is that of containers; empty: the default one. `private` places are hidden from commands also where they are
+    among the system's directories.
 
     Without `trial`, only whether it is installed is checked: for a drone that tried it when it started.
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
 
-    Raises Precondition if the requested kind does not work here; `auto` never does.
+    Raises Precondition if the requested kind does not work here, which `auto` never does, and if a private place is one
+    of those directories itself.
     """
     resources, gateway = Resources(limits or ResourceLimits()), Gateway(access, environ)
     if kind == "none":
@@ -54,7 +57,8 @@ def choose(  # noqa: PLR0913 - one for each who decides
     if kind in {"auto", "bwrap"}:
         reason = explain_missing(environ, trial=trial)
         if not reason:
-            return Bubblewrap(environ, Network(gateway), resources, owner=owner, user=account.of_commands())
+            hidden, user = hidden_places(private), account.of_commands()
+            return Bubblewrap(environ, Network(gateway), resources, owner=owner, user=user, hidden=hidden)
         if kind == "auto":
             warning = warning_of(reason if reason != NOT_INSTALLED else "")
             return Direct(environ, gateway, resources, owner=owner, warning=warning)

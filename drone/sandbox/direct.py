@@ -46,6 +46,7 @@ class Direct:
     """What commands may use of the machine; None: all of it."""
     owner: str = ""
     scratch: Path | None = None
+    hidden: tuple[Path, ...] = ()
     tally: Tally = field(default_factory=Tally)
     kind: str = "none"
     python: str = field(default_factory=own_python)

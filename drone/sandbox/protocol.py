@@ -91,6 +91,11 @@ class Sandbox(Protocol):
         ...
 
     @property
+    def hidden(self) -> tuple[Path, ...]:
+        """Private places among the system's directories, which commands see empty."""
+        ...
+
+    @property
     def gateway(self) -> Gateway:
         """Connects a tool of the run itself, which is not a command, where the owner's policy allows it."""
         ...

@@ -246,12 +246,14 @@ def _submit(call: SubmitArguments) -> ToolResult:
 
 def _shell_description(shell: Shell) -> str:
     seconds = shell.command_timeout
+    hidden = shell.sandbox.hidden
+    unseen = f" Hidden from commands: {', '.join(map(str, hidden))}." if hidden else ""
     limit = f"time limit {seconds:g} s unless `timeout` is given" if seconds else "no time limit"
     return (
         f"Run a command line in the workspace ({limit}). Each call is a new shell: directory and variables do not "
         "persist, and nothing keeps running after it. Returns stdout and stderr as one text, then the return code; if "
         "longer than 10,000 characters, only the head and the tail. If the first output line is "
-        f"{SUBMIT_LINE}, the rest is submitted. {shell.sandbox.network_rule}"
+        f"{SUBMIT_LINE}, the rest is submitted. {shell.sandbox.network_rule}{unseen}"
     )
 
 

@@ -87,6 +87,7 @@ class ContainerSandbox:
     owner: str = ""
     scratch: Path | None = None
     read_only: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
     tally: Tally = field(default_factory=Tally)
     kind: str = "docker"
     python: str = "python3"

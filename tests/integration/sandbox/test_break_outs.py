@@ -81,10 +81,16 @@ def test_a_try_that_gets_out_of_a_sandbox_is_a_failure_but_a_network_that_the_po
 ) -> None:
     sandbox_of("bwrap")
     # Not in /tmp, which is another directory in the sandbox.
-    with tempfile.TemporaryDirectory(dir=Path.home()) as home:
-        Path(home).chmod(0o755)
-        monkeypatch.setattr("drone.sandbox.bubblewrap.SYSTEM", (*SYSTEM, home))
-        found = examined("bwrap", Path(home), "host")
+    with tempfile.TemporaryDirectory(dir=Path.home()) as system:
+        Path(system).chmod(0o755)
+        monkeypatch.setattr("drone.sandbox.bubblewrap.SYSTEM", (*SYSTEM, system))
+        (home := Path(system, "home")).mkdir()
+        held = examined("bwrap", home)
+        monkeypatch.setattr("drone.installation.break_outs.own_places", lambda *_: ())
+        (home / "keys" / "private").unlink()
+        (home / "keys").rmdir()
+        found = examined("bwrap", home, "host")
+    assert set(held) == {State.OK}
     assert set(found[State.FAIL]) >= {"D-WALL-HOME", "D-WALL-KEYS"}
     assert set(found[State.WARN]) >= OF_THE_NETWORK
     assert OF_THE_NETWORK & set(found[State.FAIL]) == set()

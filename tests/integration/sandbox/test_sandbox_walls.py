@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from drone.sandbox import Sandbox, choose
+from drone.installation.doctor import check_sandbox
+from drone.installation.settings import own_places
+from drone.sandbox import Sandbox, bubblewrap, choose
 from drone.sandbox.direct import Direct
 from drone.sandbox.network import NetworkAccess
 from shared.errors import Precondition
+from tests.support import needs
 from tests.support.sandboxes import shell
+from tests.support.toolboxes import toolbox
 
 WAITING = """
 cat
@@ -77,6 +83,77 @@ def test_what_is_beside_the_workspace_is_hidden_and_the_system_cannot_be_changed
     seen = shell(walled, workspace, "ls -d /proc/[0-9]* | wc -l; tr '\\0' '\\n' < /proc/1/cmdline | head -1").output
     count, first = seen.split()
     assert (int(count) < 10, Path(first).name in {"bwrap", "python3"}) == (True, True)
+
+
+@pytest.fixture
+def opt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory of the system, like /opt. It is not below /tmp, where commands have a directory of their own."""
+    with tempfile.TemporaryDirectory(prefix=".drone-opt-", dir=Path.home()) as directory:
+        monkeypatch.setattr(bubblewrap, "SYSTEM", (*bubblewrap.SYSTEM, directory))
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+def test_what_is_private_is_hidden_among_the_systems_directories_too_and_named(
+    opt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, networks_closed: None
+) -> None:
+    needs("bwrap")
+    home, work, readable = opt / "drone", opt / "drone/workspace/a/work", opt / "drone/mirror"
+    others = [opt / each for each in ("tools", "policies", "fleet", "up", "drone/workspace/b")]
+    for path in (home, work, readable, *others):
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "file").write_text(f"in {path.relative_to(opt)}\n")
+    (opt / "link").symlink_to(home)
+    python = home / "python/bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho 7\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "base_prefix", str(home / "python"))
+    policy, certificates = opt / "policies/drone.toml", home / "ca.pem"
+    policy.write_text("private\n")
+    certificates.write_text("authorities\n")
+    environ = {
+        **os.environ,
+        "DRONE_POLICY": str(policy),
+        "DRONE_HIDDEN": f"{opt / 'fleet'}:{opt / 'none'}:",
+        "SSL_CERT_FILE": str(certificates),
+    }
+    monkeypatch.setenv("XDG_DATA_HOME", str(opt / "up"))
+    (opt / "up/dronefleet").mkdir()
+    (opt / "up/dronefleet/server.json").write_text("token\n")
+
+    private = own_places(opt / "link", environ, home / "workspace")
+    chosen = choose("bwrap", environ, private=private)
+    sandbox = chosen.for_session(scratch=tmp_path / "scratch", read_only=[readable])
+    seen = shell(
+        sandbox, work, f"cd {opt}; grep -rs ^[a-z] . | sort; cat {policy} 2>&1 | grep -c private; {sandbox.python}"
+    ).output
+    refused = shell(sandbox, work, f"touch {work}/made; for f in {home} {opt}/fleet; do touch $f/made; done").output
+
+    named = [home, opt / "fleet", policy, opt / "up/dronefleet"]
+    assert set(sandbox.hidden) == set(named)
+    shown = ["drone/ca.pem:authorities", "drone/mirror/file:in drone/mirror", f"{python.relative_to(opt)}:echo 7"]
+    shown += ["drone/workspace/a/work/file:in drone/workspace/a/work", "policies/file:in policies"]
+    assert seen.splitlines() == [*(f"./{each}" for each in shown), "./tools/file:in tools", "./up/file:in up", "0", "7"]
+    assert ((work / "made").exists(), refused.count("Read-only file system")) == (True, 2)
+    found = check_sandbox("bwrap", environ, policy, private)
+    assert (found.state, str(home) in found.found, str(opt / "fleet") in found.found) == ("ok", True, True)
+    assert str(home) in str([spec.description for spec in toolbox(work, sandbox=sandbox).specs()])
+
+
+def test_a_drone_whose_files_are_in_a_directory_that_commands_need_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("bwrap")
+    monkeypatch.setattr(bubblewrap, "SYSTEM", (*bubblewrap.SYSTEM, str(tmp_path)))
+    (tmp_path / "link").symlink_to("/usr")
+    for place in (Path("/usr"), Path("/etc/"), Path("/usr/../etc"), tmp_path / "link", tmp_path):
+        for kind in ("bwrap", "auto"):
+            with pytest.raises(Precondition) as refused:
+                choose(kind, os.environ, private=[place], trial=False)
+            assert (refused.value.code, str(place.resolve()) in refused.value.what) == ("E-SANDBOX", True)
+    assert choose("bwrap", os.environ, private=[Path("/"), tmp_path.parent], trial=False).hidden == ()
+    assert choose("none", os.environ, private=[Path("/usr")]).hidden == ()
 
 
 def test_more_paths_can_be_read_but_not_written(walled: Sandbox, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from control_plane.embedded.children import Child, without_fleet_secrets
-from control_plane.embedded.parts import wait_ready
+from control_plane.embedded.data_dir import DataDir
+from control_plane.embedded.parts import drone, wait_ready
 from shared.errors import Unreachable
 from tests.support import wait_until
 
@@ -77,3 +78,13 @@ def test_drones_inherit_neither_secrets_of_the_fleet_nor_a_port_that_only_one_co
     inherited = without_fleet_secrets()
 
     assert {name for name in given if name in inherited} == {"DRONE_LOG_LEVEL"}
+
+
+def test_commands_of_embedded_drones_see_neither_the_fleets_data_nor_its_server_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRONE_HIDDEN", "/opt/mine")
+    data = DataDir(tmp_path / "data")
+    environment = drone("d1", data.drones / "d1", data, tmp_path / "home").environment
+    assert environment is not None
+    assert environment["DRONE_HIDDEN"] == f"/opt/mine:{data.root}:{tmp_path / 'home'}"
