@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shared.foreign_text import decoded
+
 MAX_INSTRUCTIONS = 100_000
 """Characters. They are sent with every model call."""
 MAX_BYTES = 4 * MAX_INSTRUCTIONS
@@ -15,12 +17,7 @@ def instructions_of(content: bytes) -> str:
     """
     if len(content) > MAX_BYTES:
         raise ValueError(too_large(len(content)))
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"is not UTF-8: byte {error.start}") from error
-    if "\0" in text:
-        raise ValueError("is not text: it contains a NUL byte")
+    text = decoded(content)
     if not text.strip():
         raise ValueError("is empty")
     if len(text) > MAX_INSTRUCTIONS:

@@ -17,9 +17,9 @@ from control_plane.cli.batch_text import batch_text
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import client
-from control_plane.cli.text_file import text_of
 from shared.errors import Conflict, Invalid, NotFound
 from shared.terminal.command_line import JsonFlag, examples, parse_labels, say
+from shared.terminal.text_file import text_of
 
 if TYPE_CHECKING:
     from control_plane.cli.batch_files.rows import RowReader

@@ -13,9 +13,9 @@ from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.group_follow import follow_group
 from control_plane.cli.orders import cost
-from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json_line, put, say
+from shared.terminal.text_file import text_of
 
 Doc = dict[str, Any]
 _ENDED = {"blocked", "succeeded", "failed", "canceled"}

@@ -16,10 +16,10 @@ import typer
 from control_plane.cli.common_options import Org
 from control_plane.cli.connection import client
 from control_plane.cli.orders import OrderId
-from control_plane.cli.text_file import text_of
 from shared.errors import FleetError, Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, examples, print_json
 from shared.terminal.command_line import say as tell
+from shared.terminal.text_file import text_of
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient

@@ -14,6 +14,7 @@ from control_plane.cli.orders import OrderId
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json
 from shared.terminal.command_line import say as tell
+from shared.terminal.text_file import argument_text
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient
@@ -54,7 +55,7 @@ def say(
     from control_plane.documents.orders import SayRequest
     from control_plane.validation.invalid_requests import checked
 
-    words = sys.stdin.read() if text == "-" else text
+    words = argument_text(text)
     fields = {"text": words, "after": after, "interrupt": interrupt, **({"alone": True} if alone else {})}
     request = checked(SayRequest, fields, form="fleet say --help")
     order = client(org).call(SAY, request, order_id=order_id)
@@ -79,7 +80,7 @@ def answer(
     from control_plane.validation.invalid_requests import checked
 
     fleet = client(org)
-    words = sys.stdin.read() if text == "-" else text if text is not None else _typed_answer(fleet, order_id)
+    words = argument_text(text) if text is not None else _typed_answer(fleet, order_id)
     request = checked(AnswerRequest, {"text": words, "call": call}, form="fleet answer --help")
     order = fleet.call(ANSWER, request, order_id=order_id)
     _print_update(order, order["reason"], as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from shared.durations import parse_duration
 from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, examples, parse_labels, parse_params, print_json, put, say
 from shared.terminal.output import printable
+from shared.terminal.text_file import argument_text
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient
@@ -263,7 +263,7 @@ def _request(given: Doc) -> Doc:
     prompt, timeout = given["prompt"], given["approval_timeout"]
     return {
         **{name: given[name] for name in _AS_THEY_ARE},
-        "prompt": sys.stdin.read() if prompt == "-" else prompt,
+        "prompt": argument_text(prompt),
         "labels": parse_labels(given["label"] or []),
         "allow": given["allow"] or [],
         # A server of an earlier version knows neither.

@@ -8,8 +8,8 @@ import typer
 
 from control_plane.cli.answers import short_time
 from control_plane.cli.completion import listed
-from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
+from shared.terminal.text_file import text_of
 
 Doc = dict[str, Any]
 Title = Annotated[str | None, typer.Option("--title", help="Title of the tasks, one line.")]

@@ -10,9 +10,9 @@ from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
-from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, put, say
+from shared.terminal.text_file import argument_text, text_of
 
 PANEL = "Teams"
 Doc = dict[str, Any]
@@ -132,7 +132,7 @@ def comment(task_id: TaskId, text: Text, as_json: JsonFlag = False, org: Org = N
     from control_plane.declarations import tasks
     from control_plane.declarations.task_documents import CommentRequest
 
-    request = CommentRequest(text=text_of("-") if text == "-" else text)
+    request = CommentRequest(text=argument_text(text))
     print_answer(client(org).call(tasks.COMMENT, request, task_id=task_id), _noted, as_json=as_json)
 
 

@@ -34,7 +34,7 @@ ROUND = Annotated[
 
 
 class EditPlanRequest(Request):
-    text: Annotated[str, About("text", "The whole plan as Markdown.", reader="text_file:text_of")]
+    text: Annotated[str, About("text", "The whole plan as Markdown.", reader="plans:text_of")]
     revision: REVISION = Field(None, ge=0)
     round: ROUND = Field(None, ge=0)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +12,7 @@ import typer
 from shared.outcome import GREEN
 from shared.terminal.command_line import JsonFlag, parse_params, print_json, say
 from shared.terminal.output import content_writer
+from shared.terminal.text_file import argument_text
 
 if TYPE_CHECKING:
     from drone.local.document import LocalResult
@@ -74,7 +74,7 @@ def command(
     become_reaper()  # so that every process started by the model can be found and ended, even if it detaches
     result = run_here(
         LocalWishes(
-            prompt=sys.stdin.read() if prompt == "-" else prompt,
+            prompt=argument_text(prompt),
             repo=repo,
             model=model,
             api_base=api_base,

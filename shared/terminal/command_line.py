@@ -31,6 +31,7 @@ from shared.terminal.output import (
     put,
     say,
 )
+from shared.terminal.text_file import first_line_of_stdin
 
 __all__ = [
     "EXIT_CODES",
@@ -198,7 +199,7 @@ def read_secret(value: str, what: str) -> str:
     """
     if value != "-":
         return value.strip()
-    line = (_typed(what) if sys.stdin.isatty() else sys.stdin.readline()).strip()
+    line = (_typed(what) if sys.stdin.isatty() else first_line_of_stdin()).strip()
     if not line:
         raise Invalid(f"no {what} on stdin", code="E-STDIN-EMPTY", why="`-` reads it from stdin")
     return line

@@ -51,8 +51,9 @@ class CommandLine:
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(control_plane.client.fleet, "FleetClient", ListedClient)
 
-    def __call__(self, *words: str, stdin: str = "") -> Done:
-        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+    def __call__(self, *words: str, stdin: str | bytes = "") -> Done:
+        content = stdin.encode() if isinstance(stdin, str) else stdin
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), errors="surrogateescape"))
         self.capsys.readouterr()
         code = run(self.app, words)
         while ListedClient.opened:

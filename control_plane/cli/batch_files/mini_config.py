@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
+from shared.terminal.text_file import text_of
 
 _APPROVE = {"yolo": "yolo", "confirm": "all"}
 FIELDS: Mapping[str, str] = {

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from control_plane.cli.text_file import text_of
 from shared.errors import Conflict, Invalid
+from shared.terminal.text_file import text_of
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient

@@ -328,6 +328,8 @@ def test_a_local_run_that_cannot_begin_is_refused(owner: Owner, monkeypatch: pyt
         ("Do it", "--repo", "."): 2,
         ("Do it", "--model", "m"): 2,
         (" ", "--repo", ".", "--model", "m"): 2,
+        ("-", "--repo", ".", "--model", "m"): 2,
+        ("Fix the caf\udce9", "--repo", ".", "--model", "m"): 2,
         ("Do it", "--repo", ".", "--model", " "): 2,
         ("Do it", "--repo", "nowhere", "--model", "m"): 3,
         ("Do it", "--repo", "..", "--model", "m"): 3,
@@ -338,6 +340,6 @@ def test_a_local_run_that_cannot_begin_is_refused(owner: Owner, monkeypatch: pyt
         (*here, "--api-key-env", "NO_SUCH_KEY"): 2,
         (*here, "--sandbox", "docker"): 2,
     }
-    done = {words: owner.runs("run", *words) for words in refused}
+    done = {words: owner.runs("run", *words, stdin=b"Fix the caf\xe9") for words in refused}
     assert {words: each.returncode for words, each in done.items()} == refused
     assert [each for each in done.values() if each.stdout or not each.stderr.startswith("error: ")] == []

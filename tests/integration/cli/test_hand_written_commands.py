@@ -31,11 +31,33 @@ def cli(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
         monkeypatch.setenv(f"FLEET_{name}", value)
     line = CommandLine(app, capsys, monkeypatch)
 
-    def typed(*words: str, stdin: str = "") -> tuple[int, str, str]:
+    def typed(*words: str, stdin: str | bytes = "") -> tuple[int, str, str]:
         done = line(*words, stdin=stdin)
         return done.returncode, done.stdout, done.stderr
 
     return typed
+
+
+def test_every_text_from_a_pipe_is_read_in_its_encoding_or_refused_in_one_sentence(cli: Cli, api: Api) -> None:
+    order = api.add_drone().take(api.submit()).order_id
+    task_id = document(cli("task", "create", "it", "--assignee", "user", "--json"))["id"]
+    commands = [
+        ("submit", "-"),
+        ("say", order, "-"),
+        ("answer", order, "-"),
+        ("comment", task_id, "-"),
+        ("task", "create", "it", "--description-file", "-"),
+    ]
+    wrong = {}
+    for words in commands:
+        code, out, err = cli(*words, stdin=b"Fix the caf\xe9")
+        if (code, out, "[E-FILE-TEXT]" in err) != (2, "", True):
+            wrong[words] = (code, err)
+    assert wrong == {}
+    prompt = "Fix the café\n".encode("utf-16")
+    submitted = document(cli("submit", "-", "--project", "demo", "--json", stdin=prompt))
+    said = document(cli("comment", task_id, "-", "--json", stdin="Käse\r\n".encode("utf-8-sig")))
+    assert (submitted["prompt"], said["text"]) == ("Fix the café", "Käse")
 
 
 def document(done: tuple[int, str, str]) -> Doc:

@@ -31,7 +31,7 @@ def test_an_amount_may_be_typed_with_its_unit() -> None:
 
 def test_a_secret_comes_from_a_variable_or_from_stdin_and_not_from_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-1")
-    monkeypatch.setattr("sys.stdin", io.StringIO("sk-2\nmore\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"sk-2\nmore\n")))
     assert typed.secret("key", "MY_KEY", from_stdin=False) == "sk-1"
     assert typed.secret("key", None, from_stdin=True) == "sk-2"
     assert typed.secret("key", None, from_stdin=False) is None
@@ -40,7 +40,7 @@ def test_a_secret_comes_from_a_variable_or_from_stdin_and_not_from_both(monkeypa
     monkeypatch.setenv("MY_KEY", "")
     with pytest.raises(Invalid, match="MY_KEY"):
         typed.secret("key", "MY_KEY", from_stdin=False)
-    monkeypatch.setattr("sys.stdin", io.StringIO("whsec_x\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"whsec_x\n")))
     assert fields(webhooks.EDIT, secret="-") == {"secret": "whsec_x"}
     with pytest.raises(Invalid):
         read_secret("-", "token")
