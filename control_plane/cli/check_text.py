@@ -35,7 +35,7 @@ def project_text(project: Doc) -> str:
 def _text(what: str, check: Doc, facts: Iterator[tuple[str, str]]) -> str:
     works = check["state"] == "ok"
     verdict = f"{'✓' if works else '✗'} {what} {'works' if works else 'does not work'}: {check['summary']}"
-    lines = [*facts, *_advice(check)]
+    lines = [*facts, *advice(check)]
     width = max((len(label) for label, _ in lines), default=0)
     return "\n".join([verdict, *(f"  {label:<{width}}  {text}" for label, text in lines)]) + "\n"
 
@@ -76,7 +76,8 @@ def _of_project(check: Doc) -> Iterator[tuple[str, str]]:
             yield "", f"  {printable(line)}"
 
 
-def _advice(check: Doc) -> Iterator[tuple[str, str]]:
+def advice(check: Doc) -> Iterator[tuple[str, str]]:
+    """What to do about a check that failed, as labels and texts."""
     if check["state"] == "ok":
         return
     if check["next"]:

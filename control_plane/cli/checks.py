@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer
-from control_plane.cli.check_text import project_text, provider_text
+from control_plane.cli.check_text import advice, project_text, provider_text
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
@@ -86,25 +86,31 @@ def try_project(
     return _tell(tested, f"project {slug}", project_text, as_json=as_json)
 
 
-def settled_provider(fleet: FleetClient, provider: Doc) -> Doc:
-    """The provider, with the result of its check if a drone has it soon."""
+def settled_provider(fleet: FleetClient, provider: Doc) -> tuple[Doc, int]:
+    """The provider, with the result of its check if a drone has it soon, and the exit code: 1 if it does not work."""
     from control_plane.declarations import providers
 
     return _settled(provider, lambda: fleet.call(providers.SHOW, name=provider["name"]))
 
 
-def settled_project(fleet: FleetClient, project: Doc) -> Doc:
+def settled_project(fleet: FleetClient, project: Doc) -> tuple[Doc, int]:
     """The same for a project."""
     from control_plane.declarations import projects
 
     return _settled(project, lambda: fleet.call(projects.SHOW, slug=project["slug"]))
 
 
-def _settled(document: Doc, read: Callable[[], Doc]) -> Doc:
+def _settled(document: Doc, read: Callable[[], Doc]) -> tuple[Doc, int]:
     """An older control plane has no checks."""
-    if document.get("check", {}).get("drone") is None:
-        return document
-    return _Waiting(ADD_SECONDS, 0.0).until_ended(document, read)
+    if document.get("check", {}).get("drone") is not None:
+        document = _Waiting(ADD_SECONDS, 0.0).until_ended(document, read)
+    check = document.get("check", {})
+    if check.get("state") != "failed":
+        return document, 0
+    say("✗ it is saved, but does not work:")
+    for label, text in advice(check):
+        say(f"  {label}  {text}")
+    return document, 1
 
 
 @dataclass(frozen=True)

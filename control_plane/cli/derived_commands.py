@@ -96,11 +96,11 @@ class _WithNumbers(TyperCommand):
         return super().parse_args(ctx, [f" {each}" if _NEGATIVE.fullmatch(each) else each for each in args])
 
 
-def _function(operation: Operation, command: Command) -> Callable[..., None]:
+def _function(operation: Operation, command: Command) -> Callable[..., int]:
     from control_plane.cli import options
     from control_plane.validation.invalid_requests import checked
 
-    def run(**given: Any) -> None:
+    def run(**given: Any) -> int:
         names = {name: given[name] for name in operation.names}
         fields = {**command.defaults, **options.values(operation, given)}
         form = f"fleet {command.words} --help"
@@ -108,16 +108,16 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
         if command.confirm:
             confirmed(command.confirm.format(**given), yes=given["yes"])
         with client(given["org"]) as fleet:
-
-            def call() -> Any:
-                answer = fleet.call(operation, request, **names)
-                return options.named(command.settled)(fleet, answer) if command.settled else answer
-
+            if command.settled:
+                answer, code = options.named(command.settled)(fleet, fleet.call(operation, request, **names))
+                _show(answer, operation, command, given)
+                return int(code)
             watched(
-                lambda: _show(call(), operation, command, given),
+                lambda: _show(fleet.call(operation, request, **names), operation, command, given),
                 watch=given.get("watch", False),
                 as_json=given["as_json"],
             )
+            return 0
 
     flags = [options.parameter("as_json", JsonFlag, False), options.parameter("org", Org, None)]
     if command.words.endswith(" ls"):

@@ -160,7 +160,7 @@ class Command:
     """Printed after the answer: what to do with it."""
     settled: str = ""
     """A function of `control_plane.cli` that receives the client and the answer, waits for what it announces, and
-    returns the newer answer: `checks:settled_provider`.
+    returns the newer answer and the exit code: `checks:settled_provider`.
     """
     text: str = ""
     """A function of `control_plane.cli` that returns or prints the answer's text: `rendering:order_text`."""

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -37,7 +38,9 @@ LOW_DISK_BYTES = 1 << 30
 STANDSTILL = timedelta(minutes=10)
 _LOOKED_AT = 1000
 _NAMED = 5
-"""Orders that are named; of the others, the number is."""
+"""Orders, and what does not work, that are named; of the others, the number is."""
+_Tried = tuple[str, str, dict[str, Any] | None]
+"""A provider's or a project's name, and the state and the report of its check."""
 _BROKER_FULL = 0.8
 
 
@@ -193,21 +196,32 @@ def _drones(core: Core, organization_id: str) -> Check:
 
 
 def _providers(core: Core, organization_id: str) -> Check:
-    wanted = select(Provider.name).where(Provider.organization_id == organization_id, Provider.removed_at.is_(None))
-    names = _sorted(core, wanted)
-    if not names:
+    wanted = select(Provider.name, Provider.check_state, Provider.check_report)
+    found = _sorted(core, wanted.where(Provider.organization_id == organization_id, Provider.removed_at.is_(None)))
+    if not found:
         fix = "fleet provider add main --model openai/MODEL --api-key-stdin"
         return Check("D-PROVIDERS", WARN, "providers", "none: no order can run without a model", fix=fix)
-    return Check("D-PROVIDERS", OK, "providers", ", ".join(names))
+    return _tried("D-PROVIDERS", "providers", found, "fleet provider test NAME")
 
 
 def _projects(core: Core, organization_id: str) -> Check:
-    wanted = select(Project.slug).where(Project.organization_id == organization_id, Project.removed_at.is_(None))
-    slugs = _sorted(core, wanted)
-    if not slugs:
+    wanted = select(Project.slug, Project.check_state, Project.check_report)
+    found = _sorted(core, wanted.where(Project.organization_id == organization_id, Project.removed_at.is_(None)))
+    if not found:
         fix = "fleet project add SLUG --git-url URL"
         return Check("D-PROJECTS", WARN, "projects", "none: an order needs a repository", fix=fix)
-    return Check("D-PROJECTS", OK, "projects", ", ".join(slugs))
+    return _tried("D-PROJECTS", "projects", found, "fleet project test SLUG")
+
+
+def _tried(code: str, what: str, found: Sequence[_Tried], again: str) -> Check:
+    """Those that did not work when they were last tried fail, each with the reason."""
+    failed = [(name, report or {}) for name, state, report in found if state == "failed"]
+    if not failed:
+        return Check(code, OK, what, ", ".join(name for name, _, _ in found))
+    named = "; ".join(f"{name}: {report.get('summary', '').rstrip('.')}" for name, report in failed[:_NAMED])
+    more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+    fix = next(filter(None, (report.get("next", "") for _, report in failed)), again)
+    return Check(code, FAIL, what, f"{len(failed)} of {len(found)} do not work: {named}{more}", fix=fix)
 
 
 def _orders(core: Core, organization_id: str) -> Check:
@@ -245,9 +259,9 @@ def _why_still(order: Order, run: Run | None) -> str:
     return doing or order.reason or order.status
 
 
-def _sorted(core: Core, wanted: Select[str]) -> list[str]:
+def _sorted(core: Core, wanted: Select[str, str, dict[str, Any] | None]) -> list[_Tried]:
     with core.database.read() as db:
-        return sorted(db.scalars(wanted))
+        return sorted((tuple(row) for row in db.execute(wanted)), key=itemgetter(0))
 
 
 def _raw_events(core: Core) -> Check:

@@ -23,7 +23,7 @@ from shared.names import new_id
 from shared.states import OrderStatus
 from shared.work_order import CHECKS, Limits
 
-PROVIDER_LIMITS = Limits(max_iterations=2, cost_limit=0.5, max_run_seconds=120, max_retries=1, base_delay=1)
+PROVIDER_LIMITS = Limits(max_iterations=2, cost_limit=0.5, max_run_seconds=120, max_retries=0)
 PROJECT_LIMITS = Limits(max_run_seconds=900)
 PRIORITY = -10
 """Regular work goes first."""

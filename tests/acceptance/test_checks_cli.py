@@ -38,7 +38,7 @@ def test_a_wrong_key_is_named_and_its_correction_is_checked(fleet: WholeFleet, s
     edited = fleet.fleet("provider", "edit", "locked", "--api-key-stdin", text="sk-right")
     done = fleet.fleet("provider", "test", "locked")
 
-    assert (added.returncode, "rejected the API key (401)." in added.stdout) == (0, True)
+    assert (added.returncode, "rejected the API key (401)." in added.stdout) == (1, True)
     assert (refused.returncode, refused.stdout[:2]) == (1, "✗ ")
     assert "next   fleet provider edit locked --api-key-stdin" in refused.stdout
     assert "sk-wrong" not in "".join(each for done in (added, refused) for each in (done.stdout, done.stderr))
@@ -80,7 +80,7 @@ def test_an_unreachable_repository_is_named_before_an_order_fails_and_then_fails
     done = fleet.fleet("submit", "Do it", "--project", "away", "--provider", "unused", "--follow")
 
     assert (added.returncode, "failed: The host of https://nohost.invalid/x.git is unknown" in added.stdout) == (
-        0,
+        1,
         True,
     )
     assert (tested.returncode, json.loads(tested.stdout)["check"]["code"]) == (1, "E-GIT-HOST")

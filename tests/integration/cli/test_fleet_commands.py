@@ -12,6 +12,7 @@ import pytest
 from control_plane.cli.main import app
 from control_plane.declarations import projects
 from control_plane.declarations.projects import ProjectRequest
+from shared.events import ProjectCheckStep, ProviderCheckStep
 from tests.support import hooks
 from tests.support.command_lines import CommandLine
 from tests.support.fleet import Api
@@ -126,6 +127,42 @@ def test_a_check_that_no_drone_takes_ends_the_wait_with_1_and_its_state(api: Api
     tried = fleet("provider", "test", "main", "--timeout", "0", "--json")
     assert (tried.returncode, tried.document["check"]["state"]) == (1, "unchecked")
     assert fleet("orders", "--json").document == []
+
+
+def test_what_was_saved_and_does_not_work_ends_with_1_and_what_to_do_and_the_doctor_fails(
+    api: Api, fleet: CommandLine
+) -> None:
+    mila, commands = api.add_drone(), {}
+    for kind, add, edit, failed in (
+        ("provider", ("dead", "--model", "openai/x", "--no-key"), ("dead", "--rpm", "9"), ProviderCheckStep),
+        (
+            "project",
+            ("gone", "--git-url", "https://git.example/gone.git"),
+            ("gone", "--name", "Gone"),
+            ProjectCheckStep,
+        ),
+    ):
+        added = fleet(kind, "add", *add, "--json")
+        assert (added.returncode, added.document["check"]["state"]) == (0, "unchecked")
+        run = mila.take({"id": added.document["check"]["order"]})
+        advice = f"fleet {kind} show {add[0]}"
+        run.step(failed(ok=False, summary=f"The {kind} is gone.", code="E-CHECK-PORT", next=advice))
+        run.ends()
+        commands[kind, "edit"] = fleet(kind, "edit", *edit, "--json")
+        commands[kind, "plain"] = fleet(kind, "edit", *edit)
+        assert advice in commands[kind, "edit"].stderr
+        assert f"failed: The {kind} is gone." in commands[kind, "plain"].stdout
+    assert {each.returncode for each in commands.values()} == {1}
+    doctor = fleet("doctor", "--json")
+    found = {each["code"]: each for each in doctor.document["checks"]}
+    shown = [(found[code]["state"], found[code]["found"], found[code]["fix"]) for code in ("D-PROVIDERS", "D-PROJECTS")]
+    assert (doctor.returncode, shown) == (
+        1,
+        [
+            ("FAIL", "1 of 1 do not work: dead: The provider is gone", "fleet provider show dead"),
+            ("FAIL", "1 of 1 do not work: gone: The project is gone", "fleet project show gone"),
+        ],
+    )
 
 
 def test_a_bad_row_of_a_batch_starts_nothing_unless_it_is_to_be_skipped(
