@@ -141,7 +141,8 @@ class _LocalRun:
     def _model(self, order: WorkOrder, recorder: Recorder, controls: Controls) -> Model:
         # The loop's time begins only after this.
         self.loading.settle()
-        return litellm_model(order, recorder, controls, clock=SystemClock(), policy=Policy(), environ={})
+        how = "export VAR=…, then drone run … --api-key-env VAR"
+        return litellm_model(order, recorder, controls, clock=SystemClock(), policy=Policy(), environ={}, set_key=how)
 
     def _workspaces(self, git_config: Path) -> Workspaces:
         environment = git_environment(git_config, self.environ, allow_file=True)

@@ -6,6 +6,7 @@ table lacks.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -173,6 +174,14 @@ _UNREACHABLE = re.compile(
 )
 
 
+_WRAPPED = re.compile(r"\A(?:(?:litellm\.)?\w*(?:Error|Exception)(?::| -)?\s+)+")
+"""What litellm puts before the endpoint's own words."""
+_MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)+)')
+_MCP_TOOL = re.compile(r"\bmcp__(\w+?)__([\w-]+)")
+_SHORT = 200
+"""Characters of the endpoint's own words in a sentence."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """One failed call: its class, its full text, and the seconds that the server asked to wait."""
@@ -205,7 +214,8 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
             error_class = meaning
             break
     interrupted = text if isinstance(error, AnswerInterrupted) else ""
-    return Failure(error_class, shortened(text, 4000), asked_for(error, now), interrupted)
+    own = shortened(_WRAPPED.sub("", text) or text, 4000)
+    return Failure(error_class, own, asked_for(error, now), interrupted)
 
 
 def cause_of(error: BaseException) -> BaseException:
@@ -241,8 +251,35 @@ def sentence(failure: Failure, provider: OrderProvider) -> str:
         return f"{where} cannot be reached."
     if failure.interrupted:
         return f"{where} did not complete its answer: {failure.interrupted}."
-    short = shortened(" ".join(failure.detail.split()), 120)
+    short = shortened(" ".join(_message(failure.detail).split()), _SHORT)
     return _SENTENCES[failure.error_class].format(where=where, model=provider.model, short=short)
+
+
+def remedy(failure: Failure, key: str) -> str:
+    """What a user can do about a failure that would be the same each time; `key`: how to set the key."""
+    if failure.error_class in {_E.AUTH, _E.AUTH_PERMANENT}:
+        return key
+    if failure.error_class is _E.FORMAT and (refused := _MCP_TOOL.search(failure.detail)):
+        return f"leave out the tool {refused[2]} of the MCP server {refused[1]}, with `tools` in mcp.json"
+    return ""
+
+
+def set_key(provider: OrderProvider) -> str:
+    """The command that gives the provider another key."""
+    if provider.key_variable:
+        return f"on the drone: export {provider.key_variable}=…, then drone start"
+    return f"fleet provider edit {provider.name} --api-key-stdin"
+
+
+def _message(detail: str) -> str:
+    """The message in an endpoint's JSON, else all of it."""
+    found = _MESSAGE.search(detail)
+    if found is None:
+        return detail
+    try:
+        return str(json.loads(f'"{found[1]}"', strict=False))
+    except ValueError:
+        return found[1]
 
 
 _SENTENCES = {

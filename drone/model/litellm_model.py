@@ -19,7 +19,9 @@ from drone.model.errors import (
     cause_of,
     classify,
     may_be_charged,
+    remedy,
     sentence,
+    set_key,
 )
 from drone.model.expected_tokens import ExpectedTokens, tokens_of
 from drone.model.litellm_import import Client
@@ -55,6 +57,8 @@ class LiteLLMModel:
     waits: Waits = field(default_factory=Waits)
     meter: Meter = field(default_factory=Unmetered)
     permits: Permits = field(default_factory=Unrestricted)
+    set_key: str = ""
+    """The command that sets another key, if no control plane keeps it."""
 
     def __post_init__(self) -> None:
         self._client = Client()
@@ -179,12 +183,11 @@ class LiteLLMModel:
         self.recorder.record(RetryStep(attempt=attempt, delay_s=round(wait, 3), error_class=error_class, error=said))
 
     def _failed(self, failure: Failure) -> ModelCallFailed:
-        return ModelCallFailed(
-            sentence(failure, self.provider),
-            error_class=failure.error_class,
-            detail=failure.detail,
-            next=f"fleet provider show {self.provider.name}",
-        )
+        what, following = sentence(failure, self.provider), f"fleet provider show {self.provider.name}"
+        if advice := remedy(failure, self.set_key or set_key(self.provider)):
+            # The sentence is all that some readers of the order see, and only a user can help.
+            what, following = f"{what.removesuffix('.')} (next: {advice}).", advice
+        return ModelCallFailed(what, error_class=failure.error_class, detail=failure.detail, next=following)
 
     def _ask(
         self,

@@ -46,9 +46,10 @@ def litellm_model(  # noqa: PLR0913 - four of a run, three of its drone
     environ: Mapping[str, str],
     purse: Purse | None = None,
     permits: Permits | None = None,
+    set_key: str = "",
 ) -> Model:
     """The order's model, reached through LiteLLM. What its calls may cost is bounded by `purse`; without one, by the
-    order's cost limit.
+    order's cost limit. `set_key` is the command that sets the key, if no control plane keeps it.
 
     Raises FleetFault if the library is unavailable, Forbidden if the owner limits what is spent and the price of the
     provider or a fallback is unknown, and the errors of `with_keys`.
@@ -69,6 +70,7 @@ def litellm_model(  # noqa: PLR0913 - four of a run, three of its drone
     meter = RunMeter(purse, recorder, controls, clock, limit_question(order, recorder, controls, clock))
     model = LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls, meter=meter)
     model.permits = permits or model.permits
+    model.set_key = set_key
     return model
 
 

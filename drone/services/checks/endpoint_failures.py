@@ -76,10 +76,9 @@ def _key(failure: _FailedCall) -> FleetError:
         what = f"{failure.where} rejected the API key (401)."
     else:
         what = f"{failure.where} requires an API key (401)."
-    following = f"fleet provider edit {provider.name} --api-key-stdin"
-    if provider.key_variable:
-        following = f"on the drone: export {provider.key_variable}=…, then drone start"
-    return OrderError(what, code="E-CHECK-KEY", why=failure.detail, next=following)
+    from drone.model.errors import set_key
+
+    return OrderError(what, code="E-CHECK-KEY", why=failure.detail, next=set_key(provider))
 
 
 def _connection(failure: _FailedCall) -> FleetError:

@@ -180,6 +180,43 @@ def test_every_class_of_failure_has_a_sentence_without_a_secret() -> None:
     assert "secret" not in caught.value.what
 
 
+REFUSALS: list[tuple[int, Any, dict[str, Any], str]] = [
+    (401, "bad key", {}, "rejected the API key (next: fleet provider edit p --api-key-stdin)."),
+    (401, "", {"api_key": "k-1"}, "rejected the API key (next: fleet provider edit p --api-key-stdin)."),
+    (401, "no", {"key_variable": "MY_KEY"}, "(next: on the drone: export MY_KEY=…, then drone start)."),
+    (403, "not this model", {}, "use openai/x (next: fleet provider edit p --api-key-stdin)."),
+    (400, "Incorrect API key provided: sk-1", {}, "(next: fleet provider edit p --api-key-stdin)."),
+    (
+        400,
+        "Invalid schema for function 'mcp__b__bad': array schema missing items",
+        {},
+        "rejected the request: Invalid schema for function 'mcp__b__bad': array schema missing items"
+        " (next: leave out the tool bad of the MCP server b, with `tools` in mcp.json).",
+    ),
+    (400, 'tools.3.mcp__my_db__run-query: bad "$ref"', {}, "the tool run-query of the MCP server my_db, with"),
+    (422, "x" * 5000, {}, f"rejected the request: {'x' * 200}"),
+    (404, "no such path", {}, "has no model openai/x."),
+]
+
+
+def test_a_refusal_is_told_in_the_endpoints_own_words_with_the_command_that_helps(scripted: ScriptedFactory) -> None:
+    wrong = {}
+    for status, text, fields, words in REFUSALS:
+        server = scripted([{"status": status, "error": text, "repeat": True}])
+        provider = OrderProvider(name="p", model="openai/x", api_base=server.url, **fields)
+        with pytest.raises(ModelCallFailed) as failed:
+            Called("", provider, Limits(max_retries=0)).ask()
+        what, detail = failed.value.what, failed.value.detail
+        if words not in what or "litellm" in detail or "Exception" in detail or len(what) > 400:
+            wrong[status, text[:80]] = (what, detail[:200])
+    assert wrong == {}
+    called = Called(scripted([{"status": 401, "error": "no"}]).url, limits=Limits(max_retries=0))
+    called.model.set_key = "drone run … --api-key-env VAR"
+    with pytest.raises(ModelCallFailed) as failed:
+        called.ask()
+    assert failed.value.next == "drone run … --api-key-env VAR"
+
+
 def test_a_bug_or_a_signal_is_no_failure_of_a_call_and_errors_of_the_http_client_are_known() -> None:
     wrapped = litellm().APIConnectionError(message="no module", llm_provider="openai", model="x")
     wrapped.__context__ = ImportError("no module named mcp")
