@@ -179,6 +179,13 @@ class FleetSettings(BaseSettings):
             raise ValueError("an access key id and its secret require each other")
         return secret or None
 
+    @field_validator("public_url")
+    @classmethod
+    def _is_at_the_root(cls, url: str | None) -> str | None:
+        if url and (problem := public_url_problem(url)):
+            raise ValueError(problem)
+        return url
+
     @field_validator("flower_upstream")
     @classmethod
     def _is_on_this_machine(cls, upstream: str | None) -> str | None:
@@ -286,6 +293,21 @@ def read_settings(**given: Any) -> FleetSettings:
             code="E-SETTINGS",
             next="set these variables, or run a local fleet with: fleet up",
         ) from None
+
+
+def public_url_problem(url: str) -> str:
+    """Why a control plane cannot be reached at this URL; empty if it can."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "it is not a URL; expected http://HOST or https://HOST, with or without a port"
+    if parts.scheme not in {"http", "https"} or not host:
+        return "expected http://HOST or https://HOST, with or without a port"
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        # Links, redirects, cookies and the drones' interface would all have to know the path, behind any proxy.
+        return f"pages and interface are at the root of a host, not below a path such as {parts.path}; use another name"
+    return ""
 
 
 def is_loopback(host: str) -> bool:

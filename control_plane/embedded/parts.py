@@ -29,7 +29,8 @@ def broker(plan: Plan, data: DataDir) -> Child:
         plan.chosen.broker_port,
         plan.chosen.broker_password,
         # All addresses include the loopback address, and it cannot be bound twice.
-        bind=plan.bind if plan.bind in ANY else " ".join(dict.fromkeys((LOOPBACK, plan.bind))),
+        # The address for all of IPv4 includes this one, and that for all of IPv6 does not.
+        bind=plan.bind if ANY.get(plan.bind) == LOOPBACK else " ".join(dict.fromkeys((LOOPBACK, plan.bind))),
         memory_mb=_broker_memory_mb(),
         tls=plan.options.tls_files if plan.broker_program else None,
     )

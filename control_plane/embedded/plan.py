@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from control_plane.core.flower_address import FLOWER_PATH
+from control_plane.core.settings import is_loopback, public_url_problem
 from control_plane.embedded.broker_tls import encrypting_server
 from control_plane.embedded.certificate import check_certificate
 from control_plane.embedded.data_dir import DataDir, Remembered
@@ -15,7 +16,8 @@ from control_plane.embedded.ports import choose_port
 from shared.errors import Invalid
 
 LOOPBACK = "127.0.0.1"
-ANY = {"0.0.0.0", "::"}  # noqa: S104 - compared with, not bound to
+ANY = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - compared with, not bound to
+"""All addresses of this machine, of IPv4 or IPv6, with the one at which it reaches itself."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Plan:
     @property
     def public_broker_url(self) -> str:
         scheme = "rediss" if self.broker_program else "redis"
-        return f"{scheme}://{self.public_host}:{self.chosen.broker_port}/0"
+        return f"{scheme}://{_in_url(self.public_host)}:{self.chosen.broker_port}/0"
 
     @property
     def flower_url(self) -> str | None:
@@ -56,7 +58,7 @@ class Plan:
 
     @property
     def open_to_others(self) -> bool:
-        return self.bind != LOOPBACK
+        return not is_loopback(self.bind)
 
     @property
     def encrypted(self) -> bool:
@@ -116,18 +118,22 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
         else last.demo_port,
     )
     # A certificate is for the public name or address, so that this machine uses it, too.
-    local_host = public_host if options.tls_cert else LOOPBACK if bind in ANY else bind
+    local_host = _in_url(public_host if options.tls_cert else ANY.get(bind, bind))
     plan = Plan(
         options=options,
         chosen=chosen,
         bind=bind,
         local_url=f"{options.scheme}://{local_host}:{chosen.port}",
-        public_url=(options.public_url or f"{options.scheme}://{public_host}:{chosen.port}").rstrip("/"),
+        public_url=(options.public_url or f"{options.scheme}://{_in_url(public_host)}:{chosen.port}").rstrip("/"),
         public_host=public_host,
         broker_program=_broker_program(options, bind),
     )
     data.remember(chosen)
     return plan
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _broker_program(options: UpOptions, bind: str) -> Path | None:
@@ -143,14 +149,14 @@ def with_login(broker_url: str, password: str) -> str:
 
 def _public_host(options: UpOptions, bind: str) -> str:
     if options.public_url:
-        parts = urlsplit(options.public_url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        if why := public_url_problem(options.public_url):
             raise Invalid(
-                f"invalid public URL {options.public_url[:80]!r}: expected http://HOST or https://HOST",
+                f"invalid public URL {options.public_url[:80]!r}",
                 code="E-UP-PUBLIC-URL",
+                why=why,
                 next="fleet up --public-url https://fleet.example.org",
             )
-        return parts.hostname
+        return urlsplit(options.public_url).hostname or ""
     if bind in ANY:
         raise Invalid(
             f"--host {bind} requires --public-url: other machines need an address of this machine",

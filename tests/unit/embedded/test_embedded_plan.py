@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from control_plane.core.settings import FleetSettings
 from control_plane.embedded import banner, parts
 from control_plane.embedded.banner import SetUp
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.options import UpOptions
 from control_plane.embedded.plan import Plan, make_plan
+from control_plane.embedded.ports import choose_port
 from shared.errors import Conflict, Invalid, Unreachable
 from tests.support.certificates import Authority
 
@@ -55,6 +58,52 @@ def test_a_chosen_port_is_given_to_nobody_else_until_the_server_listens_that_is_
         other.bind(("127.0.0.1", port))
     with socket.create_server(("127.0.0.1", port)) as server:
         assert server.getsockname()[1] == port
+
+
+def test_ports_and_addresses_of_ipv6_are_like_those_of_ipv4(data: DataDir) -> None:
+    with socket.socket(socket.AF_INET6) as free:
+        free.bind(("::1", 0))
+        port = free.getsockname()[1]
+    assert choose_port("::1", wanted=port, last=0, flag="--port") == port
+    hosts = ("::1", "::", "127.0.0.1", "localhost")
+    assert all(choose_port(host, wanted=0, last=0, flag="--port") for host in hosts)
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken, pytest.raises(Conflict, match="in use"):
+        choose_port("::1", wanted=taken.getsockname()[1], last=0, flag="--port")
+    wrong = {}
+    for options, urls in (
+        ({"host": "::1"}, ("http://[::1]:{0}", "http://[::1]:{0}", "redis://[::1]:{1}/0")),
+        (
+            {"host": "::", "public_url": "http://[fd00::7]:9"},
+            ("http://[::1]:{0}", "http://[fd00::7]:9", "redis://[fd00::7]:{1}/0"),
+        ),
+        ({"host": "0.0.0.0", "public_url": "http://h"}, ("http://127.0.0.1:{0}", "http://h", "redis://h:{1}/0")),
+        ({}, ("http://127.0.0.1:{0}", "http://127.0.0.1:{0}", "redis://127.0.0.1:{1}/0")),
+    ):
+        plan = plan_of(data, **options)
+        expected = tuple(each.format(plan.chosen.port, plan.chosen.broker_port) for each in urls)
+        if (found := (plan.local_url, plan.public_url, plan.public_broker_url)) != expected:
+            wrong[str(options)] = found
+    assert wrong == {}
+    assert [plan_of(data, host=host).open_to_others for host in ("::1", "127.0.0.1")] == [False, False]
+
+
+def test_an_address_that_this_machine_does_not_have_is_named(data: DataDir) -> None:
+    for host in ("192.0.2.7", "2001:db8::7", "nohost.invalid", "[::1]", "not an address"):
+        with pytest.raises(Invalid) as refused:
+            plan_of(data, host=host)
+        assert (refused.value.code, host in refused.value.what, bool(refused.value.why)) == ("E-UP-HOST", True, True)
+
+
+def test_a_public_url_is_the_root_of_a_host(data: DataDir) -> None:
+    below = ["http://127.0.0.1:9000/fleet", "https://h/fleet/", "https://h?x", "https://h/#x"]
+    for url in [*below, "ftp://h", "h:80", "http://", "x", "http://[::1", "http://h:port"]:
+        with pytest.raises(Invalid) as refused:
+            plan_of(data, public_url=url)
+        assert (refused.value.code, bool(refused.value.why)) == ("E-UP-PUBLIC-URL", True), url
+        with pytest.raises(ValidationError):
+            FleetSettings(public_url=url)
+    for url in ("http://127.0.0.1:9000", "https://h/", "http://[::1]:9000/"):
+        assert plan_of(data, public_url=url).public_url == url.rstrip("/")
 
 
 def test_a_taken_port_is_refused_and_one_of_the_broker_replaced(data: DataDir) -> None:
