@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ class LocalSource:
 def local_source(given: str) -> LocalSource:
     """Find the given repository: a URL, a bare repository, a work tree or a directory in one.
 
-    Raises NotFound if there is no git repository.
+    Raises NotFound if there is no git repository, and Precondition if git does not read it.
     """
     if _URL_SIGN in given or _is_scp_address(given):
         return LocalSource(given)
@@ -37,7 +38,7 @@ def local_source(given: str) -> LocalSource:
         return LocalSource(top.stdout.strip(), _uncommitted(Path(top.stdout.strip())))
     bare = _git(path, "rev-parse", "--absolute-git-dir")
     if bare.returncode != 0:
-        raise _no_repository(path, (bare.stderr.strip().splitlines() or ["not a git repository"])[-1])
+        raise _unusable(path, bare.stderr.strip())
     return LocalSource(bare.stdout.strip())
 
 
@@ -59,10 +60,31 @@ def _uncommitted(top: Path) -> str:
 def _git(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # No optional locks: `git status` would otherwise write the index of a repository that is not ours to write to.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(path), *arguments]
+    environ = {**os.environ, "LC_ALL": "C"}  # git's messages are parsed
     try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=120, check=False, env=environ
+        )
     except FileNotFoundError as error:
         raise git_is_missing(Precondition) from error
+
+
+def _unusable(path: Path, said: str) -> NotFound | Precondition:
+    """The error for a directory in which git reads no repository, with what it said."""
+    if "dubious ownership" in said:
+        # Reading it would run the programs that its configuration names.
+        return Precondition(
+            f"the repository at {path} belongs to another user",
+            code="E-GIT-OWNER",
+            why="git does not read it unless you say that you trust its owner",
+            next=said.splitlines()[-1].strip(),
+        )
+    first = next(iter(said.splitlines()), "not a git repository").removeprefix("fatal: ")
+    if "not a git repository" in first:
+        return _no_repository(path, first)
+    return Precondition(
+        f"git cannot read the repository at {path}", code="E-GIT-UNREADABLE", why=first, next=f"git -C {path} status"
+    )
 
 
 def _no_repository(path: Path, why: str) -> NotFound:

@@ -132,3 +132,36 @@ def test_the_drones_git_runs_with_its_own_configuration_and_asks_nobody(owner_ho
         assert environment["GIT_TERMINAL_PROMPT"] == "0"
         assert environment["GIT_SSH_COMMAND"].startswith(ours)
         assert "file" not in environment["GIT_ALLOW_PROTOCOL"]
+
+
+def test_a_repository_that_git_does_not_read_is_told_apart_from_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, future, bare, linked = (work_tree(tmp_path / name) for name in ("broken", "future", "bare", "linked"))
+    (broken / ".git/config").write_text("[core\n")
+    git(future, "config", "core.repositoryformatversion", "9")
+    (linked / ".git/HEAD").unlink()
+    (tmp_path / "empty").mkdir()
+    wrong = {}
+    for path, code in (
+        (broken, "E-GIT-UNREADABLE"),
+        (future, "E-GIT-UNREADABLE"),
+        (linked, "E-GIT-NOT-FOUND"),
+        (tmp_path / "empty", "E-GIT-NOT-FOUND"),
+        (tmp_path / "nowhere", "E-GIT-NOT-FOUND"),
+    ):
+        with pytest.raises((NotFound, Precondition)) as refused:
+            local_source(str(path))
+        if (refused.value.code, "init" in refused.value.next) != (code, code == "E-GIT-NOT-FOUND"):
+            wrong[path.name] = (refused.value.code, refused.value.why, refused.value.next)
+    assert wrong == {}
+
+    # As for a repository of another user; git's own tests do the same.
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    (bare / "sub").mkdir()
+    for path in (bare, bare / "sub", bare / ".git", bare_remote(tmp_path / "remote.git")):
+        with pytest.raises(Precondition) as refused:
+            local_source(str(path))
+        assert refused.value.code == "E-GIT-OWNER"
+        assert refused.value.next.startswith("git config --global --add safe.directory ")
