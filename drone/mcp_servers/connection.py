@@ -8,7 +8,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, PaginatedRequestParams, Tool
 
-from drone.mcp_servers.config import ServerConfig
+from drone.mcp_servers.config import LONGEST_START, ServerConfig
 from drone.mcp_servers.failures import ServerFailed
 from drone.mcp_servers.listing import MOST_TOOLS
 from drone.mcp_servers.start import MakeServer, Start, sentence
@@ -37,7 +37,7 @@ class Connection:
             async with asyncio.timeout(self.config.start_timeout):
                 return await _listed(await start.client())
         except TimeoutError:
-            why = f"did not start within {self.config.start_timeout:g} s"
+            why = f"did not start within {self.config.start_timeout:g} s (`start_timeout`, at most {LONGEST_START:g})"
         except Exception as error:  # noqa: BLE001 - foreign code: after any error, the server is unusable
             why = await start.why(error)
         # Do not wait for the end: the run and the other servers need the time.

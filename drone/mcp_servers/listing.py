@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from drone.agent.values import ToolSpec
 from drone.mcp_servers.config import ServerConfig
+from shared.redaction import shortened
 
 if TYPE_CHECKING:
     from mcp_types import Tool
@@ -21,6 +22,8 @@ LONGEST_DESCRIPTION = 2_000
 LARGEST_SCHEMA = 32_000
 """Bytes, as JSON."""
 _SAID = 60
+_VALUES = frozenset({"default", "enum", "const", "examples"})
+"""Keywords whose content is no schema."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +72,35 @@ def listed(config: ServerConfig, tools: Sequence[Tool], names: Names, problems: 
 def _spec(server: str, tool: Tool, names: Names, *, parallel: bool) -> ToolSpec:
     description = tool.description or tool.title or f"{tool.name} of the MCP server {server}"
     # Some providers refuse an object without a list of its properties.
-    schema = {"properties": {}, **tool.input_schema}
+    schema = {"properties": {}, **_with_items(tool.input_schema)}
     return ToolSpec(names.give(server, tool.name), description[:LONGEST_DESCRIPTION], schema, parallel)
 
 
+def _with_items(schema: Any) -> Any:
+    """The schema with `items` for each array that has none: some providers refuse the whole request without them."""
+    if isinstance(schema, list):
+        return [_with_items(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {name: value if name in _VALUES else _with_items(value) for name, value in schema.items()}
+    kind = whole.get("type")
+    is_array = kind == "array" or (isinstance(kind, list) and "array" in kind)
+    return {**whole, "items": {}} if is_array and not {"items", "prefixItems"} & whole.keys() else whole
+
+
 def _wrong_schema(schema: dict[str, Any]) -> str:
+    """Why no provider would accept this schema; empty if one may. A refused one would end the run."""
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped] # few runs have servers
+    from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+
     if schema.get("type") != "object":
         return "its arguments are not an object"
-    if len(json.dumps(schema)) > LARGEST_SCHEMA:
-        return f"the schema of its arguments is larger than {LARGEST_SCHEMA:,} bytes"
+    try:
+        if len(json.dumps(schema, allow_nan=False)) > LARGEST_SCHEMA:
+            return f"the schema of its arguments is larger than {LARGEST_SCHEMA:,} bytes"
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"the schema of its arguments is invalid: {shortened(error.message, _SAID)}"
+    except (ValueError, RecursionError) as error:
+        return f"the schema of its arguments cannot be sent: {shortened(str(error), _SAID)}"
     return ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drone.agent.protocols import ForeignTool
-from drone.mcp_servers.config import LONGEST_START, ServerConfig
+from drone.mcp_servers.config import ServerConfig
 from drone.mcp_servers.failures import ServerFailed
 from drone.mcp_servers.listing import Names, listed
 from drone.mcp_servers.loop_thread import LoopThread, all_done
@@ -93,13 +93,14 @@ class _Running:
 
         self._connections += [Connection(config, self._maker(config)) for config in configs]
         openings = [self._loop.start(connection.open()) for connection in self._connections]
-        all_done(openings, seconds=LONGEST_START, check=self._check)
+        longest = max(config.start_timeout for config in configs) + _MARGIN
+        all_done(openings, seconds=longest, check=self._check)
         names = Names()
         for connection, opening in zip(self._connections, openings, strict=True):
             config = connection.config
             try:
                 if opening.cancel():
-                    raise ServerFailed(f"did not start within {LONGEST_START:g} s")
+                    raise ServerFailed(f"did not start within {longest:g} s")
                 found = opening.result()
             except ServerFailed as error:
                 servers.problems.append(f"MCP server {config.name!r} {error}")

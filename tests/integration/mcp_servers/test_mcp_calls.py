@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from drone.mcp_servers import ServerConfig, servers
+from drone.mcp_servers import ServerConfig
 from drone.mcp_servers.listing import LARGEST_SCHEMA, LONGEST_DESCRIPTION, MOST_TOOLS
 from drone.mcp_servers.server_log import LOG_BYTES
 from drone.mcp_servers.stdio import LARGEST_MESSAGE
@@ -35,17 +35,14 @@ def test_a_server_that_is_missing_broken_or_silent_is_a_problem_and_the_others_w
     assert [each.replace("prlimit: failed to execute ", "") for each in tools.servers.problems] == [
         "MCP server 'missing' ended with exit code 127: /no/such/program: No such file or directory",
         "MCP server 'broken' ended with exit code 1",
-        "MCP server 'silent' did not start within 1 s",
+        "MCP server 'silent' did not start within 1 s (`start_timeout`, at most 300)",
         "MCP server 'text' printed too much on stdout that is not an MCP message",
     ]
     assert tools.text("mcp__raw__echo", text="here") == "here"
     wait_until(lambda: not processes_with(word))
 
 
-def test_servers_start_at_the_same_time_and_a_cancel_meanwhile_ends_them(
-    mcp: McpBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(servers, "LONGEST_START", 600.0)
+def test_servers_start_at_the_same_time_and_a_cancel_meanwhile_ends_them(mcp: McpBench) -> None:
     word = new_id()
     silent = [mcp.raw("--silent", "--word", word, name=f"s{number}") for number in range(4)]
     # A server has a keeper with the same arguments.

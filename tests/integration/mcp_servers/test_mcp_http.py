@@ -109,7 +109,7 @@ def test_an_address_that_is_no_mcp_server_or_silent_is_a_problem(mcp: McpBench) 
     with ByHand(lambda _: Reply(200 if released.wait(60) else 500)) as server:
         problems = mcp.connect(config("web", url=server.url, start_timeout=1)).servers.problems
         released.set()
-    assert problems == ["MCP server 'web' did not start within 1 s"]
+    assert problems == ["MCP server 'web' did not start within 1 s (`start_timeout`, at most 300)"]
 
 
 def test_a_call_that_is_not_answered_is_given_up_in_time_and_the_session_goes_on(mcp: McpBench) -> None:

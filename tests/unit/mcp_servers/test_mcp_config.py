@@ -95,7 +95,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"command": "x", "timeout": "1"}, "`timeout`: Input should be a valid number"),
     ({"command": "x", "timeout": 0}, "`timeout`: Input should be greater than 0"),
     ({"command": "x", "timeout": float("nan")}, "`timeout`: "),
-    ({"command": "x", "start_timeout": 60}, "`start_timeout`: Input should be less than or equal to 15"),
+    ({"command": "x", "start_timeout": 301}, "`start_timeout`: Input should be less than or equal to 300"),
     ({"command": "x", "tools": "all"}, "`tools`: Input should be a valid list"),
     ({"command": "x", "type": "sse"}, "`type`: Input should be 'stdio', 'http'"),
     ({"url": "ftp://x.example"}, "its `url` is not an http or https address"),
@@ -112,6 +112,7 @@ def test_a_wrong_entry_is_left_out_with_one_sentence(homes: Path) -> None:
         assert ([each.name for each in found.servers], len(found.problems)) == (["right"], 1), entry
         assert f"MCP server 'wrong' of the owner's file {homes}/mcp.json is ignored: " in found.problems[0]
         assert why in found.problems[0]
+    assert owner(homes, slow={"command": "x", "start_timeout": 60}).servers[0].start_timeout == 60
     unknown = owner(homes, mine={"command": "x", "cwd": "/", "autoApprove": []})
     assert ([each.name for each in unknown.servers], len(unknown.problems)) == (["mine"], 1)
     hostile = owner(homes, **{"\ud800\x1b[31m": {"command": "x", "\udfff\n": 1}})

@@ -8,9 +8,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, Tool
 
-from drone.mcp_servers.listing import Names
+from drone.mcp_servers import ServerConfig
+from drone.mcp_servers.listing import Names, listed
 from drone.mcp_servers.results import result_of
 
 
@@ -50,3 +51,48 @@ def test_texts_are_joined_and_what_is_no_text_is_named_by_kind_and_size(tmp_path
         ({"type": "resource", "resource": {"uri": "x:y", "text": "all of it"}}, "[x:y]\nall of it"),
     ]
     assert [(block, got) for block, text in cases if (got := shown(tmp_path, block)) != text] == []
+
+
+ARRAY = {"type": "array"}
+SENT = {
+    "an array without items": ({"a": ARRAY}, {"a": {**ARRAY, "items": {}}}),
+    "within an array": ({"a": {**ARRAY, "items": ARRAY}}, {"a": {**ARRAY, "items": {**ARRAY, "items": {}}}}),
+    "or null": ({"a": {"type": ["array", "null"]}}, {"a": {"type": ["array", "null"], "items": {}}}),
+    "one of several": ({"a": {"anyOf": [ARRAY, {}]}}, {"a": {"anyOf": [{**ARRAY, "items": {}}, {}]}}),
+    "a tuple": ({"a": {**ARRAY, "prefixItems": [{}]}}, {"a": {**ARRAY, "prefixItems": [{}]}}),
+    "a value": ({"a": {"default": ARRAY, "enum": [ARRAY]}}, {"a": {"default": ARRAY, "enum": [ARRAY]}}),
+    "a property of that name": ({"type": {"type": "string"}}, {"type": {"type": "string"}}),
+    "anything": ({"a": True}, {"a": True}),
+}
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"type": "array"}, "are not an object"),
+    ({}, "are not an object"),
+    ({"type": "object", "properties": None}, "is invalid"),
+    ({"type": "object", "properties": ["a"]}, "is invalid"),
+    ({"type": "object", "required": "a"}, "is invalid"),
+    ({"type": "object", "properties": {"a": {"type": "text"}}}, "is invalid"),
+    ({"type": "object", "properties": {"a": {"type": "string", "pattern": 7}}}, "is invalid"),
+    ({"type": "object", "properties": {"a": {"minimum": float("nan")}}}, "cannot be sent"),
+    ({"type": "object", "properties": {"a": {"enum": []}}, "x": "y" * 40_000}, "is larger than"),
+]
+
+
+def chosen(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    """The schema as the model is told of it, None if the tool is left out, and the problems."""
+    problems: list[str] = []
+    config = ServerConfig(name="b", owners=True, command="x")
+    found = [*listed(config, [Tool(name="t", input_schema=schema)], Names(), problems)]
+    return (found[0].spec.parameters if found else None), problems
+
+
+def test_a_schema_that_providers_refuse_is_completed_and_a_broken_one_leaves_its_tool_out() -> None:
+    wrong = {}
+    for name, (properties, expected) in SENT.items():
+        found = chosen({"type": "object", "properties": properties})
+        if found != ({"type": "object", "properties": expected}, []):
+            wrong[name] = found
+    for schema, words in BROKEN:
+        left, problems = chosen(schema)
+        if left is not None or len(problems) != 1 or words not in problems[0] or len(problems[0]) > 200:
+            wrong[str(schema)[:80]] = (left, problems)
+    assert wrong == {}
