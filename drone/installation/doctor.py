@@ -60,7 +60,7 @@ def examine(settings: DroneSettings) -> list[Check]:
     kind = config.sandbox if config else "auto"
     sandbox = check_sandbox(kind, settings.environ, settings.policy_file, _private(settings, config))
     checks += [sandbox, *check_limits(home, settings.policy_file, kind, settings.environ)]
-    checks += check_network(settings.policy_file, sandbox, kind)
+    checks += check_network(settings.policy_file, sandbox, kind, settings.environ)
     if config:
         checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
         checks += check_certificates(config, home)
@@ -210,8 +210,9 @@ def _sandbox_fix(environ: Mapping[str, str]) -> str:
     return f"{program} --unshare-pid --ro-bind / / true        shows what fails" if program else INSTALL_SANDBOX
 
 
-def check_network(policy_path: Path, sandbox: Check, kind: str) -> list[Check]:
+def check_network(policy_path: Path, sandbox: Check, kind: str, environ: Mapping[str, str]) -> list[Check]:
     """Whether the owner's limits on the network can be enforced; nothing about a policy that cannot be read."""
+    from drone.sandbox.choice import explain_no_network
     from drone.sandbox.network import explain_missing
 
     with suppress(FleetError):
@@ -220,7 +221,10 @@ def check_network(policy_path: Path, sandbox: Check, kind: str) -> list[Check]:
         if sandbox.state is not OK and access.kind != "host":
             fix = sandbox.fix or INSTALL_SANDBOX
             return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: needs a sandbox", fix)]
-        if kind != "docker" and access.kind in {"public", "hosts"} and (why := explain_missing()):
+        why = ""
+        if kind != "docker" and access.kind != "host":
+            why = explain_no_network(environ) if access.kind == "none" else explain_missing()
+        if why:
             fix = f'in {policy_path}, under [network]: access = "host", which allows everything'
             return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: {why}", fix)]
         return [Check("D-NETWORK", OK, "network", found)]

@@ -48,8 +48,8 @@ def choose(  # noqa: PLR0913 - one for each who decides
     Without `trial`, only whether it is installed is checked: for a drone that tried it when it started.
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
 
-    Raises Precondition if the requested kind does not work here, which `auto` never does, and if a private place is one
-    of those directories itself.
+    Raises Precondition if the requested kind does not work here, which `auto` never does, if a private place is one of
+    those directories itself, and if bubblewrap works but cannot keep commands from a network that they may not have.
     """
     resources, gateway = Resources(limits or ResourceLimits()), Gateway(access, environ)
     if kind == "none":
@@ -57,6 +57,13 @@ def choose(  # noqa: PLR0913 - one for each who decides
     if kind in {"auto", "bwrap"}:
         reason = explain_missing(environ, trial=trial)
         if not reason:
+            if trial and access.kind == "none" and (why := explain_no_network(environ)):
+                raise Precondition(
+                    "commands cannot be kept from the network on this machine",
+                    code="E-SANDBOX",
+                    why=why,
+                    next='drone policy        has access = "none", which needs network namespaces, or --sandbox docker',
+                )
             hidden, user = hidden_places(private), account.of_commands()
             return Bubblewrap(environ, Network(gateway), resources, owner=owner, user=user, hidden=hidden)
         if kind == "auto":
@@ -99,10 +106,20 @@ def explain_missing(environ: Mapping[str, str], *, trial: bool = True) -> str:
         return NOT_INSTALLED
     if account.is_root() and account.switch_program() is None:
         return "setpriv, of util-linux, is not installed; a drone that root runs needs it"
-    if not trial:
-        return ""
+    return _failure(environ) if trial else ""
+
+
+def explain_no_network(environ: Mapping[str, str]) -> str:
+    """Why bubblewrap cannot run commands without any network here, in a few words; empty if it can."""
+    return _failure(environ, Network(Gateway(NetworkAccess("none"), environ)))
+
+
+def _failure(environ: Mapping[str, str], network: Network | None = None) -> str:
+    """Why a trial run in bubblewrap failed; empty if it succeeded."""
+    program = bwrap_program(environ)
     with tempfile.TemporaryDirectory(prefix="drone-") as directory:
-        tried = Bubblewrap(environ, user=account.of_commands()).run(["true"], workspace=Path(directory), timeout=10)
+        sandbox = Bubblewrap(environ, network, user=account.of_commands())
+        tried = sandbox.run(["true"], workspace=Path(directory), timeout=10)
     if tried.return_code == 0:
         return ""
     return f"{program} does not work here: {tried.output.strip()[:300] or 'its trial run did not complete'}"

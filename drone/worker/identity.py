@@ -40,7 +40,7 @@ def begin_boot(settings: DroneSettings) -> DroneIdentity:
     previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""
     machine = home.machine_id()
     found = policy.load(settings.policy_file)
-    sandbox = choose(config.sandbox, settings.environ, image=found.image).kind
+    sandbox = choose(config.sandbox, settings.environ, found.network, image=found.image).kind
     found.check_sandbox(sandbox)
     return DroneIdentity(
         home=home,

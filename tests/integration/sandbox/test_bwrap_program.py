@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from drone.installation.doctor import check_sandbox
+from drone.installation.doctor import check_network, check_sandbox
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.bwrap_program import bwrap_program
+from drone.sandbox.network import NetworkAccess
 from shared.errors import Precondition
 from tests.support import needs
 from tests.support.sandboxes import shell
@@ -62,6 +63,38 @@ def test_a_bwrap_that_does_not_work_is_named_with_its_reason(tools: Path, networ
     with pytest.raises(Precondition, match="unavailable") as refusal:
         choose("bwrap", environ(tools))
     assert "No permissions" in refusal.value.why
+
+
+def test_where_bwrap_cannot_keep_commands_from_the_network_a_drone_that_must_does_not_start(
+    tools: Path, networks_closed: None
+) -> None:
+    needs("bwrap")
+    refuses = (
+        "for each; do case $each in --unshare-net) echo bwrap: loopback: Failed RTM_NEWADDR >&2; exit 1;; esac; done"
+    )
+    (tools / "bwrap").write_text(f'#!/bin/sh\n{refuses}\nexec {shutil.which("bwrap")} "$@"\n')
+    (tools / "bwrap").chmod(0o755)
+    for kind in ("bwrap", "auto"):
+        with pytest.raises(Precondition) as refused:
+            choose(kind, environ(tools), NetworkAccess("none", chosen=True))
+        assert (refused.value.code, "RTM_NEWADDR" in refused.value.why) == ("E-SANDBOX", True)
+        assert choose(kind, environ(tools), NetworkAccess("host")).kind == "bwrap"
+        assert choose(kind, environ(tools)).kind == "bwrap"
+        assert choose(kind, environ(tools), NetworkAccess("none"), trial=False).kind == "bwrap"
+    assert choose("bwrap", working(tools), NetworkAccess("none")).kind == "bwrap"
+
+
+def test_the_doctor_fails_where_commands_cannot_be_kept_from_the_network(tools: Path, networks_closed: None) -> None:
+    needs("bwrap")
+    policy, found = tools / "policy.toml", {}
+    policy.write_text('[network]\naccess = "none"\n')
+    for name, program in (("refuses", "case $* in *--unshare-net*) exit 1;; esac\n"), ("works", "")):
+        (tools / name).mkdir()
+        (tools / name / "bwrap").write_text(f'#!/bin/sh\n{program}exec {shutil.which("bwrap")} "$@"\n')
+        (tools / name / "bwrap").chmod(0o755)
+        sandbox = check_sandbox("auto", environ(tools / name), policy)
+        found[name] = [each.state for each in (sandbox, *check_network(policy, sandbox, "auto", environ(tools / name)))]
+    assert found == {"refuses": ["ok", "FAIL"], "works": ["ok", "ok"]}
 
 
 def test_a_bwrap_in_the_current_directory_is_never_taken(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
