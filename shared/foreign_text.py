@@ -19,7 +19,7 @@ def decoded(content: bytes, otherwise: str = "utf-8") -> str:
     `otherwise`: the encoding to try if it is not. Raises ValueError whose text continues the source's name (`is not
     UTF-8: byte 7`).
     """
-    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
+    encoding = encoding_of(content)
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -30,3 +30,8 @@ def decoded(content: bytes, otherwise: str = "utf-8") -> str:
     if "\0" in text:
         raise ValueError("is not text: it contains a NUL byte")
     return text
+
+
+def encoding_of(content: bytes) -> str:
+    """The encoding that a byte order mark names, else UTF-8; it takes the mark off."""
+    return next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import Invalid, Precondition
+from shared.foreign_text import decoded
 from shared.terminal.directories import config_home
 
 VERSION = 1
@@ -77,13 +78,12 @@ def up_settings() -> Mapping[str, Any]:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        text = file.read_bytes().decode()
-        document = tomllib.loads(text)
+        document = tomllib.loads(decoded(file.read_bytes()))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise _wrong(file, error.strerror or "cannot be read") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise _wrong(file, f"invalid TOML: {error}") from error
     _check_version(file, document)
     up = document.get("up", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.foreign_text import decoded
 from shared.terminal.command_line import JsonFlag, print_json, put
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def command(as_json: JsonFlag = False) -> None:
 
     file = settings.load().policy_file
     found = policy.load(file)
-    document = tomllib.loads(file.read_text()) if file.exists() else {}
+    document = tomllib.loads(decoded(file.read_bytes())) if file.exists() else {}
     rows = list(settings_of(found, document))
     if as_json:
         listed = [{"name": row.name, "value": row.value, "line": row.line} for row in rows]

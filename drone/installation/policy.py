@@ -81,6 +81,7 @@ from drone.sandbox.network.access import KINDS as ACCESS_KINDS
 from drone.sandbox.network.access import NetworkAccess
 from drone.sandbox.resources import ResourceLimits
 from shared.errors import Forbidden, Precondition
+from shared.foreign_text import decoded
 from shared.loopback import is_loopback
 from shared.terminal.directories import config_home
 from shared.work_order import WorkOrder
@@ -260,11 +261,11 @@ def load(file: Path) -> Policy:
     Raises Precondition, with file and line, if it cannot be understood.
     """
     try:
-        text = file.read_text()
+        text = decoded(file.read_bytes())
         document = tomllib.loads(text)
     except FileNotFoundError:
         return Policy(file=file)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise _damaged(file, str(error)) from error
     return _parse(document, file, lines_of(text))
 

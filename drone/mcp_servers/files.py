@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from drone.mcp_servers.config import VARIABLE, ServerConfig, parsed, unknown_keys
+from shared.foreign_text import decoded
 
 OWNER_FILE = "mcp.json"
 """In the drone's home."""
@@ -57,7 +58,7 @@ def secrets_of(home: Path, environ: Mapping[str, str]) -> list[str]:
     secret.
     """
     try:
-        text = (_content(home / OWNER_FILE, follow=True) or b"").decode("utf-8", "replace")
+        text = decoded(_content(home / OWNER_FILE, follow=True) or b"")
     except ValueError:
         return []
     found = {environ[name] for name in VARIABLE.findall(text) if name in environ}
@@ -107,12 +108,14 @@ def _printable(text: str) -> str:
 def _document(file: Path, *, follow: bool) -> dict[str, Any]:
     """Return the entries by name; none if there is no file. Raises ValueError with the reason."""
     content = _content(file, follow=follow)
-    if content is None:
+    try:
+        text = decoded(content or b"")
+    except ValueError as error:
+        raise ValueError(f"it {error}") from None
+    if not text.strip():
         return {}
     try:
-        document = json.loads(content.decode())
-    except UnicodeDecodeError:
-        raise ValueError("it is not UTF-8") from None
+        document = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON ({error})") from None
     except (ValueError, RecursionError):

@@ -8,6 +8,8 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shared.foreign_text import encoding_of
+
 MAX_CHARACTERS = 40_000
 """Maximum characters of one file in the prompt."""
 _MAX_BYTES = 4 * (MAX_CHARACTERS + 1)
@@ -64,11 +66,12 @@ class Folder:
 
 
 def _decoded(content: bytes) -> str:
+    encoding = encoding_of(content)
     try:
         # Final only if this is the whole file: otherwise the end may be in the middle of a character.
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(content, len(content) <= _MAX_BYTES)
+        text = codecs.getincrementaldecoder(encoding)().decode(content, len(content) <= _MAX_BYTES)
     except UnicodeDecodeError as error:
-        raise ValueError(f"is not UTF-8: byte {error.start}") from error
+        raise ValueError(f"is not {encoding.removesuffix('-sig').upper()}: byte {error.start}") from error
     if "\0" in text:
         raise ValueError("is not text: it contains NUL")
     return text

@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_reason(file: Path) -> No
         assert (refused.value.code, refused.value.next) == ("E-CONFIG", "fleet help config"), text
         assert why in refused.value.why
         assert str(file) in refused.value.what
-    file.write_bytes(b"\xff\xfe")
+    file.write_bytes(b"\xff\xfe\0")
     with pytest.raises(Invalid):
         config_file.settings()
     file.unlink()

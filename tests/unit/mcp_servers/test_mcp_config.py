@@ -135,9 +135,12 @@ def test_plain_http_is_for_this_machine_or_where_the_owner_says_so(homes: Path) 
 
 
 BROKEN = [
-    (b"", "it is not JSON"),
+    (b'{"mcpServers": {},}', "it is not JSON"),
+    (b'{"mcpServers": {}} // ours', "it is not JSON"),
     (b"{", "it is not JSON"),
-    (b"\xff\xfe{}", "it is not UTF-8"),
+    (b"\xff{}", "it is not UTF-8: byte 0"),
+    (b"\xff\xfe{", "it is not UTF-16"),
+    (b"{\0}", "it is not text: it contains a NUL byte"),
     (b"[" * 100_000, "it is not JSON"),
     (b"1" * 10_000, "it is not"),
     (b"[]", 'it is not an object with an object "mcpServers"'),
