@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from control_plane.core.flower_address import FLOWER_PATH
-from control_plane.core.settings import is_loopback, public_url_problem
+from control_plane.core.settings import public_url_problem
 from control_plane.embedded.broker_tls import encrypting_server
 from control_plane.embedded.certificate import check_certificate
 from control_plane.embedded.data_dir import DataDir, Remembered
@@ -18,6 +18,8 @@ from shared.errors import Invalid
 LOOPBACK = "127.0.0.1"
 ANY = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - compared with, not bound to
 """All addresses of this machine, of IPv4 or IPv6, with the one at which it reaches itself."""
+_OWN = {LOOPBACK, "::1", "localhost"}
+"""Addresses that no other machine, and no network namespace, reaches."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Plan:
 
     @property
     def open_to_others(self) -> bool:
-        return not is_loopback(self.bind)
+        return self.bind not in _OWN
 
     @property
     def encrypted(self) -> bool:

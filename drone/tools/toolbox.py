@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from traceback import format_tb
 
 from drone.agent.hooks.calling import described
 from drone.agent.protocols import ForeignTool
@@ -117,9 +118,11 @@ class Tools:
                 answer = Message(role="tool", tool_call_id=call.id, content=output)
                 signal.messages = (answer, *signal.messages)
             raise
-        except Exception as error:  # the boundary of a tool: a value that it cannot handle must not end the run
-            log.warning("the tool %s failed", call.name, exc_info=True)
-            return ToolResult(f"Error: {call.name} failed: {described(error)}", is_error=True)
+        except Exception as error:  # noqa: BLE001 - the boundary of a tool: a value it cannot handle ends no run
+            # Not the error's own text, which may be long, fail, or have characters that no log can hold.
+            said, where = described(error), "".join(format_tb(error.__traceback__))
+            log.warning("the tool %s failed: %s\n%s", call.name, said, where)
+            return ToolResult(f"Error: {call.name} failed: {said}", is_error=True)
 
     def _carried_out(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)

@@ -18,11 +18,10 @@ from drone.workspace.staging import remove_special_files
 
 @contextmanager
 def few_descriptors() -> Iterator[None]:
-    """Few more files can be opened than are open."""
+    """Few more files can be opened than are open: at most 20 above the highest number in use."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    next_one = os.dup(0)
-    os.close(next_one)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (next_one + 20, hard))
+    highest = max(int(each.name) for each in Path("/dev/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 20, hard))
     try:
         yield
     finally:

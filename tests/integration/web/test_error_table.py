@@ -10,7 +10,7 @@ import pytest
 from drone.agent.agent import Agent
 from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
-from drone.model.errors import RETRIED, ErrorClass, Failure, sentence
+from drone.model.errors import RETRIED, ErrorClass, Failure, remedy, sentence, set_key
 from drone.model.litellm_model import LiteLLMModel
 from shared.events import RetryStep
 from shared.outcome import ExitStatus, Outcome
@@ -145,7 +145,9 @@ def reason(error_class: str, model: str, tried: Tried) -> str:
     step = next(body for body in tried.recorder.bodies if body.kind == "error")
     port = tried.outcome.reason.partition("127.0.0.1:")[2].partition(" ")[0]
     provider = OrderProvider(name="p", model=model, api_base=f"http://127.0.0.1:{port}")
-    return sentence(Failure(ErrorClass(error_class), step.detail), provider)
+    failure = Failure(ErrorClass(error_class), step.detail)
+    said, advice = sentence(failure, provider), remedy(failure, set_key(provider))
+    return f"{said.removesuffix('.')} (next: {advice})." if advice else said
 
 
 def test_what_may_pass_is_tried_again_after_a_growing_wait() -> None:
