@@ -16,6 +16,7 @@ from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
 from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.bundles import BundleTooLarge, write_bundle
+from drone.workspace.caches import caches_in
 from drone.workspace.conversions import in_portions
 from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.lfs import LfsFiles
@@ -164,7 +165,7 @@ class WorkspaceCheckpoints:
             return None
         try:
             tree = self._tree_of_work()
-            if self._left_out or self._has_ignored():
+            if self._left_out or self._has_undelivered():
                 return None
         except GitFailed:
             return None  # as a failed checkpoint fails no run: a delivery has an index of its own
@@ -172,12 +173,12 @@ class WorkspaceCheckpoints:
         self._session.take_kept_index()
         return tree
 
-    def _has_ignored(self) -> bool:
-        """Whether git ignores a file by now that an earlier checkpoint took: it would not be delivered."""
+    def _has_undelivered(self) -> bool:
+        """Whether the index has a file that a delivery leaves out: git ignores it by now, or it belongs to a cache."""
         if not self._added:
             return False
         ignored = self._git.raw("ls-files", "-z", "--cached", "--ignored", "--exclude-standard").split(b"\0")
-        return not self._added.isdisjoint(ignored)
+        return not self._added.isdisjoint(ignored) or any(caches_in(self._git, self._added))
 
     def change(self, has_secret: HasSecret) -> bytes:
         """The workspace as it is now, as a patch against the base; see `Workspace.change`."""
@@ -259,7 +260,7 @@ class WorkspaceCheckpoints:
             found = compared(git, parent, self._submodules)
             remove_from_index(git, found.gone)
             self._gone_submodules = found.gone
-        differences = differing(git)
+        differences = differing(git, self._added, self._gone | self._head.also)
         changed = [path for path in differences.paths if not self._lfs.is_unchanged(path)]
         left_out, wanted = self._sorted_out([*changed, *self._back_again()])
         left_out |= named_by(found.filled) | differences.left_out
@@ -273,7 +274,8 @@ class WorkspaceCheckpoints:
             # Files from the second in which the index was written are read each time until it is written again.
             refresh(git, "--force-write-index")
         if left_out and (wanted or not tree):
-            self._put_as_in_parent(git, parent, left_out)
+            self._put_as_in_parent(git, parent, [*left_out, *differences.cached])
+            self._added -= differences.cached
             tree = ""
         self._tree = tree or git.text("write-tree")
         self._parent, self._left_out, self._is_ready = parent, left_out, True
@@ -321,7 +323,7 @@ class WorkspaceCheckpoints:
             return (0, 0, 0, 0)
         return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
-    def _put_as_in_parent(self, git: Git, parent: str | None, left_out: dict[bytes, str]) -> None:
+    def _put_as_in_parent(self, git: Git, parent: str | None, left_out: Iterable[bytes]) -> None:
         """Set each path in the index to its state in the parent, or remove it."""
         paths = [path for path in left_out if not path.endswith(b"/")]
         entries = dict.fromkeys(paths, b"0 " + b"0" * len(self._base().tree))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +56,8 @@ class Differences:
     """Tracked files that differ or are gone, then untracked files that are not ignored."""
     left_out: dict[bytes, str]
     """What git cannot take, with the reason; the name of a directory ends with a slash."""
+    cached: Set[bytes]
+    """Files of a cache that the index has."""
 
 
 def mend_work_tree(work: Path) -> None:
@@ -157,11 +159,17 @@ def refresh(git: Git, *options: str) -> None:
             raise
 
 
-def differing(git: Git) -> Differences:
-    """How the work tree differs from the index."""
+def differing(git: Git, added: Set[bytes] = frozenset(), known: Set[bytes] = frozenset()) -> Differences:
+    """How the work tree differs from the index.
+
+    Only an untracked file belongs to a cache. `added` are untracked files that the index has, and `known` are tracked
+    files that it may not have.
+    """
     # Two commands: `git status` and `ls-files --modified` would read refs of a repository in a submodule's place.
     changed, (new, left_out) = at_once(partial(_changed, git), partial(_new, git))
-    return Differences([*changed, *new], left_out)
+    caches = dict(caches_in(git, {*new, *added} - known))
+    paths = [*changed, *(path for path in new if path not in caches)]
+    return Differences(paths, left_out | dict.fromkeys(caches.values(), CACHE), added & caches.keys())
 
 
 def _changed(git: Git) -> list[bytes]:
@@ -188,9 +196,7 @@ def _new(git: Git) -> tuple[list[bytes], dict[bytes, str]]:
             left_out[path] = "a nested git repository"
         else:
             paths.append(path)
-    caches = dict(caches_in(git, paths))
-    left_out |= dict.fromkeys(caches.values(), CACHE)
-    return [path for path in paths if path not in caches], left_out
+    return paths, left_out
 
 
 def status_of(work: Path, path: bytes) -> os.stat_result:

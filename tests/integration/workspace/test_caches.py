@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from drone.workspace import Delivery, Workspace, Workspaces
-from tests.support.repositories import bare_remote, git, prepared, work_order
+from tests.integration.workspace.test_workspace_checkpoint import Drone, Run
+from tests.support.repositories import MakeWorkspaces, bare_remote, git, prepared, work_order
 from tests.support.sandboxes import shell
 
 TAG = "printf 'Signature: 8a477f597d28d172789f06886806bc55\\n# by a tool\\n' > "
@@ -60,6 +63,54 @@ TRIES: dict[str, tuple[str, set[str], set[str]]] = {
         },
     ),
 }
+APART = "git checkout -q --orphan apart; git add -Af; git commit -qm Apart"
+STEPS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
+    "never committed": (("mkdir .tox; echo 1 > .tox/x; echo 1 > x.pyc; echo 1 > x",), {"x": "1"}),
+    "committed": (("mkdir .tox; echo 1 > .tox/x; git add -A; git commit -qm V", "echo 2 > .tox/x"), {".tox/x": "2"}),
+    "committed, and more": (
+        ("mkdir .tox; echo 1 > .tox/x; git add -A; git commit -qm V; echo 1 > .tox/y",),
+        {".tox/x": "1"},
+    ),
+    "committed, then not": (
+        ("echo 1 > x.pyc; git add -A; git commit -qm V; echo 1 > x", "git reset -q HEAD~1"),
+        {"x": "1"},
+    ),
+    "committed, removed, and made again": (
+        ("echo 1 > x.pyc; git add -A; git commit -qm V", "rm x.pyc", "echo 2 > x.pyc"),
+        {"x.pyc": "2"},
+    ),
+    "tracked, removed, and made again": (
+        ("rm -r kept", "mkdir -p kept/__pycache__; echo 2 > kept/__pycache__/old.pyc; echo 1 > kept/__pycache__/new"),
+        {"kept/__pycache__/old.pyc": "2"},
+    ),
+    "apart": ((f"mkdir .tox; echo 1 > .tox/x; echo 1 > x; {APART}", "echo 2 > .tox/x"), {"x": "1"}),
+    "apart, in a later step": (("mkdir .tox; echo 1 > .tox/x; echo 1 > x", APART), {"x": "1"}),
+    "apart, a file": ((f"echo 1 > x.pyc; {APART}", "echo 2 > x.pyc; echo 1 > x"), {"x": "1"}),
+    "apart, and removed": ((f"echo 1 > x.pyc; echo 1 > x; {APART}", "rm x.pyc"), {"x": "1"}),
+    "apart, with its tag": (
+        (f"mkdir t; {TAG} t/CACHEDIR.TAG; echo 1 > t/x; echo 1 > x; {APART}", "echo 2 > t/y"),
+        {"x": "1"},
+    ),
+    "apart, and ignored at first": (
+        ("mkdir ignored; echo 1 > ignored/x.pyc; echo 1 > x", APART, "echo 1 > .gitignore"),
+        {"x": "1", ".gitignore": "1"},
+    ),
+    "tagged later": (("mkdir t; echo 1 > t/x; echo 1 > x", f"{TAG} t/CACHEDIR.TAG"), {"x": "1"}),
+    "tagged later, beside work": (
+        ("mkdir -p a/b; echo 1 > a/b/x; echo 1 > a/x", f"{TAG} a/b/CACHEDIR.TAG; echo 2 > a/x; echo 2 > a/b/x"),
+        {"a/x": "2"},
+    ),
+    "tagged later, and no longer": (
+        ("mkdir t; echo 1 > t/x", f"{TAG} t/CACHEDIR.TAG", "rm t/CACHEDIR.TAG"),
+        {"t/x": "1"},
+    ),
+    "tagged after a commit": (
+        ("mkdir t; echo 1 > t/x; git add -A; git commit -qm V; echo 1 > t/y", f"{TAG} t/CACHEDIR.TAG; echo 2 > t/x"),
+        {"t/x": "2"},
+    ),
+}
+"""What an agent does in the steps of a run, and what of it is delivered, with its contents."""
+_CHANGED = re.compile(r"^\+\+\+ b/(\S+)\n@@ .+ @@\n(?:-.*\n)*\+(.+)$", re.MULTILINE)
 
 
 def deliver(workspace: Workspace) -> Delivery:
@@ -75,9 +126,32 @@ def test_caches_are_left_out_by_name(workspaces: Workspaces, tmp_path: Path) -> 
         made = deliver(workspace)
         ends = ("diff-tree", "-r", "--name-only", str(workspace.base_commit), str(made.head_commit))
         files = set(git(workspace.session.git_dir, *ends).splitlines())
-        told = files - {"sums.py"}, {text.partition(":")[0] for text in (*made.left_out, *made.caches)}
+        told = (
+            files - {"sums.py"},
+            {text.partition(":")[0] for text in (*made.left_out, *made.caches)},
+        )
         if told != (changed, left_out):
             wrong[name] = told
+    assert wrong == {}
+
+
+def test_checkpoints_change_nothing_about_which_caches_are_delivered(
+    drone_git: dict[str, str], workspaces_in: MakeWorkspaces, tmp_path: Path
+) -> None:
+    remote, drone = bare_remote(tmp_path / "sums.git", SUMS), Drone(tmp_path / "drone", drone_git, workspaces_in)
+    wrong = {}
+    for name, (lines, expected) in STEPS.items():
+        first = Run(drone, work_order(remote))
+        first.steps(lines)
+        patches = [deliver(first.workspace).patch]
+        first.dies()
+        for place in (drone, drone.other()):
+            resumed = Run(place, first.resumed())
+            patches.append(deliver(resumed.workspace).patch)
+            resumed.dies()
+        delivered = [dict(_CHANGED.findall(patch.decode())) for patch in patches]
+        if delivered != [expected] * 3:
+            wrong[name] = delivered
     assert wrong == {}
 
 

@@ -13,6 +13,7 @@ import pytest
 from drone.sandbox import choose
 from drone.workspace import Delivery, Snapshot, Workspace
 from drone.workspace import checkpoint as checkpoint_module
+from drone.workspace.caches import CACHES
 from shared.blobs import digest
 from shared.errors import FleetFault, NotFound
 from shared.names import new_id
@@ -128,15 +129,18 @@ def told(run: Run) -> dict[str, object]:
 
 
 def seen(run: Run) -> dict[str, object]:
-    """What git and a person see in the workspace."""
+    """What git and a person see in the workspace, without what stays there as it is: ignored files and caches."""
     path = run.workspace.path
-    names = git(path, "-c", "core.quotePath=false", "ls-files", "-co", "--exclude-standard", "-z").split("\0")
+    caches = path.with_name("caches")
+    caches.write_text("\n".join(CACHES))
+    without_caches = ("-c", f"core.excludesFile={caches}")
+    names = git(path, *without_caches, "ls-files", "-co", "--exclude-standard", "-z").split("\0")
     there = [path / name for name in sorted({*names} - {""}) if os.path.lexists(path / name)]
     files = {str(file.relative_to(path)): _look(file) for file in there if file.is_symlink() or file.is_file()}
     return {
         "files": files,
         "log": git(path, "log", "--branches", "--format=%H %s"),
-        "status": git(path, "status", "--porcelain"),
+        "status": git(path, *without_caches, "status", "--porcelain"),
     }
 
 
