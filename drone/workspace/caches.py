@@ -18,6 +18,8 @@ CACHES = (
 )
 """Names that no tool gives to anything else; a directory goes with all that is in it."""
 _TAG = b"CACHEDIR.TAG"
+TAGS = f":(glob)**/{_TAG.decode()}"
+"""Where git looks for tags."""
 _SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 """Makes a directory a cache, whatever its name: <https://bford.info/cachedir/>."""
 

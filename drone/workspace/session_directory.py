@@ -10,15 +10,16 @@ sessions/<session>/order     the order that was here last
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from drone.sandbox.account import give_tree
 from drone.sandbox.trees import remove
 from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
-from drone.workspace.caches import CACHES
+from drone.workspace.caches import CACHES, TAGS, caches_in
 from drone.workspace.encodings import reading_files
 from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.history import History
@@ -34,6 +35,8 @@ LONGEST_PATH = 4096
 """Bytes. git passes whole paths to the system, and Linux takes no longer ones."""
 CHECKPOINT_REFS = "refs/dronefleet/checkpoint"
 """Below: a ref for each run since the workspace was laid out, at its newest checkpoint."""
+_SPECIAL = re.compile(r"[\\*?\[\]]")
+"""In a pattern of git."""
 
 
 class SessionDirectory:
@@ -172,12 +175,19 @@ class SessionDirectory:
         """Remove untracked files, except caches and what git ignores: these take time to make."""
         try:
             # Twice -f: repositories inside the workspace are removed too.
-            self.git.text("clean", "-ffdq", *(f"--exclude={name}" for name in CACHES))
-        except GitFailed:
-            # A path that is too long for git, or a locked directory. Ignored files in the same directory go, too.
+            self.git.text("clean", "-ffdq", *(f"--exclude={pattern}" for pattern in (*CACHES, *self._tagged())))
+        except (GitFailed, OSError):
+            # A path that is too long for git, a locked directory, or more caches than a command can name. Ignored files
+            # in the same directory go, too.
             untracked = self.git.raw("ls-files", "-z", "--others", "--directory", "--exclude-standard")
             for path in filter(None, untracked.split(b"\0")):
                 remove(self.work / os.fsdecode(path))
+
+    def _tagged(self) -> Iterator[str]:
+        """Patterns for the directories that are caches by their content."""
+        tags = self.git.raw("ls-files", "-z", "--others", "--exclude-standard", "--", TAGS).split(b"\0")
+        for cache in set(dict(caches_in(self.git, filter(None, tags))).values()):
+            yield "/" + _SPECIAL.sub(r"\\\g<0>", os.fsdecode(cache))
 
     def tree_of(self, commit: str | None) -> str:
         """The id of the commit's tree; of the empty tree if there is no commit."""

@@ -158,14 +158,17 @@ def test_checkpoints_change_nothing_about_which_caches_are_delivered(
 def test_a_cache_stays_for_the_next_order_and_is_not_in_a_checkpoint(workspaces: Workspaces, tmp_path: Path) -> None:
     remote = bare_remote(tmp_path / "sums.git", SUMS)
     first = prepared(workspaces, work_order(remote))
-    line = "mkdir node_modules new; echo 1 > node_modules/x; echo 1 > new/x"
+    tagged = ("target", "new/t[a]r get", "\\new")
+    made_by_tools = "".join(f"; mkdir '{each}'; {TAG} '{each}/CACHEDIR.TAG'" for each in tagged)
+    line = f"mkdir node_modules new; echo 1 > node_modules/x; echo 1 > new/x{made_by_tools}"
     assert shell(first.sandbox, first.path, line).return_code == 0
     made = first.checkpoint("0run0run0run", has_secret=lambda _: False)
     listed = git(first.session.git_dir, "ls-tree", "--name-only", made.commit)
-    assert (made.left_out, set(listed.split()) - {name.split("/")[0] for name in SUMS}) == (
-        ("node_modules/: a cache",),
+    assert (set(made.left_out), set(listed.split()) - {name.split("/")[0] for name in SUMS}) == (
+        {f"{each}/: a cache" for each in ("node_modules", *tagged)},
         {"new"},
     )
     first.close()
     second = prepared(workspaces, work_order(remote, session=first.session.directory.name))
-    assert ((second.path / "node_modules/x").exists(), (second.path / "new").exists()) == (True, False)
+    stay = ("node_modules/x", *(f"{each}/CACHEDIR.TAG" for each in tagged))
+    assert [name for name in (*stay, "new/x") if (second.path / name).exists()] == [*stay]
