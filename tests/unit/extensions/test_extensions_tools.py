@@ -148,8 +148,9 @@ def test_code_runs_in_a_thread_that_is_not_ours_and_whatever_it_raises_is_a_fail
 
 
 def test_a_call_that_takes_too_long_is_given_up_and_the_next_one_goes_on(never: threading.Event) -> None:
-    calls = ForeignCalls(0.05)
-    with pytest.raises(CallFailed, match=r"took longer than 0\.05 s"):
+    # The next one has as long, and its thread may begin late.
+    calls = ForeignCalls(1)
+    with pytest.raises(CallFailed, match="took longer than 1 s"):
         calls(never.wait)
     assert calls(lambda: "next") == "next"
     calls.close()
