@@ -73,7 +73,7 @@ class Decide(Wire):
     plan: AgentPlan | None = None
     """The plan as edited and approved; None: it was sent back, with `comment`."""
     in_time: bool = True
-    """False: nobody answered before the deadline, which passed while the run was suspended."""
+    """False: the deadline passed without an answer while the run was suspended."""
 
 
 class Suspend(Wire):

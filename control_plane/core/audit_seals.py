@@ -43,8 +43,10 @@ def new_seal(db: Session, vault: Vault, clock: Clock, kind: SealKind, place: tup
 
 
 def verify_keys(db: Session, vault: Vault) -> dict[str, VerifyKey]:
-    """The keys that seals may name. One that was not sealed under the master key for this
-    purpose was not made by a control plane."""
+    """The keys that seals may name.
+
+    One that was not sealed under the master key for this purpose was not made by a control plane.
+    """
     found = {}
     for row in db.scalars(select(AuditKey)):
         with suppress(Precondition):

@@ -338,7 +338,7 @@ class Agent:
             try:
                 outcome = self._stepped()
             except Suspended:
-                # Calls without a result keep none: whoever continues, this run or a later one, runs them.
+                # Calls without a result keep none: this run, or the one that continues the order, runs them.
                 if self.may_suspend(self._last_answer()):
                     raise
             except ModelCallFailed as failed:

@@ -2,8 +2,8 @@
 
 The visible paths are listed, not the hidden ones: the owner's home, other users, the drone's keys, /run with its
 sockets and every data directory stay out without being named. Where one of these is below a visible path, emptiness is
-mounted over it. Processes run in their own PID namespace, which dies
-with its first process. On a drone that root runs, commands have another account (`account.py`).
+mounted over it. Processes run in their own PID namespace, which dies with its first process. On a drone that root runs,
+commands have another account (`account.py`).
 """
 
 from __future__ import annotations

@@ -70,6 +70,14 @@ def test_a_session_opens_at_its_running_turn_and_an_order_at_its_own(
     assert f'href="/orders/{second.order_id}">Next turn' in first
 
 
+@pytest.mark.usefixtures("run")
+def test_an_order_that_ended_before_it_began_is_no_longer_called_queued(api: Api, browser: httpx.Client) -> None:
+    order_id = str(api.submit("Not now")["id"])
+    assert "</span>queued <time" in browser.get(f"/orders/{order_id}").text
+    api.client.call(orders.CANCEL, orders.CancelRequest(), order_id=order_id)
+    assert "</span>0 ms" in browser.get(f"/orders/{order_id}").text
+
+
 def test_the_log_has_all_outputs_with_numbers_that_stay_and_is_searched_and_paged_on_the_server(
     run: PlayedRun, browser: httpx.Client
 ) -> None:
