@@ -18,16 +18,20 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import psutil
+
 from drone.installation.policy import Policy
 from drone.installation.settings import own_places
 from drone.processes.ending import end_marked
-from drone.processes.tree import MARK, marked
+from drone.processes.tree import MARK, alive, marked
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.opened import close_all
 from shared.terminal.doctor import FAIL, OK, WARN, Check
 
 OUT = "BROKEN-OUT"
 SECONDS = 20.0
+_ENDING_SECONDS = 5.0
+"""How long the kernel may take to end a namespace whose sandbox is gone: what is there then has got out of it."""
 _PROXY = (
     "if (: < /dev/tcp/127.0.0.1/3128) 2>/dev/null; then"
     ' exec 3<>/dev/tcp/127.0.0.1/3128 && printf "CONNECT %s HTTP/1.1\\r\\n\\r\\n" {host}:{port} >&3'
@@ -171,7 +175,7 @@ class _Examination:
             refused.extend(done.refused)
             return done.output
 
-        if self._gets_out(each, walled):
+        if self._gets_out(each, walled, ending=_ENDING_SECONDS):
             return _Finding.OUT
         if refused:
             return _Finding.REFUSED
@@ -179,7 +183,7 @@ class _Examination:
         provable = self._gets_out(each, self._bare) if each.compared else self.sandbox.kind != "none"
         return _Finding.REFUSED if provable else _Finding.UNPROVABLE
 
-    def _gets_out(self, each: _BreakOut, run: Callable[[str], str]) -> bool:
+    def _gets_out(self, each: _BreakOut, run: Callable[[str], str], *, ending: float = 0.0) -> bool:
         decoys = self.decoys
         pattern = f"[{decoys.word[0]}]{decoys.word[1:]}"
         line = each.line.format(**vars(decoys), pattern=pattern)
@@ -187,8 +191,17 @@ class _Examination:
         output = run(f"({line}) && echo BROKEN''-OUT")
         changed = decoys.home.read_text() != f"{decoys.word}\n"
         decoys.home.write_text(f"{decoys.word}\n")
-        left = bool(marked(self.owner)) and end_marked(self.owner).found > 0
+        left = self._left_behind(ending)
         return OUT in output or decoys.word in output or changed or left
+
+    def _left_behind(self, seconds: float) -> bool:
+        """Whether a process of the command is still there after that time. It is ended."""
+        found = marked(self.owner)
+        psutil.wait_procs(found, timeout=seconds)
+        left = bool(alive(found))
+        if left:
+            end_marked(self.owner)
+        return left
 
     def _bare(self, line: str) -> str:
         """Run a line as this user without a sandbox and without what holds its processes; return its output."""

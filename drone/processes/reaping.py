@@ -19,7 +19,8 @@ from pathlib import Path
 import psutil
 
 PR_SET_CHILD_SUBREAPER = 36
-_ON_ITS_WAY_SECONDS = 0.2
+_ENDING_SECONDS = 5.0
+"""How long the first process of a namespace is awaited whose sandbox is gone: as long as after a KILL."""
 _reaping = threading.Lock()
 """Two threads must not reap at once: between the check and the reaping, a pid could be reused by another process."""
 
@@ -42,7 +43,8 @@ def reap_adopted() -> None:
     with _reaping:
         for pid in _children():
             if _leads_inner_namespace(pid):
-                # Its sandbox is gone, and it is about to end, with all processes in the namespace.
+                # Its sandbox is gone, and it is about to end, with all processes in the namespace: until then, one
+                # of them may still write into the workspace.
                 _wait_for_zombie(pid)
                 _reap(pid)
             elif _status(pid, "State") == "Z" and _status(pid, "NSsid") not in {str(session), str(pid)}:
@@ -65,7 +67,7 @@ def _leads_inner_namespace(pid: int) -> bool:
 
 
 def _wait_for_zombie(pid: int) -> None:
-    deadline = time.monotonic() + _ON_ITS_WAY_SECONDS
+    deadline = time.monotonic() + _ENDING_SECONDS
     while _status(pid, "State") not in {"Z", ""} and time.monotonic() < deadline:
         time.sleep(0.001)
 

@@ -103,6 +103,8 @@ class Findings:
     found: dict[tuple[str, ...], str] = field(default_factory=dict)
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
     """How often each caller got each status."""
+    written: set[str] = field(default_factory=set)
+    """Names of the hidden things that a caller gave to a thing of its own, which later answers show."""
 
     def look_at(self, caller: str, case: Case, response: Response) -> None:
         """Note an error of ours, an undocumented answer, and what belongs to the other organization."""
@@ -114,11 +116,13 @@ class Findings:
     def _leaked(self, caller: str, case: Case, response: Response) -> Iterator[str]:
         """Whoever may act everywhere sees each organization; an answer may also repeat what was sent.
 
-        The audit log repeats what was sent before.
+        The audit log repeats what was sent before, and so do the things that were made with it.
         """
-        said = response.text_lossy()
+        said, sent = response.text_lossy(), names_in(case, self.hidden)
+        if case.method != "GET" and response.status_code < 400:
+            self.written.update(sent)
         logged = case.operation.path.startswith("/api/v1/audit")
-        for value in self.hidden.names.values() if logged else names_in(case, self.hidden):
+        for value in self.hidden.names.values() if logged else {*sent, *self.written}:
             said = said.replace(value, "")
         if caller != EVERYWHERE and MARK in said:
             yield "shows another organization"
