@@ -9,7 +9,6 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.supervisor.placing import place_queued
-from shared.clock import SystemClock
 from shared.events import ErrorStep
 from shared.names import new_id
 from shared.reasons import DroneState, NoDroneTakesWork, PausesAfterFailure
@@ -130,7 +129,7 @@ PAUSES = (3.0, 12.0, 30.0)
 
 def failed(plane: Plane, *ago: float, **columns: object) -> str:
     """An order in the queue whose runs failed so many seconds ago, the latest named last."""
-    order_id, now = plane.submit(), SystemClock().now()
+    order_id, now = plane.submit(), plane.core.clock.now()
     row = plane.rows(Order, Order.id == order_id)[0]
     drone = plane.drones[0]
     with plane.core.database.write() as db:
