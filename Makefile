@@ -103,7 +103,7 @@ chaos: $(STAMP) ## the long form of: kill, pause and restart everything at rando
 hostile: $(STAMP) ## the long form of: attacks on the fleet, and commands that try to get away
 	@$(PYTEST) -m hostile $(ARGS)
 
-browser: $(STAMP) ## the long form of: the pages in a real browser
+browser: $(STAMP) scripts ## the long form of: the pages in a real browser
 	@$(PYTEST) -m browser $(ARGS)
 
 pictures: $(STAMP) ## take the pictures in docs/pages, on a desk in light and on a phone in dark (needs chromium)
