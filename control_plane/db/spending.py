@@ -82,6 +82,9 @@ class SpendingBlock(Owned, Row):
     granted_at: Mapped[datetime]
     granted_nusd: Mapped[int] = mapped_column(BigInteger)
     spent_nusd: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Of a run that is lost, all that it was granted, until it reports."""
+    reported_nusd: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """What the run itself reported as spent. It never falls."""
     closed_at: Mapped[datetime | None]
     """From then on nothing is reserved: it is used up, or its run has ended."""
 

@@ -54,9 +54,12 @@ def budget_metrics(db: Session, names: Mapping[str, str], now: datetime) -> Iter
 
 
 def _costs(db: Session, names: Mapping[str, str]) -> Iterator[tuple[tuple[str, str, str], float]]:
-    """The oldest pairs have a series each, so that none of them is ever moved to `other`."""
+    """The oldest pairs have a series each, so that none of them is ever moved to `other`.
+
+    What a lost run may have spent is left out: Prometheus takes a counter that shrinks for one that began anew.
+    """
     by = (SpendingBlock.organization_id, Order.provider_id, SpendingBlock.model)
-    summed = select(*by, func.sum(SpendingBlock.spent_nusd)).join(Order, Order.id == SpendingBlock.order_id)
+    summed = select(*by, func.sum(SpendingBlock.reported_nusd)).join(Order, Order.id == SpendingBlock.order_id)
     rows = db.execute(summed.group_by(*by).order_by(func.min(SpendingBlock.id))).all()
     providers = {id_: name for id_, name in db.execute(select(Provider.id, Provider.name))}
     found: Counter[tuple[str, str, str]] = Counter()

@@ -92,10 +92,10 @@ def grant(db: Session, core: Core, dispatch: Dispatch, request: GrantRequest) ->
     return Granted(held + more, bounded=bool(budgets))
 
 
-def settle(db: Session, core: Core, dispatch: Dispatch, spent: int, *, final: bool) -> None:
-    """Record what a run has spent in total; a smaller amount corrects what was only assumed.
+def settle(db: Session, core: Core, dispatch: Dispatch, spent: int, *, assumed: int = 0) -> None:
+    """Record what a run that has ended spent in total; what it did not spend is free.
 
-    `final`: the run has ended, so what it did not spend is free.
+    `assumed`: how much of it the run did not report. A later, smaller amount corrects that.
     """
     order = db.get_one(Order, dispatch.order_id)
     blocks = _blocks(db, dispatch.id)
@@ -105,7 +105,7 @@ def settle(db: Session, core: Core, dispatch: Dispatch, spent: int, *, final: bo
     if not blocks:
         # An older drone reserves nothing: what it spent counts all the same.
         blocks = [_add_block(db, core, budgets, dispatch, order, order.model, 0)]
-    _settle(db, core, budgets, blocks, spent, final=final)
+    _settle(db, core, budgets, blocks, spent, assumed=assumed, final=True)
 
 
 def spent_by(db: Session, run_id: str) -> int:
@@ -211,13 +211,15 @@ def _settle(  # noqa: PLR0913 - all of one change
     blocks: Sequence[SpendingBlock],
     spent: int,
     *,
+    assumed: int = 0,
     final: bool = False,
 ) -> None:
     now = core.clock.now()
     changes = []
-    for block, paid in zip(blocks, shares([each.granted_nusd for each in blocks], spent), strict=True):
+    granted = [each.granted_nusd for each in blocks]
+    for block, paid, told in zip(blocks, shares(granted, spent), shares(granted, spent - assumed), strict=True):
         reserved, before = _reserved(block), block.spent_nusd
-        block.spent_nusd = paid
+        block.spent_nusd, block.reported_nusd = paid, max(block.reported_nusd, told)
         if block.closed_at is None and (final or paid >= block.granted_nusd):
             block.closed_at = now
         if (reserved, before) != (_reserved(block), paid):
@@ -242,6 +244,7 @@ def _add_block(  # noqa: PLR0913, PLR0917 - all of one row
         granted_at=core.clock.now(),
         granted_nusd=amount,
         spent_nusd=0,
+        reported_nusd=0,
         closed_at=None,
     )
     db.add(block)

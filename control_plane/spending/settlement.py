@@ -43,7 +43,7 @@ def run_reported(db: Session, core: Core, dispatch: Dispatch, run: Run) -> None:
     """The run reported its end, in time or late: what it spent is known, and the rest of its money is free."""
     run.assumed_usd = 0.0
     spent = charged(run.cost_usd) if run.cost_usd is not None else spent_by(db, run.id)
-    settle(db, core, dispatch, spent, final=True)
+    settle(db, core, dispatch, spent)
 
 
 def run_lost(db: Session, core: Core, dispatch: Dispatch) -> None:
@@ -51,7 +51,7 @@ def run_lost(db: Session, core: Core, dispatch: Dispatch) -> None:
     run = db.get(Run, dispatch.id)
     known = charged(run.cost_usd or 0.0) if run is not None else 0
     most = max(granted_to(db, dispatch.id), known)
-    settle(db, core, dispatch, most, final=True)
+    settle(db, core, dispatch, most, assumed=most - known)
     if run is not None:
         run.assumed_usd = dollars(most - known)
 

@@ -76,9 +76,9 @@ def _expected(fleet: FleetUnderLoad) -> dict[str, Mapping[str, float]]:
         steps = list(db.scalars(select(Step)))
         blocks = list(db.scalars(select(SpendingBlock)))
     works = {id_ for id_, order in orders.items() if order.purpose == "work"}
-    spent: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     for block in blocks:
-        spent[block.model] += block.spent_nusd
+        reported[block.model] += block.reported_nusd
     return {
         "dronefleet_up": {"broker": 1, "database": 1, "history": 1},
         "dronefleet_orders": Counter(order.status for order in orders.values()),
@@ -88,8 +88,8 @@ def _expected(fleet: FleetUnderLoad) -> dict[str, Mapping[str, float]]:
         "dronefleet_steps_total": {"": sum(step.order_id in works for step in steps)},
         "dronefleet_tool_calls_total": {"": sum(step.kind == "tool_call" for step in steps)},
         "dronefleet_tokens_total": _tokens(steps),
-        "dronefleet_cost_usd_total": {model: dollars(nusd) for model, nusd in spent.items()},
-        "dronefleet_budget_spent_usd": {"organization": dollars(sum(spent.values()))},
+        "dronefleet_cost_usd_total": {model: dollars(nusd) for model, nusd in reported.items()},
+        "dronefleet_budget_spent_usd": {"organization": dollars(sum(block.spent_nusd for block in blocks))},
         "dronefleet_budget_reserved_usd": {},
         "dronefleet_stream_entries": {},
         "dronefleet_queue_messages": {},

@@ -256,7 +256,7 @@ class _Import:
         row["target_id"] = self.organization_id if of_all else self.ids.of(row["target_id"])
 
     def _settle_block(self, row: Line) -> None:
-        row["closed_at"] = row["closed_at"] or self.made_at
+        row["closed_at"], row["reported_nusd"] = row["closed_at"] or self.made_at, row["spent_nusd"]
 
     def _settle_trigger(self, row: Line) -> None:
         self._settle_secret(row, "triggers.sealed_secret")

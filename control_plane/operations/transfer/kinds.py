@@ -299,7 +299,7 @@ KINDS: tuple[Kind, ...] = (
         "block",
         SpendingBlock,
         "id",
-        without="id user_id",
+        without="id user_id reported_nusd",
         refers={
             "run_id": "dispatch",
             "order_id": "order",

@@ -59,6 +59,7 @@ def block_of(order: Order, run_id: str, model: str, spent: int) -> SpendingBlock
         granted_at=order.created_at,
         granted_nusd=spent,
         spent_nusd=spent,
+        reported_nusd=spent,
         closed_at=order.created_at,
     )
 

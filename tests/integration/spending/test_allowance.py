@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
@@ -15,6 +16,7 @@ from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.declarations.prices import PriceRequest
+from control_plane.metrics.money import cost_metrics
 from control_plane.operations import prices
 from control_plane.operations.runs.allowance import allow
 from control_plane.orders.run_ends import RunEnding, close_run
@@ -94,6 +96,11 @@ class Money:
             row = db.scalars(rows.order_by(BudgetPeriod.begins_at.desc())).first()
         return (dollars(row.reserved_nusd), dollars(row.spent_nusd)) if row else (0.0, 0.0)
 
+    def metered(self) -> float:
+        """USD that the metrics show for all models."""
+        with self.core.database.read() as db:
+            return sum(each.value for family in cost_metrics(db, defaultdict(str)) for each in family.samples)
+
     def of_runs(self) -> float:
         """USD that all runs have cost, with what is assumed of lost ones."""
         with self.core.database.read() as db:
@@ -151,6 +158,22 @@ def test_a_lost_run_counts_with_all_it_held_until_its_drone_reports_what_it_cost
     assert money.counts(run, fresh_generation=1) == 0.0
     assert money.counts(run, fresh_generation=0) == pytest.approx(0.4)
     assert money.counts(run, renewed_generation=1) == 0.0
+
+
+def test_what_models_have_cost_never_falls_in_the_metrics_while_a_run_is_lost_and_reports_after_all(
+    money: Money,
+) -> None:
+    """Prometheus would count a value that falls once more, from zero."""
+    run, metered = money.run(), []
+    for step in (
+        lambda: money.ask(run, 1.5, wanted=2.0),
+        lambda: money.ask(run, 1.5, spent=0.3),
+        lambda: money.lose(run, heard=0.2),
+        lambda: money.end(run, 0.4),
+    ):
+        step()
+        metered.append(money.metered())
+    assert metered == [0.0, 0.3, 0.3, 0.4]
 
 
 def test_prices_reach_a_run_with_the_next_answer_are_kept_as_charged_and_needed_where_a_budget_applies(
