@@ -29,8 +29,6 @@ MOST_LINE = 16 * 1024**2
 """Bytes of a line, or of a document of several lines: the longest answer (`assembly.LONGEST`) in escapes is shorter."""
 MOST_ANSWER = 128 * 1024**2
 """Bytes of an answer: 128,000 tokens in chunks of 400 bytes are 51 million."""
-MOST_CHUNKS = 200_000
-"""litellm keeps each until the answer ends, in 4 KB; a model writes at most 128,000 tokens at once."""
 MOST_REFUSAL = 64 * 1024
 """Bytes that are read of a response with an error status."""
 DRAIN_S = 0.5
@@ -43,25 +41,26 @@ def rewrite(response: httpx.Response, raw: RawChunks) -> None:
     """Replace the body of a response that has just begun: `raw` hears each document, and litellm reads it rewritten."""
     received = httpx.Response(response.status_code, headers=response.headers, stream=response.stream)
     pieces = received.iter_bytes()
+    chat = response.request.url.path.endswith("/chat/completions")
     if not response.is_success:
         body = _beginning(pieces)
-    elif not _asks_for_stream(response.request) or "amazon.eventstream" in response.headers.get("Content-Type", ""):
-        body = _counted(pieces, raw)
-    else:
+    elif (chat or raw.known) and _streams_documents(response):
         raw.read_here = True
-        answer = rewritten(pieces, raw, chat=response.request.url.path.endswith("/chat/completions"))
-        body = chain(answer, _drained(pieces, raw, response))
+        body = chain(rewritten(pieces, raw, chat=chat), _drained(pieces, raw, response))
+    else:
+        body = _counted(pieces, raw)
     # What is passed on is decoded, and has another length.
     for name in ("Content-Encoding", "Content-Length"):
         response.headers.pop(name, None)
     response.stream = _Body(body, received)
 
 
-def _asks_for_stream(request: httpx.Request) -> bool:
-    """Whether an answer comes in pieces. Of some models of OpenAI and Amazon, litellm makes a stream of a document."""
+def _streams_documents(response: httpx.Response) -> bool:
+    """Whether an answer is a stream of JSON. Of some models of OpenAI and Amazon, litellm makes one of a document."""
     # Within a string, the second quotation mark would follow a backslash. Google and Amazon have it in the path.
-    wanted = re.search(rb'"stream":\s?true', request.content)
-    return wanted is not None or "stream" in request.url.path.lower()
+    request = response.request
+    asked_for = re.search(rb'"stream":\s?true', request.content) or "stream" in request.url.path.lower()
+    return bool(asked_for) and "amazon.eventstream" not in response.headers.get("Content-Type", "")
 
 
 def shut(response: httpx.Response) -> None:
@@ -93,9 +92,7 @@ def rewritten(pieces: Iterable[bytes], raw: RawChunks, *, chat: bool) -> Iterato
     """
     form = ChatChunks() if chat else None
     try:
-        for number, (name, document, bare) in enumerate(_documents(_lines(_not_too_many(pieces), raw), raw)):
-            if number == MOST_CHUNKS:
-                raise AnswerInterrupted(f"it has more than {MOST_CHUNKS:,} pieces")
+        for name, document, bare in _documents(_lines(_not_too_many(pieces), raw), raw):
             raw.note(document)
             passed_on = form.chunk(name, document) if form else document
             if passed_on:
@@ -139,11 +136,13 @@ def _beginning(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _counted(pieces: Iterable[bytes], raw: RawChunks) -> Iterator[bytes]:
-    """What is no stream of JSON as it is: botocore reads Amazon's frames, and litellm a document."""
+    """What is not read here as it is: botocore reads Amazon's frames, and litellm a document or another protocol."""
     try:
         yield from _not_too_many(pieces)
     except AnswerInterrupted as error:
+        # It propagates: litellm would report what it could not read of it, and search it for secrets, for minutes.
         raw.problem = str(error)
+        raise
 
 
 def _not_too_many(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from drone.agent.values import RawAnswer
-from drone.model.errors import StreamBroken
+from drone.model.errors import AnswerInterrupted, StreamBroken
 from drone.model.litellm_import import Client, litellm
 from drone.model.raw_chunks import CUT, RawChunks
 from drone.model.retry_after import headers_of
@@ -28,7 +28,7 @@ class ModelCall:
         # Here and not in the pump's thread: a first import of litellm must not count as silence of the model.
         self._arguments = _arguments(way, request, waits, client)
         self._client = client
-        self._raw = RawChunks()
+        self._raw = RawChunks(known=way.own_client)
         self.finish_reason = ""
         self.began = False
         """Whether any part of the answer arrived."""
@@ -66,9 +66,13 @@ class ModelCall:
                 self.began = True
                 self.usage = getattr(chunk, "usage", None) or self.usage
                 yield chunk
-        except OSError as error:
-            # Translated here, where an OSError can only be the connection's: elsewhere it may be the journal's disk.
-            raise StreamBroken(f"{type(error).__name__}: {error}") from error
+        except Exception as error:  # the boundary of foreign code, which wraps what is raised while it reads
+            if raw.problem:
+                raise AnswerInterrupted(raw.problem) from error
+            if isinstance(error, OSError):
+                # Translated here, where it can only be the connection's: elsewhere it may be the journal's disk.
+                raise StreamBroken(f"{type(error).__name__}: {error}") from error
+            raise
         finally:
             self._client.settle()
         # The usage that litellm counted itself is in none of the received chunks.
@@ -84,7 +88,7 @@ def _arguments(way: Route, request: dict[str, Any], waits: Waits, client: Client
         "model": way.model,
         "api_base": provider.api_base,
         "api_key": provider.api_key or _no_key(provider),
-        "client": client.get(_timeout(waits)) if way.own_client else None,
+        "client": client.get(_timeout(waits), accepted=way.own_client),
         "stream": True,
         "stream_options": {"include_usage": True},
         "timeout": _timeout(waits),

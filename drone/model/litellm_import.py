@@ -48,6 +48,7 @@ def litellm() -> Any:
     module.disable_streaming_logging = True
     module.num_retries = 0
     repair()
+    _hear_all_clients()
     # It validates what it logs, and warns about its own values.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     return module
@@ -59,32 +60,71 @@ def load() -> None:
     from litellm.responses.mcp import chat_completions_handler  # noqa: F401
 
 
+_calling: dict[int, Client] = {}
+"""Whose call a thread makes: the clients that litellm creates itself serve all calls of the process."""
+
+
+def _hear_all_clients() -> None:
+    """Have the answers to every client that litellm creates read here. It has no setting for them all."""
+    from litellm.llms.custom_httpx.http_handler import HTTPHandler
+
+    create_client = HTTPHandler.create_client
+
+    def heard(handler: Any) -> Any:
+        client = create_client(handler)
+        client.event_hooks = {"response": [_hear]}
+        return client
+
+    HTTPHandler.create_client = heard
+
+
+def _hear(answer: Any) -> None:
+    if (caller := _calling.get(threading.get_ident())) is not None:
+        caller.hear(answer)
+
+
+@cache
+def _share_client() -> None:
+    """Give the packages of OpenAI and Azure a client whose answers are read here."""
+    from litellm.llms.custom_httpx.http_handler import HTTPHandler
+
+    litellm().client_session = HTTPHandler().client
+
+
 class Client:
-    """The HTTP client for litellm's own providers, kept between the calls of a run so that its connection is reused."""
+    """The HTTP client for litellm's own providers, kept between the calls of a run so that its connection is reused.
+
+    It also reads and closes the answers of providers that accept no client.
+    """
 
     def __init__(self) -> None:
         self._client: Any = None
         self._opened: defaultdict[int, list[Any]] = defaultdict(list)
         """Responses that have started, by the thread that reads them."""
-        self._raw: dict[int, RawChunks] = {}
-        """What hears their chunks, by the same thread."""
+        self._raw: dict[int, RawChunks | None] = {}
+        """What hears their chunks, by the same thread; None for a call that was dropped."""
 
-    def get(self, timeout: Any = None) -> Any:
+    def get(self, timeout: Any = None, *, accepted: bool = True) -> Any:
         """Return the client, a new one after `drop`; creating one takes half a millisecond once litellm is loaded.
 
-        `timeout` applies to calls that litellm makes without one of their own, as it does for Gemini.
+        `timeout` applies to calls that litellm makes without one of their own, as it does for Gemini. `accepted`: the
+        provider takes a client; None if it does not.
         """
+        if not accepted:
+            _share_client()
+            return None
         if self._client is None:
             litellm()
             from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
             self._client = HTTPHandler(timeout=timeout)
-            self._client.client.event_hooks = {"response": [self._note]}
+            self._client.client.event_hooks = {"response": [self.hear]}
         return self._client
 
     def listen(self, raw: RawChunks) -> None:
         """Let `raw` hear the answers that the calling thread gets until it settles."""
         self._raw[threading.get_ident()] = raw
+        _calling[threading.get_ident()] = self
 
     def settle(self) -> None:
         """Close responses left open by the calling thread: litellm does not read all of them to their end.
@@ -92,17 +132,25 @@ class Client:
         Otherwise the garbage collector closes them, at any moment. If the same thread then holds the lock of the
         connection pool, which closing needs as well, it deadlocks.
         """
+        _calling.pop(threading.get_ident(), None)
         self._raw.pop(threading.get_ident(), None)
         for answer in self._opened.pop(threading.get_ident(), ()):
             answer.close()
 
-    def _note(self, answer: Any) -> None:
+    def hear(self, answer: Any) -> None:
+        """Read a response of the calling thread, which has just begun."""
         thread = threading.get_ident()
         self._opened[thread].append(answer)
-        rewrite(answer, self._raw.get(thread) or RawChunks())
+        raw = self._raw.get(thread, RawChunks())
+        if raw is None:
+            shut(answer)
+        else:
+            rewrite(answer, raw)
 
     def drop(self) -> None:
         """Close every connection: this is the only way to stop an endpoint from generating an unwanted answer."""
+        # First: an answer that begins meanwhile is then among the opened ones, or closed as it begins.
+        self._raw = dict.fromkeys(self._raw)
         for answer in [answer for answers in list(self._opened.values()) for answer in list(answers)]:
             shut(answer)
         if self._client is not None:

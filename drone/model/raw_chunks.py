@@ -9,6 +9,8 @@ from typing import Any
 from drone.model.errors import AnswerInterrupted
 from shared.redaction import shortened
 
+MOST_CHUNKS = 200_000
+"""litellm keeps each until the answer ends, in 4 KB; a model writes at most 128,000 tokens at once."""
 MOST_RAW = 400_000
 """Characters of a raw answer that are kept: those of an ordinary answer of 20,000 characters, in small pieces."""
 CUT = "cut off after 400,000 characters"
@@ -38,7 +40,9 @@ def reason_of(word: str) -> str:
 class RawChunks:
     """Listens to the chunks of one answer: `note` gets them before litellm, or `listen` gets what litellm reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, known: bool = True) -> None:
+        self.known = known
+        """Whether the protocol is one that is read here; chat completions always are."""
         self.heard = 0
         """How many chunks or lines there were, also of those that litellm does not pass on, such as pings."""
         self.read_here = False
@@ -53,7 +57,7 @@ class RawChunks:
         """The chunks as they came, each as JSON."""
         self.is_cut = False
         """Whether there were more."""
-        self._length = 0
+        self._length = self._chunks = 0
         self.details: list[Any] = []
         """OpenRouter's `reasoning_details`, piece by piece: litellm drops a chunk that contains nothing else."""
         self._word = ""
@@ -116,6 +120,10 @@ class RawChunks:
             yield chunk
 
     def _keep(self, line: str) -> None:
+        self._chunks += 1
+        if self._chunks > MOST_CHUNKS:
+            self.problem = f"it has more than {MOST_CHUNKS:,} pieces"
+            raise AnswerInterrupted(self.problem)
         if self.is_cut or self._length + len(line) > MOST_RAW:
             self.is_cut = True
             return

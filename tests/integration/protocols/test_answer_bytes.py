@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
 import httpx
 import pytest
 
-from drone.model import answer_bytes
+from drone.model import answer_bytes, raw_chunks
 from drone.model.answer_bytes import MOST_LINE, MOST_REFUSAL
 from drone.model.route import _OWN_PATHS
+from shared.errors import Preempted
 from shared.outcome import ExitStatus
 from shared.work_order import Limits, OrderProvider
-from tests.support.endpoints import Doc, Said, call, call_answer, chunk, streamed, text_answer
+from tests.support.endpoints import Doc, Endpoint, Said, call, call_answer, chunk, streamed, text_answer
 from tests.support.protocols import (
     ANTHROPIC,
     BEDROCK,
@@ -30,8 +33,9 @@ from tests.support.protocols import (
     openai_responses,
 )
 from tests.support.protocols.in_process import CHAT, read
-from tests.support.protocols.played import Ran, calling, refusal_of
+from tests.support.protocols.played import ONCE, Ran, calling, refusal_of
 from tests.support.protocols.spoken import Answer, Counted, Spoken, SpokenCall, sse
+from tests.support.scripted import Called
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 
@@ -347,13 +351,87 @@ def test_a_line_and_an_answer_have_a_size(monkeypatch: pytest.MonkeyPatch) -> No
         body, pieces = endless(line * (2**15 // len(line)))
         assert read(body).outcome == "server", line[:40]
         assert next(pieces) <= 5, line[:40]
-    monkeypatch.setattr(answer_bytes, "MOST_CHUNKS", 10)
+    monkeypatch.setattr(raw_chunks, "MOST_CHUNKS", 10)
     assert read([*sse(*[chunk(content="x")] * 9, chunk("stop"), done=True)]).outcome == "x" * 9
     assert read([*sse(*[chunk(content="x")] * 10, chunk("stop"), done=True)]).outcome == "server"
     body, pieces = endless(mega)
     frames = Said(headers={"Content-Type": "application/vnd.amazon.eventstream"}, pieces=body)  # type: ignore[arg-type]
     assert read(frames, BEDROCK.provider("http://127.0.0.1:9")).outcome == "server"
     assert next(pieces) <= 5
+
+
+LITELLMS = {"azure/m": "", "azure_ai/m": "", "cohere_chat/m": "", "databricks/m": "", "huggingface/m/n": "/v1"}
+LITELLMS |= {"nvidia_nim/m": "/v1", "perplexity/m": "", "snowflake/m": ""}
+"""Providers that take no client of ours, and the path of their address: litellm or a package creates one."""
+COHERES_TYPES = pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")
+
+
+@COHERES_TYPES
+def test_an_answer_that_litellm_receives_by_its_own_client_has_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_bytes, "MOST_LINE", 2**16)
+    monkeypatch.setattr(answer_bytes, "MOST_ANSWER", 2**18)
+    monkeypatch.setattr(raw_chunks, "MOST_CHUNKS", 9)
+    said, one = sse(chunk(content="x"))[0], cohere("x")
+    long, many, line = "longer than 0 MiB", "more than 9 pieces", b"x" * 2**15
+    cases = [(model, b'data: {"a": "', line, long) for model in LITELLMS]
+    cases += [
+        ("azure/m", said, said, many),
+        ("azure/m", b"\n", b": ping\n" * 2**12, long),
+        ("azure/m", b"{", line, long),
+    ]
+    cases += [("cohere_chat/m", one, one, many), ("azure/m", b"x", line, long)]
+    cases += [("huggingface/m/n", said, said, many), ("databricks/m", said, said, many)]
+    wrong = {}
+    for model, began, repeated, why in cases:
+        with endless_at(model, began, repeated) as (called, endpoint):
+            failed = refusal_of(called)
+            left = endpoint.left.wait(60)
+        if not (failed.error_class == "server" and failed.detail.endswith(why) and left):
+            wrong[model, began] = failed.detail, left
+    assert wrong == {}
+
+
+@COHERES_TYPES
+def test_a_call_that_is_interrupted_closes_the_connection_of_litellms_own_client() -> None:
+    for model, began in (("azure/m", b": ping\n"), ("azure/m", b"data: "), ("cohere_chat/m", cohere("x"))):
+        with endless_at(model, began, b"") as (called, endpoint):
+            called.controls.check = partial(preempt, endpoint)  # type: ignore[method-assign]
+            with pytest.raises(Preempted):
+                called.ask()
+            assert endpoint.left.wait(60), (model, began)
+
+
+def preempt(endpoint: Endpoint) -> None:
+    if endpoint.staying.is_set():
+        raise Preempted
+
+
+@contextmanager
+def endless_at(model: str, began: bytes, repeated: bytes) -> Iterator[tuple[Called, Endpoint]]:
+    """A model at an endpoint that never ends its answer."""
+    headers = {"Content-Type": "text/event-stream"}
+    with Endpoint(Said(pieces=(began,), headers=headers, ends="open", repeat=repeated)) as endpoint:
+        provider = OrderProvider(name="p", model=model, api_key="k", api_base=endpoint.url + LITELLMS[model])
+        called = Called("", provider, limits=ONCE)
+        yield called, endpoint
+        called.model.close()
+
+
+def cohere(text: str) -> bytes:
+    """A piece of text as Cohere streams it."""
+    return json.dumps({"is_finished": False, "event_type": "text-generation", "text": text}).encode() + b"\n"
+
+
+def test_what_litellms_own_client_receives_is_read_here() -> None:
+    said = raw(ch(None), chunk(content="a\u2028b [DONE]"), chunk("stop"))
+    said, found = replace(said, headers={**said.headers, "Connection": "close"}), {}
+    for model in LITELLMS.keys() - {"cohere_chat/m"}:
+        with Endpoint(said) as endpoint:
+            provider = OrderProvider(name="p", model=model, api_key="k", api_base=endpoint.url + LITELLMS[model])
+            called = Called("", provider, limits=ONCE)
+            found[model] = called.ask().message.content
+            called.model.close()
+    assert found == dict.fromkeys(found, "a\u2028b [DONE]")
 
 
 def test_of_a_refusal_only_the_beginning_is_read() -> None:

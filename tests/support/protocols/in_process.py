@@ -73,10 +73,10 @@ class _Client(Client):
         self._said = said or Said(headers={"Content-Type": "text/event-stream"})
         self._pieces = pieces if said is None else said.pieces or (said.content,)
 
-    def get(self, timeout: Any = None) -> Any:
+    def get(self, timeout: Any = None, *, accepted: bool = True) -> Any:
         from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
-        hooks = {"response": [self._note]}
+        hooks = {"response": [self.hear]}
         return HTTPHandler(client=httpx.Client(transport=httpx.MockTransport(self._respond), event_hooks=hooks))
 
     def _respond(self, _: httpx.Request) -> httpx.Response:
