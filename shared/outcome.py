@@ -26,7 +26,7 @@ class ExitStatus(StrEnum):
     CANCELED = "canceled"
     VERIFICATION_FAILED = "verification_failed"
     HALTED = "halted"
-    """A guardrail ended the run; the work is kept."""
+    """A guardrail ended the run, or the drone as it used too much memory; the work is kept."""
     NO_PROGRESS = "no_progress"
     """The run made no progress for longer than its limit; the work is kept."""
     PLAN_UNANSWERED = "plan_unanswered"

@@ -51,10 +51,12 @@ SUSPENDED = RunConclusion(
 
 
 def of_wish(wish: Wish, response: str = "") -> RunConclusion:
-    """The run was asked to end; a request by an operator, or a lack of progress, also ends the order."""
+    """The run was asked to end; a request by an operator, or a limit that it reached, also ends the order."""
     match wish.kind:
         case "terminate":
             return RunConclusion("failed", ExitStatus.CANCELED, wish.reason, response)
+        case "overgrown":
+            return RunConclusion("failed", ExitStatus.HALTED, wish.reason, response)
         case "stalled":
             return RunConclusion("failed", ExitStatus.NO_PROGRESS, wish.reason, response)
         case "stale":

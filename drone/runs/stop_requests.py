@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-WishKind = Literal["cancel", "stale", "terminate", "stalled", "stop"]
-"""The order was canceled; another run holds it now; an operator ended the run; the run made no progress for too long;
-the drone stops, and the order goes back to the queue. The heaviest comes first."""
+WishKind = Literal["cancel", "stale", "terminate", "overgrown", "stalled", "stop"]
+"""The order was canceled; another run holds it now; an operator ended the run; its process used too much memory; it
+made no progress for too long; the drone stops, and the order goes back to the queue. The heaviest comes first."""
 _HEAVIEST_FIRST = get_args(WishKind)
 
 

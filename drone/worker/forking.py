@@ -53,6 +53,13 @@ class RunProcess:
         self.process.join(seconds)
         return self.process.exitcode
 
+    def memory(self) -> int:
+        """The bytes of memory that the process occupies; those that it shares with the fork server count."""
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss)
+        except psutil.Error:  # it has just ended
+            return 0
+
     def kill(self) -> None:
         self.process.kill()
 

@@ -23,6 +23,7 @@ from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.uplink import Sealer
+from drone.runs.conclusion import of_error, of_wish
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.end_on_behalf import end_on_behalf
 from drone.runs.job import Job
@@ -36,7 +37,6 @@ from shared.control import Say
 from shared.envelope import CannotOpen, check_ids
 from shared.errors import FleetFault
 from shared.events import Delta, ErrorStep, Event, Receipt, RunEnded, RunStarted
-from shared.outcome import ExitStatus
 from shared.terminal import logs
 from shared.titles import title
 from shared.work_order import WorkOrder
@@ -207,6 +207,7 @@ class OrderRunner:
                 for message in process.receive(LISTEN_SECONDS):
                     self._handle(run, message)
                 run.looked_at()
+                run.uses(process.memory())
                 if why := run.stalled():
                     log.warning("run %s: %s; stopping it", run.run_id, why)
                     run.ask_to_end(Wish("stalled", why), within=STALLED_SECONDS)
@@ -260,13 +261,14 @@ class OrderRunner:
 
     def _end_on_behalf(self, run: TrackedRun, fault: FleetFault, receipt: Receipt | None) -> RunEnded:
         log.error("run %s: %s (%s)", run.run_id, fault.what, fault.why)
+        judged = of_error(fault) if run.wish is None else of_wish(run.wish)
         end = RunEnded(
-            status="preempted" if run.was_asked_to("cancel", "stop") else "failed",
-            exit_status=_exit_status(run),
+            status=judged.status,
+            exit_status=judged.exit_status,
             reason=f"{fault.what}: {fault.why}" if fault.why else fault.what,
             receipt=receipt or Receipt(at=self.clock.now()),
-            give_back=run.was_asked_to("stop"),
-            order_at_fault=run.was_asked_to("terminate", "stalled"),
+            give_back=judged.give_back,
+            order_at_fault=judged.order_at_fault,
         )
         while not self._written(run, [ErrorStep(what=fault.what, detail=fault.why, code=fault.code), end]):
             self.clock.sleep(WRITE_RETRY_SECONDS)
@@ -298,13 +300,9 @@ def _both(first: Callable[[Event], None], second: Callable[[Event], None]) -> Ca
 def _died(run: TrackedRun, code: int) -> FleetFault:
     """The error of a run that did not record its end itself."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    why = f"it did not stop when asked; it ended with {how}"
     if run.wish is not None and run.wish.kind == "stalled":
-        why = f"it did not stop when asked; it ended with {how}"
         return FleetFault(run.wish.reason, code="E-NO-PROGRESS", why=why, next="fleet resume ORDER")
+    if run.wish is not None and run.wish.kind == "overgrown":
+        return FleetFault(run.wish.reason, code="E-RUN-MEMORY", why=why, next="fleet resume ORDER")
     return FleetFault("the run's process ended unexpectedly", code="E-RUN-DIED", why=how)
-
-
-def _exit_status(run: TrackedRun) -> ExitStatus:
-    if run.was_asked_to("stalled"):
-        return ExitStatus.NO_PROGRESS
-    return ExitStatus.LOST if run.wish is None else ExitStatus.CANCELED

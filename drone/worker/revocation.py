@@ -82,4 +82,4 @@ def _says_revoked(key: Any) -> bool:
 def _may_be_stale(run: TrackedRun) -> bool:
     # A run that was asked to end for another reason ends anyway, and for a push it would need a grant, which it does
     # not get.
-    return run.end is None and (run.wish is None or run.was_asked_to("stalled"))
+    return run.end is None and (run.wish is None or run.was_asked_to("stalled", "overgrown"))

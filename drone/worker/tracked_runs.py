@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+import psutil
+
 from drone.agent.values import WaitsFor
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import RunDirectory
 from drone.runs.pipe import EndRun, ToRun
 from drone.runs.stop_requests import Wish, WishKind
+from drone.sandbox.resources.limits import readable
 from shared.clock import Clock
 from shared.durations import roughly
 from shared.events import Event, RunBeat, RunEnded
@@ -26,6 +29,13 @@ CANCEL_SECONDS = 60.0
 _MOST_UNWANTED = 1000
 UNWANTED_SECONDS = 60.0
 """Time for an unwanted run to end; it has hardly begun."""
+MOST_MEMORY = min(4 * 1024**3, psutil.virtual_memory().total // 2)
+"""Bytes that a run's own process may occupy, without its commands: ten times what a run of 1,000 steps does, or some
+copies of the largest bundle (`shared.blobs.MAX_BYTES`)."""
+FAR_TOO_MUCH = 1.5
+"""Times `MOST_MEMORY`, above which the process is killed at once."""
+OVERGROWN_SECONDS = 120.0
+"""Time for an overgrown run to store its work; then it is killed."""
 FROZEN_SECONDS = 5.0
 """If a run was not checked for longer than this, the drone itself was not running."""
 
@@ -118,6 +128,15 @@ class TrackedRun:
         """Whether the run's time to end is up."""
         with self._lock:
             return self._kill_at is not None and self._clock.monotonic() >= self._kill_at
+
+    def uses(self, memory: int) -> None:
+        """Note how many bytes of memory the run's process occupies. If they are too many, it is asked to end."""
+        with self._lock:
+            if memory > MOST_MEMORY:
+                why = f"the run's process used more than {readable(MOST_MEMORY)} of memory"
+                self.ask_to_end(Wish("overgrown", why), within=OVERGROWN_SECONDS)
+            if memory > MOST_MEMORY * FAR_TOO_MUCH:
+                self._kill_at = self._clock.monotonic()
 
     def does(self, text: str, waits_for: WaitsFor = "") -> None:
         """Note what the run is doing, and what it is waiting for; starting something is progress."""

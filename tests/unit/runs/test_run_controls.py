@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
 
@@ -67,12 +68,16 @@ def test_of_two_wishes_the_heavier_one_counts(clock: HandClock) -> None:
 def test_a_limit_fails_the_order_a_stop_gives_it_back_and_a_cancel_does_not() -> None:
     assert of_outcome(Outcome(ExitStatus.TIME_LIMIT, "time is up")).status == "failed"
     assert of_outcome(Outcome(ExitStatus.MAX_ITERATIONS, "enough answers")).status == "success"
-    found = {kind: of_wish(Wish(kind, "because")) for kind in ("cancel", "stop", "terminate")}  # type: ignore[arg-type]
-    assert {kind: (each.status, each.give_back) for kind, each in found.items()} == {
-        "cancel": ("preempted", False),
-        "stop": ("preempted", True),
-        "terminate": ("failed", False),
+    found = {kind: of_wish(Wish(kind, "because")) for kind in get_args(WishKind)}
+    assert {kind: (each.status, each.exit_status, each.give_back) for kind, each in found.items()} == {
+        "cancel": ("preempted", "canceled", False),
+        "stale": ("preempted", "lost", False),
+        "stop": ("preempted", "canceled", True),
+        "terminate": ("failed", "canceled", False),
+        "overgrown": ("failed", "halted", False),
+        "stalled": ("failed", "no_progress", False),
     }
+    assert {kind for kind, each in found.items() if each.order_at_fault} == {"terminate", "overgrown", "stalled"}
 
 
 def test_only_an_order_at_fault_or_a_bug_ends_the_order() -> None:

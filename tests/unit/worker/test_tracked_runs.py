@@ -12,7 +12,7 @@ from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import ToRun
 from drone.runs.stop_requests import Wish
 from drone.worker.control_messages import ControlActions
-from drone.worker.tracked_runs import TrackedRun, TrackedRuns
+from drone.worker.tracked_runs import FAR_TOO_MUCH, MOST_MEMORY, OVERGROWN_SECONDS, TrackedRun, TrackedRuns
 from shared.control import Compact, ControlMessage, Decide, Say
 from shared.events import Event, Phase, RunEnded
 from tests.support.clocks import HandClock
@@ -99,6 +99,36 @@ def test_a_cancel_replaces_a_stop_and_a_stop_does_not_replace_a_cancel(directory
     assert run.wish == Wish("cancel", "enough")
     assert not run.overdue()
     clock.sleep(60)
+    assert run.overdue()
+
+
+def test_a_run_that_uses_too_much_memory_is_asked_to_end_and_killed_if_it_uses_far_too_much(
+    directory: RunDirectory,
+) -> None:
+    most, far = MOST_MEMORY, int(MOST_MEMORY * FAR_TOO_MUCH)
+    wrong = {}
+    for used, wish, overdue in ((0, None, False), (most, None, False), (most + 1, "overgrown", False)):
+        run = TrackedRun(directory, IDENTITY, HandClock())
+        run.uses(used)
+        wrong[used] = (run.wish and run.wish.kind, run.overdue()) != (wish, overdue)
+    assert not any(wrong.values())
+    clock = HandClock()
+    run = TrackedRun(directory, IDENTITY, clock)
+    run.ask_to_end(Wish("stop", "the drone stops"), within=30)
+    run.uses(most + 1)
+    clock.sleep(100)
+    run.uses(most + 1)
+    assert (run.was_asked_to("overgrown"), run.overdue()) == (True, False)
+    run.uses(far + 1)
+    assert run.overdue()
+
+
+def test_an_overgrown_run_is_killed_if_it_does_not_end(directory: RunDirectory) -> None:
+    clock = HandClock()
+    run = TrackedRun(directory, IDENTITY, clock)
+    run.uses(MOST_MEMORY + 1)
+    run.uses(0)
+    clock.sleep(OVERGROWN_SECONDS)
     assert run.overdue()
 
 
