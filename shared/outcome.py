@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -69,6 +70,22 @@ GAVE_UP = frozenset(
 
 GREEN = frozenset({OrderOutcome.DONE, OrderOutcome.UNCHANGED})
 """The outcomes for which a command that follows an order ends with 0."""
+
+
+_WORST_LAST = (
+    OrderOutcome.UNCHANGED,
+    OrderOutcome.DONE,
+    OrderOutcome.ASKS,
+    OrderOutcome.INCOMPLETE,
+    OrderOutcome.CANCELED,
+    OrderOutcome.FAILED,
+)
+
+
+def outcome_together(outcomes: Collection[OrderOutcome | None]) -> OrderOutcome | None:
+    """What came of orders that belong together: the worst of their outcomes; None until all of them have ended."""
+    ended = [each for each in outcomes if each is not None]
+    return max(ended, key=_WORST_LAST.index) if ended and len(ended) == len(outcomes) else None
 
 
 @dataclass(frozen=True)

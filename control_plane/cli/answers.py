@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shared.outcome import GREEN
 from shared.terminal.command_line import print_json, put
 from shared.terminal.output import printable
 
@@ -41,6 +42,15 @@ def short_time(text: str | None) -> str:
     return f"{text[:10]} {text[11:16]} UTC" if text else ""
 
 
-def outcome_word(order: dict[str, Any]) -> str:
-    """The outcome of an ended order, else its status; an older control plane only has that."""
-    return str(order.get("outcome") or order["status"])
+def outcome_word(document: dict[str, Any]) -> str:
+    """The outcome of an ended order or group of orders, else its status; an older control plane only has that."""
+    return str(document.get("outcome") or document["status"])
+
+
+def exit_code(document: dict[str, Any]) -> int:
+    """The exit code of a command that followed an order or a group of orders to its end: 0 only for a green outcome."""
+    return 0 if outcome_word(document) in {*GREEN, *_GREEN_STATUSES} else 1
+
+
+_GREEN_STATUSES = ("succeeded", "won")
+"""Of an order or a graph, and of a race, without an outcome."""

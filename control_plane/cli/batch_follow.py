@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import for_people
+from control_plane.cli.answers import exit_code, for_people
 from control_plane.cli.completion import listed
 from control_plane.cli.orders import cost
 from shared.durations import roughly
@@ -30,7 +30,7 @@ BatchId = Annotated[
 
 
 def follow_batch(fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, as_json: bool) -> int:
-    """Show the progress until all rows have ended; returns 0 if all succeeded, else 1.
+    """Show the progress until all rows have ended; returns 0 if all are done or unchanged, else 1.
 
     Ctrl-C ends this, not the batch.
     """
@@ -47,7 +47,9 @@ def follow_batch(fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, 
         print_json_line(batch)
     else:
         put(f"{text(for_people(batch))}\n")
-    return 0 if batch["succeeded"] == batch["total"] else 1
+    if "outcome" not in batch:  # a control plane of an older version
+        return 0 if batch["succeeded"] == batch["total"] else 1
+    return exit_code(batch)
 
 
 def _until_ended(fleet: FleetClient, batch: Doc, progress: _Progress) -> Doc:

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import for_people, print_answer
+from control_plane.cli.answers import exit_code, for_people, outcome_word, print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.group_follow import follow_group
 from control_plane.cli.orders import cost
+from control_plane.cli.rendering import mark_of
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json_line, put, say
 from shared.terminal.text_file import text_of
 
 Doc = dict[str, Any]
 _ENDED = {"blocked", "succeeded", "failed", "canceled"}
-_MARKS = {"succeeded": "✓", "failed": "✗", "canceled": "✗", "queued": "·"}
 _FORMAT = """\
 The file is YAML or JSON: {project, provider, name, orders: [{name, prompt, after: [NAME, …], …}, …]}."""
 
@@ -73,13 +73,13 @@ def run(
 
 def graph_text(graph: Doc) -> str:
     """The graph's state, and a line for each order."""
-    done = f"{graph['succeeded']} of {graph['total']} orders succeeded"
+    done = f"{sum(exit_code(order) == 0 for order in graph['orders'])} of {graph['total']} orders done"
     name = f"  {graph['name']}" if graph["name"] else ""
     names = {order["id"]: order["key"] for order in graph["orders"]}
     width = max((len(order["key"]) for order in graph["orders"]), default=0)
     lines = [
         f"graph    {graph['id']}{name}",
-        f"status   {graph['status']}: {done}, {cost(graph['cost_usd'])}",
+        f"status   {outcome_word(graph)}: {done}, {cost(graph['cost_usd'])}",
         "",
         *(_line(order, names, width) for order in graph["orders"]),
     ]
@@ -87,15 +87,18 @@ def graph_text(graph: Doc) -> str:
 
 
 def _line(order: Doc, names: dict[str, str], width: int) -> str:
-    mark = _MARKS.get(order["status"], "●")
     after = ", ".join(names.get(each, each) for each in order["after"])
     what = order["branch"] if order["status"] == "succeeded" and order["branch"] else order["reason"]
     behind = f"  after {after}" if after else ""
-    return f"{mark} {order['key']:<{width}}  {order['id']}  {order['status']}{behind}  {what}"
+    return f"{_mark(order)} {order['key']:<{width}}  {order['id']}  {outcome_word(order)}{behind}  {what}"
+
+
+def _mark(order: Doc) -> str:
+    return mark_of(order)[0] if order["ended_at"] else {"queued": "·"}.get(order["status"], "●")
 
 
 def _followed(fleet: Any, graph: Doc, *, as_json: bool) -> int:
-    """Print each change until nothing more can start; 0 if all orders succeeded, else 1."""
+    """Print each change until nothing more can start; 0 if all orders are done or unchanged, else 1."""
     from control_plane.declarations.graphs import SHOW
 
     again = partial(fleet.call, SHOW, graph_id=graph["id"])
@@ -104,11 +107,11 @@ def _followed(fleet: Any, graph: Doc, *, as_json: bool) -> int:
         print_json_line(graph)
     else:
         put(f"\n{graph_text(for_people(graph))}\n")
-    return 0 if graph["status"] == "succeeded" else 1
+    return exit_code(graph)
 
 
 def _change(order: Doc) -> str:
-    return f"{_MARKS.get(order['status'], '●')} {order['key']} {order['status']}: {order['reason']}"
+    return f"{_mark(order)} {order['key']} {outcome_word(order)}: {order['reason']}"
 
 
 def _read(file: str) -> Doc:

@@ -41,6 +41,7 @@ def follow_group(
 
 def _tell(order: Doc, line: Callable[[Doc], str], *, as_json: bool) -> None:
     if as_json:
-        print_json_line({"event": "order", "key": order["key"], "id": order["id"], "status": order["status"]})
+        told = {name: order.get(name) for name in ("key", "id", "status", "outcome")}
+        print_json_line({"event": "order", **told})
     else:
         put(f"{line(for_people(order))}\n")

@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import for_people, outcome_word
+from control_plane.cli.answers import exit_code, for_people, outcome_word
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import client
 from shared.errors import Invalid
-from shared.outcome import GREEN
 from shared.states import OrderStatus
 from shared.terminal.command_line import JsonFlag, examples, page, print_json, print_table, say
 from shared.terminal.output import content_writer
@@ -193,7 +192,7 @@ def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool, outputs: bool
     from control_plane.cli.order_follow import follow_as_json, follow_as_text
 
     order = follow_as_json(fleet, order_id) if as_json else follow_as_text(fleet, order_id, outputs=outputs)
-    return 0 if outcome_word(order) in {*GREEN, "succeeded"} else 1
+    return exit_code(order)
 
 
 def cost(usd: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import for_people, print_answer
+from control_plane.cli.answers import exit_code, for_people, outcome_word, print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
@@ -63,13 +63,19 @@ def race_text(document: Doc) -> str:
     """A race's state, and its orders side by side."""
     race = document["race"]
     put(
-        f"race     {race['id']}  {race['status']}\n"
+        f"race     {race['id']}  {_state(race)}\n"
         f"reason   {race['reason']}\n"
         f"prompt   {race['title']}\n"
         f"project  {race['project']}   decided by {race['pick']}   {cost(race['cost_usd'])}\n\n"
     )
     _print(document["orders"], winner=race["winner"])
     return ""
+
+
+def _state(race: Doc) -> str:
+    """Its status, and what came of the order that won, unless the status tells."""
+    outcome = race.get("outcome")
+    return f"{race['status']}, {outcome}" if race["status"] == "won" and outcome else str(race["status"])
 
 
 def submit_race(fleet: Any, request: Doc, *, key: str | None, follow: bool, as_json: bool) -> int:
@@ -97,7 +103,7 @@ def _followed(fleet: Any, document: Doc, *, as_json: bool) -> int:
     else:
         put("\n")
         race_text(for_people(document))
-    return 0 if document["race"]["status"] == "won" else 1
+    return exit_code(document["race"])
 
 
 def _is_over(document: Doc) -> bool:
@@ -106,7 +112,7 @@ def _is_over(document: Doc) -> bool:
 
 
 def _change(order: Doc) -> str:
-    return f"{order['key']}  {order['status']}: {order['reason']}"
+    return f"{order['key']}  {outcome_word(order)}: {order['reason']}"
 
 
 def _print(orders: list[Doc], winner: str | None = None) -> None:
@@ -116,7 +122,7 @@ def _print(orders: list[Doc], winner: str | None = None) -> None:
             order["id"],
             order["model"],
             order["drone"],
-            order["status"],
+            outcome_word(order),
             order["verification"],
             order["files_changed"],
             _lines(order),

@@ -50,9 +50,14 @@ def _headline(order: Doc) -> str:
     text = f"{outcome_word(order)}: {printable(order['reason'])}"
     if not order["ended_at"]:
         return f"● {text}"
-    # A newer control plane may know more of them.
-    mark, style = _MARKS.get(outcome_word(order), ("✗", "red"))
+    mark, style = mark_of(order)
     return _styled(f"{mark} {text}", style)
+
+
+def mark_of(order: Doc) -> tuple[str, Style]:
+    """The mark of an ended order, and its color."""
+    # A newer control plane may know more outcomes.
+    return _MARKS.get(outcome_word(order), ("✗", "red"))
 
 
 def _figures(order: Doc) -> list[str]:

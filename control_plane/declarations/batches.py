@@ -25,6 +25,7 @@ from control_plane.declarations.operation import (
 from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.base import Document, Request
 from control_plane.documents.orders import OrderRequest
+from shared.outcome import OrderOutcome
 
 MOST_ROWS = 10_000
 """Rows of one batch."""
@@ -108,6 +109,8 @@ class BatchSummary(Document):
     id: Annotated[str, About("batch")]
     name: Annotated[str, About("name")]
     status: Annotated[BatchStatus, About("status")]
+    outcome: Annotated[OrderOutcome | None, About("outcome")]
+    """The worst outcome of its rows, of which a refused one is failed; null until all of them have ended."""
     parallel: Annotated[int, About("parallel")]
     user: Annotated[str, About("submitted by")]
     created_at: Annotated[datetime, About("submitted")]
@@ -129,6 +132,8 @@ class BatchDocument(BatchSummary):
     canceled: int
     refused: int
     """Rows for which no order could be submitted."""
+    outcomes: dict[str, int]
+    """Ended orders by what came of them."""
     verifications: dict[str, int]
     """Ended orders by the result of their verification."""
     exit_statuses: dict[str, int]
@@ -151,6 +156,8 @@ class BatchRowDocument(Document):
     number: int
     state: str
     """The order's status, or `waiting`, `refused`, `canceled`."""
+    outcome: OrderOutcome | None
+    """What came of its order; null until that has ended."""
     resolved: bool
     order: str | None
     reason: str
@@ -266,7 +273,7 @@ LIST = Operation(
         "batch ls",
         "List the batches, newest first.",
         "fleet batch ls",
-        columns=("name", "id", "status", "ended", "total", "resolved", "cost_usd", "created_at"),
+        columns=("name", "id", "status", "outcome", "ended", "total", "resolved", "cost_usd", "created_at"),
         empty="no batches yet; run one: fleet batch run FILE --project SLUG",
     ),
 )

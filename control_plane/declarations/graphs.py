@@ -10,6 +10,7 @@ from pydantic import Field
 from control_plane.declarations.operation import ADDS_WORK, ENDS, READS, About, ByHand, Command, Operation, Tool
 from control_plane.documents.base import Document, Request
 from control_plane.documents.orders import OrderRequest, OrderSummary
+from shared.outcome import OrderOutcome
 
 MOST = 200
 """Orders of one graph. Longer lists of independent work are not graphs."""
@@ -40,10 +41,15 @@ class GraphSummary(Document):
     id: Annotated[str, ID]
     name: Annotated[str, NAME]
     status: Annotated[GraphStatus, About("status")]
+    outcome: Annotated[OrderOutcome | None, About("outcome")]
+    """The worst outcome of its orders; null until all of them have ended."""
     user: Annotated[str, About("submitted by")]
     created_at: Annotated[datetime, About("submitted")]
     total: Annotated[int, About("orders")]
+    done: Annotated[int, About("done")]
+    """Done, or nothing had to change."""
     succeeded: Annotated[int, About("succeeded")]
+    """What starts the orders after them, also if a limit ended them."""
     failed: Annotated[int, About("failed")]
     """Failed or canceled."""
     cost_usd: Annotated[float | None, About("cost")]
@@ -102,7 +108,7 @@ LIST = Operation(
         "graph ls",
         "List the graphs, newest first.",
         "fleet graph ls",
-        columns=("id", "name", "status", "succeeded", "failed", "total", "cost_usd", "created_at"),
+        columns=("id", "name", "status", "outcome", "done", "total", "cost_usd", "created_at"),
         empty="no graphs yet; submit one: fleet graph run FILE",
     ),
 )

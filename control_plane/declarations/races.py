@@ -21,6 +21,7 @@ from control_plane.declarations.operation import (
 from control_plane.declarations.orders import FOR_MODELS, CancelRequest
 from control_plane.documents.base import Document, Request
 from control_plane.documents.orders import OrderSummary, SubmitRequest
+from shared.outcome import OrderOutcome
 from shared.races import Pick
 
 MOST = 6
@@ -51,6 +52,8 @@ class TakeRequest(Request):
 class RaceSummary(Document):
     id: Annotated[str, ID]
     status: Annotated[RaceStatus, About("status")]
+    outcome: Annotated[OrderOutcome | None, About("outcome")]
+    """What came of the order that won; null until the race is over."""
     reason: Annotated[str, About("reason")]
     """What it waits for, or how it was decided, in one sentence."""
     title: Annotated[str, About("title")]
@@ -132,7 +135,7 @@ LIST = Operation(
         "race ls",
         "List the races, newest first.",
         "fleet race ls",
-        columns=("id", "status", "title", "project", "pick", "winner", "total", "cost_usd", "created_at"),
+        columns=("id", "status", "outcome", "title", "project", "pick", "winner", "total", "cost_usd", "created_at"),
         empty="no races yet; start one: fleet submit 'PROMPT' --race 3",
     ),
 )

@@ -24,6 +24,7 @@ from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import create_order
 from control_plane.validation.checks import check_text
 from shared.errors import FleetError, Invalid
+from shared.outcome import GREEN, outcome_together
 from shared.states import OrderStatus
 
 _GONE = {OrderStatus.FAILED, OrderStatus.CANCELED}
@@ -113,9 +114,11 @@ def _summary(row: OrderGroup, orders: Sequence[OrderSummary]) -> Mapping[str, ob
         "id": row.id,
         "name": row.name,
         "status": status_of(orders),
+        "outcome": outcome_together([order.outcome for order in orders]),
         "user": row.user,
         "created_at": row.created_at,
         "total": len(orders),
+        "done": sum(order.outcome in GREEN for order in orders),
         "succeeded": sum(order.status == OrderStatus.SUCCEEDED for order in orders),
         "failed": sum(order.status in _GONE for order in orders),
         "cost_usd": cost_of(orders),

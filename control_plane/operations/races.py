@@ -31,6 +31,7 @@ from control_plane.spending.accounts import accounts_of, budgets_of
 from control_plane.validation.checks import check_text, shown
 from shared.amounts import dollars, reserved
 from shared.errors import Conflict, Invalid, NotFound, Precondition
+from shared.outcome import OrderOutcome
 from shared.states import OrderStatus
 
 _RACE = set(RaceRequest.model_fields) - set(SubmitRequest.model_fields)
@@ -228,6 +229,7 @@ def _summary(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> Ra
     return RaceSummary(
         id=race.id,
         status=status,
+        outcome=_outcome(status, race, orders),
         reason=reason,
         title=first.title,
         project=first.project,
@@ -240,6 +242,12 @@ def _summary(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> Ra
         total=len(orders),
         cost_usd=cost_of(orders),
     )
+
+
+def _outcome(status: RaceStatus, race: OrderGroup, orders: Sequence[OrderSummary]) -> OrderOutcome | None:
+    if status == "won":
+        return next(order.outcome for order in orders if order.id == race.winner_id)
+    return {"failed": OrderOutcome.FAILED, "canceled": OrderOutcome.CANCELED}.get(status)
 
 
 def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tuple[RaceStatus, str]:

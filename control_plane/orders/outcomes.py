@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from sqlalchemy import ColumnElement, Text, and_, cast, func, or_
+
 from control_plane.db.orders import Order
 from shared.outcome import EndedWork, OrderOutcome, order_outcome
 from shared.states import OrderStatus
+
+WORK: tuple[ColumnElement[bool], ...] = (
+    or_(Order.purpose != "work", Order.head_commit.is_not(None), Order.patch_bytes > 0),
+    Order.follow_up.is_not_distinct_from("question"),
+    or_(
+        cast(Order.left_out, Text) != "[]",
+        and_(func.coalesce(Order.push_error, "") != "", Order.pushed.is_(False)),
+    ),
+)
+"""The fields of `EndedWork` as `outcome_of` reads them, for an order that is in no race."""
 
 
 def outcome_of(order: Order, *, in_race: bool) -> OrderOutcome | None:

@@ -59,3 +59,10 @@ class CommandLine:
         while ListedClient.opened:
             ListedClient.opened.pop().close()
         return Done(code, *self.capsys.readouterr())
+
+
+class Unasked:
+    """A client that is not asked, since all has ended."""
+
+    def call(self, *_: object, **__: object) -> Any:
+        raise AssertionError

@@ -24,6 +24,7 @@ COLUMNS = (
     "resolved",
     "verification",
     "exit_status",
+    "outcome",
     "order",
     "project",
     "model",
@@ -66,13 +67,13 @@ class _CountedRows:
 
 def _as_lines(rows: Iterable[Doc]) -> Iterator[bytes]:
     for row in rows:
-        yield json.dumps({name: row[name] for name in COLUMNS}).encode() + b"\n"
+        yield json.dumps({name: row.get(name) for name in COLUMNS}).encode() + b"\n"
 
 
 def _as_csv(rows: Iterable[Doc]) -> Iterator[bytes]:
     yield _csv_line(COLUMNS)
     for row in rows:
-        yield _csv_line([row[name] for name in COLUMNS])
+        yield _csv_line([row.get(name) for name in COLUMNS])
 
 
 def _csv_line(values: Iterable[object]) -> bytes:

@@ -29,9 +29,10 @@ from control_plane.lookups.groups import find_batch
 from control_plane.operations.gateway import performs
 from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
+from control_plane.orders.outcomes import WORK, outcome_of
 from shared.errors import NotFound
 from shared.events import Stats
-from shared.outcome import Verification
+from shared.outcome import EndedWork, OrderOutcome, Verification, order_outcome, outcome_together
 from shared.states import OrderStatus
 
 MAX_PATCHES = 8 * 1024 * 1024
@@ -96,6 +97,7 @@ def show(core: Core, caller: Caller, batch_id: str) -> BatchDocument:
             failed=counts.failed,
             canceled=counts.canceled,
             refused=counts.refused,
+            outcomes=dict(sorted(counts.outcomes.items())),
             verifications=dict(sorted(counts.verifications.items())),
             exit_statuses=dict(sorted(counts.exit_statuses.items())),
             steps=usage.steps,
@@ -162,6 +164,7 @@ class _RowCounts:
     canceled: int = 0
     refused: int = 0
     resolved: int = 0
+    outcomes: Counter[OrderOutcome] = field(default_factory=Counter)
     verifications: Counter[str] = field(default_factory=Counter)
     exit_statuses: Counter[str] = field(default_factory=Counter)
 
@@ -173,7 +176,14 @@ class _RowCounts:
     def ended(self) -> int:
         return self.succeeded + self.failed + self.canceled + self.refused
 
-    def add(self, state: str, order: tuple[str | None, str | None, str | None], count: int) -> None:
+    @property
+    def outcome(self) -> OrderOutcome | None:
+        """Of all rows together; None until they have ended."""
+        left = self.waiting + self.open
+        others = {OrderOutcome.FAILED: self.refused, OrderOutcome.CANCELED: self.canceled, None: left}
+        return outcome_together([*self.outcomes, *(outcome for outcome, count in others.items() if count)])
+
+    def add(self, state: str, order: tuple[str | None, str | None, str | None], work: EndedWork, count: int) -> None:
         """Count rows in this state, whose order has this status, verification and exit status."""
         status, verification, exit_status = order
         if state != "submitted":
@@ -183,6 +193,8 @@ class _RowCounts:
             self.open += count
             return
         setattr(self, status, getattr(self, status) + count)
+        if (outcome := order_outcome(OrderStatus(status), exit_status, work)) is not None:
+            self.outcomes[outcome] += count
         self.verifications[verification or Verification.NOT_REACHED.value] += count
         self.exit_statuses[exit_status or str(status)] += count
         if is_resolved(status, verification):
@@ -203,11 +215,11 @@ class _BatchUsage:
 def _counts(db: Db, batch_ids: Sequence[str]) -> dict[str, _RowCounts]:
     found = {batch_id: _RowCounts() for batch_id in batch_ids}
     columns = (BatchRow.batch_id, BatchRow.state, Order.status, Order.verification, Order.exit_status)
-    counted = select(*columns, func.count()).outerjoin(Order, Order.id == BatchRow.order_id)
-    for batch_id, state, status, verification, exit_status, count in db.execute(
-        counted.where(BatchRow.batch_id.in_(batch_ids)).group_by(*columns)
+    counted = select(*columns, *WORK, func.count()).outerjoin(Order, Order.id == BatchRow.order_id)
+    for batch_id, state, status, verification, exit_status, *work, count in db.execute(
+        counted.where(BatchRow.batch_id.in_(batch_ids)).group_by(*columns, *WORK)
     ):
-        found[batch_id].add(state, (status, verification, exit_status), count)
+        found[batch_id].add(state, (status, verification, exit_status), EndedWork(*map(bool, work)), count)
     return found
 
 
@@ -237,6 +249,7 @@ def _summary(batch: OrderGroup, counts: _RowCounts, usage: _BatchUsage) -> dict[
         "id": batch.id,
         "name": batch.name,
         "status": _status(batch, counts),
+        "outcome": counts.outcome,
         "parallel": batch.parallel,
         "user": batch.user,
         "created_at": batch.created_at,
@@ -275,6 +288,7 @@ def _document(row: BatchRow, order: Order | None, stats: Stats, patch: str | Non
         id=row.key,
         number=row.number,
         state=state,
+        outcome=outcome_of(ended, in_race=False) if ended is not None else None,
         resolved=ended is not None
         and ended.status == OrderStatus.SUCCEEDED
         and ended.verification == Verification.VERIFIED,

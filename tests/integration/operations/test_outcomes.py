@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from control_plane.cli import graphs as graph_commands
+from control_plane.cli.batch_follow import follow_batch
 from control_plane.cli.orders import follow_to_the_end
 from control_plane.cli.rendering import outcome_text
 from control_plane.db.automation import WebhookDelivery
+from control_plane.declarations.graphs import GraphRequest
 from control_plane.declarations.webhooks import WebhookRequest
 from control_plane.documents.orders import OrderDocument
+from control_plane.operations import graphs
 from control_plane.operations.automation import webhooks
 from control_plane.operations.orders.canceling import cancel
 from control_plane.web.presentation import shown_state
 from shared.events import Delivered
 from shared.work_order import WorkOrder
+from tests.support.batches import rows, rows_of, submit_batch, work_off
+from tests.support.batches import shown as shown_batch
+from tests.support.command_lines import Unasked
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -92,3 +100,57 @@ def test_a_canceled_order_is_read_as_that_also_if_its_run_had_succeeded(plane: P
     cancel(plane.core, plane.admin, order.order_id)
     oka.report(order, of(order, CHANGE), oka.ended())
     assert shown(plane.reaches(order.order_id, "canceled")) == ("canceled", "off", 1)
+
+
+# --- orders that belong together ------------------------------------------------------------------
+
+
+@pytest.mark.dialects
+def test_a_batch_is_as_green_as_its_worst_row_on_each_database(
+    plane: Plane, oka: DroneStandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plane.collector(), plane.supervisor()
+    ends = {str(number): each for number, each in enumerate(ENDS.values())}
+    green = [number for number, (_, _, (*_, code)) in ends.items() if code == 0]
+    codes = {}
+    for name, ids in (("all", list(ends)), ("green", green)):
+        submit_batch(plane, rows_of(ids), name)
+        assert (shown_batch(plane, name).outcome, shown_batch(plane, name).outcomes) == (None, {})
+        work_off(plane, lambda drone, order: end_as(drone, order, ends[order.prompt.split()[-1]]), name)
+        batch, words = shown_batch(plane, name), {number: ends[number][2][0] for number in ids}
+        assert {row.id: row.outcome for row in rows(plane, name)} == words
+        assert batch.outcomes == Counter(words.values())
+        codes[batch.outcome] = follow_batch(Unasked(), batch.model_dump(mode="json"), str, as_json=True)  # type: ignore[arg-type]
+    assert codes == {"failed": 1, "done": 0}
+
+
+def end_as(drone: DroneStandIn, order: WorkOrder, end: tuple[Delivered, dict[str, Any], Any]) -> None:
+    delivered, fields, _ = end
+    assert drone.claim(order)
+    drone.report(order, drone.started(), of(order, delivered), drone.ended(**fields))
+
+
+def test_a_graph_is_as_green_as_its_worst_order(
+    plane: Plane, oka: DroneStandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plane.collector(), plane.supervisor()
+    found: dict[str, Any] = {}
+    for name in ("done", "nothing to change", "a closing question", "not pushed", "steps", "its checks"):
+        request = {"project": "app", "orders": [{"name": each, "prompt": each} for each in ("one", "two")]}
+        graph = graphs.submit(plane.core, plane.admin, GraphRequest.model_validate(request))
+        assert (graph.outcome, graph.done) == (None, 0)
+        for end in (ENDS["done"], ENDS[name]):
+            order = plane.until(oka.take)
+            end_as(oka, order, end)
+            plane.until(lambda order=order: plane.order(order.order_id).ended_at is not None)
+        ended = graphs.show(plane.core, plane.admin, graph.id)
+        code = graph_commands._followed(Unasked(), ended.model_dump(mode="json"), as_json=True)
+        found[name] = ended.outcome, ended.done, code
+    assert found == {
+        "done": ("done", 2, 0),
+        "nothing to change": ("done", 2, 0),
+        "a closing question": ("asks", 1, 1),
+        "not pushed": ("incomplete", 1, 1),
+        "steps": ("incomplete", 1, 1),
+        "its checks": ("failed", 1, 1),
+    }

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from control_plane.cli import races as race_commands
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
@@ -23,6 +24,7 @@ from shared.outcome import Verification
 from shared.races import PushGrantRequest
 from shared.reasons import RaceBase
 from shared.work_order import Base, WorkOrder
+from tests.support.command_lines import Unasked
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
@@ -82,10 +84,15 @@ def to_decide(plane: Plane) -> list[InboxItem]:
     return items
 
 
-def ends(drone: DroneStandIn, order: WorkOrder, *, pushed: bool = False) -> None:
+def ends(drone: DroneStandIn, order: WorkOrder, *, pushed: bool = False, **ended: str) -> None:
     """The run ends with verified work."""
     delivered = Delivered(branch=branch(order.order_id), base_commit=BASE, head_commit=head_of(order), pushed=pushed)
-    drone.report(order, delivered, drone.ended(verification=Verification.VERIFIED))
+    drone.report(order, delivered, drone.ended(verification=Verification.VERIFIED, **ended))
+
+
+def followed(document: RaceDocument) -> int:
+    """The exit code of a command that followed the race to its end."""
+    return race_commands._followed(Unasked(), document.model_dump(mode="json"), as_json=True)
 
 
 def head_of(order: WorkOrder) -> str:
@@ -128,6 +135,7 @@ def test_the_first_verified_work_wins_and_the_others_are_canceled(running: Plane
     running.until(lambda: all(each.ended_at for each in shown(running, document).orders))
     after = shown(running, document)
     assert (after.race.status, after.race.winner) == ("won", order.order_id)
+    assert (after.race.outcome, followed(after)) == ("done", 0)
     assert sorted(each.status for each in after.orders) == ["canceled", "canceled", "succeeded"]
     assert [each.id for each in after.orders if each.pushed] == [order.order_id]
 
@@ -139,8 +147,9 @@ def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(runnin
         with pytest.raises(Precondition):
             ask_push(running, drone, order)
         assert to_decide(running) == []
-        ends(drone, order)
+        ends(drone, order, exit_status="max_iterations")
     running.until(lambda: shown(running, document).race.status == "undecided")
+    assert (shown(running, document).race.outcome, followed(shown(running, document))) == (None, 1)
     (item,) = to_decide(running)
     assert (item.id, item.race, item.title) == (f"race:{document.race.id}", document.race.id, "do it")
     assert item.text == "3 of 3 orders left work; take one"
@@ -156,7 +165,8 @@ def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(runnin
     drone.report(service, Delivered(pushed=True))
     drone.report(service, drone.ended())
     running.until(lambda: running.order(chosen.id).pushed)
-    assert shown(running, document).race.status == "won"
+    won = shown(running, document)
+    assert (won.race.status, won.race.outcome, followed(won)) == ("won", "incomplete", 1)
     # Again has no effect; another one is too late.
     assert races.take(running.core, running.admin, document.race.id, TakeRequest(order=chosen.id)).race.status == "won"
     late = TakeRequest(order="A")

@@ -61,6 +61,10 @@ def test_a_row_whose_project_is_gone_is_refused_with_the_reason_and_the_others_g
     found = {row.id: (row.state, row.resolved) for row in rows(running)}
     assert found == {"a": ("succeeded", True), "b": ("refused", False), "c": ("succeeded", True)}
     assert "'gone' not found (E-PROJECT-404)" in rows(running, state="refused")[0].reason
+    assert (shown(running).outcome, [row.outcome for row in rows(running)]) == (
+        "failed",
+        ["unchanged", None, "unchanged"],
+    )
     assert [row.id for row in rows(running, state="unresolved")] == ["b"]
 
 

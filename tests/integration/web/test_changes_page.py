@@ -141,7 +141,7 @@ def test_a_graph_has_a_page_with_the_names_and_states_of_its_orders(working: Api
         sent = browser.post("/actions/cancel_graph", data={"graph_id": graph})
         after, missing = shown(browser, f"/graphs/{graph}"), browser.get("/graphs/000000000000")
     assert (f'href="/graphs/{graph}"' in listed, "0 of 2 done" in listed) == (True, True)
-    for words in ("after one</span>", "First &lt;b&gt;", "0 of 2 orders succeeded"):
+    for words in ("after one</span>", "First &lt;b&gt;", "0 of 2 orders done"):
         assert words in page
     assert (sent.status_code, "Cancel the graph" in page, "Cancel the graph" in after) == (303, True, False)
     assert missing.status_code == 404
@@ -156,12 +156,20 @@ def submitted(api: Api, name: str = "night", rows: int = 3, parallel: int = 2) -
     return str(batch["id"])
 
 
-def ended(api: Api, batch: str, row: str, *, verification: str = "verified", status: str = "succeeded") -> None:
+def ended(
+    api: Api,
+    batch: str,
+    row: str,
+    *,
+    verification: str = "verified",
+    status: str = "succeeded",
+    exit_status: str = "stopped",
+) -> None:
     """End the row's order as a drone's last report does."""
     with api.core.database.write() as db:
         order_id = db.scalar(select(BatchRow.order_id).where(BatchRow.batch_id == batch, BatchRow.key == row))
         order = db.get_one(Order, order_id)
-        order.status, order.verification, order.exit_status = status, verification, "stopped"
+        order.status, order.verification, order.exit_status = status, verification, exit_status
         order.ended_at = api.core.clock.now()
 
 
@@ -194,6 +202,18 @@ def test_a_batch_shows_its_statistics_and_its_rows_with_their_orders(working: Ap
     assert (f'data-live="batch:{batch}"' in part, "<!doctype" in part) == (True, False)
     assert ("/actions/cancel_batch" in page, "/actions/retry_batch" in canceled) == (True, True)
     assert working.client.call(batches.SHOW, batch_id=batch)["status"] == "running"
+
+
+def test_a_batch_is_shown_no_greener_than_its_worst_row(working: Api) -> None:
+    ends = {"ok": {}, "ask": {"exit_status": "max_iterations"}, "fail": {"status": "failed"}}
+    for kind, how in ends.items():
+        batch = submitted(working, kind, rows=2)
+        ended(working, batch, "row-1")
+        ended(working, batch, "row-2", **how)
+        with working.browser() as browser:
+            listed, page = shown(browser, "/batches"), shown(browser, f"/batches/{batch}")
+        states = [re.findall(r'class="state (\w+)">finished', each)[0] for each in (listed, page)]
+        assert states == [kind, kind]
 
 
 def test_two_batches_are_compared_row_by_row(working: Api) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from shared import names
 from shared.events import CompactionStep, UserStep
 from shared.limits import LIMITS, checked_limits, effective
 from shared.messages import Message
-from shared.outcome import GREEN, EndedWork, ExitStatus, OrderOutcome, order_outcome
+from shared.outcome import GREEN, EndedWork, ExitStatus, OrderOutcome, order_outcome, outcome_together
 from shared.states import ENDED, DroneStatus, OrderStatus, drone_status
 from shared.transcripts import messages_of, opens_turn, said, summary_in, summary_message
 from shared.work_order import Limits
@@ -152,3 +153,15 @@ def test_an_outcome_is_green_only_for_whole_work_and_names_each_limit_as_incompl
         assert order_outcome(OrderStatus.CANCELED, exit_status, done) is OrderOutcome.CANCELED
     assert {order_outcome(OrderStatus.SUCCEEDED, "stopped", work): work for work in less.values()} == less
     assert {order_outcome(status, "stopped", done) for status in OrderStatus if status not in ENDED} == {None}
+
+
+def test_what_came_of_several_orders_is_the_worst_and_unknown_until_all_have_ended() -> None:
+    for ended in product(OrderOutcome, repeat=3):
+        together = outcome_together(ended)
+        assert together in ended
+        assert (together in GREEN) is (set(ended) <= GREEN)
+        assert together == outcome_together(ended[::-1])
+        assert outcome_together([*ended, None]) is None
+    assert outcome_together(()) is None
+    assert outcome_together([OrderOutcome.UNCHANGED, OrderOutcome.DONE]) is OrderOutcome.DONE
+    assert outcome_together([OrderOutcome.CANCELED, OrderOutcome.FAILED]) is OrderOutcome.FAILED
