@@ -21,6 +21,7 @@ from typing import Any
 
 import httpx
 
+from drone.model.anthropic_message import as_events
 from drone.model.chat_chunks import ChatChunks, Document
 from drone.model.errors import AnswerInterrupted
 from drone.model.raw_chunks import RawChunks
@@ -92,11 +93,13 @@ def rewritten(pieces: Iterable[bytes], raw: RawChunks, *, chat: bool) -> Iterato
     """
     form = ChatChunks() if chat else None
     try:
-        for name, document, bare in _documents(_lines(_not_too_many(pieces), raw), raw):
-            raw.note(document)
-            passed_on = form.chunk(name, document) if form else document
-            if passed_on:
-                yield _line(passed_on, bare=bare and not form)
+        for name, received, bare in _documents(_lines(_not_too_many(pieces), raw), raw):
+            for document in [received] if form else as_events(received):
+                raw.note(document)
+                passed_on = form.chunk(name, document) if form else document
+                if passed_on:
+                    # What has a type is an event of Anthropic's, also if it came bare.
+                    yield _line(passed_on, bare=bare and not form and "type" not in document)
     except AnswerInterrupted as error:
         raw.problem = str(error)
     except httpx.HTTPError:

@@ -32,7 +32,7 @@ from tests.support.protocols import (
     bedrock,
     openai_responses,
 )
-from tests.support.protocols.in_process import CHAT, read
+from tests.support.protocols.in_process import CHAT, Read, read
 from tests.support.protocols.played import ONCE, Ran, calling, refusal_of
 from tests.support.protocols.spoken import Answer, Counted, Spoken, SpokenCall, sse
 from tests.support.scripted import Called
@@ -199,6 +199,69 @@ def test_a_whole_answer_in_place_of_a_stream_is_read() -> None:
     found = read(Said(whole(answer, "length", usage=USED)))
     assert (found.outcome, found.call.finish_reason, found.call.usage_reported) == (WELL, "length", True)
     assert found.call.usage.prompt_tokens == 1
+
+
+def test_a_whole_message_of_anthropics_in_place_of_a_stream_is_read() -> None:
+    said = {"type": "text", "text": "Line\u2028with [DONE] and \ud83d\ude00."}
+    thought, hidden = anthropic.thinking("Hm.", "c2lnbmVk"), anthropic.redacted("b64")
+    used = {"input_tokens": 5, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 3, "output_tokens": 7}
+    answers = [[said], [said, said], [thought, said], [hidden, said], [uses(1)], [thought, said, uses(1), uses(2)]]
+    provider, differ = ANTHROPIC.provider("http://127.0.0.1:9"), {}
+    counted = Counted(10, 7, read=3, written=2)
+    for blocks in answers:
+        stop = "tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn"
+        for stopped in (stop, "max_tokens"):
+            meant = read(anthropic.stream([in_stream(each) for each in blocks], stopped, counted), provider)
+            document = message_of(blocks, stopped, usage=used)
+            for body in (Said(document), Said(json.dumps(document, indent=1).encode()), Said(sse(document)[0])):
+                found = read(body, provider)
+                assert meant.message is not None
+                if (found.message, seen(found)) != (meant.message, seen(meant)):
+                    differ[str(body)] = found, meant
+    assert differ == {}
+
+
+def test_a_message_of_anthropics_that_is_not_whole_is_no_answer() -> None:
+    text = {"type": "text", "text": WELL}
+    whole_text = json.dumps(message_of([text], "end_turn")).encode()
+    wrong = {"error": {"type": "rate_limit_error", "message": "Slow down: rate limit reached"}, "type": "error"}
+    cases: list[tuple[Any, Any]] = [
+        (whole_text, WELL),
+        (json.dumps(message_of([text], "end_turn", usage=None)).encode(), WELL),
+        (whole_text[:-3], "server"),
+        *((json.dumps(message_of([text], stop)).encode(), "server") for stop in (None, "error", "pause_turn", 1)),
+        *(
+            (json.dumps(message_of(content, "end_turn")).encode(), "server")
+            for content in (None, "text", [None], ["x"])
+        ),
+        (json.dumps(message_of([{"type": "text", "text": 5}], "end_turn")).encode(), "server"),
+        (json.dumps(message_of([{"type": "text", "text": None}, text], "end_turn")).encode(), WELL),
+        (json.dumps(message_of([text, {"type": "something_new"}], "end_turn")).encode(), WELL),
+        (json.dumps(wrong).encode(), "rate_limit"),
+    ]
+    provider = ANTHROPIC.provider("http://127.0.0.1:9")
+    found = [(body, read(Said(body), provider).outcome) for body, _ in cases]
+    assert found == cases
+
+
+def message_of(blocks: Any, stop: Any, **more: Any) -> Doc:
+    """A message that was not streamed."""
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": blocks}
+    return {**message, "stop_reason": stop, "stop_sequence": None, **more}
+
+
+def uses(number: int) -> Doc:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": "echo", "input": {"text": "x" * number}}
+
+
+def in_stream(block: Doc) -> Doc:
+    """A block as `anthropic.stream` takes it."""
+    return {**block, "partial": json.dumps(block["input"])} if block["type"] == "tool_use" else block
+
+
+def seen(found: Read) -> Any:
+    usage = found.call.usage
+    return found.call.finish_reason, found.call.usage_reported, usage and (usage.prompt_tokens, usage.completion_tokens)
 
 
 def test_a_document_that_was_asked_for_is_read_by_litellm() -> None:
