@@ -18,7 +18,10 @@ _HELD_BACK = (
     "This call was blocked",
     "This call was not approved",
 )
-_NOTE_OF_SHELL = re.compile(r"\((?:return code -?\d+|(?P<ended>ended) [^\n]*)\)(?:\n\n\[.*\])?\Z", re.DOTALL)
+_NOTE = r"^\((?:return code -?\d+|(?P<ended>ended) [^\n]*)\)"
+_NOTE_ALONE = re.compile(rf"{_NOTE}\Z", re.MULTILINE)
+_NOTE_WITH_MORE = re.compile(rf"{_NOTE}\n\n\[", re.MULTILINE)
+"""More follows in brackets, up to the end."""
 _WORKSPACE = re.compile(r"^Workspace: (/.+)$", re.MULTILINE)
 
 
@@ -37,7 +40,7 @@ def execution_of(step: ToolResultStep, *, is_shell: bool) -> Execution:
         return "held_back"
     if not is_shell:
         return "answered"
-    note = _NOTE_OF_SHELL.search(step.output)
+    note = _found_note(step.output)
     if note is not None and note["ended"]:
         return "timed_out"
     return "answered" if step.is_error else "submitted"
@@ -55,8 +58,12 @@ def note_of_shell(shown: str) -> str:
 
     If the output had no final newline, one was added before the note and remains.
     """
-    match = _NOTE_OF_SHELL.search(shown)
-    return match[0] if match else ""
+    found = _found_note(shown)
+    return shown[found.start() :] if found else ""
+
+
+def _found_note(shown: str) -> re.Match[str] | None:
+    return (_NOTE_WITH_MORE if shown.endswith("]") else _NOTE_ALONE).search(shown)
 
 
 def workspace_in(prompt: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from shared.errors import Precondition
 
-_SERVER = re.compile(r"""^([\w.-]+).*;.*\bextra == ["']server["']""")
+_SERVER = re.compile(r"""([\w.-]++)[^;]*+;.*\bextra == ["']server["']""")
 
 
 def require_server(command: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from control_plane.teams.tags import without_code
+
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
-_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 
 
 def request_in(text: str, mention: str) -> str | None:
@@ -33,4 +34,4 @@ def _without_quotes(text: str) -> str:
             fence = found[1]
         elif not line.lstrip().startswith(">") and not line.startswith(("    ", "\t")):
             kept.append(line)
-    return _CODE.sub(" ", "\n".join(kept))
+    return without_code("\n".join(kept))

@@ -128,7 +128,7 @@ _FOREIGN = frozenset({ExitStatus.MODEL_ERROR.value, ""})
 _MAX = 120
 _KNOWN = (
     (
-        re.compile(r"context.?(window|length|size)|maximum context|(too many|max\w*) tokens", re.I),
+        re.compile(r"context.?(window|length|size)|maximum context|(too many|max\w{0,20}) tokens", re.I),
         "Context window exceeded",
     ),
     (re.compile(r"\b429\b|rate.?limit|too many requests", re.I), "LLM rate limit reached"),

@@ -16,7 +16,7 @@ _TICKS = re.compile(r"`+")
 def tags_in(text: str) -> tuple[str, ...]:
     """The tagged names in order, including duplicates; tags in code do not count."""
     paragraphs = _PARAGRAPHS.split("\n".join(_outside_fences(text)))
-    return tuple(name for paragraph in paragraphs for name in _TAG.findall(_without_code(paragraph)))
+    return tuple(name for paragraph in paragraphs for name in _TAG.findall(without_code(paragraph)))
 
 
 def last_valid(text: str, valid: Collection[str]) -> str | None:
@@ -43,7 +43,7 @@ def _opens(fence: re.Match[str]) -> bool:
     return fence["marks"][0] == "~" or "`" not in fence["rest"]
 
 
-def _without_code(paragraph: str) -> str:
+def without_code(paragraph: str) -> str:
     """The paragraph without inline code, which spans from a run of backticks to the next run of the same length."""
     rows = [*_TICKS.finditer(paragraph)]
     last = {len(row[0]): row.start() for row in rows}

@@ -19,8 +19,8 @@ _EXAMPLES = "https://host/path.git, ssh://git@host/path.git or git@host:path.git
 _SCHEMES = frozenset({"https", "http", "ssh"})
 # user@host:path. A host with a slash before the colon would be a path, and a host of one letter a drive.
 _SCP_LIKE = re.compile(
-    r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?!(?:https?|ssh|file|git):)"
-    r"[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]*[A-Za-z0-9\]]:(?![-:])[^\s\\]+"
+    r"(?=[^\s\\]*\Z)(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?!(?:https?|ssh|file|git):)"
+    r"[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]*[A-Za-z0-9\]]:(?![-:]).+"
 )
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+")
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)))(?![/.])[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])")

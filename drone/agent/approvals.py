@@ -42,15 +42,15 @@ _RISKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), why)
     for pattern, why in (
-        (r"\bgit(\s+-\S+(\s+(?!push\b)[^-\s]\S*)?)*\s+push\b(?!-)", "Publishes commits"),
+        (r"\bgit(\s+-\S+(\s+(?!push\b)[^-\s]\S*)?){0,16}\s+push\b(?!-)", "Publishes commits"),
         (
-            r"\bgit\b.*\b(reset\s+--hard|clean\s+-\w*[fdx]|checkout\s+(--|\.)|restore\b|stash\s+(drop|clear)|branch\s+-D|filter-branch)",
+            r"(?m)^(?>.*?\bgit\b).*\b(reset\s+--hard|clean\s+-\w*[fdx]|checkout\s+(--|\.)|restore\b|stash\s+(drop|clear)|branch\s+-D|filter-branch)",
             "Discards work",
         ),
         (r"\b(npm|yarn|pnpm|twine|cargo|gem|poetry|uv)\s+publish\b|\btwine\s+upload\b", "Publishes a package"),
         (r"\bgh\s+(pr|release|repo|secret|workflow|api)\b|\bglab\b", "Acts on a Git hosting service"),
         (r">\s*/(?!dev/(null|stdout|stderr)\b|tmp/)", "Writes outside the workspace"),
-        (r"\b(find)\b.*-(delete|exec)", "May delete files"),
+        (r"(?m)^(?>.*?\bfind\b).*-(delete|exec)", "May delete files"),
         (r":\(\)\s*\{", "Starts processes without limit"),
         (r"\|\s*(sudo\s+)?(ba|z|da|k|c)?sh\b", "Runs a script from a pipe"),
     )
@@ -61,6 +61,8 @@ _PREFIXES = frozenset(
 )
 _SHELL = re.compile(r"^(ba|z|da|k|c)?sh$")
 _ASSIGNMENT = re.compile(r"^\w+=")
+_DEEPEST = 8
+"""How many shells in each other are read; what the next one runs is not known."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,10 @@ def risk_of(command: str) -> str | None:
     return None
 
 
-def _programs(command: str) -> list[str]:
+def _programs(command: str, depth: int = 0) -> list[str]:
     """Return the program of each simple command in a line, without its directory."""
+    if depth > _DEEPEST:
+        return ["eval"]
     found = []
     for part in _SEPARATORS.split(command):
         words = [word for word in _words(part) if not _ASSIGNMENT.match(word)]
@@ -138,7 +142,7 @@ def _programs(command: str) -> list[str]:
             program = words[0].rpartition("/")[2]
             found.append(program)
             if _SHELL.match(program) and "-c" in words:
-                found += _programs(" ".join(words[words.index("-c") + 1 :]))
+                found += _programs(" ".join(words[words.index("-c") + 1 :]), depth + 1)
     return found
 
 

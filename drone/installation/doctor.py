@@ -98,7 +98,7 @@ def check_git() -> Check:
         answer = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         return Check("D-GIT", FAIL, "git", f"cannot be run: {error}", "apt-get install git")
-    numbers = re.search(r"(\d+)\.(\d+)", answer)
+    numbers = re.search(r"(\d{1,9})\.(\d{1,9})", answer)
     recent = numbers is not None and (int(numbers[1]), int(numbers[2])) >= OLDEST_GIT
     return Check("D-GIT", OK if recent else WARN, "git", answer.strip(), "install git 2.39 or newer")
 

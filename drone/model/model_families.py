@@ -65,7 +65,7 @@ class Family:
     """The changes made so far, so that none is made twice."""
 
 
-_CLAUDE = r"(?:anthropic/|bedrock/.*|vertex_ai(?:_beta)?/|azure_ai/)?(?:[\w-]+\.)*(?:anthropic\.)?claude-"
+_CLAUDE = r"(?:bedrock/.*|(?:anthropic/|vertex_ai(?:_beta)?/|azure_ai/)?(?:[\w-]+\.)*)claude-"
 _THINKERS = (
     r"kimi-(?:k2-thinking|k[2-9]\.\d)|minimax-m[2-9]|glm-(?:4\.[5-9]|[5-9])|deepseek-(?:reasoner|v3\.[2-9]|v[4-9])"
 )
@@ -73,7 +73,7 @@ _THINKERS = (
 _REASONERS = r"(?:gpt-[5-9]|o\d\b|codex)"
 
 _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), family)
+    (re.compile(rf"\A(?:{pattern})", re.IGNORECASE), family)
     for pattern, family in (
         (r"openrouter/.*claude-", Family("details", markers=True)),
         (r"openrouter/", Family("details")),
@@ -96,7 +96,7 @@ _VENDORS = {"anthropic": "anthropic-", "google": "google-", "openai": "openai-",
 
 def family_of(model: str) -> Family:
     """Return the family of a model by its litellm name, for example `anthropic/claude-x`."""
-    return next((family for pattern, family in _FAMILIES if pattern.match(model)), Family())
+    return next((family for pattern, family in _FAMILIES if pattern.search(model)), Family())
 
 
 def own_blocks(message: Message, family: Family, model: str) -> bool:

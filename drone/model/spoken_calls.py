@@ -63,7 +63,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=float)
 
 _PYTHON = re.compile(
     r"^[ \t]*(?P<outer>\[\s*|print\()?(?:(?:functions|default_api|tools)\.)?(?P<name>\w+)(?P<open>\()"
-    r"(?=\s*(?:\)|\{?\s*[\"']?(?P<parameter>\w+)[\"']?\s*[=:](?!=)))",
+    r"(?=\s*+(?:\)|\{?\s*+[\"']?(?P<parameter>\w+)[\"']?\s*[=:](?!=)))",
     re.MULTILINE,
 )
 _BRACKET = re.compile(r"""[(\[{]|[)\]}]|"(?:\\.|[^"\\])*+"?|'(?:\\.|[^'\\])*+'?""", re.DOTALL)

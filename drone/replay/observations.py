@@ -14,11 +14,11 @@ from shared.older_steps import note_of_shell
 _TIMED_OUT = re.compile(r"timed out|^ended after ")
 """In the `exception_info` of mini-swe-agent, and of our exports that predate `execution`."""
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d+)\s*</returncode>")
-_EXCEPTION = re.compile(r"<exception>(.*?)</exception>", re.DOTALL)
-_OUTPUT = re.compile(r"<output>\n?(.*)</output>", re.DOTALL)
+_EXCEPTION = re.compile(r"(?>.*?<exception>)(.*?)</exception>", re.DOTALL)
+_OUTPUT = re.compile(r"(?>.*?<output>\n?)(.*)</output>", re.DOTALL)
 _PARTS = re.compile(
-    r"<output_head>\n(.*?)\n</output_head>.*?<elided_chars>\D*(\d+).*?</elided_chars>.*?"
-    r"<output_tail>\n(.*)\n</output_tail>",
+    r"(?>.*?<output_head>\n)(?>(.*?)\n</output_head>)(?>.*?<elided_chars>)\D*+(\d++)(?>.*?</elided_chars>)"
+    r"(?>.*?<output_tail>\n)(.*)\n</output_tail>",
     re.DOTALL,
 )
 _ELIDED = re.compile(r"\n\[… ([\d,]+) characters elided …\]\n")
@@ -106,12 +106,12 @@ def _from_tags(text: str) -> tuple[Expected | None, bool] | None:
     code = _RETURN_CODE.search(text)
     if code is None:
         return None
-    exception = _EXCEPTION.search(text[: code.start()])
+    exception = _EXCEPTION.match(text[: code.start()])
     why = exception[1] if exception else ""
-    if (parts := _PARTS.search(text, code.end())) is not None:
+    if (parts := _PARTS.match(text, code.end())) is not None:
         cut = Expected(whole(parts[1]), tail=whole(parts[3]), elided=int(parts[2]))
         return _ended(cut, int(code[1]), why)
-    output = _OUTPUT.search(text, code.end())
+    output = _OUTPUT.match(text, code.end())
     return None if output is None else _expected("", output[1], int(code[1]), why)
 
 

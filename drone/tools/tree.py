@@ -318,7 +318,7 @@ def _short_lines(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 def _expression(pattern: str) -> str:
     pieces: list[str] = []
     depth = 0
-    for piece in re.findall(r"(?:\*\*/)+|\*+|\?|\[!?\]?[^]]*\]|\{|\}|,|[^*?\[{},]+|\[", pattern):
+    for piece in re.findall(r"(?:\*\*/)+|\*+|\?|\[!?\]?[^]]{0,99}\]|\{|\}|,|[^*?\[{},]+|\[", pattern):
         closing = piece == "}" and depth > 0
         depth += (piece == "{") - closing
         pieces.append("|" if piece == "," and depth else ")" if closing else _translated(piece))

@@ -28,7 +28,7 @@ _SHA1_DIGITS = 40
 _CONVERTIBLE = re.compile(rb"[\r\0\x80-\xff]|\$Id")
 """Content without any of these is the same under all attributes."""
 _ID = re.compile(rb"\$Id: [^$\n]*\$")
-_LISTED = re.compile(rb"\d+ ([0-9a-f]+) 0\ti/(\S*) +w/\S* +attr/(.*?) *\t(.*)", re.DOTALL)
+_LISTED = re.compile(rb"\d+ ([0-9a-f]+) 0\ti/(\S*) +w/\S* +attr/([^\t]*)\t(.*)", re.DOTALL)
 _WITH_CRLF = (b"crlf", b"mixed", b"-text")
 _IDENT, _ENCODING = b"ident", b"working-tree-encoding"
 _OFF = (b"unspecified", b"unset")
@@ -128,6 +128,7 @@ def _tracked(git: Git, names: list[str]) -> Iterator[_Tracked]:
     for line in literally.raw("ls-files", "-z", "--stage", "--eol", "--", *names).split(b"\0"):
         if found := _LISTED.fullmatch(line):
             blob, ends, attribute, path = found.groups()
+            attribute = attribute.rstrip()
             is_text = attribute.startswith(b"text") and not attribute.startswith(b"text=auto")
             yield _Tracked(path, blob.decode(), is_text and ends in _WITH_CRLF, attribute.endswith(b"eol=crlf"))
 

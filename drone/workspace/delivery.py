@@ -19,7 +19,7 @@ from shared.trailers import has_trailers
 
 DELIVERED = "refs/dronefleet/delivered"
 """In the drone's git directory of a session: the head of its last delivery."""
-_AUTHOR = re.compile(r"\s*(?P<name>[^<>]*?)\s*<(?P<email>[^<>]*)>\s*")
+_AUTHOR = re.compile(r"(?P<name>[^<>]*)<(?P<email>[^<>]*)>\s*")
 _DIFF = ("diff-tree", "-r", "--no-renames", "--ignore-submodules=dirty")
 _PATCH = ("-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color")
 
@@ -92,7 +92,7 @@ def make_delivery(
 
 def _commit(git: Git, tree: str, parent: str | None, wanted: DeliveryRequest) -> str:
     found = _AUTHOR.fullmatch(wanted.author)
-    name, email = (found["name"], found["email"]) if found else (wanted.author, "")
+    name, email = (found["name"].strip(), found["email"]) if found else (wanted.author, "")
     signed = git.adding(
         {
             "GIT_AUTHOR_NAME": name or "drone",

@@ -24,7 +24,7 @@ NO_HOST = "E-GIT-HOST"
 
 @dataclass(frozen=True)
 class _Case:
-    pattern: str
+    pattern: re.Pattern[str]
     kind: type[FleetError]
     code: str
     what: str
@@ -34,37 +34,41 @@ class _Case:
 
 _CASES = (
     _Case(
-        r"No space left on device|Disk quota exceeded|ENOSPC",
+        re.compile(r"No space left on device|Disk quota exceeded|ENOSPC"),
         FleetFault,
         "E-DISK-FULL",
         "the drone's disk is full",
         "free some space on the drone's machine: drone doctor shows how much is left",
     ),
     _Case(
-        r"transport '\w+' not allowed|protocol '\w+' is not supported|Unable to find remote helper",
+        re.compile(r"transport '\w+' not allowed|protocol '\w+' is not supported|Unable to find remote helper"),
         UnsuitableDrone,
         "E-GIT-PROTOCOL",
         "this drone may not fetch from {url}",
         "use an https:// or ssh:// URL: fleet project edit {project} --git-url URL",
     ),
     _Case(
-        r"SSL certificate problem|certificate verif|SSL: no alternative certificate|unable to get local issuer",
+        re.compile(
+            r"SSL certificate problem|certificate verif|SSL: no alternative certificate|unable to get local issuer"
+        ),
         UnsuitableDrone,
         "E-GIT-TLS",
         "the certificate of {url} is not trusted on the drone's machine",
         "on the drone's machine: git config --global http.sslCAInfo FILE, then restart the drone",
     ),
     _Case(
-        r"Host key verification failed",
+        re.compile(r"Host key verification failed"),
         UnsuitableDrone,
         "E-GIT-HOST-KEY",
         "the drone's machine does not know the host key of {url}",
         "on the drone's machine: connect once with ssh, check the host key and accept it",
     ),
     _Case(
-        r"Authentication failed|could not read (Username|Password)|terminal prompts disabled|"
-        r"Permission denied \(|returned error: 40[13]|HTTP 40[13]|invalid credentials|Access denied|"
-        r"Permission to .* denied",
+        re.compile(
+            r"Authentication failed|could not read (Username|Password)|terminal prompts disabled|"
+            r"Permission denied \(|returned error: 40[13]|HTTP 40[13]|invalid credentials|Access denied|"
+            r"Permission to .{0,200} denied"
+        ),
         UnsuitableDrone,
         "E-GIT-AUTH",
         "{url} denied access to this drone",
@@ -72,26 +76,32 @@ _CASES = (
     ),
     _Case(
         # Of a name server that does not answer, only ssh says so; curl says the same as of an unknown name.
-        r"(?s:\A(?!.*Temporary failure in name).*(Could not resolve (host|proxy)|Name or service not known|"
-        r"nodename nor servname|No address associated with hostname))",
+        re.compile(
+            r"(?s:\A(?!.*Temporary failure in name).*(Could not resolve (host|proxy)|Name or service not known|"
+            r"nodename nor servname|No address associated with hostname))"
+        ),
         UnsuitableDrone,
         NO_HOST,
         "the host of {url} is unknown on the drone's machine",
         "correct the URL: fleet project edit {project} --git-url URL; or on the drone's machine: git ls-remote {url}",
     ),
     _Case(
-        r"Failed to connect|Couldn't connect|Connection (refused|timed out|reset|closed)|"
-        r"No route to host|Network is unreachable|Operation timed out|Operation too slow|ssh: connect to host|"
-        r"kex_exchange_identification|Temporary failure in name|early EOF|"
-        r"returned error: (429|5\d\d)|remote end hung up|took too long|unexpected disconnect|Empty reply|RPC failed",
+        re.compile(
+            r"Failed to connect|Couldn't connect|Connection (refused|timed out|reset|closed)|"
+            r"No route to host|Network is unreachable|Operation timed out|Operation too slow|ssh: connect to host|"
+            r"kex_exchange_identification|Temporary failure in name|early EOF|"
+            r"returned error: (429|5\d\d)|remote end hung up|took too long|unexpected disconnect|Empty reply|RPC failed"
+        ),
         FleetFault,
         "E-GIT-UNREACHABLE",
         "{url} cannot be reached from this drone",
         "on the drone's machine: git ls-remote {url}; then: fleet retry ORDER",
     ),
     _Case(
-        r"not appear to be a git repository|[Rr]epository .*not found|does not exist|returned error: 404|"
-        r"is this a git repository|not valid: is this|No such file or directory|not a git repository|not found",
+        re.compile(
+            r"not appear to be a git repository|does not exist|returned error: 404|"
+            r"is this a git repository|not valid: is this|No such file or directory|not a git repository|not found"
+        ),
         UnsuitableDrone,
         NOT_FOUND,
         "git repository {url} not found, or this drone has no access to it",
@@ -104,7 +114,7 @@ def explain(failure: GitFailed, remote: Remote) -> FleetError:
     """The error that users see; a password in the URL or in git's own output does not appear in it."""
     why = _last_words(remote.clean(failure.message))
     for case in _CASES:
-        if re.search(case.pattern, failure.message):
+        if case.pattern.search(failure.message):
             what, following = (text.format(url=remote.shown, project=remote.project) for text in (case.what, case.next))
             return case.kind(what, code=case.code, why=why, next=following)
     return OrderError(

@@ -17,7 +17,7 @@ from drone.workspace.encodings import inside
 from drone.workspace.git import Git
 
 _TRACKED = ":(attr:filter=lfs)"
-_LISTED = re.compile(rb"\d+ ([0-9a-f]+) \d\t([^\0]+)\0")
+_LISTED = re.compile(rb"(?<![^\0])\d{6} ([0-9a-f]{40,64}) \d\t([^\0]+)")
 _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\nsize (\d+)\n"
 )

@@ -19,7 +19,7 @@ from drone.sandbox.trees import remove
 from drone.workspace.encodings import inside
 from drone.workspace.git import Git
 
-_LISTED = re.compile(rb"160000 ([0-9a-f]+) \d\t([^\0]+)\0")
+_LISTED = re.compile(rb"(?<![^\0])160000 ([0-9a-f]{40,64}) \d\t([^\0]+)")
 _PATH = re.compile(rb'^\s*path\s*=\s*"?(.*?)"?\s*$', re.MULTILINE)
 _NO_SUCH_FILE = 128
 _SECONDS = 60.0

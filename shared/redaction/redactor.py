@@ -27,11 +27,11 @@ _SPREAD = 8
 _PACKED = "H4sI"
 """How the bytes of gzip begin in base64."""
 _PACKED_TEXT = re.compile(rf"{_PACKED}[A-Za-z0-9+/_\-]{{8,}}")
-_PACKED_AT_END = re.compile(rf"{_PACKED}[A-Za-z0-9+/_\-\s]*\Z")
+_BEFORE_PACKED = re.compile(r"(?:.*[^A-Za-z0-9+/_\-\s])?", re.DOTALL)
 _HELD_PACKED = 4096
 _UNPACKED_BYTES = 1_000_000
 _PACKED_AT_MOST = 32
-_WORD_AT_END = re.compile(r"\S*\Z")
+_BEFORE_WORD = re.compile(r"(?:.*\s)?", re.DOTALL)
 
 
 class Redactor:
@@ -148,14 +148,15 @@ class Redactor:
 
 def _hold_for_packed(text: str, start: int) -> int:
     """Gzip is recognized as a whole only: it is held back from its beginning, if that is not too far away."""
-    found = _PACKED_AT_END.search(text, max(start, len(text) - _HELD_PACKED))
-    return found.start() if found else len(text)
+    before = _BEFORE_PACKED.match(text, max(start, len(text) - _HELD_PACKED))
+    place = text.find(_PACKED, before.end() if before else start)
+    return place if place >= 0 else len(text)
 
 
 def _hold_for_shapes(text: str, start: int) -> int:
     """Shapes contain no white space: only the last word can become one, up to the maximum length of a shape."""
-    word = _WORD_AT_END.search(text, max(start, len(text) - LONGEST_SHAPE))
-    return word.start() if word else len(text)
+    before = _BEFORE_WORD.match(text, max(start, len(text) - LONGEST_SHAPE))
+    return before.end() if before else start
 
 
 def _unpacked(packed: str) -> str:

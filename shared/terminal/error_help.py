@@ -12,7 +12,7 @@ _PACKAGE = Path(__file__).parents[1]
 _PAGES = (_PACKAGE / "errors.md", _PACKAGE.parent / "docs" / "errors.md")
 """In an installed distribution, and in a clone."""
 _CODE = re.compile(r"[Ee]-[A-Za-z0-9-]+")
-_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
 
 
 def is_code(word: str) -> bool:

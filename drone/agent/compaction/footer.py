@@ -14,13 +14,6 @@ from shared.messages import Message, ToolCall
 from shared.transcripts import opens_turn
 
 _TAG = re.compile(r"^</?(?:request|todo|files_read|files_changed|summary)>[ \t]*$", re.MULTILINE)
-_FOOTER = re.compile(
-    r"(?:<request>\n(?P<request>.*?)\n</request>\s*)?"
-    r"(?:<todo>\n(?P<todo>.*?)\n</todo>\s*)?"
-    r"(?:<files_read>\n(?P<read>.*?)\n</files_read>\s*)?"
-    r"(?:<files_changed>\n(?P<changed>.*?)\n</files_changed>\s*)?\Z",
-    re.DOTALL,
-)
 _MORE = re.compile(r"\(and [\d,]+ more\)\Z")
 _CHANGING = {"file_write", "editor"}
 _READING_MODES = {"view", "lines"}
@@ -62,10 +55,14 @@ def without_tags(text: str) -> str:
 
 def parted(summary: str) -> tuple[str, Footer]:
     """Split a summary into its text and its footer."""
-    found = _FOOTER.search(summary)
-    assert found is not None  # an empty footer always matches at the end
-    lists = (_lines(found[name]) for name in (_TODO, "read", "changed"))
-    return summary[: found.start()].strip(), Footer(found["request"] or "", *lists)
+    text, found = summary.strip(), dict[str, str]()
+    # From the end: what the parts contain has no such tags of its own.
+    for name in ("files_changed", "files_read", _TODO, "request"):
+        before, begun, content = text.removesuffix(f"\n</{name}>").rpartition(f"<{name}>\n")
+        if begun and text.endswith(f"\n</{name}>"):
+            text, found[name] = before.rstrip(), content
+    lists = (_lines(found.get(name)) for name in (_TODO, "files_read", "files_changed"))
+    return text, Footer(found.get("request", ""), *lists)
 
 
 def footer_of(older: Sequence[Message], tail: Sequence[Message], earlier: Footer, request: str) -> Footer:

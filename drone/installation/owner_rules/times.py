@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_RULE = re.compile(r"(?i)\s*(?P<days>[a-z][a-z,\s-]*?)?\s*(?:(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d))?\s*")
+_RULE = re.compile(r"(?i)(?P<days>[a-z,\s-]*)(?:(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d)\s*)?")
 _DAY = 24 * 60
 _WEEK = timedelta(days=7)
 
@@ -48,7 +48,7 @@ def read_hours(text: str) -> Hours:
     found = _RULE.fullmatch(text)
     if found is None or not text.strip():
         raise ValueError(text)
-    days = _days(found["days"]) if found["days"] else frozenset(range(7))
+    days = _days(found["days"]) if found["days"].strip() else frozenset(range(7))
     if found[2] is None:
         return Hours(days)
     begin, end = _minute(found[2], found[3]), _minute(found[4], found[5])

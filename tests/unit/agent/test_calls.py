@@ -229,6 +229,10 @@ def test_a_command_that_could_do_harm_waits_and_says_why_and_one_of_which_none_i
     assert [command for command, why in whys.items() if not why.endswith(" ".join(command.split()))] == []
     assert [command for command in HARMFUL if AskingFor("yolo").why(shell(command))] == []
     assert [command for command in HARMLESS if risk_of(command) or AskingFor("risky").why(shell(command))] == []
+    # More shells in each other than are read, and than Python could.
+    assert risk_of("sh -c " * 9 + "ls")
+    assert risk_of("sh -c " * 2_000 + "ls")
+    assert risk_of("sh -c " * 8 + "ls") is None
     for arguments in ("not json", "[1]", "{}", "[" * 100_000):
         assert AskingFor("all").why(ToolCall(id="c", name="shell", arguments=arguments)) is not None
 

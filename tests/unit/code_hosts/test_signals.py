@@ -69,12 +69,15 @@ def test_a_comment_that_addresses_the_fleet_is_its_request_and_a_quotation_or_co
         "@Fleet: fix it": "fix it",
         "Please, @fleet, fix it": "Please, @fleet, fix it",
         "@fleet": "@fleet",
+        # Backticks that no others of the same number follow are no code.
+        "``\n@fleet fix `it": "``\n@fleet fix `it",
+        "`a`` @fleet fix ```it": "`a`` @fleet fix ```it",
         "Thanks.\r\n\r\n@fleet now the docs": "Thanks.\n\n@fleet now the docs",
     }
     none = (
         *("fix it", "> @fleet fix it", "`@fleet` is the word", "```\n@fleet fix it\n```", "~~~\n@fleet fix it"),
         *("    @fleet fix it", "@fleet-admins look", "@fleets look", "me@fleet.example", "see https://host/@fleet"),
-        "@fleet.org",
+        *("@fleet.org", "``` @fleet ` ``` fix it", "``a ` @fleet`` fix it"),
     )
     assert {text: request_in(text, "@fleet") for text in (*requests, *none)} == {**requests, **dict.fromkeys(none)}
 
