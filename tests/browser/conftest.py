@@ -56,6 +56,7 @@ class Person:
 
     def log_in(self) -> None:
         self.page.goto(self.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
+        self.page.get_by_role("button", name="Log in").click()
         try:
             self.page.wait_for_url(f"{self.api.url}/")
         except TimeoutError as error:

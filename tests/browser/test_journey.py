@@ -208,6 +208,7 @@ def way(request: pytest.FixtureRequest, chromium: Browser, tmp_path: Path) -> It
             page.set_default_timeout(60_000 * PATIENCE)
             watch(page, errors, fleet.url)
             page.goto(fleet.json("login-link")["url"])
+            page.get_by_role("button", name="Log in").click()
             page.wait_for_url(f"{fleet.url}/")
             yield Journey(fleet, model, host, remote, tmp_path, page, device.hands(page), pictures)
             assert errors == []

@@ -119,6 +119,7 @@ def test_a_log_in_that_ends_during_a_review_loses_no_word(person: Person, run: P
     again = person.context.new_page()
     watch(again, person.errors, person.api.url)
     again.goto(person.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
+    again.get_by_role("button", name="Log in").click()
     again.wait_for_url(f"{person.api.url}/")
     page.get_by_role("button", name="Add comment").click()
     expect(page.locator(".comment .said")).to_have_text("Use a constant")

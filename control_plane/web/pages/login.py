@@ -23,16 +23,15 @@ router = APIRouter(include_in_schema=False)
 @router.get("/login")
 def login_page(
     core: CoreDep,
-    request: Request,
     token: Annotated[str, Query(max_length=200)] = "",
     next: Annotated[str, Query(max_length=1000)] = "/",
 ) -> Response:
     """The form. This GET does not use a one-use token in the address: programs that preview links would burn it.
 
-    The page sends it automatically, by a POST; without scripts, a button does so. The button remains in a browser that
-    has a session: any site can open this address, and would have its visitors work as another user unnoticed.
+    The page's button sends it, and nothing else does: any site can open this address, and would have its visitors work
+    as another user unnoticed.
     """
-    return login_form(core, link=token, next_page=next, logged_in=session_secret(core, request.scope) is not None)
+    return login_form(core, link=token, next_page=next)
 
 
 @router.post("/login", dependencies=[Depends(throttled("log-in"))])
@@ -90,6 +89,6 @@ def _session(core: Core, browser: Browser, token: str, link: str) -> str:
 
 def login_form(core: Core, *, next_page: str = "/", status: int = 200, **given: object) -> Response:
     """The form, with a login link or an identity provider's answer to send, or with the reason of a refusal."""
-    nothing = {**BARE, "link": "", "logged_in": False, "openid": None, "problem": None}
+    nothing = {**BARE, "link": "", "openid": None, "problem": None}
     shown = {"next": local_page(next_page), "provider": core.settings.oidc_issuer}
     return page("login.html", {**nothing, **shown, **given}, status)

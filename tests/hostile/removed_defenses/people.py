@@ -6,7 +6,6 @@ from tests.hostile.removed_defenses.removal import removal
 
 _ACCESS = "control_plane/web/access.py"
 _NO_TOKEN = '    raise Unauthenticated(\n        "a token is required",\n'
-_LOGIN = "control_plane/web/pages/login.py"
 _READING = "control_plane/operations/orders/reading.py"
 _OF_THE_ORGANIZATION = "        .where(Order.organization_id == caller.organization_id)\n"
 _KEY = "            await to_thread.run_sync(check)\n"
@@ -78,10 +77,10 @@ REMOVALS = (
         "",
     ),
     removal(
-        "browser/test_pages.py::test_a_login_link_replaces_a_session_only_by_the_button",
-        _LOGIN,
-        "logged_in=session_secret(core, request.scope) is not None)",
-        "logged_in=False)",
+        "browser/test_pages.py::test_a_login_link_starts_or_replaces_a_session_only_by_the_button",
+        "control_plane/web/templates/login.html",
+        '<form method="post" action="/login">\n    <input type="hidden" name="link"',
+        '<form method="post" action="/login" data-send-at-once>\n    <input type="hidden" name="link"',
     ),
     removal(
         "integration/web/test_every_route.py::test_a_log_in_never_leads_to_another_site",

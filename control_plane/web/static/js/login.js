@@ -1,8 +1,8 @@
-// A log-in by a one-use address. Programs that preview links run no scripts, so only a person's browser gets here.
+// A log-in that began in this browser: the identity provider's answer needs no click.
 import "./browser-key.js";
 
 const once = /** @type {HTMLFormElement | null} */ (document.querySelector("form[data-send-at-once]"));
 if (once) {
-  history.replaceState(null, "", "/login"); // the token leaves the address
+  history.replaceState(null, "", "/login"); // the code leaves the address
   once.submit();
 }
