@@ -36,7 +36,8 @@ _EMAIL = re.compile(r"[^@\s/]+@[^@\s/]+")
 def add(core: Core, caller: Caller, request: UserRequest) -> UserDocument:
     """Add a person to the organization; one who is known from another organization becomes a member here, too.
 
-    Raises Conflict for a member, Invalid for an invalid value.
+    Raises Conflict for a member, and, unless the caller may act in every organization, for one who is known by another
+    name: it is not told. Invalid for an invalid value.
     """
     email, role = _check_email(request.email), parse_role(request.role)
     name, now = check_text("the name", request.name, limit=User.NAME_LENGTH), core.clock.now()
@@ -51,6 +52,12 @@ def add(core: Core, caller: Caller, request: UserRequest) -> UserDocument:
             member = Member(organization_id=caller.organization_id, user_id=user.id, role=role, created_at=now)
             db.add(member)
             db.flush()
+            if user.name.casefold() != name.casefold() and not caller.everywhere:
+                raise Conflict(
+                    f"{shown(email)} is the address of a user of another organization, by another name",
+                    code="E-USER-NAME",
+                    next="ask this user for the name, or the fleet administrator to add the user",
+                )
             document = _document(db, user, member, now)
     except IntegrityError as error:
         raise Conflict(

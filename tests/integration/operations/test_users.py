@@ -17,7 +17,7 @@ from control_plane.lookups.organizations import in_organization
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens, users
 from control_plane.operations.orders import reading
-from shared.errors import NotFound
+from shared.errors import Conflict, NotFound
 from tests.support.made import make_project, submit
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
@@ -126,6 +126,25 @@ def test_a_person_has_a_role_in_each_organization_and_is_deleted_with_the_last(c
     organizations.remove(core, admin, "other")
     with core.database.read() as db:
         assert db.scalars(select(User.email)).all() == [KIM]
+
+
+def test_the_name_of_another_organizations_user_is_told_to_none_but_who_acts_everywhere(
+    core: Core, admin: Caller
+) -> None:
+    add(core, admin)
+    other = replace(add_organization(core, admin, "other"), everywhere=False)
+    for name in ("K.", "Kim", "Lee", "Kim Lee Jr.", "kim@example.org", "KimLee"):
+        with pytest.raises(Conflict) as refused:
+            add(core, other, name=name)
+        told = f"{refused.value} {refused.value.why} {refused.value.next}"
+        assert (refused.value.code, "Kim Lee" in told) == ("E-USER-NAME", False), name
+    assert users.list_(core, other) == []
+    assert code_of(lambda: users.show(core, other, KIM)) == "E-USER-404"
+    assert add(core, other, name="kim lee").name == "Kim Lee"
+    # A member's name is no secret here.
+    assert code_of(lambda: add(core, other, name="K.")) == "E-USER-EMAIL"
+    third = replace(add_organization(core, admin, "third"), everywhere=True)
+    assert (add(core, third, name="K.").name, users.remove(core, third, KIM).name) == ("Kim Lee", "Kim Lee")
 
 
 def test_only_who_acts_everywhere_changes_a_person_of_several_organizations(core: Core, admin: Caller) -> None:
