@@ -8,10 +8,11 @@ from bisect import bisect_right
 from shared.redaction import pieces
 
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
-_NUMBER = re.compile(r"\\n\d+(?:\\t|:)")
-_CONTROL = r"(?P<control>\\u001[bB](?:\[[0-?]*[ -/]*[@-~]?)?)"
+_CONTROL = r"\\u001[bB](?:\[[0-?]*[ -/]*[@-~]?)?"
 """A color, or another control sequence."""
-_ESCAPE_OR_CONTROL = re.compile(rf"{_CONTROL}|{_ESCAPE.pattern}", re.DOTALL)
+_NUMBER = re.compile(rf"\\n(?>(?:{_CONTROL})*)(?:\d+(?:\\t|:)|[+<>-])")
+"""The number of a line, or the mark of a difference."""
+_ESCAPE_OR_CONTROL = re.compile(rf"(?P<control>{_CONTROL})|{_ESCAPE.pattern}", re.DOTALL)
 _WITH_NUMBERS = re.compile(rf"(?P<number>{_NUMBER.pattern})|{_ESCAPE_OR_CONTROL.pattern}", re.DOTALL)
 _OPEN = re.compile(r"(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|u[0-9a-fA-F]{0,3})?\Z")
 """What may follow a backslash at the end of a piece, so that the next one decides what they stand for."""
@@ -24,7 +25,7 @@ class Unescaped:
     def __init__(self, squeezed: str, *, numbered: bool = False) -> None:
         """`squeezed` has no white space; what stands for white space or a control sequence is left out too.
 
-        `numbered`: numbers at the beginning of its lines are left out.
+        `numbered`: numbers and marks of differences at the beginning of its lines are left out.
         """
         parts, end = list[str](), 0
         self.places: list[int] = []
@@ -51,7 +52,7 @@ class Unescaped:
 
 
 def has_numbers_behind_escapes(squeezed: str) -> bool:
-    """Whether lines begin with their number in a text that was written into JSON."""
+    """Whether lines begin with their number or such a mark in a text that was written into JSON."""
     return _NUMBER.search(squeezed) is not None
 
 

@@ -14,8 +14,8 @@ _CONTROL = r"\x1b(?:\[[0-?]*[ -/]*[@-~]?)?"
 """A color, or another control sequence, of which a reader sees nothing; also one that is not complete yet."""
 _CONTROLS = re.compile(_CONTROL)
 _BETWEEN = re.compile(rf"(?:{_CONTROL}|[\s{_INVISIBLE}])+")
-_BREAKS = re.compile(r"\n *\d+[\t:]"), re.compile(r"\\(?=\s)")
-"""What tools put before each line of a file, and what a shell wants at the end of a line that continues."""
+_BREAKS = re.compile(rf"\n(?>(?: |{_CONTROL})*)(?:\d+[\t:]|[+<>-])"), re.compile(r"\\(?=\s)")
+"""What tools put before a line of a file or a difference, and what a shell wants at the end of one that continues."""
 _BETWEEN_LINES = re.compile(rf"(?:{_BREAKS[0].pattern}|{_BREAKS[1].pattern}|{_CONTROL}|[\s{_INVISIBLE}])+")
 
 
@@ -31,7 +31,7 @@ def squeezed(text: str) -> str:
 
 
 def line_breaks(text: str) -> list[int]:
-    """Where lines of the text begin with their number, or end with a backslash."""
+    """Where lines of the text begin with their number or the mark of a difference, or end with a backslash."""
     if "\n" not in text and "\\" not in text:
         return []
     # Each on its own: `re` finds a literal beginning fast, and no alternative.
@@ -39,7 +39,7 @@ def line_breaks(text: str) -> list[int]:
 
 
 def joined_lines(text: str) -> str:
-    """The squeezed text without the numbers of its lines and the backslashes at their ends."""
+    """The squeezed text without the numbers and marks of its lines and the backslashes at their ends."""
     return squeezed(_BREAKS[1].sub("", _BREAKS[0].sub("\n", text)))
 
 

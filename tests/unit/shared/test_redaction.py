@@ -292,6 +292,15 @@ def test_nothing_between_the_pieces_of_a_secret_hides_it() -> None:
     for numbers in (f"\n     1\t{FIRST}\n     2\t{SECOND}\n", f"\n7:{FIRST}\n8:{SECOND}\n"):
         shown = redactor.text(numbers)
         assert (MARK in shown, SECOND in shown) == (True, False), numbers
+    lines = ["-----BEGIN KEY-----", *(f"{SECRET_TEXT}{number}" for number in range(3)), "+/x8Hq==", "-----END KEY-----"]
+    several, key = Redactor([SECRET_TEXT, "\n".join(lines)]), "\n".join(lines)
+    for mark in ("+", "-", "> ", "< ", " ", "\x1b[32m+", "\x1b[31m-\x1b[m", "\x1b[32m+\x1b[m\x1b[32m"):
+        difference = f"@@ -1 +1,2 @@\n{mark}a = '{FIRST}\n{mark}{SECOND}'\n{mark}b"
+        written = "".join(f"{mark}{line}\n" for line in lines)
+        for text in (difference, difference.replace("\n", "\r\n"), written, f"x\n{written}", key):
+            for told in (text, json.dumps({"output": text}), json.dumps(json.dumps(text))):
+                shown = several.text(told)
+                assert [piece for piece in (SECOND, "8Hq==") if piece in shown] == [], told
     for between in ("\x1b[0m", "\x1b[1;31m\x1b[K", "\n\x1b[38;5;9m ", "\x1b[2 q"):
         text = f"{between}x {FIRST}{between}{SECOND}{between} y"
         shown = {redactor.text(text), *(streamed(text, size, [SECRET_TEXT]) for size in (1, 5, 1000))}
