@@ -10,7 +10,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from itertools import chain
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.steering_messages import undelivered_steering
@@ -51,7 +51,7 @@ def _slots_to_free(db: Session, before: datetime, now: datetime) -> list[tuple[W
     held = select(Wait, Drone).join(Order, Order.run_id == Wait.run_id).join(Drone, Drone.id == Order.drone_id)
     long = Wait.asked_at <= before, Wait.answered_at.is_(None), Wait.closed_at.is_(None)
     rows = db.execute(held.where(*_WAITING, *long, Wait.kind.in_(_SUSPENDABLE)).order_by(Wait.asked_at)).all()
-    able = [(row[0], row[1]) for row in rows if has_ability(row[1], "suspend")]
+    able = [(row[0], row[1]) for row in each_alone("suspending", rows, _able) if row]
     if not able:
         return []
     needed = _needed(db, {drone.id: drone for _, drone in able})
@@ -62,6 +62,10 @@ def _slots_to_free(db: Session, before: datetime, now: datetime) -> list[tuple[W
             needed[drone.id] -= 1
             found.append((wait, drone.id))
     return found
+
+
+def _able(row: Row[Wait, Drone]) -> Row[Wait, Drone] | None:
+    return row if has_ability(row[1], "suspend") else None
 
 
 def _is_ending(wait: Wait, now: datetime) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import timedelta
@@ -39,9 +40,11 @@ from control_plane.supervisor.missing_waits import ask_what_is_missing
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.settling import settle
+from control_plane.supervisor.suspending import suspend_long_waits
 from control_plane.supervisor.task_claims import claim_everywhere
 from shared.control import Drain
 from shared.envelope import new_private_key, public_key
+from tests.support.documents import texts
 from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
@@ -133,6 +136,16 @@ def asks_as_before(core: Core, caller: Caller) -> str:
     return run_id
 
 
+def holds_a_slot(core: Core, caller: Caller) -> str:
+    """A run that waits for a person, while another order waits for its drone."""
+    run_id = asks_as_before(core, caller)
+    submit(core, caller)
+    with core.database.write() as db:
+        drone = db.get_one(Drone, db.get_one(Dispatch, run_id).drone_id)
+        drone.beat, drone.concurrency = {"abilities": ["suspend"]}, 1
+    return run_id
+
+
 def claimed(core: Core, caller: Caller) -> str:
     """By a drone that is removed, and that has not reported that it began."""
     run_id = run_of(core, ordered(core, caller))
@@ -218,6 +231,12 @@ CASES: dict[str, Case] = {
         inbox.send_new,
         lambda id: select(InboxMessage.id).where(InboxMessage.id == id, InboxMessage.sent_at.is_not(None)),
     ),
+    "suspending": Case(
+        holds_a_slot,
+        lambda id: update(Drone).where(of_run(Drone, id)).values(beat={"abilities": None}),
+        lambda core: (ask_what_is_missing(core), suspend_long_waits(core, 0)),
+        lambda id: select(Wait.number).where(Wait.run_id == id, Wait.suspend_asked_at.is_not(None)),
+    ),
     "waits": Case(
         asks_as_before,
         lambda id: update(Step).where(Step.run_id == id).values(body={}),
@@ -240,7 +259,7 @@ def add_drones(core: Core) -> None:
 
 ALIKE = {
     *("races", "stacks", "collecting", "silent drones", "unclaimed", "stale messages", "reasons", "gone members"),
-    *("quota", "suspending", "continuing"),
+    *("quota", "continuing"),
 }
 """They go through their rows with `each_alone`, too."""
 APART = {
@@ -260,6 +279,8 @@ WITHOUT_ROWS = {
 def test_every_loop_of_the_supervisor_is_tested_or_has_no_rows(plane: Plane) -> None:
     names = [loop.name for loop in Supervisor(plane.core, "me").loops]
     assert sorted(names) == sorted([*CASES, *ALIKE, *APART, *WITHOUT_ROWS])
+    alone = {name for text in texts().values() for name in re.findall(r'each_alone\("([^"]+)"', text)}
+    assert ALIKE - alone == set()
 
 
 @pytest.mark.parametrize("loop", CASES)

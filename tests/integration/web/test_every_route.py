@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
+from sqlalchemy import select
 
-from control_plane.declarations import audit, orders
+from control_plane.db.metadata import METADATA
+from control_plane.declarations import audit, orders, tokens
 from control_plane.declarations.audit import AuditFilter
 from control_plane.declarations.operation import every_operation
+from control_plane.lookups.organizations import system_caller
 from control_plane.web.access import is_open
 from control_plane.web.local_page import local_page
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
+from tests.support.filled import fill
 from tests.support.fleet import BROWSER_KEY, KEY_HEADER, Api, PlayedRun, api_on
-from tests.support.routes import addresses, call
+from tests.support.routes import NOBODY, addresses, call, named
 
 OPEN = {
     ("GET", "/api/v1/health"),
@@ -130,6 +135,35 @@ def test_a_log_in_never_leads_to_another_site(api: Api) -> None:
         broken = browser.get("/login", params={"next": "http://["})
     assert "evil.example" not in form.text
     assert (answer.headers["location"], "x-evil" in answer.headers, broken.status_code) == ("/", False, 200)
+
+
+def test_no_address_that_is_only_opened_changes_anything(api: Api) -> None:
+    """A link, a picture of another site, or a program that previews links opens any address."""
+
+    def stored() -> dict[str, list[str]]:
+        kept = {}
+        with api.core.database.read() as db:
+            for table in (each for each in METADATA.sorted_tables if not each.name.startswith("audit")):
+                columns = [each for each in table.columns if each.name != "last_used_at"]
+                kept[table.name] = sorted(map(repr, db.execute(select(*columns)).all()))
+        return kept
+
+    filled = fill(api, system_caller(api.core), "mark")
+    paths = [path for method, path in addresses(api.app) if method == "GET"]
+    things = [
+        re.sub(rf"([a-z-]+)/{NOBODY}", lambda at: f"{at[1]}/{filled.names.get(at[1], NOBODY)}", each) for each in paths
+    ]
+    link = api.client.call(tokens.CREATE_LOGIN_LINK)["url"].removeprefix(api.url)
+    statuses = []
+    with api.browser() as browser:
+        before = stored()
+        for path in sorted({link, *paths, *things, *named(paths, filled)}):
+            # Not read to its end, which a stream would not have.
+            with browser.stream("GET", path) as answer:
+                statuses.append(answer.status_code)
+        after = stored()
+    assert [name for name, rows in after.items() if rows != before[name]] == []
+    assert statuses.count(200) > 60
 
 
 READABLE = ("/", "/side", "/orders", "/sessions", "/orders/{order}", "/search", "/live/now")
