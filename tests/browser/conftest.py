@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect, sync_playwright
 
-from control_plane.declarations import tokens
 from tests.support import PATIENCE, needs
 from tests.support.fleet import Api, PlayedRun
 
@@ -55,7 +54,7 @@ class Person:
         self.page.on("requestfailed", lambda request: self.failed.append(f"{request.url}: {request.failure}"))
 
     def log_in(self) -> None:
-        self.page.goto(self.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
+        self.open("/login").get_by_label("API token").fill(self.api.token)
         self.page.get_by_role("button", name="Log in").click()
         try:
             self.page.wait_for_url(f"{self.api.url}/")
