@@ -41,6 +41,12 @@ def leads_into(url: str, directories: Sequence[Path]) -> bool:
     return any(_identity(place) in guarded for path in _places(_path(url)) for place in (path, *path.parents))
 
 
+def is_beside(url: str, other: str) -> bool:
+    """Whether a local URL leads into the directory that holds the repository of another one, also through links."""
+    around = _resolved(Path(_path(other))).parent
+    return around != around.parent and _resolved(Path(_path(url))).is_relative_to(around)
+
+
 def _path(url: str) -> str:
     """The path that git reads; it ignores the host in a `file://` URL, and runs in the root directory."""
     scheme, separator, rest = url.partition("://")

@@ -225,7 +225,7 @@ def _workspaces(job: Job, sandbox: Sandbox, environ: Mapping[str, str]) -> Works
     except Refused:
         allow_file = False
     environment = git_environment(DroneHome(job.home).git_config_file, environ, allow_file=allow_file)
-    return Workspaces(job.workspace, environment, sandbox)
+    return Workspaces(job.workspace, environment, sandbox, partial(_check_url, job))
 
 
 @contextlib.contextmanager

@@ -27,7 +27,15 @@ from drone.runs.stored_work import push_stored_work
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
 from drone.services import serve
-from drone.workspace import BranchChange, Workspace, has_conflicts, marker_check, note_for_users, refuse_rewritten
+from drone.workspace import (
+    BranchChange,
+    Workspace,
+    has_conflicts,
+    marker_check,
+    note_for_users,
+    note_of_unfetched,
+    refuse_rewritten,
+)
 from shared.errors import OrderError, Preempted, Suspended
 from shared.events import ApprovalStep, CommentStep, Phase, Prepared, ResumedStep, RunEnded, RunStarted, Stats
 from shared.messages import Message
@@ -129,8 +137,8 @@ class _Run:
         )
         if workspace.start.change is not None:
             self._record(CommentStep(text=workspace.start.change.for_users))
-        note = note_for_users(workspace.start.merges)
-        if note and order.resumed is None:
+        notes = (note_for_users(workspace.start.merges), note_of_unfetched(workspace.session.submodules))
+        for note in filter(None, notes if order.resumed is None else ()):
             self._record(CommentStep(text=note))
         if workspace.fresh:
             self._set_up(workspace)

@@ -35,7 +35,8 @@ from drone.workspace.staging import (
     why_not,
 )
 from drone.workspace.starting_point import StartingPoint
-from drone.workspace.submodules import compared, named_by, remove_from_index, submodules_of
+from drone.workspace.submodule_changes import SubmoduleChanges
+from drone.workspace.submodules import compared, remove_from_index, submodules_of
 
 LARGEST_FILE = 20 * 1000 * 1000
 """Bytes; a larger file is left out."""
@@ -118,6 +119,7 @@ class WorkspaceCheckpoints:
         self._gone: set[bytes] = set()
         self._added: set[bytes] = set()
         """Files in the index that are not in the parent; of these and of `_gone` git may say that it ignores them."""
+        self.inside_submodules = SubmoduleChanges(session)
         self._submodules: Mapping[bytes, str] | None = None
         """Of the parent."""
         self._lfs: LfsFiles
@@ -263,7 +265,7 @@ class WorkspaceCheckpoints:
         differences = differing(git, self._added, self._gone | self._head.also)
         changed = [path for path in differences.paths if not self._lfs.is_unchanged(path)]
         left_out, wanted = self._sorted_out([*changed, *self._back_again()])
-        left_out |= named_by(found.filled) | differences.left_out
+        left_out |= self.inside_submodules.named(found) | differences.left_out
         tree = "" if moved or left_out.keys() != self._left_out.keys() else self._tree
         if wanted:
             update_index(git, wanted, left_out)

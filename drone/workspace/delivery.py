@@ -14,7 +14,6 @@ from drone.workspace.git import Git, at_once
 from drone.workspace.lfs import LfsFiles
 from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.staging import mend_work_tree, named, stage
-from drone.workspace.submodules import unchanged
 from shared.trailers import has_trailers
 
 DELIVERED = "refs/dronefleet/delivered"
@@ -76,7 +75,8 @@ def make_delivery(
     mend_work_tree(session.work)
     brought = bring_over(session, sandbox, base, known=checkpoints.agents_head)
     parent = brought.head or base
-    staged = stage(git, parent, checkpoints.whole_tree, partial(unchanged, sandbox, session.work))
+    named_inside = partial(checkpoints.inside_submodules.named, sandbox=sandbox)
+    staged = stage(git, parent, checkpoints.whole_tree, named_inside)
     notes = (*((brought.note,) if brought.note else ()), *named(LfsFiles(git).remarks(session.tree_of(base))))
     made = Delivery(None, base, left_out=staged.left_out, caches=staged.caches, notes=notes)
     if staged.tree == session.tree_of(base):

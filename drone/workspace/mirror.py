@@ -112,6 +112,26 @@ class Mirror:
             raise
         return advertised
 
+    def ensure(self, commit: str) -> None:
+        """Ensure that a commit is here; the remote is asked only if it is not.
+
+        Raises like `refresh`, and OrderError if the remote does not have it.
+        """
+        # Used from now on: a mirror that was not is removed, if no workspace borrows from it yet.
+        self._hold(_nothing)
+        if self.has(commit):
+            return
+        self.refresh()
+        if not self.has(commit):
+            try:
+                self.fetch_commit(commit, "submodule")
+            except GitFailed as failure:
+                raise OrderError(
+                    f"{self.remote.shown} has no commit {commit[:12]}",
+                    code="E-GIT-COMMIT",
+                    next="push the commit to that repository",
+                ) from failure
+
     def fetch_branch(self, branch: str, into: str) -> None:
         """Fetch one branch into `refs/dronefleet/<into>`. Raises GitFailed if it is unavailable."""
         self._hold(lambda: self._fetch(self.remote.address, f"+refs/heads/{branch}:{OWN_REFS}/{into}"))
@@ -228,6 +248,10 @@ class Mirror:
                 why=f"another run has been fetching it for {FETCH_SECONDS / 60:.0f} minutes",
                 next="fleet retry ORDER",
             ) from error
+
+
+def _nothing() -> None:
+    """Only take the lock."""
 
 
 def _advertised(listing: str) -> Advertised:

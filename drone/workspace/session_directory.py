@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 from drone.sandbox.account import give_tree
@@ -27,6 +28,7 @@ from drone.workspace.locks import Busy, FileLock
 from drone.workspace.mirror import Mirror
 from drone.workspace.staging import refresh, remove_special_files
 from drone.workspace.starting_point import StartingPoint
+from drone.workspace.submodule_sources import Submodule
 from drone.workspace.submodules import empty_submodules
 from shared.errors import FleetFault
 
@@ -52,6 +54,8 @@ class SessionDirectory:
         self.git = git.at(self.git_dir, self.work)
         self.checkpoint_index = self.git_dir / "checkpoint.index"
         """Exists from the first checkpoint after the workspace was laid out, so also a sign that set-up is done."""
+        self.submodules: Sequence[Submodule] = ()
+        """Of the order's base, outer ones first. Set before the workspace is laid out or used."""
         self._order_file = directory / "order"
         self._lock: FileLock | None = None
         self._trees: dict[str, str] = {}
@@ -105,11 +109,15 @@ class SessionDirectory:
             self._wipe()
             self._make_git_dir(mirror)
             self.fill(start.commit, clean=False)
+        for each in self.submodules:
+            if each.mirror is not None:
+                self._lay_out_submodule(each, each.mirror)
         self.make_agents_git(mirror, start, start.commit)
 
     def can_go_on(self, order_id: str, mirror: Mirror, commits: Iterable[str]) -> bool:
         """Whether everything that an earlier run of this order left is here: workspace, checkpoints, these commits."""
-        if not (self._order_was() == order_id and self._is_whole(mirror) and self.checkpoint_index.exists()):
+        whole = self._is_whole(mirror) and self._borrowed() >= {str(each) for each in self.lenders(mirror)}
+        if not (self._order_was() == order_id and whole and self.checkpoint_index.exists()):
             return False
         return all(map(self.history.has, commits))
 
@@ -140,13 +148,16 @@ class SessionDirectory:
         return self._order_file.read_text() if self._order_file.exists() else ""
 
     def _is_whole(self, mirror: Mirror) -> bool:
+        return self.work.is_dir() and not self.work.is_symlink() and str(mirror.objects) in self._borrowed()
+
+    def _borrowed(self) -> set[str]:
         borrowed = self.git_dir / "objects" / "info" / "alternates"
-        return (
-            self.work.is_dir()
-            and not self.work.is_symlink()
-            and borrowed.exists()
-            and borrowed.read_text().strip() == str(mirror.objects)
-        )
+        return set(borrowed.read_text().splitlines()) if borrowed.exists() else set()
+
+    def lenders(self, mirror: Mirror) -> list[Path]:
+        """The objects of the mirrors from which the drone's git directory borrows, each once."""
+        mirrors = [mirror, *(each.mirror for each in self.submodules if each.mirror is not None)]
+        return list(dict.fromkeys(each.objects for each in mirrors))
 
     def _renew_git_dir(self, mirror: Mirror) -> None:
         """Keep nothing of the previous order except the index, which saves git from reading all files again.
@@ -207,8 +218,10 @@ class SessionDirectory:
         self.work.mkdir(parents=True)
 
     def _make_git_dir(self, mirror: Mirror) -> None:
-        git = self.git.at(self.git_dir)
-        _init(git, mirror, "--bare")
+        _init(self.git.at(self.git_dir), mirror, "--bare")
+        (self.git_dir / "objects" / "info" / "alternates").write_text(
+            "".join(f"{each}\n" for each in self.lenders(mirror))
+        )
         # Here and not in the environment: a remote on this machine keeps its own hooks when it is pushed to.
         _configure(self.git_dir, {"core.hooksPath": "/dev/null"})
 
@@ -217,19 +230,28 @@ class SessionDirectory:
 
         The commits between the base and `head` come from the drone's git directory.
         """
-        own = self.work / ".git"
+        refs = {f"refs/heads/{start.branch}": head} if head else {}
+        git = self._make_clone(mirror, "", refs, f"--initial-branch={start.branch}")
+        if head:
+            # The index contains what git knows about the files' times: `git status` need not read them all again.
+            shutil.copy2(self.git_dir / "index", self.work / ".git" / "index")
+            self._hand_over(git, start.commit, head)
+        self._give_agents_git()
+
+    def _make_clone(self, mirror: Mirror, path: str, own_refs: Mapping[str, str], *options: str) -> Git:
+        """Recreate the `.git` of the agent's work tree or of a submodule in it; return git in it.
+
+        It is a clone with the submodules that were fetched, and with these refs besides those of a clone.
+        """
+        own = self.work / path / ".git"
         remove(own)
         git = self.git.at(own)
         # Checks belong to the run's own thread.
         refs_of = git.at(mirror.directory).uninterrupted().text
         listing = partial(refs_of, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
-        _, refs = at_once(partial(_init, git, mirror, f"--initial-branch={start.branch}"), listing)
+        _, refs = at_once(partial(_init, git, mirror, *options), listing)
         lines = [_as_clone(line) for line in refs.split("\n") if line]
-        if head:
-            lines.append(f"{head} refs/heads/{start.branch}")
-            # The index contains what git knows about the files' times: `git status` need not read them all again.
-            shutil.copy2(self.git_dir / "index", own / "index")
-            self._hand_over(git, start.commit, head)
+        lines += [f"{commit} {name}" for name, commit in own_refs.items()]
         ordered = sorted(lines, key=lambda line: line.partition(" ")[2])
         (own / "packed-refs").write_text("".join(f"{line}\n" for line in ordered))
         settings = {
@@ -240,8 +262,31 @@ class SessionDirectory:
             "remote.origin.url": mirror.remote.shown,
             "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
         }
+        for each in self.submodules:
+            if each.mirror is not None and each.around == path:
+                name = f"submodule.{each.name}"
+                settings |= {f"{name}.url": each.mirror.remote.shown, f"{name}.active": "true"}
         _configure(own, settings)
-        self._give_agents_git()
+        return git
+
+    # The submodules
+
+    def submodule_git(self, path: str) -> Git:
+        """The drone's git for the work tree of a submodule that was fetched; its index is beside the project's own."""
+        index = self.git_dir / f"submodule-{sha256(os.fsencode(path)).hexdigest()[:32]}.index"
+        return self.git.at(self.git_dir, self.work / path).adding({"GIT_INDEX_FILE": str(index)})
+
+    def _lay_out_submodule(self, submodule: Submodule, mirror: Mirror) -> None:
+        """Check out a submodule with a repository of its own, as `git submodule update --init` does."""
+        git, work = self.submodule_git(submodule.path), self.work / submodule.path
+        reading_files(git, "read-tree", "--reset", "-u", submodule.commit)
+        if self._user is not None and give_tree(work, self._user):
+            refresh(git)
+        self._make_clone(mirror, submodule.path, {})
+        (work / ".git" / "HEAD").write_text(f"{submodule.commit}\n")
+        shutil.copy2(git.environment["GIT_INDEX_FILE"], work / ".git" / "index")
+        if self._user is not None:
+            give_tree(work / ".git", self._user)
 
     def show_changes_to(self, head: str | None) -> None:
         """Make the agent's `git status` show the changes against `head`; its index keeps its data about the files."""

@@ -22,7 +22,7 @@ from drone.workspace.conversions import add_in_stored_form, has_bytes_of
 from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.lfs import LfsFiles
-from drone.workspace.submodules import compared, named_by, remove_from_index, submodules_of
+from drone.workspace.submodules import Submodules, compared, remove_from_index, submodules_of
 
 LARGEST_FILE = 100 * 1000 * 1000
 """Bytes; no forge would accept a larger file."""
@@ -71,13 +71,13 @@ def stage(
     git: Git,
     parent: str | None,
     known_tree: Callable[[str | None], str | None],
-    unchanged: Callable[[Mapping[bytes, str]], frozenset[bytes]],
+    inside_submodules: Callable[[Submodules], Mapping[bytes, str]],
 ) -> Staged:
     """Write the work tree as a tree, relative to `parent`: a file that is left out stays as it is there.
 
     `git` has the drone's git directory and the workspace as its work tree. `known_tree` returns the same tree relative
-    to `parent` if another index has it, and nothing in it has to be left out. `unchanged` returns those of
-    the submodules with a repository that are as their commits.
+    to `parent` if another index has it, and nothing in it has to be left out. `inside_submodules` returns what is left
+    out of the directories of submodules, with the reasons.
     """
     work = git.work_tree
     if work is None:
@@ -88,14 +88,12 @@ def stage(
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
     refresh(git)
-    known = submodules_of(git)
-    found = compared(git, parent, known)
+    found = compared(git, parent, submodules_of(git))
     remove_from_index(git, found.gone)
-    as_committed = unchanged({path: known[path] for path in found.repositories})
     lfs = LfsFiles(git)
     wanted = []
     differences = differing(git)
-    left_out |= named_by(found.filled - as_committed) | differences.left_out
+    left_out |= {**inside_submodules(found), **differences.left_out}
     for path in differences.paths:
         if lfs.is_unchanged(path):
             continue

@@ -1,15 +1,11 @@
-"""Submodules: commits of other repositories in a work tree, which the drone neither fetches nor looks into.
-
-A submodule that was removed or replaced is delivered so. What is in its directory is not: it would be a change of
-another repository.
-"""
+"""Submodules as part of a tree: commits of other repositories. One that was removed or replaced is delivered so."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +27,8 @@ _LARGEST = 1 << 20
 class Submodules:
     """The submodules of a commit, compared with the work tree."""
 
+    commits: Mapping[bytes, str]
+    """Of all, by path."""
     gone: frozenset[bytes] = frozenset()
     """Removed, replaced by a file, or by a directory that `.gitmodules` no longer names."""
     filled: frozenset[bytes] = frozenset()
@@ -46,28 +44,23 @@ def submodules_of(git: Git) -> Mapping[bytes, str]:
 
 def compared(git: Git, parent: str | None, submodules: Mapping[bytes, str]) -> Submodules:
     """Compare the submodules of the commit `parent` with the work tree."""
-    content = {path: _content(git, path) for path in submodules}
-    gone = {path for path, names in content.items() if names is None}
-    filled = {path for path, names in content.items() if names}
+    names_in = {path: content(git, path) for path in submodules}
+    gone = {path for path, names in names_in.items() if names is None}
+    filled = {path for path, names in names_in.items() if names}
     declared = _declared_in(_modules_file(git))
-    repositories = {path for path in filled if ".git" in (content[path] or ())}
+    repositories = {path for path in filled if ".git" in (names_in[path] or ())}
     plain = filled - repositories
     if plain or not declared <= submodules.keys():
         before = _declared_in(git.raw("cat-file", "blob", f"{parent}:.gitmodules", codes=(0, _NO_SUCH_FILE)))
         gone |= plain & (before - declared)
         filled |= declared - submodules.keys() - before
-    return Submodules(frozenset(gone), frozenset(filled - gone), frozenset(repositories))
+    return Submodules(submodules, frozenset(gone), frozenset(filled - gone), frozenset(repositories))
 
 
 def remove_from_index(git: Git, paths: frozenset[bytes]) -> None:
     """Let the paths be new ones: what is there now is not tracked."""
     if paths:
         git.text("update-index", "-z", "--force-remove", "--stdin", stdin=b"".join(path + b"\0" for path in paths))
-
-
-def named_by(paths: Iterable[bytes]) -> dict[bytes, str]:
-    """The reason why the content of these submodules is left out."""
-    return {path + b"/": "a submodule, and changes in it are not delivered" for path in paths}
 
 
 def unchanged(sandbox: Sandbox, work: Path, submodules: Mapping[bytes, str]) -> frozenset[bytes]:
@@ -93,7 +86,7 @@ def empty_submodules(git: Git) -> None:
         directory.mkdir(exist_ok=True)
 
 
-def _content(git: Git, path: bytes) -> list[str] | None:
+def content(git: Git, path: bytes) -> list[str] | None:
     """The names in a submodule's directory; None if it is no directory any more."""
     if git.work_tree is None:
         raise ValueError("a work tree is required")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from drone.installation.workspace_marker import claim_root
@@ -31,6 +32,7 @@ from drone.workspace.starting_point import (
     find_base,
     refuse_rewritten,
 )
+from drone.workspace.submodule_sources import SubmoduleSources, not_from_the_disk
 from shared.work_order import PushWork, Resumed, WorkOrder
 
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
@@ -44,15 +46,23 @@ _SETTINGS_BYTES = 1024 * 1024
 class Workspaces:
     """Gives each order the workspace of its session."""
 
-    def __init__(self, root: Path, git_environment: Mapping[str, str], sandbox: Sandbox) -> None:
+    def __init__(
+        self,
+        root: Path,
+        git_environment: Mapping[str, str],
+        sandbox: Sandbox,
+        allow_submodule: Callable[[str], None] = not_from_the_disk,
+    ) -> None:
         """`root` is claimed. Raises Precondition if it is not empty and not ours.
 
-        `git_environment` comes from the function of that name.
+        `git_environment` comes from the function of that name. `allow_submodule` accepts the URL of a submodule on
+        the project's own host, or raises Refused.
         """
         self.root = root.absolute()
         claim_root(self.root)
         self._git = Git(dict(git_environment))
         self._sandbox = sandbox
+        self._allow_submodule = allow_submodule
 
     def prepare(
         self,
@@ -62,6 +72,8 @@ class Workspaces:
         accept: AcceptBranch = refuse_rewritten,
     ) -> Workspace:
         """Fetch new commits, and lay out the workspace at the order's base. The caller owns it until `close`.
+
+        Submodules are fetched where the drone may; `session.submodules` has the others with the reasons.
 
         An order with `resumed` finds its workspace untouched if this drone has the checkpoint; then, or after set-up,
         the caller must call `go_back`.
@@ -80,13 +92,15 @@ class Workspaces:
             with explained(remote):
                 mirror = self._mirror(remote, git)
                 start = find_base(order, mirror, mirror.refresh(), fetch_blob, accept)
+                sources = SubmoduleSources(mirror, git, partial(self._mirror, git=git), self._allow_submodule)
+                session.submodules = sources.fetched(start.commit)
                 fresh = not _go_on(order, session, mirror)
                 if fresh:
                     session.lay_out(order.order_id, mirror, start)
         except BaseException:
             session.release()
             raise
-        sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=[mirror.objects])
+        sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=session.lenders(mirror))
         checkpoints = WorkspaceCheckpoints(session, sandbox, start)
         return Workspace(order.order_id, session, mirror, start, sandbox, fresh, checkpoints)
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from drone.sandbox import Sandbox
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from drone.workspace.starting_point import AcceptBranch, FetchBlob, refuse_rewritten
 from shared.names import new_id
@@ -145,7 +144,7 @@ def drone_git(owner_home: Path, tmp_path: Path) -> dict[str, str]:
     return git_environment(config, os.environ, allow_file=True)
 
 
-MakeWorkspaces = Callable[[Path, Mapping[str, str], Sandbox], Workspaces]
+MakeWorkspaces = Callable[..., Workspaces]
 
 
 class _ClosedAtTheEnd(Workspaces):

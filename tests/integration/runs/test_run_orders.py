@@ -48,6 +48,21 @@ def results(bench: Bench) -> list[str]:
     return [step.output for step in bench.of(ToolResultStep)]
 
 
+def test_the_model_and_the_users_are_told_which_submodules_are_empty_and_why(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path
+) -> None:
+    remote = tmp_path / "remote.git"
+    modules = '[submodule "m"]\n\tpath = lib\n\turl = https://evil.example/lib\n'
+    head = push_commit(remote, {".gitmodules": modules})
+    entry = f"160000 commit {head}\tlib\n" + git(remote, "ls-tree", head) + "\n"
+    tree = git(remote, "mktree", "--missing", stdin=entry.encode())
+    git(remote, "update-ref", "refs/heads/main", git(remote, "commit-tree", tree, "-p", head, "-m", "Add lib"))
+    server = scripted([says("Done.")])
+    assert bench.run(server.url).status == "success"
+    (note,) = [step.text for step in bench.of(CommentStep) if "lib (https://evil.example/lib" in step.text]
+    assert note in server.requests[0]["messages"][-1]["content"]
+
+
 # --- modes, notes, reviews -----------------------------------------------------------------------
 
 

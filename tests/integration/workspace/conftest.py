@@ -19,4 +19,4 @@ def remote(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workspaces(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Workspaces:
-    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
+    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ), lambda _: None)

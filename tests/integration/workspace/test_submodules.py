@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from drone.workspace import Delivery, Workspace, Workspaces
-from tests.support.repositories import bare_remote, git, prepared, work_order
+from drone.sandbox import choose
+from drone.workspace import Delivery, Workspace, Workspaces, note_of_unfetched, submodule_sources
+from shared.errors import Forbidden
+from shared.names import new_id
+from tests.support.repositories import MakeWorkspaces, bare_remote, git, prepared, work_order
 from tests.support.sandboxes import shell
 
 MODULES = (
@@ -143,3 +147,172 @@ def test_the_next_order_of_a_session_finds_the_directories_of_submodules_empty(
     assert [list((second.path / path).iterdir()) for path in LINKS] == [[], [], []]
     assert {(second.path / path).stat().st_uid for path in LINKS} == {second.path.stat().st_uid}
     assert deliver(second) == Delivery(None, second.base_commit)
+
+
+@pytest.fixture
+def initialized(tmp_path: Path) -> Path:
+    """A project with the submodule `lib`, which has the submodule `deep/inner`; both are beside it."""
+    bare_remote(tmp_path / "inner.git", {"i.txt": "inner\n"})
+    bare_remote(tmp_path / "lib.git", {"l.txt": "lib\n", ".gitignore": "*.o\n"})
+    with_gitlinks(tmp_path / "lib.git", {"deep/inner": "../inner.git"})
+    bare_remote(tmp_path / "app.git", {"a.txt": "x\n"})
+    return with_gitlinks(tmp_path / "app.git", {"lib": "../lib.git"})
+
+
+def with_gitlinks(remote: Path, urls: dict[str, str], commits: dict[str, str] | None = None) -> Path:
+    """Add submodules to a bare remote, at the heads of the repositories beside it, or at these commits."""
+    clone = remote.with_name(f"{remote.name}-{new_id()}")
+    git(remote.parent, "clone", "-q", str(remote), str(clone))
+    for path, url in urls.items():
+        beside = remote.parent / url.rpartition("/")[2]
+        commit = (commits or {}).get(path) or git(beside if (beside / "HEAD").exists() else clone, "rev-parse", "HEAD")
+        git(clone, "update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
+        git(clone, "config", "--file", ".gitmodules", f"submodule.{path}.path", path)
+        git(clone, "config", "--file", ".gitmodules", f"submodule.{path}.url", url)
+    git(clone, "add", ".gitmodules")
+    git(clone, "commit", "-q", "-m", "Add submodules")
+    git(clone, "push", "-q", "origin", "HEAD:main")
+    return remote
+
+
+def run_in(workspace: Workspace, line: str) -> str:
+    result = shell(workspace.sandbox, workspace.path, line)
+    assert result.return_code == 0, result.output
+    return result.output
+
+
+def test_submodules_and_those_in_them_are_as_after_a_clone_that_recurses(
+    workspaces: Workspaces, initialized: Path
+) -> None:
+    workspace = prepared(workspaces, work_order(initialized))
+
+    assert run_in(workspace, "cat lib/l.txt lib/deep/inner/i.txt") == "lib\ninner\n"
+    assert run_in(workspace, "git status --porcelain; git -C lib status --porcelain") == ""
+    listed = run_in(workspace, "git submodule status --recursive").splitlines()
+    assert [(line[0], line.split()[1]) for line in listed] == [(" ", "lib"), (" ", "lib/deep/inner")]
+    assert run_in(workspace, "git -C lib log --oneline origin/main | wc -l").strip() == "2"
+    assert workspace.checkpoint("0run0run0run", has_secret=lambda _: False).left_out == ()
+    assert deliver(workspace) == Delivery(None, workspace.base_commit)
+
+
+CHANGED: dict[str, tuple[str, dict[str, str], set[tuple[str, str]]]] = {
+    "nothing": ("touch lib/l.txt; echo 1 > lib/x.o; mkdir lib/__pycache__; echo 1 > lib/__pycache__/x", {}, set()),
+    "one file": ("echo 1 >> lib/l.txt", {}, {("lib/", "1")}),
+    "several": ("echo 1 >> lib/l.txt; echo 2 > lib/new; rm lib/.gitignore; mkfifo lib/p", {}, {("lib/", "3")}),
+    "in the one in it": ("echo 1 >> lib/deep/inner/i.txt; echo 2 > lib/deep/inner/n", {}, {("lib/deep/inner/", "2")}),
+    "both": ("rm lib/l.txt lib/deep/inner/i.txt", {}, {("lib/", "1"), ("lib/deep/inner/", "1")}),
+    "the one in it removed": ("rm -rf lib/deep", {}, {("lib/", "1")}),
+    "committed there": ("cd lib; echo 1 > one; git add one; git commit -q -m One", {}, {("lib/", "1")}),
+    "its git removed": ("rm -rf lib/.git; echo 1 >> lib/l.txt", {}, {("lib/", "1")}),
+    "its git replaced": ("rm -rf lib/.git; git init -q lib; echo 1 >> lib/l.txt", {}, {("lib/", "1")}),
+    "its git full of programs": (
+        "git -C lib config core.fsmonitor 'touch /tmp/ran; false'; echo '* filter=x' > lib/.gitattributes; "
+        "git -C lib config filter.x.clean 'touch /tmp/ran; cat'",
+        {},
+        {("lib/", "1")},
+    ),
+    "to another commit of its repository, recorded": (
+        "rm -rf lib/deep; git -C lib checkout -q HEAD~1; git add lib; git commit -q -m Down",
+        {"lib": "submodule"},
+        set(),
+    ),
+    "to a commit of its own, recorded": (
+        "cd lib; echo 1 > one; git add one; git commit -q -m One; cd ..; git add lib; git commit -q -m Up",
+        {"lib": "submodule"},
+        {("lib/", "1")},
+    ),
+    "removed": ("rm -rf lib", {"lib": ""}, set()),
+    "removed with git": ("git rm -q -f lib", {".gitmodules": "file", "lib": ""}, set()),
+    "replaced by a link": ("rm -rf lib; ln -s /etc lib", {"lib": "link"}, set()),
+    "a link to elsewhere in it": ("rm -rf lib/deep; ln -s /etc lib/deep", {}, {("lib/", "2")}),
+}
+
+
+def test_a_change_in_a_submodule_is_named_with_the_number_of_files_and_nothing_of_it_is_run(
+    workspaces: Workspaces, initialized: Path
+) -> None:
+    wrong = {}
+    session = None
+    for name, (line, changed, left_out) in CHANGED.items():
+        workspace = prepared(workspaces, work_order(initialized, session=session))
+        session = workspace.session.directory.name
+        run_in(workspace, f"rm -f /tmp/ran; {line}; cd {workspace.path}; echo ok > a.txt")
+        workspace.checkpoint("0run0run0run", has_secret=lambda _: False)
+        made = deliver(workspace)
+        named = {(text.partition(":")[0], text.rpartition(" ")[2]) for text in made.left_out}
+        told = changes(workspace, made), {each for each in named if each[0] != "lib/p"}
+        if told != ({"a.txt": "file"} | changed, left_out) or run_in(workspace, "ls /tmp | grep ran || true"):
+            wrong[name] = told, made.left_out
+        workspace.close()
+    assert wrong == {}
+
+
+UNFETCHED = {
+    "elsewhere": ("https://evil.example/lib.git", "evil.example"),
+    "on this machine's network": ("http://127.0.0.1:6379/lib.git", "127.0.0.1"),
+    "a program": ("ext::sh -c 'touch /tmp/ran'", "ext"),
+    "an option": ("--upload-pack=touch /tmp/ran", "--upload-pack"),
+    "not beside": ("/etc", "/etc"),
+    "nowhere": ("../nowhere.git", "nowhere.git"),
+    "no url": ("", "no URL"),
+    "not allowed": ("../secret.git", "policy"),
+    "no such commit": ("../inner.git", "has no commit"),
+}
+
+
+def test_a_submodule_that_may_not_or_cannot_be_fetched_is_named_with_the_reason_and_is_empty(
+    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, initialized: Path
+) -> None:
+    def allow(url: str) -> None:
+        if "secret" in url:
+            raise Forbidden("the policy does not allow it", code="E-POLICY-ORDER")
+
+    bare_remote(tmp_path / "secret.git", {"s.txt": "secret\n"})
+    with_gitlinks(initialized, {name: url for name, (url, _) in UNFETCHED.items()}, {"no such commit": "1" * 40})
+    workspaces = workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ), allow)
+
+    workspace = prepared(workspaces, work_order(initialized))
+
+    reasons = {each.path: each.why_not for each in workspace.session.submodules if not each.is_fetched}
+    assert {name: UNFETCHED[name][1] in reason for name, reason in reasons.items()} == dict.fromkeys(UNFETCHED, True)
+    assert [list((workspace.path / path).iterdir()) for path in UNFETCHED] == [[] for _ in UNFETCHED]
+    assert (workspace.path / "lib" / "l.txt").exists()
+    assert deliver(workspace) == Delivery(None, workspace.base_commit)
+    assert [name in note_of_unfetched(workspace.session.submodules) for name in UNFETCHED] == [True] * len(UNFETCHED)
+
+
+def test_submodules_are_fetched_up_to_a_bound(
+    workspaces: Workspaces, initialized: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submodule_sources, "DEEPEST", 1)
+    deep = prepared(workspaces, work_order(initialized))
+    assert [(each.path, each.is_fetched) for each in deep.session.submodules] == [
+        ("lib", True),
+        ("lib/deep/inner", False),
+    ]
+    monkeypatch.setattr(submodule_sources, "DEEPEST", 8)
+    monkeypatch.setattr(submodule_sources, "MOST", 1)
+    many = prepared(workspaces, work_order(initialized))
+    assert [each.is_fetched for each in many.session.submodules] == [True, False]
+
+
+def test_a_known_commit_of_a_submodule_is_not_asked_for_again_and_a_later_order_begins_with_it_unchanged(
+    workspaces: Workspaces, initialized: Path, tmp_path: Path
+) -> None:
+    first = prepared(workspaces, work_order(initialized))
+    run_in(first, "echo 1 >> lib/l.txt; git -C lib commit -q -a -m Mine; echo kept > kept")
+    first.close()
+    (tmp_path / "lib.git").rename(tmp_path / "gone.git")
+
+    second = prepared(workspaces, work_order(initialized, session=first.session.directory.name))
+
+    assert run_in(second, "cat lib/l.txt lib/deep/inner/i.txt; git status --porcelain") == "lib\ninner\n"
+    assert deliver(second) == Delivery(None, second.base_commit)
+
+
+def test_a_machine_with_its_users_own_repositories_fetches_none_of_them_as_a_submodule(
+    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, initialized: Path
+) -> None:
+    here = workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
+    workspace = prepared(here, work_order(initialized))
+    assert [(each.path, each.is_fetched) for each in workspace.session.submodules] == [("lib", False)]
