@@ -95,13 +95,13 @@ def deliver(
     """
     made = workspace.deliver(names.branch(order.order_id), commit_message(order), AUTHOR)
     remarks = (*(f"Left out: {each}" for each in (*made.left_out, *made.caches)), *made.notes)
-    if made.head_commit is None:
+    if not made.has_work:
         return Delivered(base_commit=made.base_commit, left_out=made.left_out), remarks
     if check is not None and (places := workspace.places_of_secrets(made, check.secrets)):
         _released("; ".join(places), order, check)
     patch, bundle = at_once(partial(store.put, made.patch), partial(_put_if_any, store, made.bundle))
     stored = Delivered(
-        branch=names.branch(order.order_id),
+        branch=names.branch(order.order_id) if made.head_commit else None,
         base_commit=made.base_commit,
         head_commit=made.head_commit,
         patch_sha256=patch,
@@ -112,7 +112,8 @@ def deliver(
         lines_removed=made.lines_removed,
         left_out=made.left_out,
     )
-    return (stored if pushing is None else pushed(stored, order, workspace, pushing)), remarks
+    to_push = None if made.head_commit is None else pushing
+    return (stored if to_push is None else pushed(stored, order, workspace, to_push)), remarks
 
 
 def _put_if_any(store: Store, content: bytes | None) -> str | None:

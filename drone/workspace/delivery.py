@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,8 @@ from drone.workspace.git import Git, at_once
 from drone.workspace.lfs import LfsFiles
 from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.staging import mend_work_tree, named, stage
+from drone.workspace.submodule_changes import ChangedSubmodule
+from drone.workspace.submodules import Submodules
 from shared.trailers import has_trailers
 
 DELIVERED = "refs/dronefleet/delivered"
@@ -32,7 +36,7 @@ class Delivery:
     base_commit: str | None = None
     """What the patch applies to: the base, or what was merged into if there is nothing but the merge."""
     patch: bytes = b""
-    """Applies to the base commit with `git apply`."""
+    """Applies to the base commit with `git apply`, where its submodules are checked out if any of them was changed."""
     bundle: bytes | None = None
     """Holds the branch; needs only what the remote has, even if the base was never pushed."""
     files_changed: int = 0
@@ -42,8 +46,15 @@ class Delivery:
     """What could not be delivered, each with the reason."""
     caches: tuple[str, ...] = ()
     """Left out as well, and no work."""
+    submodules: tuple[ChangedSubmodule, ...] = ()
+    """Those that were changed: the last sections of the patch, and not in the head commit."""
     notes: tuple[str, ...] = ()
     """Other remarks for users."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to deliver: a head commit, or changes in submodules alone."""
+        return self.head_commit is not None or bool(self.submodules)
 
 
 @dataclass(frozen=True)
@@ -75,19 +86,25 @@ def make_delivery(
     mend_work_tree(session.work)
     brought = bring_over(session, sandbox, base, known=checkpoints.agents_head)
     parent = brought.head or base
-    named_inside = partial(checkpoints.inside_submodules.named, sandbox=sandbox)
-    staged = stage(git, parent, checkpoints.whole_tree, named_inside)
+    submodules: list[ChangedSubmodule] = []
+
+    def inside_submodules(found: Submodules) -> Mapping[bytes, str]:
+        submodules[:], left_out = checkpoints.inside_submodules.staged(found, sandbox)
+        return left_out
+
+    staged = stage(git, parent, checkpoints.whole_tree, inside_submodules)
     notes = (*((brought.note,) if brought.note else ()), *named(LfsFiles(git).remarks(session.tree_of(base))))
-    made = Delivery(None, base, left_out=staged.left_out, caches=staged.caches, notes=notes)
-    if staged.tree == session.tree_of(base):
-        if wanted.merged_into is None:
-            return made
-        made = replace(made, head_commit=base, base_commit=wanted.merged_into)
-    else:
+    made = Delivery(None, base, left_out=named(staged.left_out), caches=named(staged.caches), notes=notes)
+    if staged.tree != session.tree_of(base):
         is_committed = parent is not None and parent != base and staged.tree == session.tree_of(parent)
         head = parent if is_committed else _commit(git, staged.tree, parent, wanted)
         made = replace(made, head_commit=head)
-    return _written(git.at(session.git_dir), made, made.base_commit or session.tree_of(None), wanted)
+    elif wanted.merged_into is not None:
+        made = replace(made, head_commit=base, base_commit=wanted.merged_into)
+    plain = git.at(session.git_dir)
+    if made.head_commit is not None:
+        made = _written(plain, made, made.base_commit or session.tree_of(None), wanted)
+    return _with_submodules(plain, made, submodules)
 
 
 def _commit(git: Git, tree: str, parent: str | None, wanted: DeliveryRequest) -> str:
@@ -115,22 +132,40 @@ def _written(git: Git, made: Delivery, from_tree: str, wanted: DeliveryRequest) 
     """Name the head, and write patch and bundle. Without a work tree: the agent's attribute files have no effect."""
     head = made.head_commit or ""
     named_and_bundled = partial(_named_and_bundled, git, head, wanted)
-    (changed, patch), bundle = at_once(partial(_changes, git, from_tree, head), named_and_bundled)
+    changes, bundle = at_once(partial(_changes, git, from_tree, head), named_and_bundled)
+    return replace(_with_changes(made, *changes), bundle=bundle)
+
+
+def _with_submodules(git: Git, made: Delivery, submodules: Sequence[ChangedSubmodule]) -> Delivery:
+    """The delivery with the changes in submodules, by their paths from the project's root."""
+    for each in submodules:
+        prefixes = (f"--src-prefix=a/{each.path}/", f"--dst-prefix=b/{each.path}/")
+        made = _with_changes(made, *_changes(git, each.commit, each.tree, *prefixes))
+        pattern = shlex.quote(f"{each.shown}/*")
+        note = (
+            f"{each.shown}: files changed in this submodule: {each.files:,}. They are in the patch, not on the branch, "
+            f"and the session's next order begins without them. git apply --include={pattern} applies them alone, "
+            "in a clone of the project in which the submodule is checked out"
+        )
+        made = replace(made, notes=(*made.notes, note))
+    return replace(made, submodules=tuple(submodules))
+
+
+def _with_changes(made: Delivery, changed: list[list[bytes]], patch: bytes) -> Delivery:
     return replace(
         made,
-        patch=patch,
-        bundle=bundle,
-        files_changed=len(changed),
+        patch=made.patch + patch,
+        files_changed=made.files_changed + len(changed),
         # Of a binary file, git counts no lines.
-        lines_added=sum(int(added) for added, _, _ in changed if added != b"-"),
-        lines_removed=sum(int(removed) for _, removed, _ in changed if removed != b"-"),
+        lines_added=made.lines_added + sum(int(added) for added, _, _ in changed if added != b"-"),
+        lines_removed=made.lines_removed + sum(int(removed) for _, removed, _ in changed if removed != b"-"),
     )
 
 
-def _changes(git: Git, from_tree: str, head: str) -> tuple[list[list[bytes]], bytes]:
+def _changes(git: Git, from_tree: str, head: str, *options: str) -> tuple[list[list[bytes]], bytes]:
     """Lines added, lines removed and path of each file; and the patch."""
     # Each line of the numbers ends with a zero byte, and so do all of them together.
-    numbers, _, patch = git.raw(*_DIFF, "-z", "--numstat", *_PATCH, from_tree, head).partition(b"\0\0")
+    numbers, _, patch = git.raw(*_DIFF, "-z", "--numstat", *_PATCH, *options, from_tree, head).partition(b"\0\0")
     return [line.split(b"\t", 2) for line in numbers.split(b"\0") if line], patch
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from drone.workspace.git import Git
 from drone.workspace.secret_scan import SecretScan
@@ -30,6 +30,16 @@ class SecretFinder(Protocol):
         ...
 
 
+class Head(NamedTuple):
+    """A commit or a tree that leaves the drone."""
+
+    name: str
+    published: str | None
+    """The commit that the receiver has already."""
+    below: str = ""
+    """The directory whose tree it is, with a slash at its end."""
+
+
 @dataclass(frozen=True)
 class Outgoing:
     """The work of a run as it would leave the drone."""
@@ -37,9 +47,7 @@ class Outgoing:
     git: Git
     """Has the drone's git directory and no work tree."""
     scan: SecretScan
-    head: str
-    published: str | None
-    """The commit that the receiver has already."""
+    heads: Sequence[Head]
     patch: bytes
 
 
@@ -86,13 +94,18 @@ def _added_lines(patch: str) -> Iterator[tuple[str, int, str]]:
 
 def _listed(work: Outgoing) -> tuple[list[str], dict[str, str]]:
     """The messages of all commits, each below a line with the commit's short name; and the paths of all objects."""
-    published = [f"^{work.published}"] if work.published else []
-    listing = work.git.raw("rev-list", "--objects", _MESSAGES, work.head, *published).decode("utf-8", "replace")
-    # The objects follow the commits, and no message contains a zero byte.
-    messages, _, objects = listing.rpartition(_END)
-    paths = dict(line.split(" ", 1) for line in objects.split("\n") if " " in line)
-    # The first line of each is git's own: `commit` and the whole name.
-    return [message.partition("\n")[2] for message in messages.split(_END)], paths
+    found: list[str] = []
+    paths: dict[str, str] = {}
+    for head in work.heads:
+        without = [f"^{head.published}"] if head.published else []
+        listing = work.git.raw("rev-list", "--objects", _MESSAGES, head.name, *without).decode("utf-8", "replace")
+        # The objects follow the commits, and no message contains a zero byte.
+        messages, _, objects = listing.rpartition(_END)
+        named = (line.split(" ", 1) for line in objects.split("\n") if " " in line)
+        paths |= {name: f"{head.below}{path}" for name, path in named}
+        # The first line of each is git's own: `commit` and the whole name.
+        found += [message.partition("\n")[2] for message in messages.split(_END)]
+    return found, paths
 
 
 def _in_messages(messages: Iterable[str], secrets: SecretFinder) -> Iterator[str]:

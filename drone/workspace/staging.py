@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -40,11 +40,11 @@ _LONGEST_SHOWN = 300
 
 @dataclass(frozen=True)
 class Staged:
-    """The tree, and what is not in it, each with the reason."""
+    """The tree, and what is not in it, each path with the reason."""
 
     tree: str
-    left_out: tuple[str, ...]
-    caches: tuple[str, ...] = ()
+    left_out: Mapping[bytes, str]
+    caches: Mapping[bytes, str] = field(default_factory=dict)
     """Left out as well, and no work."""
 
 
@@ -84,7 +84,7 @@ def stage(
         raise ValueError("staging requires a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
     if (tree := known_tree(parent)) is not None:
-        return Staged(tree, named(left_out))
+        return Staged(tree, left_out)
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
     refresh(git)
@@ -103,9 +103,9 @@ def stage(
         else:
             wanted.append(path)
     update_index(git, wanted, left_out)
-    caches = {path for path, reason in left_out.items() if reason == CACHE}
+    caches = {path: reason for path, reason in left_out.items() if reason == CACHE}
     work_left_out = {path: reason for path, reason in left_out.items() if path not in caches}
-    return Staged(git.text("write-tree"), named(work_left_out), named(dict.fromkeys(caches, CACHE)))
+    return Staged(git.text("write-tree"), work_left_out, caches)
 
 
 def named(left_out: Mapping[bytes, str]) -> tuple[str, ...]:

@@ -1,68 +1,124 @@
-"""Changes inside submodules: they would be changes of other repositories, so they are named instead of delivered.
+"""Changes inside submodules: no part of the project's tree, they are delivered as sections of the patch.
 
-Into the submodules that the drone fetched looks its own git, into others only git in the sandbox.
+Into the submodules that the drone fetched looks its own git. What is in others is named, and only git in the sandbox
+looks into these.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from drone.sandbox import Sandbox
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.lfs import LfsFiles
+from drone.workspace.plain_head import plain_head
 from drone.workspace.session_directory import SessionDirectory
-from drone.workspace.staging import CACHE, differing, read_tree, refresh
+from drone.workspace.staging import CACHE, differing, read_tree, refresh, stage
 from drone.workspace.submodule_sources import Submodule
 from drone.workspace.submodules import Submodules, compared, content, submodules_of, unchanged
 from shared.errors import FleetError
 
-_FOREIGN = "a submodule, and changes in it are not delivered"
+FOREIGN = "a submodule that the drone did not fetch"
+
+
+@dataclass(frozen=True)
+class ChangedSubmodule:
+    """A submodule with changes, which the drone's git directory has."""
+
+    path: str
+    commit: str
+    """What the changes are relative to: the recorded commit, or that of the base if its repository does not have it."""
+    tree: str
+    files: int
+    shown: str
+    """The path, for users."""
 
 
 class SubmoduleChanges:
-    """What is left out of the directories of submodules."""
+    """The changes in the submodules of a session's work tree."""
 
     def __init__(self, session: SessionDirectory) -> None:
         self._session = session
         self._at: dict[str, str] = {}
         """The commit that the index of a submodule was last set to, by its path."""
 
-    def named(self, found: Submodules, sandbox: Sandbox | None = None) -> dict[bytes, str]:
-        """The reasons, by the name of the directory. Without a sandbox, any content of a foreign one is a change."""
-        fetched = [each for each in self._session.submodules if each.is_fetched]
-        foreign = found.filled - {os.fsencode(each.path) for each in fetched}
-        repositories = {path: found.commits[path] for path in foreign & found.repositories & found.commits.keys()}
-        if sandbox is not None:
-            foreign -= unchanged(sandbox, self._session.work, repositories)
-        reasons = {path + b"/": _FOREIGN for path in foreign}
-        for each in fetched:
-            if reason := self._reason(each, found, asks=sandbox is not None):
-                reasons[os.fsencode(each.path) + b"/"] = reason
+    def named(self, found: Submodules) -> dict[bytes, str]:
+        """Each submodule that differs from its commit, and what differs. Any content of a foreign one may differ."""
+        reasons = {path + b"/": FOREIGN for path in self._foreign(found)}
+        for each, recorded in self._present(found):
+            known = self._known(each, recorded, asks=False)
+            try:
+                count = self._count(each, known)
+            except (GitFailed, OSError) as error:
+                reasons[_directory(each)] = f"a submodule that cannot be read: {error}"
+                continue
+            if count or known != recorded:
+                reasons[_directory(each)] = f"a submodule in which files differ: {count:,}"
         return reasons
 
-    def _reason(self, each: Submodule, found: Submodules, *, asks: bool) -> str:
-        path = os.fsencode(each.path)
-        recorded = each.commit if each.around else found.commits.get(path, "")
-        if not recorded or path in found.gone or content(self._session.git, path) is None:
-            return ""  # removed or replaced, which is a change of the repository around it
-        is_known = recorded == each.commit or self._has(each, recorded, asks=asks)
-        try:
-            count = self._count(each, recorded if is_known else each.commit)
-        except (GitFailed, OSError) as error:
-            return f"a submodule whose changes cannot be read: {error}"
-        if not is_known:
-            return f"a submodule, and its new commit {recorded[:12]} is not in its repository; files changed: {count:,}"
-        return f"a submodule, and changes in it are not delivered; files changed: {count:,}" if count else ""
+    def staged(self, found: Submodules, sandbox: Sandbox) -> tuple[list[ChangedSubmodule], dict[bytes, str]]:
+        """The changed submodules for a delivery, and what cannot be delivered of all, each path with the reason.
 
-    def _has(self, each: Submodule, commit: str, *, asks: bool) -> bool:
-        """Whether a commit that the agent recorded is in the submodule's repository, as far as known or asked."""
-        if each.mirror is None or each.mirror.has(commit) or not asks:
-            return each.mirror is not None and each.mirror.has(commit)
+        In the index of the session's git, a submodule becomes the commit that the agent checked out in it, as with
+        `git add`, if its repository has that.
+        """
+        foreign = self._foreign(found)
+        repositories = {path: found.commits[path] for path in foreign & found.repositories & found.commits.keys()}
+        foreign -= unchanged(sandbox, self._session.work, repositories)
+        changed: list[ChangedSubmodule] = []
+        left_out = {path + b"/": FOREIGN for path in foreign}
+        for each, recorded in self._present(found):
+            commit = self._known(each, recorded, asks=True)
+            if commit != recorded:
+                left_out[_directory(each)] = f"its new commit {recorded[:12]}, which its repository does not have"
+            try:
+                commit = self._moved(each, commit)
+                files, of_it = self._stage(each, commit)
+            except (GitFailed, OSError) as error:
+                left_out[_directory(each)] = f"a submodule that cannot be read: {error}"
+                continue
+            left_out |= {_directory(each) + path: reason for path, reason in of_it.items()}
+            changed += files
+        return changed, left_out
+
+    def _foreign(self, found: Submodules) -> frozenset[bytes]:
+        """Submodules with content that the drone did not fetch."""
+        return found.filled - {os.fsencode(each.path) for each in self._session.submodules if each.is_fetched}
+
+    def _present(self, found: Submodules) -> Iterator[tuple[Submodule, str]]:
+        """Those that were fetched and are there, each with the commit that the project's index has for it.
+
+        One that was removed or replaced is a change of the repository around it. The one in another is compared with
+        what the base has.
+        """
+        for each in self._session.submodules:
+            path = os.fsencode(each.path)
+            recorded = each.commit if each.around else found.commits.get(path, "")
+            is_there = recorded and path not in found.gone and content(self._session.git, path) is not None
+            if each.is_fetched and is_there:
+                yield each, recorded
+
+    def _known(self, each: Submodule, commit: str, *, asks: bool) -> str:
+        """The commit if the submodule's repository has it, as far as known or asked; else that of the base."""
+        if commit == each.commit or each.mirror is None:
+            return each.commit
         try:
-            each.mirror.ensure(commit)
+            if asks:
+                each.mirror.ensure(commit)
         except FleetError:
-            return False
-        return True
+            return each.commit
+        return commit if each.mirror.has(commit) else each.commit
+
+    def _moved(self, each: Submodule, commit: str) -> str:
+        """The commit that the agent checked out in the project's own submodule, recorded; else the given one."""
+        head = None if each.around else plain_head(self._session.work / each.path)
+        if head in {None, commit, each.commit} or head is None or self._known(each, head, asks=True) != head:
+            return commit
+        entry = f"160000 {head} 0\t".encode() + os.fsencode(each.path) + b"\0"
+        self._session.git.uninterrupted().text("update-index", "-z", "--index-info", stdin=entry)
+        return head
 
     def _count(self, each: Submodule, commit: str) -> int:
         """How many files differ from the commit, without caches."""
@@ -81,3 +137,17 @@ class SubmoduleChanges:
         """The submodules of a submodule that were removed or replaced."""
         inner = any(other.around == each.path for other in self._session.submodules)
         return compared(git, commit, submodules_of(git)).gone if inner else frozenset()
+
+    def _stage(self, each: Submodule, commit: str) -> tuple[list[ChangedSubmodule], Mapping[bytes, str]]:
+        self._at.pop(each.path, None)
+        git = self._session.submodule_git(each.path)
+        # Submodules in it are among the others here.
+        staged = stage(git, commit, lambda _: None, lambda _: {})
+        if staged.tree == git.text("rev-parse", f"{commit}^{{tree}}"):
+            return [], staged.left_out
+        files = git.raw("diff-tree", "-r", "-z", "--name-only", "--no-renames", commit, staged.tree).count(b"\0")
+        return [ChangedSubmodule(each.path, commit, staged.tree, files, each.shown)], staged.left_out
+
+
+def _directory(each: Submodule) -> bytes:
+    return os.fsencode(each.path) + b"/"

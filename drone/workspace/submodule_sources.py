@@ -13,6 +13,7 @@ from drone.workspace.mirror import Mirror
 from drone.workspace.remote import Remote
 from drone.workspace.submodule_urls import resolved, where_to_fetch
 from shared.errors import FleetError, Forbidden
+from shared.redaction import shortened
 
 MOST = 100
 """Submodules of one project, nested ones included; more are not fetched."""
@@ -20,6 +21,8 @@ DEEPEST = 8
 """Submodules in each other."""
 _NO_FILE = 128
 _SHOWN = 10
+_LONGEST_SHOWN = 300
+"""Characters of a path or a reason."""
 _STEPS = frozenset({"", ".", ".."})
 
 
@@ -39,6 +42,11 @@ class Submodule:
     mirror: Mirror | None = None
     """Has the commit; None: it was not fetched."""
     why_not: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The path, for users."""
+        return _shown(self.path)
 
     @property
     def is_fetched(self) -> bool:
@@ -114,9 +122,13 @@ def note_of_unfetched(submodules: Sequence[Submodule]) -> str:
     missing = [each for each in submodules if not each.is_fetched]
     if not missing:
         return ""
-    shown = [f"{each.path} ({each.why_not})" for each in missing[:_SHOWN]]
+    shown = [f"{each.shown} ({_shown(each.why_not)})" for each in missing[:_SHOWN]]
     more = [f"{len(missing) - _SHOWN:,} more"] if len(missing) > _SHOWN else []
     return f"Submodules that were not fetched, and are empty in the workspace: {'; '.join([*shown, *more])}."
+
+
+def _shown(text: str) -> str:
+    return shortened(os.fsencode(text).decode(errors="replace"), _LONGEST_SHOWN)
 
 
 def _settings(git: Git, commit: str) -> Iterator[tuple[str, str, str]]:

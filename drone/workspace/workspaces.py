@@ -17,7 +17,7 @@ from drone.workspace.delivery import DELIVERED, Delivery, DeliveryRequest, make_
 from drone.workspace.failures import explained, reading
 from drone.workspace.git import Git
 from drone.workspace.mirror import Mirror
-from drone.workspace.outgoing import Outgoing, SecretFinder, places_of_secrets
+from drone.workspace.outgoing import Head, Outgoing, SecretFinder, places_of_secrets
 from drone.workspace.push import PushResult, PushTarget, may_push, push
 from drone.workspace.remote import Remote
 from drone.workspace.restore import Workplace, go_back
@@ -266,8 +266,9 @@ class Workspace:
         git = self.session.git.at(self.session.git_dir).uninterrupted()
         scan = SecretScan(git, self.session.history, lambda _: False)
         with explained(self.mirror.remote):
-            work = Outgoing(git, scan, made.head_commit or "", self.start.published, made.patch)
-            return places_of_secrets(work, secrets) if made.head_commit else []
+            heads = [Head(made.head_commit, self.start.published)] if made.head_commit else []
+            heads += [Head(each.tree, each.commit, f"{each.shown}/") for each in made.submodules]
+            return places_of_secrets(Outgoing(git, scan, heads, made.patch), secrets)
 
     def push(
         self, ref: str, expect: str | None, deadline_s: float, check: Callable[[], None] = lambda: None

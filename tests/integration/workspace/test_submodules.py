@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from drone.local.context import MemoryStore
+from drone.runs import delivery as runs_delivery
 from drone.sandbox import choose
 from drone.workspace import Delivery, Workspace, Workspaces, note_of_unfetched, submodule_sources
 from shared.errors import Forbidden
 from shared.names import new_id
+from shared.redaction import Redactor
 from tests.support.repositories import MakeWorkspaces, bare_remote, git, prepared, work_order
 from tests.support.sandboxes import shell
 
@@ -195,56 +199,118 @@ def test_submodules_and_those_in_them_are_as_after_a_clone_that_recurses(
     assert deliver(workspace) == Delivery(None, workspace.base_commit)
 
 
-CHANGED: dict[str, tuple[str, dict[str, str], set[tuple[str, str]]]] = {
-    "nothing": ("touch lib/l.txt; echo 1 > lib/x.o; mkdir lib/__pycache__; echo 1 > lib/__pycache__/x", {}, set()),
-    "one file": ("echo 1 >> lib/l.txt", {}, {("lib/", "1")}),
-    "several": ("echo 1 >> lib/l.txt; echo 2 > lib/new; rm lib/.gitignore; mkfifo lib/p", {}, {("lib/", "3")}),
-    "in the one in it": ("echo 1 >> lib/deep/inner/i.txt; echo 2 > lib/deep/inner/n", {}, {("lib/deep/inner/", "2")}),
-    "both": ("rm lib/l.txt lib/deep/inner/i.txt", {}, {("lib/", "1"), ("lib/deep/inner/", "1")}),
-    "the one in it removed": ("rm -rf lib/deep", {}, {("lib/", "1")}),
-    "committed there": ("cd lib; echo 1 > one; git add one; git commit -q -m One", {}, {("lib/", "1")}),
-    "its git removed": ("rm -rf lib/.git; echo 1 >> lib/l.txt", {}, {("lib/", "1")}),
-    "its git replaced": ("rm -rf lib/.git; git init -q lib; echo 1 >> lib/l.txt", {}, {("lib/", "1")}),
-    "its git full of programs": (
-        "git -C lib config core.fsmonitor 'touch /tmp/ran; false'; echo '* filter=x' > lib/.gitattributes; "
-        "git -C lib config filter.x.clean 'touch /tmp/ran; cat'",
+CHANGED: dict[str, tuple[str, dict[str, str], dict[str, int], set[str]]] = {
+    "nothing": ("touch lib/l.txt; echo 1 > lib/x.o; mkdir lib/__pycache__; echo 1 > lib/__pycache__/x", {}, {}, set()),
+    "one file": ("echo 1 >> lib/l.txt", {}, {"lib": 1}, set()),
+    "several": ("echo 1 >> lib/l.txt; echo 2 > lib/new; rm lib/.gitignore; chmod +x lib/l.txt", {}, {"lib": 3}, set()),
+    "a binary file, a link and a name": (
+        "printf '\\0\\1' > lib/b.bin; ln -s /etc lib/link; echo 1 > 'lib/a b\t\"ü'",
         {},
-        {("lib/", "1")},
+        {"lib": 3},
+        set(),
+    ),
+    "in the one in it": (
+        "echo 1 >> lib/deep/inner/i.txt; echo 2 > lib/deep/inner/n",
+        {},
+        {"lib/deep/inner": 2},
+        set(),
+    ),
+    "both": ("rm lib/l.txt lib/deep/inner/i.txt", {}, {"lib": 1, "lib/deep/inner": 1}, set()),
+    "the one in it removed": ("rm -rf lib/deep", {}, {"lib": 1}, set()),
+    "committed there": (
+        "cd lib; echo 1 > one; git add one; git commit -q -m One; echo 2 > two",
+        {},
+        {"lib": 2},
+        set(),
+    ),
+    "its git removed": ("rm -rf lib/.git; echo 1 >> lib/l.txt", {}, {"lib": 1}, set()),
+    "its git replaced": ("rm -rf lib/.git; git init -q lib; echo 1 >> lib/l.txt", {}, {"lib": 1}, set()),
+    "its git full of programs": (
+        "git -C lib config core.fsmonitor 'touch MARK; false'; echo '* filter=x' > lib/.gitattributes; "
+        "git -C lib config filter.x.clean 'touch MARK; cat'",
+        {},
+        {"lib": 1},
+        set(),
+    ),
+    "to another commit of its repository": (
+        "rm -rf lib/deep; git -C lib checkout -q HEAD~1; echo 1 > lib/one",
+        {"lib": "submodule"},
+        {"lib": 1},
+        set(),
     ),
     "to another commit of its repository, recorded": (
         "rm -rf lib/deep; git -C lib checkout -q HEAD~1; git add lib; git commit -q -m Down",
         {"lib": "submodule"},
+        {},
         set(),
     ),
     "to a commit of its own, recorded": (
         "cd lib; echo 1 > one; git add one; git commit -q -m One; cd ..; git add lib; git commit -q -m Up",
         {"lib": "submodule"},
-        {("lib/", "1")},
+        {"lib": 1},
+        {"lib/"},
     ),
-    "removed": ("rm -rf lib", {"lib": ""}, set()),
-    "removed with git": ("git rm -q -f lib", {".gitmodules": "file", "lib": ""}, set()),
-    "replaced by a link": ("rm -rf lib; ln -s /etc lib", {"lib": "link"}, set()),
-    "a link to elsewhere in it": ("rm -rf lib/deep; ln -s /etc lib/deep", {}, {("lib/", "2")}),
+    "something that cannot be delivered": (
+        "echo 1 > lib/n; git init -q lib/own; mkfifo lib/p",
+        {},
+        {"lib": 1},
+        {"lib/own/", "lib/p"},
+    ),
+    "removed": ("rm -rf lib", {"lib": ""}, {}, set()),
+    "removed with git": ("git rm -q -f lib", {".gitmodules": "file", "lib": ""}, {}, set()),
+    "replaced by a link": ("rm -rf lib; ln -s /etc lib", {"lib": "link"}, {}, set()),
+    "a link to elsewhere in it": ("rm -rf lib/deep; ln -s /etc lib/deep", {}, {"lib": 2}, set()),
 }
 
 
-def test_a_change_in_a_submodule_is_named_with_the_number_of_files_and_nothing_of_it_is_run(
-    workspaces: Workspaces, initialized: Path
+def test_a_change_in_a_submodule_is_in_the_patch_and_nothing_of_the_submodule_is_run(
+    workspaces: Workspaces, initialized: Path, tmp_path: Path
 ) -> None:
-    wrong = {}
+    wrong: dict[str, object] = {}
     session = None
-    for name, (line, changed, left_out) in CHANGED.items():
+    theirs, mark = tmp_path / "theirs", tmp_path / "ran"
+    git(tmp_path, "-c", "protocol.file.allow=always", "clone", "-q", "--recurse-submodules", str(initialized), "theirs")
+    for name, (line, changed, files, left_out) in CHANGED.items():
         workspace = prepared(workspaces, work_order(initialized, session=session))
         session = workspace.session.directory.name
-        run_in(workspace, f"rm -f /tmp/ran; {line}; cd {workspace.path}; echo ok > a.txt")
-        workspace.checkpoint("0run0run0run", has_secret=lambda _: False)
+        run_in(workspace, f"{line.replace('MARK', str(mark))}; cd {workspace.path}; echo ok > a.txt")
+        kept = workspace.checkpoint("0run0run0run", has_secret=lambda _: False)
         made = deliver(workspace)
-        named = {(text.partition(":")[0], text.rpartition(" ")[2]) for text in made.left_out}
-        told = changes(workspace, made), {each for each in named if each[0] != "lib/p"}
-        if told != ({"a.txt": "file"} | changed, left_out) or run_in(workspace, "ls /tmp | grep ran || true"):
+        told = changes(workspace, made), {each.path: each.files for each in made.submodules}
+        named = {text.partition(":")[0] for text in made.left_out}
+        if (*told, named) != ({"a.txt": "file"} | changed, files, left_out):
             wrong[name] = told, made.left_out
+        clone = applied(theirs, tmp_path / name, workspace, made)
+        if files_of(clone) != files_of(workspace.path) or kept.is_whole == bool(files or left_out):
+            wrong[name] = made.patch, kept.left_out
         workspace.close()
-    assert wrong == {}
+    assert (wrong, mark.exists()) == ({}, False)
+
+
+def applied(theirs: Path, clone: Path, workspace: Workspace, made: Delivery) -> Path:
+    """A copy of a clone, with the commits and the submodules that the patch builds on, after the patch."""
+    shutil.copytree(theirs, clone, symlinks=True)
+    for path, around in (("deep/inner", clone / "lib"), ("lib", clone)):
+        still = workspace.path / (around / path).relative_to(clone)
+        if still.is_symlink() or not still.is_dir():
+            git(around, "submodule", "deinit", "-q", "-f", path)
+    if changes(workspace, made).get("lib") == "submodule" and "new commit" not in str(made.left_out):
+        git(clone / "lib", "checkout", "-q", "-f", "HEAD~1")
+        git(clone / "lib", "clean", "-ffdxq")
+    git(clone, "apply", "--exclude=lib" if still.is_dir() and not still.is_symlink() else "-v", "-", stdin=made.patch)
+    return clone
+
+
+def files_of(work: Path) -> dict[str, object]:
+    """The files and links, without what git has for itself or ignores."""
+    found = {}
+    for path in work.rglob("*"):
+        if not {".git", "__pycache__", "own", "p", "x.o"} & set(path.relative_to(work).parts):
+            if path.is_symlink():
+                found[str(path.relative_to(work))] = path.readlink()
+            elif path.is_file():
+                found[str(path.relative_to(work))] = path.read_bytes()
+    return found
 
 
 UNFETCHED = {
@@ -316,3 +382,24 @@ def test_a_machine_with_its_users_own_repositories_fetches_none_of_them_as_a_sub
     here = workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
     workspace = prepared(here, work_order(initialized))
     assert [(each.path, each.is_fetched) for each in workspace.session.submodules] == [("lib", False)]
+
+
+def test_a_change_in_a_submodule_alone_is_work_without_a_branch_and_is_searched_for_secrets(
+    workspaces: Workspaces, initialized: Path, tmp_path: Path
+) -> None:
+    key = "Qk7-Zx9Wv2Tp4Ls6Rm1Jd8Hf3Gb5Ny0Cu_Ea"
+    order, store = work_order(initialized), MemoryStore()
+    workspace = prepared(workspaces, order)
+    run_in(workspace, "echo 1 >> lib/deep/inner/i.txt")
+
+    delivered, (remark,) = runs_delivery.deliver(order, workspace, store, None)
+
+    assert (delivered.branch, delivered.head_commit, delivered.bundle_sha256) == (None, None, None)
+    assert (delivered.files_changed, delivered.lines_added, delivered.left_out) == (1, 1, ())
+    assert store.get("", delivered.patch_sha256 or "").startswith(
+        b"diff --git a/lib/deep/inner/i.txt b/lib/deep/inner/"
+    )
+    assert "git apply --include='lib/deep/inner/*'" in remark
+    run_in(workspace, f"printf 'a\\0{key}' > lib/deep/inner/data.bin; echo '{key}' > lib/l.txt")
+    places = workspace.places_of_secrets(deliver(workspace), Redactor([key]))
+    assert places == ["lib/l.txt line 1", "a version of lib/deep/inner/data.bin"]
