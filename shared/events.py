@@ -473,6 +473,8 @@ class CheckpointStep(Wire):
     bundle_bytes: int = 0
     left_out: tuple[str, ...] = ()
     """Files that are not in it, each with the reason: they contain a known secret, or are too large."""
+    kept_on_disk: tuple[str, ...] = ()
+    """What is not in it either, but stays where it is on the drone's disk: caches, and changes inside submodules."""
     spent: Spent = Spent()
 
 

@@ -196,6 +196,9 @@ class Resumed(Wire):
     """SHA-256 of the blob with the commit, for a drone that does not have it."""
     bundle_run: str | None = None
     left_out: tuple[str, ...] = ()
+    """What the checkpoint does not have, each with the reason."""
+    kept_on_disk: tuple[str, ...] = ()
+    """What it does not have either, but the disk of the drone that took it."""
     cut_off: bool = False
     """A step had begun after the checkpoint."""
     why: str = ""

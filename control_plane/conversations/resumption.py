@@ -72,6 +72,7 @@ def resumed(db: Session, order: Order, checkpoint: Checkpoint) -> Resumed:
         bundle=bundle.sha256 if bundle else None,
         bundle_run=bundle.run_id if bundle else None,
         left_out=body.left_out,
+        kept_on_disk=body.kept_on_disk,
         # Each step is followed immediately by the next request to the model: a lost run may have done unreported work.
         cut_off=run.status == RunStatus.LOST or _went_further(db, order, checkpoint),
         why=run.reason,

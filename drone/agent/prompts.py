@@ -98,8 +98,8 @@ def user_prompt(
     return "\n\n".join(filter(None, (text, note, _PLAN_FIRST if order.plan else "", _unseen(order.team)))) + "\n"
 
 
-def resumed_prompt(resumed: Resumed, team: Team | None = None) -> str:
-    """Return the message that opens a run resumed from a checkpoint of an earlier one.
+def resumed_prompt(resumed: Resumed, team: Team | None = None, *, in_place: bool = False) -> str:
+    """Return the message that opens a run resumed from a checkpoint of an earlier one; `in_place`: on the same disk.
 
     It says what was kept and what was not: the model is asked again and must not rely on what is lost. Comments whose
     step was cut off stay in the thread, and are listed.
@@ -108,8 +108,11 @@ def resumed_prompt(resumed: Resumed, team: Team | None = None) -> str:
     if resumed.cut_off:
         parts.append("A step in progress was cut off and undone; its effects outside the workspace were not undone.")
     parts.append("Processes that were running no longer exist.")
-    if resumed.left_out:
-        parts.append(f"Not kept, and now missing or outdated: {'; '.join(resumed.left_out)}.")
+    missing = resumed.left_out if in_place else (*resumed.left_out, *resumed.kept_on_disk)
+    if missing:
+        parts.append(f"Not kept, and now missing or outdated: {'; '.join(missing)}.")
+    if in_place and resumed.cut_off and resumed.kept_on_disk:
+        parts.append(f"Not undone, but as the cut-off step left them: {'; '.join(resumed.kept_on_disk)}.")
     return "\n\n".join(filter(None, (" ".join(parts), _unseen(team))))
 
 

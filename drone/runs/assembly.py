@@ -118,7 +118,7 @@ class _Assembly:
     def _opening(self, parts: PromptParts, agent: Agent) -> str:
         """The first message of this run: the prompt, or a note that it continues an earlier run's work."""
         if self._order.resumed is not None:
-            return resumed_prompt(self._order.resumed, self._order.team)
+            return resumed_prompt(self._order.resumed, self._order.team, in_place=not self._workspace.fresh)
         start = self._workspace.start
         left = left_branch_note(self._order, agent, self._budget)
         notes = (

@@ -76,7 +76,8 @@ class Checkpoints:
         self._is_whole = made.is_whole
         if not made.changed and self._known:
             # The files left out may still differ: a known secret was written into a file.
-            return self._last.model_copy(update={"changed": False, "left_out": made.left_out})
+            now = {"left_out": made.left_out, "kept_on_disk": made.kept_on_disk}
+            return self._last.model_copy(update={"changed": False, **now})
         return CheckpointStep(
             commit=made.commit,
             head=made.head,
@@ -84,6 +85,7 @@ class Checkpoints:
             bundle_sha256=self.checkpoint_store.add_checkpoint(made.bundle) if made.bundle is not None else None,
             bundle_bytes=len(made.bundle or b""),
             left_out=made.left_out,
+            kept_on_disk=made.kept_on_disk,
         )
 
     def _record(self, step: CheckpointStep, spent: Spent) -> None:

@@ -170,6 +170,7 @@ class _Run:
         """Restore the workspace to the earlier run's state. Raises FleetFault if the checkpoint is unavailable."""
         self._phase("preparing", "restoring the checkpoint")
         workspace.go_back(resumed, self._context.store.get)
+        kept_on_disk = resumed.kept_on_disk if workspace.fresh else ()
         self._record(
             ResumedStep(
                 run_id=resumed.run_id,
@@ -177,7 +178,7 @@ class _Run:
                 commit=resumed.commit,
                 cut_off=resumed.cut_off,
                 in_place=not workspace.fresh,
-                left_out=resumed.left_out,
+                left_out=(*resumed.left_out, *kept_on_disk),
                 why=resumed.why,
             )
         )

@@ -65,6 +65,8 @@ class Snapshot:
     """Adds the commit to a repository that has the remote's objects; None if nothing changed or if it is too large."""
     left_out: tuple[str, ...]
     """What is not in it, each with the reason; a file among them stays as in the parent."""
+    kept_on_disk: tuple[str, ...]
+    """What is not in it either, but stays in this workspace when a run goes back to it."""
     is_whole: bool
     """Whether only caches are not in it."""
 
@@ -148,10 +150,18 @@ class WorkspaceCheckpoints:
         is_new = not now.is_like(before)
         bundle = self._named_and_bundled(now) if is_new else None
         self._last = now
-        remarks = [self._head.remark, self._too_large if now.commit else ""]
-        left_out = (*named(self._left_out), *filter(None, remarks))
-        is_whole = not any(remarks) and all(reason == CACHE for reason in self._left_out.values())
-        return Snapshot(now.commit, now.head, is_new, bundle, left_out, is_whole)
+        stays = {path: reason for path, reason in self._left_out.items() if self._stays(path)}
+        gone = {path: reason for path, reason in self._left_out.items() if path not in stays}
+        too_large = self._too_large if now.commit else ""
+        left_out = (*named(gone), *filter(None, [self._head.remark]))
+        kept_on_disk = (*named(stays), *filter(None, [too_large]))
+        is_whole = not (left_out or too_large) and all(reason == CACHE for reason in stays.values())
+        return Snapshot(now.commit, now.head, is_new, bundle, left_out, kept_on_disk, is_whole)
+
+    def _stays(self, path: bytes) -> bool:
+        """Whether a path that is left out stays when a run goes back: a cache, or the directory of a submodule."""
+        in_index = self._submodules or {}
+        return self._left_out[path] == CACHE or path.removesuffix(b"/") in {*in_index, *self.inside_submodules.fetched}
 
     @property
     def agents_head(self) -> str:

@@ -44,6 +44,11 @@ class SubmoduleChanges:
         self._at: dict[str, str] = {}
         """The commit that the index of a submodule was last set to, by its path."""
 
+    @property
+    def fetched(self) -> frozenset[bytes]:
+        """The paths of those that the drone fetched."""
+        return frozenset(os.fsencode(each.path) for each in self._session.submodules if each.is_fetched)
+
     def named(self, found: Submodules) -> dict[bytes, str]:
         """Each submodule that differs from its commit, and what differs. Any content of a foreign one may differ."""
         reasons = {path + b"/": FOREIGN for path in self._foreign(found)}
@@ -85,7 +90,7 @@ class SubmoduleChanges:
 
     def _foreign(self, found: Submodules) -> frozenset[bytes]:
         """Submodules with content that the drone did not fetch."""
-        return found.filled - {os.fsencode(each.path) for each in self._session.submodules if each.is_fetched}
+        return found.filled - self.fetched
 
     def _present(self, found: Submodules) -> Iterator[tuple[Submodule, str]]:
         """Those that were fetched and are there, each with the commit that the project's index has for it.

@@ -286,8 +286,8 @@ def _checkpoint(body: CheckpointStep) -> Lines:
     if not body.changed or not body.commit:
         return []
     lines: Lines = [(f"· checkpoint {printable(body.commit[:12])}", _DIM)]
-    if body.left_out:
-        lines.append((one_line(f"  not included: {'; '.join(body.left_out)}"), "yellow"))
+    if left_out := (*body.left_out, *body.kept_on_disk):
+        lines.append((one_line(f"  not included: {'; '.join(left_out)}"), "yellow"))
     return lines
 
 

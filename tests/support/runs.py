@@ -223,6 +223,7 @@ def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:
         "bundle": at.body.bundle_sha256,
         "bundle_run": first.order.run_id,
         "left_out": at.body.left_out,
+        "kept_on_disk": at.body.kept_on_disk,
         "spent": at.body.spent,
         "cut_off": True,
         "why": "the drone restarted",

@@ -139,7 +139,8 @@ def _event(body: Any, document: Mapping[str, Any]) -> str:
         case Phase():
             return body.name.capitalize() + (f": {body.detail}" if body.detail else "")
         case CheckpointStep():
-            left_out = f"; not in it: {'; '.join(body.left_out)}" if body.left_out else ""
-            return f"Checkpoint {body.commit[:12]}{left_out}" if body.commit and body.changed else ""
+            left_out = (*body.left_out, *body.kept_on_disk)
+            without = f"; not in it: {'; '.join(left_out)}" if left_out else ""
+            return f"Checkpoint {body.commit[:12]}{without}" if body.commit and body.changed else ""
     note = note_of(body, document) if body is not None else None
     return str(note["text"]) if note else ""

@@ -56,7 +56,9 @@ def test_each_complete_step_has_its_checkpoint_and_one_that_changed_nothing_says
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     looks = call("file_read", mode="view", path="a")
-    bench.run(scripted([shell("true"), shell("echo a > a"), looks, shell("cat a"), shell("echo b > b"), says("")]).url)
+    bench.run(
+        scripted([shell("true"), shell("echo a > a"), looks, shell("cat a"), shell("echo b > b"), says("Done.")]).url
+    )
     base, *found = bench.of(CheckpointStep)
     assert (base.commit, base.head, base.changed, base.bundle_sha256) == ("", "", False, None)
     assert [each.changed for each in found] == [True, False, False, True]
@@ -129,6 +131,30 @@ def test_a_run_goes_on_where_another_was_and_the_work_is_as_if_nothing_had_been(
     assert (resumed.run_id, resumed.cut_off, resumed.in_place) == (bench.order.run_id, True, not elsewhere)
     # Set-up is run again only where the workspace is new.
     assert second.last(ToolResultStep).output.count("set up") == 1
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["same drone", "another drone"])
+def test_a_run_is_told_that_a_cache_is_missing_only_where_it_is(
+    bench: Bench, scripted: ScriptedFactory, another: Another, elsewhere: bool
+) -> None:
+    server = scripted(
+        [shell("mkdir node_modules; touch node_modules/x; echo a > a"), shell("echo b > b"), says("Done.")]
+    )
+    bench.run(server.url)
+    second = another("second")
+    second.workspaces = second.workspaces if elsewhere else bench.workspaces
+    going_on(bench, second, checkpoint(bench, 0))
+    second.run(server.url)
+
+    (said,) = second.of(UserStep)
+    cache = "node_modules/: a cache"
+    assert next(second.workspaces.glob("sessions/*/work/a")).read_text() == "a\n"
+    assert any(second.workspaces.glob("sessions/*/work/node_modules/x")) != elsewhere
+    assert second.last(ResumedStep).left_out == ((cache,) if elsewhere else ())
+    assert (f"now missing or outdated: {cache}" in said.text, f"left them: {cache}" in said.text) == (
+        elsewhere,
+        not elsewhere,
+    )
 
 
 def test_what_was_spent_before_counts_against_the_limits(

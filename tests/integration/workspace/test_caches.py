@@ -164,7 +164,7 @@ def test_a_cache_stays_for_the_next_order_and_is_not_in_a_checkpoint(workspaces:
     assert shell(first.sandbox, first.path, line).return_code == 0
     made = first.checkpoint("0run0run0run", has_secret=lambda _: False)
     listed = git(first.session.git_dir, "ls-tree", "--name-only", made.commit)
-    assert (set(made.left_out), set(listed.split()) - {name.split("/")[0] for name in SUMS}) == (
+    assert (set(made.kept_on_disk), set(listed.split()) - {name.split("/")[0] for name in SUMS}) == (
         {f"{each}/: a cache" for each in ("node_modules", *tagged)},
         {"new"},
     )

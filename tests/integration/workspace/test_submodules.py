@@ -15,6 +15,7 @@ from drone.workspace import Delivery, Workspace, Workspaces, note_of_unfetched, 
 from shared.errors import Forbidden
 from shared.names import new_id
 from shared.redaction import Redactor
+from shared.work_order import Resumed
 from tests.support.repositories import MakeWorkspaces, bare_remote, git, prepared, work_order
 from tests.support.sandboxes import shell
 
@@ -131,7 +132,7 @@ def test_checkpoints_follow_a_submodule_that_goes_and_comes_back(workspaces: Wor
         assert shell(workspace.sandbox, workspace.path, line).return_code == 0
         made = workspace.checkpoint("0run0run0run", has_secret=lambda _: False)
         listed = git(workspace.session.git_dir, "ls-tree", made.commit or str(workspace.base_commit), "lib")
-        seen.append((listed[:6], len(made.left_out)))
+        seen.append((listed[:6], len(made.kept_on_disk)))
     kept, gone = ("160000", 0), ("", 0)
     assert seen == [kept, gone, gone, ("100644", 0), kept, ("160000", 1), kept]
     assert deliver(workspace).head_commit is None
@@ -195,7 +196,7 @@ def test_submodules_and_those_in_them_are_as_after_a_clone_that_recurses(
     listed = run_in(workspace, "git submodule status --recursive").splitlines()
     assert [(line[0], line.split()[1]) for line in listed] == [(" ", "lib"), (" ", "lib/deep/inner")]
     assert run_in(workspace, "git -C lib log --oneline origin/main | wc -l").strip() == "2"
-    assert workspace.checkpoint("0run0run0run", has_secret=lambda _: False).left_out == ()
+    assert workspace.checkpoint("0run0run0run", has_secret=lambda _: False).is_whole
     assert deliver(workspace) == Delivery(None, workspace.base_commit)
 
 
@@ -282,7 +283,7 @@ def test_a_change_in_a_submodule_is_in_the_patch_and_nothing_of_the_submodule_is
             wrong[name] = told, made.left_out
         clone = applied(theirs, tmp_path / name, workspace, made)
         if files_of(clone) != files_of(workspace.path) or kept.is_whole == bool(files or left_out):
-            wrong[name] = made.patch, kept.left_out
+            wrong[name] = made.patch, kept
         workspace.close()
     assert (wrong, mark.exists()) == ({}, False)
 
@@ -403,3 +404,30 @@ def test_a_change_in_a_submodule_alone_is_work_without_a_branch_and_is_searched_
     run_in(workspace, f"printf 'a\\0{key}' > lib/deep/inner/data.bin; echo '{key}' > lib/l.txt")
     places = workspace.places_of_secrets(deliver(workspace), Redactor([key]))
     assert places == ["lib/l.txt line 1", "a version of lib/deep/inner/data.bin"]
+
+
+def test_a_change_in_a_submodule_stays_on_the_disk_of_its_run_and_another_is_told_that_it_does_not_have_it(
+    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, initialized: Path
+) -> None:
+    drones = [
+        workspaces_in(tmp_path / name, drone_git, choose("auto", os.environ), lambda _: None)
+        for name in ("here", "there")
+    ]
+    order = work_order(initialized)
+    first = prepared(drones[0], order)
+    run_in(
+        first,
+        "echo 1 >> lib/l.txt; echo 2 > lib/deep/inner/n; echo 3 > a.txt; mkdir node_modules; touch node_modules/x",
+    )
+    made = first.checkpoint(order.run_id, has_secret=lambda _: False)
+    assert (made.left_out, made.is_whole) == ((), False)
+    assert [each.partition(":")[0] for each in made.kept_on_disk] == ["lib/", "lib/deep/inner/", "node_modules/"]
+    first.close()
+    facts = {"run_id": order.run_id, "seq": 7, "base": first.base_commit, "commit": made.commit}
+    resumed = order.model_copy(update={"resumed": Resumed(**facts, bundle="b", bundle_run="r")})
+    for workspaces, content in zip(drones, ("lib\n1\n2\n3\n", "lib\n3\n"), strict=True):
+        again = prepared(workspaces, resumed)
+        again.go_back(resumed.resumed or Resumed(**facts), lambda run, name: made.bundle or b"")
+        assert run_in(again, "cat lib/l.txt lib/deep/inner/n a.txt 2>/dev/null || true") == content
+        assert run_in(again, "git submodule status --recursive | wc -l").strip() == "2"
+        again.close()

@@ -32,7 +32,7 @@ from tests.support.sandboxes import shell
 
 AUTHOR = "Drone <drone@example.org>"
 SECRET = b"sk-0123456789"
-NOTHING = Snapshot("", "", False, None, (), True)
+NOTHING = Snapshot("", "", False, None, (), (), True)
 
 
 def has_secret(content: bytes) -> bool:
@@ -351,7 +351,7 @@ def test_a_checkpoint_that_is_too_large_stays_on_this_disk(
     run.dies()
 
     assert (made.bundle, again.bundle) == (None, None)
-    assert "stored only on this drone" in made.left_out[0]
+    assert ("stored only on this drone" in made.kept_on_disk[0], made.left_out, made.is_whole) == (True, (), False)
     resumed = Run(drone, run.resumed())
     assert (resumed.workspace.path / "random").stat().st_size == 200_000
     (resumed.workspace.path / "random").unlink()
