@@ -107,7 +107,8 @@ def resumed_prompt(resumed: Resumed, team: Team | None = None, *, in_place: bool
     parts = ["This work was interrupted and continues here, with the files as they were after your last complete step."]
     if resumed.cut_off:
         parts.append("A step in progress was cut off and undone; its effects outside the workspace were not undone.")
-    parts.append("Processes that were running no longer exist.")
+    parts.append("Processes that were running no longer exist, nor do stashes, tags and branches that you made:")
+    parts.append("the repository has the branch that you began on, at your last commit.")
     missing = resumed.left_out if in_place else (*resumed.left_out, *resumed.kept_on_disk)
     if missing:
         parts.append(f"Not kept, and now missing or outdated: {'; '.join(missing)}.")

@@ -427,6 +427,37 @@ def test_a_run_without_a_change_goes_on_in_place_and_elsewhere_as_the_base(run: 
     assert not (here.workspace.path / "torn").exists()
 
 
+REFS_MADE = (
+    "git checkout -q -b other; echo 1 > one; git add one; git commit -q -m One",
+    "git tag mine; git tag -a -m Noted noted; git branch more; echo 2 > calc.py; git stash -q",
+    "git remote add elsewhere /nowhere; git config alias.x status; git checkout -q --detach",
+    "git update-ref refs/notes/commits HEAD; git branch -D -q main; git worktree add -q --detach ../../tree || true",
+)
+
+
+def _repository(run: Run) -> dict[str, str]:
+    """What the agent's `.git` has, but for the commits that its branch is at."""
+    asked = ("symbolic-ref HEAD", "config --local --list", "stash list", "reflog")
+    refs = git(run.workspace.path, "for-each-ref", "--format=%(refname)")
+    return {"refs": refs, **{words: git(run.workspace.path, *words.split()) for words in asked}}
+
+
+def test_a_resumed_repository_is_as_the_order_began_with_it_but_for_the_commits_of_its_branch(
+    drone: Drone, remote: Path
+) -> None:
+    git(remote, "tag", "v1")
+    first = Run(drone, work_order(remote))
+    before = _repository(first)
+    first.steps(REFS_MADE)
+    first.dies()
+    here, there = Run(drone, first.resumed()), Run(drone.other(), first.resumed())
+    assert before["refs"].split() == ["refs/heads/main", "refs/remotes/origin/main", "refs/tags/v1"]
+    assert _repository(here) == _repository(there) == before
+    for resumed in (here, there):
+        assert git(resumed.workspace.path, "log", "--format=%s", "main") == "One\nBegin"
+        assert git(resumed.workspace.path, "status", "--porcelain") == ""
+
+
 def _flipped(bundle: bytes) -> bytes:
     at = bundle.index(b"PACK") + 40
     return bundle[:at] + bytes([bundle[at] ^ 1]) + bundle[at + 1 :]
