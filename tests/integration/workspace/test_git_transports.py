@@ -15,8 +15,9 @@ import pytest
 from drone.sandbox import choose
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from shared.errors import FleetError, FleetFault, OrderError
+from tests.support import free_port
 from tests.support.git_servers import GitHttpServer, SshServer, self_signed, serving
-from tests.support.repositories import calc_project, git, no_blob, prepared, work_order
+from tests.support.repositories import bare_remote, calc_project, git, no_blob, prepared, work_order
 from tests.support.sandboxes import shell
 
 pytestmark = pytest.mark.usefixtures("networks_closed")
@@ -131,6 +132,34 @@ def test_a_password_in_the_url_is_on_no_disk_and_in_no_command_line(
     assert found.stdout == b""
     assert any("git" in line for line in seen)
     assert [line for line in seen if "pa55-w0rd" in line] == []
+
+
+def test_submodules_on_the_projects_server_are_fetched_with_its_login_which_is_on_no_disk(
+    owner_home: Path, tmp_path: Path, remote: Path
+) -> None:
+    with serving(GitHttpServer(remote.parent, login=LOGIN)) as server:
+        urls = {
+            "relative": "../calc.git",
+            "absolute": server.url("calc.git"),
+            "other": f"http://127.0.0.1:{free_port()}/x",
+        }
+        modules = "".join(f'[submodule "{path}"]\n\tpath = {path}\n\turl = {url}\n' for path, url in urls.items())
+        around = bare_remote(remote.with_name("around.git"), {".gitmodules": modules})
+        head = git(remote, "rev-parse", "HEAD")
+        entries = git(around, "ls-tree", "HEAD") + "\n" + "".join(f"160000 commit {head}\t{path}\n" for path in urls)
+        tree = git(around, "mktree", "--missing", stdin=entries.encode())
+        git(around, "update-ref", "refs/heads/main", git(around, "commit-tree", tree, "-p", "HEAD", "-m", "Add"))
+
+        workspace = prepare(tmp_path, server.url("around.git", LOGIN))
+
+    with closing(workspace):
+        assert {path: (workspace.path / path / "calc.py").exists() for path in urls} == {
+            "relative": True,
+            "absolute": True,
+            "other": False,
+        }
+        searched = ["grep", "-ral", "pa55-w0rd", str(tmp_path / "workspace")]
+        assert subprocess.run(searched, capture_output=True, check=False).stdout == b""
 
 
 def test_an_unreachable_server_is_the_fleets_fault_and_one_that_never_answers_can_be_broken_off(

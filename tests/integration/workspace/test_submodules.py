@@ -12,6 +12,7 @@ from drone.local.context import MemoryStore
 from drone.runs import delivery as runs_delivery
 from drone.sandbox import choose
 from drone.workspace import Delivery, Workspace, Workspaces, note_of_unfetched, submodule_sources
+from drone.workspace.cleaning import borrowed
 from shared.errors import Forbidden
 from shared.names import new_id
 from shared.redaction import Redactor
@@ -187,10 +188,12 @@ def run_in(workspace: Workspace, line: str) -> str:
 
 
 def test_submodules_and_those_in_them_are_as_after_a_clone_that_recurses(
-    workspaces: Workspaces, initialized: Path
+    workspaces: Workspaces, initialized: Path, tmp_path: Path
 ) -> None:
     workspace = prepared(workspaces, work_order(initialized))
 
+    lent = {str(path) for path in (tmp_path / "workspace" / "mirrors").glob("*.git")}
+    assert (len(lent), borrowed([workspace.session.directory])) == (3, lent)
     assert run_in(workspace, "cat lib/l.txt lib/deep/inner/i.txt") == "lib\ninner\n"
     assert run_in(workspace, "git status --porcelain; git -C lib status --porcelain") == ""
     listed = run_in(workspace, "git submodule status --recursive").splitlines()
