@@ -29,7 +29,7 @@ from drone.runs.limit_question import RunLimitQuestion
 from drone.runs.raw_answers import RawAnswers
 from drone.runs.reminders import Nudge, few_answers_left, silence
 from drone.tools import AddComment, AnswerReview, Remember, Tools, build_toolbox
-from drone.workspace import DefaultBranch, Workspace, note_for_model, note_of_unfetched, read_agent_instructions
+from drone.workspace import DefaultBranch, Workspace, note_for_model, note_of_submodules, read_agent_instructions
 from shared.events import ErrorStep, Spent
 from shared.work_order import WorkOrder
 
@@ -125,7 +125,7 @@ class _Assembly:
             left,
             start.change.for_model if start.change is not None else "",
             note_for_model(start.merges),
-            note_of_unfetched(self._workspace.session.submodules),
+            note_of_submodules(self._workspace.session.submodules),
         )
         note = "\n\n".join(filter(None, notes))
         return user_prompt(self._order, self._workspace.path, self._context.clock.now(), parts, note)

@@ -24,7 +24,7 @@ from drone.workspace.outgoing import SecretFinder
 from drone.workspace.owner_config import copy_owner_config
 from drone.workspace.push import PushResult
 from drone.workspace.starting_point import refuse_rewritten
-from drone.workspace.submodule_sources import note_of_unfetched
+from drone.workspace.submodule_sources import note_of_submodules, note_of_unfetched
 from drone.workspace.workspaces import Workspace, Workspaces
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "marker_check",
     "note_for_model",
     "note_for_users",
+    "note_of_submodules",
     "note_of_unfetched",
     "read_agent_instructions",
     "refuse_rewritten",

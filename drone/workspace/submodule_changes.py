@@ -67,7 +67,8 @@ class SubmoduleChanges:
         """The changed submodules for a delivery, and what cannot be delivered of all, each path with the reason.
 
         In the index of the session's git, a submodule becomes the commit that the agent checked out in it, as with
-        `git add`, if its repository has that.
+        `git add`, if its repository has that. If it does not have the recorded one, nobody could check that out: the
+        one of the base is recorded again.
         """
         foreign = self._foreign(found)
         repositories = {path: found.commits[path] for path in foreign & found.repositories & found.commits.keys()}
@@ -75,11 +76,10 @@ class SubmoduleChanges:
         changed: list[ChangedSubmodule] = []
         left_out = {path + b"/": FOREIGN for path in foreign}
         for each, recorded in self._present(found):
-            commit = self._known(each, recorded, asks=True)
-            if commit != recorded:
-                left_out[_directory(each)] = f"its new commit {recorded[:12]}, which its repository does not have"
+            commit = self._checked_out(each, self._known(each, recorded, asks=True))
+            if commit != recorded and not each.around:
+                self._record(each, commit)
             try:
-                commit = self._moved(each, commit)
                 files, of_it = self._stage(each, commit)
             except (GitFailed, OSError) as error:
                 left_out[_directory(each)] = f"a submodule that cannot be read: {error}"
@@ -116,14 +116,14 @@ class SubmoduleChanges:
             return each.commit
         return commit if each.mirror.has(commit) else each.commit
 
-    def _moved(self, each: Submodule, commit: str) -> str:
-        """The commit that the agent checked out in the project's own submodule, recorded; else the given one."""
+    def _checked_out(self, each: Submodule, commit: str) -> str:
+        """What the agent checked out in a submodule of the project itself, if its repository has it; else `commit`."""
         head = None if each.around else plain_head(self._session.work / each.path)
-        if head in {None, commit, each.commit} or head is None or self._known(each, head, asks=True) != head:
-            return commit
-        entry = f"160000 {head} 0\t".encode() + os.fsencode(each.path) + b"\0"
+        return commit if head is None or self._known(each, head, asks=True) != head else head
+
+    def _record(self, each: Submodule, commit: str) -> None:
+        entry = f"160000 {commit} 0\t".encode() + os.fsencode(each.path) + b"\0"
         self._session.git.uninterrupted().text("update-index", "-z", "--index-info", stdin=entry)
-        return head
 
     def _count(self, each: Submodule, commit: str) -> int:
         """How many files differ from the commit, without caches."""

@@ -119,12 +119,23 @@ def not_from_the_disk(url: str) -> None:
 
 def note_of_unfetched(submodules: Sequence[Submodule]) -> str:
     """What users and the model should know of those that were not fetched; empty if all were."""
-    missing = [each for each in submodules if not each.is_fetched]
-    if not missing:
-        return ""
-    shown = [f"{each.shown} ({_shown(each.why_not)})" for each in missing[:_SHOWN]]
-    more = [f"{len(missing) - _SHOWN:,} more"] if len(missing) > _SHOWN else []
-    return f"Submodules that were not fetched, and are empty in the workspace: {'; '.join([*shown, *more])}."
+    missing = [f"{each.shown} ({_shown(each.why_not)})" for each in submodules if not each.is_fetched]
+    return f"Submodules that were not fetched, and are empty in the workspace: {_listed(missing)}." if missing else ""
+
+
+def note_of_submodules(submodules: Sequence[Submodule]) -> str:
+    """What the model should know of all submodules; empty if there are none."""
+    fetched = [each.shown for each in submodules if each.is_fetched]
+    how = (
+        f"Submodules in the workspace: {_listed(fetched)}. Files that you change in them are delivered. Commits that "
+        "you make in them are not: record no such commit in the project."
+    )
+    return " ".join(filter(None, (how if fetched else "", note_of_unfetched(submodules))))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = [f"{len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
+    return "; ".join([*names[:_SHOWN], *more])
 
 
 def _shown(text: str) -> str:
