@@ -259,9 +259,13 @@ def remedy(failure: Failure, key: str) -> str:
     """What a user can do about a failure that would be the same each time; `key`: how to set the key."""
     if failure.error_class in {_E.AUTH, _E.AUTH_PERMANENT}:
         return key
-    if failure.error_class is _E.FORMAT and (refused := _MCP_TOOL.search(failure.detail)):
-        return f"leave out the tool {refused[2]} of the MCP server {refused[1]}, with `tools` in mcp.json"
-    return ""
+    return leave_out(failure.detail) if failure.error_class is _E.FORMAT else ""
+
+
+def leave_out(said: str) -> str:
+    """How a user leaves out the tool of an MCP server that this text names; empty if it names none."""
+    found = _MCP_TOOL.search(said)
+    return f"leave out the tool {found[2]} of the MCP server {found[1]}, with `tools` in mcp.json" if found else ""
 
 
 def set_key(provider: OrderProvider) -> str:

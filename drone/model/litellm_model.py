@@ -116,7 +116,7 @@ class LiteLLMModel:
                 awaited = self._reported(permit, error, failure)
                 if failure is None:
                     raise  # a bug, or a signal of the loop
-                changed = way.concede(failure)
+                changed = way.concede(failure, tools)
                 if not changed and not may_pass(failure, attempt, self.limits):
                     raise self._failed(failure) from error
             else:

@@ -197,7 +197,8 @@ _CONCESSIONS = tuple(
         (r"cache_control", {"markers": False}, "From now on nothing is marked for its prompt cache."),
     )
 )
-_REFUSALS = frozenset({ErrorClass.FORMAT, ErrorClass.MODEL_NOT_FOUND, ErrorClass.SERVER, ErrorClass.UNKNOWN})
+REFUSALS = frozenset({ErrorClass.FORMAT, ErrorClass.MODEL_NOT_FOUND, ErrorClass.SERVER, ErrorClass.UNKNOWN})
+"""Classes of failures that a change of the request may fix."""
 
 
 def refuses_tools(error_class: ErrorClass, detail: str) -> bool:
@@ -211,7 +212,7 @@ def conceded(family: Family, failure: Failure, *, text: bool) -> tuple[Family, s
 
     `text`: whether tools may be called in text. Each change is made at most once, so that retries end.
     """
-    if failure.error_class not in _REFUSALS:
+    if failure.error_class not in REFUSALS:
         return None
     for each in _CONCESSIONS:
         if each in family.conceded or ("text" in each.change and not text):

@@ -9,10 +9,11 @@ from typing import Any
 from drone.agent.values import ToolSpec
 from drone.model.actions import acted
 from drone.model.conversion import MARKER, WireConversation, tools_to_wire
-from drone.model.errors import Failure
+from drone.model.errors import Failure, leave_out
 from drone.model.litellm_import import litellm
 from drone.model.model_families import conceded, family_of
 from drone.model.prices import listed
+from drone.model.refused_tools import refused_tools
 from drone.model.spoken_calls import spoken_call
 from drone.model.thinking import PARAMS, effort_of
 from shared.messages import Message
@@ -46,6 +47,8 @@ class Route:
         self.family = replace(family_of(self.model), text=calls_in_text(provider))
         self.effort = effort_of(provider, self.model)
         self._wire: tuple[Sequence[ToolSpec], WireConversation] | None = None
+        self._refused: set[str] = set()
+        """Tools that the provider refused."""
 
     def request(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None = None
@@ -53,7 +56,7 @@ class Route:
         """Return the request, with the provider's parameters; `max_tokens` replaces theirs."""
         left_out = self.family.leave_out | _ADDRESSES
         params = {name: value for name, value in self._params().items() if name not in left_out}
-        offered = [] if self.family.text else tools_to_wire(tools)
+        offered = tools_to_wire(self._offered(tools))
         if offered and self.family.markers and messages[0].role != "system":
             offered[-1]["cache_control"] = dict(MARKER)
         if max_tokens is not None and "max_tokens" not in self.family.leave_out:
@@ -79,14 +82,26 @@ class Route:
             return acted(message, tools, number, cut=cut)
         return message, "" if message.tool_calls else spoken_call(message.content, asked, tools)
 
-    def concede(self, failure: Failure) -> str:
-        """Change the request format if the refusal calls for it; return a sentence about the change, or ''."""
+    def concede(self, failure: Failure, tools: Sequence[ToolSpec]) -> str:
+        """Change the request if the refusal of one with these tools calls for it.
+
+        Returns a sentence about the change, or '' if there is none.
+        """
+        if refused := refused_tools(failure, [tool.name for tool in self._offered(tools)]):
+            self._refused.update(refused)
+            help_with = "; ".join(filter(None, map(leave_out, refused)))
+            said = f"From now on it is asked without {', '.join(refused)}"
+            return f"{said} (next: {help_with})." if help_with else f"{said}."
         changed = conceded(self.family, failure, text=self.provider.protocol == "auto")
         if changed is None:
             return ""
         self.family, said = changed
         self._wire = None
         return said
+
+    def _offered(self, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+        """The tools that a request names."""
+        return [] if self.family.text else [tool for tool in tools if tool.name not in self._refused]
 
     def _params(self) -> dict[str, Any]:
         """The provider's parameters. The thinking level is a setting of its own, which replaces them."""

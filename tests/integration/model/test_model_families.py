@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from drone.agent.values import ToolSpec
+from drone.model.errors import ErrorClass, Failure
 from drone.model.output_limit import least_output
 from drone.model.route import Route
 from drone.model.thinking import effort_of
@@ -102,6 +104,41 @@ def test_a_refusal_of_tools_leads_to_text_at_once_and_for_the_rest_of_the_run_un
     refusal = refused(400, {"error": {"message": "llama2 does not support tools"}})
     native = run("openai/x", refusal, DONE, protocol="tools")
     assert native.outcome.exit_status is ExitStatus.MODEL_ERROR
+
+
+# --- a refused tool -------------------------------------------------------------------------------
+
+
+def test_a_tool_that_is_refused_costs_only_itself_for_the_rest_of_the_run_and_the_steps_say_so() -> None:
+    named = refused(400, {"error": {"message": "Invalid schema for function 'echo': array schema missing items"}})
+    place = "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12"
+    at_place = refused(400, {"type": "error", "error": {"type": "invalid_request_error", "message": place}})
+    calls_submit = streamed(chunk(role="assistant", tool_calls=[call("other", {})]), chunk("tool_calls"))
+    for model, refusal, answers in (
+        ("openai/x", named, (calls_submit, DONE)),
+        (CLAUDE, at_place, (DONE_CLAUDE,)),
+    ):
+        ran = run(model, refusal, *answers)
+        names = [[(tool.get("function") or tool)["name"] for tool in body["tools"]] for body in ran.bodies]
+        assert ran.outcome.exit_status is ExitStatus.STOPPED, model
+        assert names == [["echo", *names[1]], *names[1:]], model
+        assert all(names[1:]), model
+        (told,) = ran.retries
+        assert (told.delay_s, told.error.endswith("From now on it is asked without echo.")) == (0, True), told.error
+
+
+def test_the_step_about_a_refused_tool_of_an_mcp_server_says_how_to_leave_it_out() -> None:
+    name = "mcp__my_db__run-query"
+    tools = [ToolSpec(each, "", {"type": "object"}) for each in (name, "echo")]
+    refusal = Failure(ErrorClass.FORMAT, f"Invalid schema for function '{name}'")
+    route = Route(provider("openai/x", "http://127.0.0.1:9"))
+    assert "(next: leave out the tool run-query of the MCP server my_db, with `tools` in" in route.concede(
+        refusal, tools
+    )
+    assert [each["function"]["name"] for each in route.request([], tools)["tools"]] == ["echo"]
+    assert route.concede(refusal, tools) == ""
+    last = Failure(ErrorClass.FORMAT, "Invalid schema for function 'echo'")
+    assert (route.concede(last, tools) != "", route.request([], tools)["tools"]) == (True, None)
 
 
 # --- thinking levels -----------------------------------------------------------------------------
