@@ -47,7 +47,7 @@ def inbox(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """List what waits for you: approvals, questions, failed checks, tasks, races, used up budgets, drones."""
+    """List what waits for you: approvals, questions, failed checks, tasks, races, used up budgets, drones, models."""
     from control_plane.declarations.inbox import LIST, InboxFilter
     from control_plane.validation.invalid_requests import checked
 

@@ -26,10 +26,13 @@ InboxKind = Literal[
     "race",
     "drone",
     "memory",
+    "provider",
+    "project",
 ]
 """The first seven are waits of running orders (`shared.events.WaitKind`). `reply`: an order closed with a question.
 `checks`: its checks failed. `spent`: it stopped at its cost limit or a budget. `task`: it is with the user. `race`: one
-of its orders is to be taken. `drone`: it needs care. `memory`: an agent proposes a note for later orders."""
+of its orders is to be taken. `drone`: it needs care. `memory`: an agent proposes a note for later orders. `provider`,
+`project`: it did not work when a drone tried it."""
 MAX_LISTED = 1000
 KIND = About("kind", "Only items of this kind.", absent="all")
 MINE = About("mine", "Only what you submitted or own.", flag="--mine")
@@ -57,9 +60,10 @@ class InboxItem(Document):
     """Unique in the inbox, and the same as long as the thing waits: `question:a1b2c3d4e5f6:call_2`."""
     kind: InboxKind
     title: str
-    """The title of the order or task, the name of the race or drone."""
+    """The title of the order or task, the name of the race, drone, provider or project."""
     text: str
-    """A question's text, a call's reason, an order's response or reason; of a drone, what it needs."""
+    """A question's text, a call's reason, an order's response or reason; of a drone, what it needs; of a provider or
+    project, why it does not work."""
     choices: list[str]
     default: str | None
     """What counts after the deadline."""
@@ -72,16 +76,16 @@ class InboxItem(Document):
     session: str | None
     task: str | None
     drone: str | None
-    """The name of the drone; of an order, where it runs or ended."""
+    """The name of the drone; of an order, where it runs or ended; of a provider or project, where it failed."""
     race: str | None = None
     user: str
-    """Who submitted the order, race or task; empty: no one, or unknown."""
+    """Who submitted the order, race or task, or asked for the check; empty: no one, or unknown."""
     waiting_for: WaitingDocument | None
     """Of an order that waits: its `waiting_for`, with the whole command."""
     may_answer: bool
     """Whether the caller's role allows what `next` does."""
     next: str
-    """The command that acts."""
+    """The command that acts; of a provider or project, perhaps a sentence: what to do on the drone's machine."""
 
 
 class InboxCounts(Document):
@@ -107,7 +111,8 @@ LIST = Operation(
         READS,
         "List everything that waits for a user: calls that need approval, plans and questions of agents, orders that "
         "closed with a question, failed checks, used up budgets, tasks that are back with the user, races to decide, "
-        "drones that need care, notes that agents propose for later orders. Each item has its text, choices, deadline, "
+        "drones that need care, notes that agents propose for later orders, providers and projects that do not work. "
+        "Each item has its text, choices, deadline, "
         "ids and the command that acts. Nearest deadline first. Act with answer_order, approve_call, deny_call, "
         "approve_plan, submit_order (with the item's session), resume_order, take_order or add_comment.",
         about={"kind": "Only items of this kind. Default: all."},

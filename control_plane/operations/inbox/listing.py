@@ -12,6 +12,7 @@ from control_plane.declarations import inbox as declared
 from control_plane.declarations.inbox import InboxCounts, InboxItem, InboxKind
 from control_plane.operations.gateway import performs
 from control_plane.operations.inbox.drones import count_drones, drone_items
+from control_plane.operations.inbox.failed_checks import count_failed_checks, failed_check_items
 from control_plane.operations.inbox.memory import count_notes, note_items
 from control_plane.operations.inbox.orders import count_follow_ups, count_waits, ended_items, waiting_items
 from control_plane.operations.inbox.races import count_races, race_items
@@ -45,13 +46,21 @@ def count_inbox(core: Core, caller: Caller, *, mine: bool = False, everywhere: b
     """The number of items in the inbox, by kind; cheap enough for every page."""
     with core.database.read() as db:
         inbox = InboxView.of(db, core, caller, mine=mine, everywhere=everywhere)
-        counted = [
-            count(db, inbox)
-            for count in (count_waits, count_follow_ups, count_tasks, count_races, count_drones, count_notes)
-        ]
+        counted = [count(db, inbox) for count in _COUNTS]
     found = {kind: count for each in counted for kind, count in each.items()}
     kinds = {kind: found.get(kind, 0) for kind in get_args(InboxKind)}
     return InboxCounts(total=sum(kinds.values()), kinds=kinds)
+
+
+_COUNTS = (
+    count_waits,
+    count_follow_ups,
+    count_tasks,
+    count_races,
+    count_drones,
+    count_notes,
+    count_failed_checks,
+)
 
 
 def _items(db: Db, inbox: InboxView, kind: InboxKind | None, limit: int) -> Iterator[InboxItem]:
@@ -66,3 +75,4 @@ def _items(db: Db, inbox: InboxView, kind: InboxKind | None, limit: int) -> Iter
         yield from drone_items(db, inbox)
     if kind in {None, "memory"}:
         yield from note_items(db, inbox, limit)
+    yield from failed_check_items(db, inbox, kind, limit)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
+from control_plane.declarations.inbox import InboxItem
 from control_plane.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
 from control_plane.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.operations import organizations, projects, providers
+from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.sessions import reading as sessions
 from control_plane.operations.status import status
 from shared.events import ChargeStep, CheckedCommand, ErrorStep, ProjectCheckStep, ProviderCheckStep, Usage
+from shared.names import new_id
 from shared.work_order import WorkOrder
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
@@ -90,6 +95,61 @@ def test_a_provider_is_checked_once_a_drone_appears_and_says_whether_it_works_an
         check = until(plane, "failed", oka).check
         assert [check.summary, check.code, check.next, check.detail] == told
     assert [each.check.state for each in providers.list_(plane.core, plane.admin)] == ["failed", "skipped"]
+
+
+def test_what_does_not_work_waits_in_the_inbox_until_it_works_is_tried_again_or_is_removed(plane: Plane) -> None:
+    """For the user who asked for the check, and for all."""
+    plane.collector(), plane.supervisor()
+    oka = plane.drone("oka")
+    add_provider(plane, name="main")
+    add_provider(plane, name="spare")
+    add_project(plane)
+
+    def waiting(**filters: Any) -> dict[str, InboxItem]:
+        return {each.id: each for each in list_inbox(plane.core, plane.admin, **filters)}
+
+    refused = {"code": "E-PROJECT-GIT", "next": "on the drone: ssh-add"}
+    fails: dict[str, ProviderCheckStep | ProjectCheckStep] = {
+        "main": BAD_KEY,
+        "spare": ProviderCheckStep(ok=False, summary="It did not answer."),
+        "shop": ProjectCheckStep(ok=False, summary="The repository could not be read.", **refused),
+    }
+    names = {f"provider:{providers.show(plane.core, plane.admin, each).id}": each for each in ("main", "spare")}
+    names[f"project:{projects.show(plane.core, plane.admin, 'shop').id}"] = "shop"
+    for _ in fails:
+        order = take(oka)
+        oka.report(order, fails["shop" if order.purpose == "check_project" else order.provider.name], oka.ended())
+    plane.until(lambda: oka.beat() or len(waiting()) == 3)
+    expected = {
+        "main": ("provider", BAD_KEY.summary, BAD_KEY.next),
+        "spare": ("provider", "It did not answer.", "fleet provider test spare"),
+        "shop": ("project", "The repository could not be read.", refused["next"]),
+    }
+    assert {each.title: (each.kind, each.text, each.next) for each in waiting().values()} == expected
+    assert {names[each.id]: (each.drone, each.may_answer) for each in waiting().values()} == dict.fromkeys(
+        names.values(), ("oka", True)
+    )
+    assert {each.title for each in waiting(kind="provider").values()} == {"main", "spare"}
+    counts = count_inbox(plane.core, plane.admin).kinds
+    assert (counts["provider"], counts["project"]) == (2, 1)
+    other = Caller(new_id(), "other", "admin", "ann", everywhere=True)
+    assert list_inbox(plane.core, other) == []
+    found = {each.title: each.next for each in list_inbox(plane.core, other, everywhere=True)}
+    assert found == {
+        "main": f"{BAD_KEY.next} --org default",
+        "spare": "fleet provider test spare --org default",
+        "shop": refused["next"],
+    }
+    plane.edit(Order, checks(plane)[0].id, user_id="u1")
+    assert len(list_inbox(plane.core, replace(plane.admin, user_id="u1"), mine=True)) == 1
+
+    providers.try_out(plane.core, plane.admin, "main")
+    assert {each.title for each in waiting().values()} == {"spare", "shop"}
+    oka.report(take(oka), WORKS, oka.ended(reason=WORKS.summary))
+    until(plane, "ok", oka)
+    providers.remove(plane.core, plane.admin, "spare")
+    projects.edit(plane.core, plane.admin, "shop", ProjectEdit(branch="next"))
+    assert waiting() == {}
 
 
 def test_a_drone_of_an_earlier_version_is_not_asked(plane: Plane) -> None:

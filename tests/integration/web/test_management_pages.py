@@ -14,6 +14,7 @@ from sqlalchemy import select, update
 
 from control_plane.db.access import Pool
 from control_plane.db.drones import Drone
+from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
 from control_plane.declarations import agents, drones, memory, orders, organizations, sessions, tasks
 from control_plane.declarations.agents import AgentRequest
@@ -193,6 +194,32 @@ def test_the_inbox_shows_the_whole_command_with_what_can_be_done_and_what_ended_
     listed = {name: each.count(f'/orders/{waiting.checks.order_id}" data-title') for name, each in pages.items()}
     assert (listed["day away"], listed["just here"]) == (2, 1)
     assert all("Recently finished" in pages[each] for each in ("nonsense", "long"))
+
+
+def test_the_first_page_names_what_failed_its_check_with_what_to_do_and_tests_it_again(api: Api) -> None:
+    api.add_work()
+    report = {"ok": False, "summary": "Nothing listens at <b>.", "next": "fleet provider edit x --api-base URL"}
+    with api.core.database.write() as db:
+        failed = {"check_state": "failed", "check_report": {**report, "at": "2026-11-27T00:00:00+00:00"}}
+        db.execute(update(Provider).values(failed))
+        db.execute(update(Project).values(failed))
+        name, slug = db.scalars(select(Provider.name)).one(), db.scalars(select(Project.slug)).one()
+    with api.browser() as browser:
+        shown = page(browser, "/")
+        for what, href, field, heading in (
+            (name, "/models", "name", "Model does not work"),
+            (slug, "/projects", "slug", "Project does not work"),
+        ):
+            assert f'href="{href}" data-title="{what}">{what}</a>' in shown, what
+            assert f'name="{field}" value="{what}"' in shown, what
+            assert heading in shown
+        assert "<title>(2) Inbox" in shown
+        assert "Nothing listens at &lt;b&gt;." in shown
+        assert f"Next: {report['next']}" in shown
+        with api.core.database.write() as db:
+            db.execute(update(Provider).values(check_state="ok"))
+            db.execute(update(Project).values(check_state="unchecked"))
+        assert "does not work" not in page(browser, "/")
 
 
 def test_a_proposed_note_is_kept_in_the_inbox_and_then_stands_with_its_project(work: Api) -> None:
