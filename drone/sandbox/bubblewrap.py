@@ -8,6 +8,7 @@ commands have another account (`account.py`).
 
 from __future__ import annotations
 
+import os
 import stat
 import sys
 import tempfile
@@ -113,10 +114,11 @@ class Bubblewrap:
         environment = clean_environment(home=HOME, tmp="/tmp", path=path, mark=mark, source=self.environ)  # noqa: S108
         inside, carriers = carried(shell_line(command), variables)
         program = bwrap_program(self.environ) or "bwrap"
+        if self.resources is not None:
+            alone = self.user is None and not _is_set_user_id(program)
+            inside = self.resources.counted(inside, os.getuid() if self.user is None else self.user, alone=alone)
         if self.user is not None:
             inside = account.switched(inside)
-        elif self.resources is not None:
-            inside = self.resources.counted(inside, alone=not _is_set_user_id(program))
         enter, options, proxies = self.network.connected() if self.network else ([], [], {})
         arguments = [
             *(*enter, program, *_NAMESPACES, *_capabilities(self.user)),

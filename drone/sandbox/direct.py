@@ -101,7 +101,7 @@ class Direct:
         environment = clean_environment(home=str(home), tmp=str(tmp), path=path, mark=mark, source=self.environ)
         inside, carriers = carried(shell_line(command), variables)
         if self.resources is not None:
-            inside = self.resources.counted(inside, alone=False)
+            inside = self.resources.counted(inside, os.getuid(), alone=False)
         return CommandLine(limited(_held(inside), self.resources), environment | carriers, workspace, mark, held=_HOLDS)
 
 

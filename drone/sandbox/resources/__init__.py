@@ -1,23 +1,21 @@
 """What commands may use of the machine: memory, processes, processor time and disk.
 
 The kernel enforces the limits where this process may create a cgroup. Elsewhere the number of processes has its own
-limit (not for root), the memory is added up twice a second, and processor time cannot be limited.
+limit (not for commands of root), the memory is added up twice a second, and processor time cannot be limited.
 """
 
 from __future__ import annotations
 
-import os
+import resource
 import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
 
-from drone.sandbox.account import is_root
 from drone.sandbox.opened import opened
 from drone.sandbox.resources.cgroups import Bound, Group, available
 from drone.sandbox.resources.limits import ResourceLimits
@@ -27,6 +25,7 @@ from shared.errors import FleetFault
 __all__ = ["Bound", "ResourceLimits", "Resources", "at_most", "available"]
 
 T = TypeVar("T")
+ROOT = 0
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -38,6 +37,7 @@ class Resources:
         self._lock = threading.Lock()
         self._made: Group | None = None
         self._starter: ThreadPoolExecutor | None = None
+        self._before: int | None = None
 
     @property
     def bounds(self) -> set[Bound]:
@@ -78,14 +78,14 @@ class Resources:
         processes = not {"memory", "processes"} <= self.bounds
         return lambda pid: UsageWatch(self.limits, pid, places, processes=processes)
 
-    def counted(self, inside: Sequence[str], *, alone: bool) -> list[str]:
-        """The command with a limit on processes, where no cgroup has one.
+    def counted(self, inside: Sequence[str], user: int, *, alone: bool) -> list[str]:
+        """A command of this user with a limit on processes, where no cgroup has one; root's own have none.
 
         `alone`: the kernel counts them apart from the user's others, which are those of a user namespace.
         """
-        if self.limits.processes is None or is_root() or "processes" in self.bounds:
+        if self.limits.processes is None or user == ROOT or "processes" in self.bounds:
             return list(inside)
-        return at_most(self.limits.processes + (0 if alone else self._others), inside)
+        return at_most(self.limits.processes + (0 if alone else self._others(user)), inside)
 
     def take_reached(self) -> tuple[str, ...]:
         """The limits that the kernel enforced since the last time, each as a sentence."""
@@ -112,17 +112,20 @@ class Resources:
                 opened.add(self)
             return self._made
 
-    @cached_property
-    def _others(self) -> int:
-        """Processes and threads that the user has already."""
-        user, found = os.getuid(), 0
-        for process in psutil.process_iter(["uids", "num_threads"]):
-            if process.info["uids"] is not None and process.info["uids"].real == user:
-                found += process.info["num_threads"] or 0
-        return found
+    def _others(self, user: int) -> int:
+        """Processes and threads that the user had before the first command of this run."""
+        if self._before is None:
+            infos = (process.info for process in psutil.process_iter(["uids", "num_threads"]))
+            own = (info for info in infos if info["uids"] is not None and info["uids"].real == user)
+            self._before = sum(info["num_threads"] or 0 for info in own)
+        return self._before
 
 
 def at_most(processes: int, inside: Sequence[str]) -> list[str]:
-    """A command whose user may have this many processes and threads. It has no effect on root."""
-    program = shutil.which("prlimit", path=_SYSTEM_PATH)
-    return list(inside) if program is None else [program, f"--nproc={processes}", "--", *inside]
+    """A command whose user may have this many processes and threads, or fewer if the drone's own limit is lower.
+
+    It has no effect on root.
+    """
+    program, hard = shutil.which("prlimit", path=_SYSTEM_PATH), resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    most = processes if hard == resource.RLIM_INFINITY else min(processes, hard)
+    return list(inside) if program is None else [program, f"--nproc={most}", "--", *inside]

@@ -71,6 +71,13 @@ REMOVALS = (
     ),
     removal(
         "integration/sandbox/test_sandbox_resources.py::"
+        "test_the_commands_of_a_drone_of_root_have_only_so_many_processes_without_cgroups",
+        _BUBBLEWRAP,
+        "            inside = self.resources.counted(",
+        "            self.resources.counted(",
+    ),
+    removal(
+        "integration/sandbox/test_sandbox_resources.py::"
         "test_a_command_that_fills_the_disk_is_ended_and_what_removes_files_is_not",
         "drone/sandbox/resources/usage.py",
         "        if total <= self._limit or total <= self._first:\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from drone.sandbox import CommandResult, Sandbox, choose
-from drone.sandbox.account import is_root
+from drone.sandbox.account import UNPRIVILEGED, is_root
 from drone.sandbox.bubblewrap import Bubblewrap
 from drone.sandbox.opened import close_all
-from drone.sandbox.resources import ResourceLimits, Resources, at_most
+from drone.sandbox.resources import ResourceLimits, Resources, at_most, cgroups
 from drone.sandbox.resources import usage as usage_module
 from drone.sandbox.resources.cgroups import PREFIX, Group
 from drone.sandbox.resources.usage import UsageWatch
@@ -262,10 +263,34 @@ def test_a_user_without_cgroups_has_only_so_many_processes_in_a_sandbox() -> Non
     assert done.stdout == b"refused\nafter\n", done.stderr
 
 
-def test_only_roots_processes_are_left_to_the_watch() -> None:
-    counted = Resources(ResourceLimits(processes=60)).counted(["true"], alone=True)
+@pytest.fixture
+def no_cgroups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine where no cgroup can be made."""
+    monkeypatch.setattr(cgroups, "_parents", lambda: iter(()))
 
-    assert counted == (["true"] if is_root() else at_most(60, ["true"]))
+
+@pytest.mark.usefixtures("no_cgroups")
+def test_the_commands_of_a_drone_of_root_have_only_so_many_processes_without_cgroups(
+    bwrap: Sandbox, tmp_path: Path
+) -> None:
+    del bwrap  # it works here
+    (tmp_path / "work").mkdir()
+    for limits, said in ((ResourceLimits(processes=60), "refused\nafter\n"), (ResourceLimits(), "after\n")):
+        session = choose("bwrap", os.environ, limits=limits, trial=False).for_session(scratch=tmp_path / "scratch")
+        done = session.run(f"python3 -c '{SPAWN}'", workspace=tmp_path / "work", timeout=LONG)
+        assert (done.output, done.return_code) == (said, 0), limits
+
+
+@pytest.mark.usefixtures("no_cgroups")
+def test_only_the_processes_of_roots_own_commands_are_left_to_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    resources = Resources(ResourceLimits(processes=60))
+    counted = {user: resources.counted(["true"], user, alone=True) for user in (0, 1000, UNPRIVILEGED)}
+    assert counted == {0: ["true"], 1000: at_most(60, ["true"]), UNPRIVILEGED: at_most(60, ["true"])}
+    others = [int(resources.counted(["true"], user, alone=False)[1].removeprefix("--nproc=")) for user in (1000,) * 2]
+    assert others[0] == others[1] >= 60
+    # A limit of the drone's own cannot be raised: a command that tried would not start.
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10, 40))
+    assert at_most(60, ["true"])[1] == "--nproc=40"
 
 
 # The disk of the machine

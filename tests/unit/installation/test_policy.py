@@ -17,10 +17,11 @@ from drone.installation.owner_rules import KeepRules, OrderRules, When
 from drone.installation.owner_rules.times import read_hours, time_left
 from drone.installation.policy import Policy, load, policy_file
 from drone.installation.spending import DaySpending
+from drone.sandbox.account import is_root
 from drone.sandbox.network import NetworkAccess
 from drone.sandbox.resources import ResourceLimits, available
 from shared.errors import Forbidden, Precondition
-from shared.terminal.doctor import FAIL, OK, WARN, State
+from shared.terminal.doctor import FAIL, OK, WARN, Check, State
 from tests.support.clocks import HandClock
 from tests.support.runs import order_for
 
@@ -281,15 +282,19 @@ def test_the_doctor_says_what_the_owner_allows_and_how_limits_are_enforced(tmp_p
     owned = written(tmp_path, '[repositories]\nextensions = true\n[keys]\nKEY = ["h"]\n')
     assert check_policy(owned).found.startswith("allows extensions, key KEY ")
     policy = written(tmp_path, '[limits]\nmemory = "3 GiB"\nprocesses = 1234')
-    (check,) = check_limits(DroneHome(tmp_path), policy, "bwrap", {})
+    confined, open_ = (Check("D-SANDBOX", state, "sandbox", "") for state in (OK, WARN))
+    (check,) = check_limits(DroneHome(tmp_path), policy, "bwrap", {}, confined)
 
     assert check.found.startswith("memory 3.0GiB, processes 1,234 for the commands of a run")
-    assert check.state is OK or (check.state is WARN and "looked at" in check.found)
+    assert check.state is OK
+    (unconfined,) = check_limits(DroneHome(tmp_path), policy, "none", {}, open_)
+    held = not is_root() or {"memory", "processes"} <= available()
+    assert unconfined.state is (OK if held else WARN)
     assert check.found.endswith("by cgroup") == ({"memory", "processes"} <= available())
     limited, unreadable = written(tmp_path, "[limits]\ncpus = 1"), "[limits]\ncpus = 0"
-    (cpus,) = check_limits(DroneHome(tmp_path), limited, "bwrap", {})
+    (cpus,) = check_limits(DroneHome(tmp_path), limited, "bwrap", {}, confined)
     assert (cpus.state is FAIL) == ("cpus" not in available())
-    assert check_limits(DroneHome(tmp_path), written(tmp_path, unreadable), "bwrap", {}) == []
+    assert check_limits(DroneHome(tmp_path), written(tmp_path, unreadable), "bwrap", {}, confined) == []
 
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
