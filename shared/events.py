@@ -704,6 +704,10 @@ class Beat(Wire):
     """Where the drone's disks have too little space for another order (`80 MB free in /path`); '' if nowhere."""
     withheld: str = ""
     """Why the policy of its owner allows no new order now, with the line that says so; '' if it allows them."""
+    policy_broken: bool = False
+    """That policy cannot be read, or cannot be enforced there: its owner has to fix it."""
+    open_network: str = ""
+    """Why its commands use the machine's own network although its default policy allows less; '' if they do not."""
     hours_left_s: Seconds | None = None
     """Seconds until the hours end in which its owner allows new orders. None: it has no such hours, or is older."""
     policy_age_s: float | None = None

@@ -16,7 +16,7 @@ from sqlalchemy import Select, func, select, text
 
 from control_plane.broker.drone_memory import measure
 from control_plane.core import Caller, Core
-from control_plane.db.drones import RawEvent
+from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
@@ -178,7 +178,6 @@ def _drones(core: Core, organization_id: str) -> Check:
         drones = serving(db, organization_id)
     since = core.clock.now() - OFFLINE_AFTER
     alive = [drone for drone in drones if drone.last_seen_at and drone.last_seen_at > since and not drone.stopped_at]
-    open_ones = [drone.name for drone in alive if drone.sandbox == "none"]
     if not alive:
         return Check(
             "D-DRONES",
@@ -187,12 +186,35 @@ def _drones(core: Core, organization_id: str) -> Check:
             f"none of {len(drones)} is online" if drones else "none is registered",
             fix="drone start" if drones else "fleet token add, then drone register --url … --token …",
         )
-    if open_ones:
-        found = f"{len(alive)} online; without a sandbox: {', '.join(open_ones)}"
-        return Check(
-            "D-DRONES", WARN, "drones", found, fix="install bubblewrap there, then register with --sandbox auto"
-        )
+    weak = [
+        (f"{what}: {', '.join(named)}", fix)
+        for what, fix, is_weak in _WEAK
+        if (named := [drone.name for drone in alive if is_weak(drone)])
+    ]
+    if weak:
+        found = "; ".join((f"{len(alive)} online", *(what for what, _ in weak)))
+        return Check("D-DRONES", WARN, "drones", found, fix="; ".join(fix for _, fix in weak))
     return Check("D-DRONES", OK, "drones", f"{len(alive)} of {len(drones)} online")
+
+
+_WEAK: Sequence[tuple[str, str, Callable[[Drone], Any]]] = (
+    (
+        "without a sandbox",
+        "install bubblewrap there, then register with --sandbox auto",
+        lambda drone: drone.sandbox == "none",
+    ),
+    (
+        "commands use the machine's own network",
+        'there: drone doctor    or allow it: access = "host" under [network] in its policy',
+        lambda drone: (drone.beat or {}).get("open_network"),
+    ),
+    (
+        "a policy that cannot be read or enforced",
+        "there: drone policy",
+        lambda drone: (drone.beat or {}).get("policy_broken"),
+    ),
+)
+"""How a drone is weaker than it should be: in words, with what to do, and whether one is."""
 
 
 def _providers(core: Core, organization_id: str) -> Check:

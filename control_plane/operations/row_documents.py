@@ -131,6 +131,16 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
 
 
 def _note(drone: Drone, status: DroneStatus) -> str:
+    return "; ".join(filter(None, (_remark(drone, status), open_network_text(drone))))
+
+
+def open_network_text(drone: Drone) -> str:
+    """That its commands use the machine's own network, and what to do; empty if they do not."""
+    why = (drone.beat or {}).get("open_network")
+    return f"its commands use the machine's own network: {why} (next, there: drone doctor)" if why else ""
+
+
+def _remark(drone: Drone, status: DroneStatus) -> str:
     if drone.over_quota_at is not None:
         return "it filled more of the broker's memory than its quota and may not write there (E-DRONE-QUOTA)"
     if status is DroneStatus.DRAINING and (drone.beat or {}).get("leaving"):

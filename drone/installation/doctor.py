@@ -212,8 +212,7 @@ def _sandbox_fix(environ: Mapping[str, str]) -> str:
 
 def check_network(policy_path: Path, sandbox: Check, kind: str, environ: Mapping[str, str]) -> list[Check]:
     """Whether the owner's limits on the network can be enforced; nothing about a policy that cannot be read."""
-    from drone.sandbox.choice import explain_no_network
-    from drone.sandbox.network import explain_missing
+    from drone.sandbox.choice import explain_unenforced
 
     with suppress(FleetError):
         access = policy.load(policy_path).network
@@ -221,10 +220,9 @@ def check_network(policy_path: Path, sandbox: Check, kind: str, environ: Mapping
         if sandbox.state is not OK and access.kind != "host":
             fix = sandbox.fix or INSTALL_SANDBOX
             return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: needs a sandbox", fix)]
-        why = ""
-        if kind != "docker" and access.kind != "host":
-            why = explain_no_network(environ) if access.kind == "none" else explain_missing()
-        if why:
+        if kind != "docker" and (why := explain_unenforced(access, environ)):
+            if access.is_replaceable:
+                found = f"{found}, but commands use the machine's own network"
             fix = f'in {policy_path}, under [network]: access = "host", which allows everything'
             return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: {why}", fix)]
         return [Check("D-NETWORK", OK, "network", found)]

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from drone.sandbox import account
+from drone.sandbox import account, network
 from drone.sandbox.bubblewrap import Bubblewrap, hidden_places
 from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.container import Containers, ContainerSandbox, find_engine, remove_leftovers
@@ -57,13 +57,8 @@ def choose(  # noqa: PLR0913 - one for each who decides
     if kind in {"auto", "bwrap"}:
         reason = explain_missing(environ, trial=trial)
         if not reason:
-            if trial and access.kind == "none" and (why := explain_no_network(environ)):
-                raise Precondition(
-                    "commands cannot be kept from the network on this machine",
-                    code="E-SANDBOX",
-                    why=why,
-                    next='drone policy        has access = "none", which needs network namespaces, or --sandbox docker',
-                )
+            if trial:
+                require_enforceable(access, environ)
             hidden, user = hidden_places(private), account.of_commands()
             return Bubblewrap(environ, Network(gateway), resources, owner=owner, user=user, hidden=hidden)
         if kind == "auto":
@@ -109,16 +104,29 @@ def explain_missing(environ: Mapping[str, str], *, trial: bool = True) -> str:
     return _failure(environ) if trial else ""
 
 
-def explain_no_network(environ: Mapping[str, str]) -> str:
-    """Why bubblewrap cannot run commands without any network here, in a few words; empty if it can."""
-    return _failure(environ, Network(Gateway(NetworkAccess("none"), environ)))
+def require_enforceable(access: NetworkAccess, environ: Mapping[str, str]) -> None:
+    """Raise Precondition if commands in bubblewrap would reach what the owner does not allow, or nothing at all."""
+    if not access.is_replaceable and (why := explain_unenforced(access, environ)):
+        raise Precondition(
+            "commands cannot be kept from the network on this machine",
+            code="E-SANDBOX",
+            why=why,
+            next=f'drone policy        access = "{access.kind}" needs network namespaces; or use --sandbox docker',
+        )
 
 
-def _failure(environ: Mapping[str, str], network: Network | None = None) -> str:
+def explain_unenforced(access: NetworkAccess, environ: Mapping[str, str]) -> str:
+    """Why bubblewrap cannot hold commands to what they may reach here, in a few words; empty if it can."""
+    if access.kind == "none":
+        return _failure(environ, Network(Gateway(NetworkAccess("none"), environ)))
+    return network.explain_missing() if access.is_routed else ""
+
+
+def _failure(environ: Mapping[str, str], own: Network | None = None) -> str:
     """Why a trial run in bubblewrap failed; empty if it succeeded."""
     program = bwrap_program(environ)
     with tempfile.TemporaryDirectory(prefix="drone-") as directory:
-        sandbox = Bubblewrap(environ, network, user=account.of_commands())
+        sandbox = Bubblewrap(environ, own, user=account.of_commands())
         tried = sandbox.run(["true"], workspace=Path(directory), timeout=10)
     if tried.return_code == 0:
         return ""

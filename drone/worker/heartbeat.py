@@ -44,6 +44,8 @@ class Standing:
     leaving: bool
     full: str = ""
     withheld: str = ""
+    policy_broken: bool = False
+    open_network: str = ""
     hours_left_s: float | None = None
     policy_age_s: float | None = None
     stream_full: bool = False
@@ -209,6 +211,8 @@ class Heartbeat:
             leaving=standing.leaving,
             full=standing.full,
             withheld=standing.withheld,
+            policy_broken=standing.policy_broken,
+            open_network=standing.open_network,
             hours_left_s=standing.hours_left_s,
             policy_age_s=standing.policy_age_s,
             stream_full=standing.stream_full,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from drone.installation import policy
@@ -9,6 +10,7 @@ from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.policy import Policy
 from drone.installation.settings import DroneSettings
 from drone.sandbox import choose, network
+from drone.sandbox.choice import require_enforceable
 from shared.registration import Credentials
 
 
@@ -23,13 +25,24 @@ class DroneIdentity:
     policy: Policy
     sandbox: str
     """The kind in use, even if `auto` was requested."""
-    network_works: bool
-    """Whether commands in bubblewrap can have a network of their own here (`NetworkAccess.works`)."""
+    no_network: str
+    """Why commands in bubblewrap cannot have a network of their own here; '' if they can, or for another sandbox."""
     machine_id: str
     """Of the current machine, even if the home was registered on another."""
     boot_id: str
     previous_boot: str
     """The previous boot on this machine; empty if there was none, or if the home came from another machine."""
+
+    @property
+    def network_works(self) -> bool:
+        """Whether commands have a network of their own here: `NetworkAccess.works`."""
+        return self.sandbox == "bwrap" and not self.no_network
+
+    def check(self, changed: Policy) -> None:
+        """Allow a policy that replaces the one of the start. Raises Precondition if it cannot be enforced here."""
+        changed.check_sandbox(self.sandbox)
+        if self.sandbox == "bwrap":
+            require_enforceable(changed.network, os.environ)
 
 
 def begin_boot(settings: DroneSettings) -> DroneIdentity:
@@ -49,7 +62,7 @@ def begin_boot(settings: DroneSettings) -> DroneIdentity:
         private_key=home.private_key(),
         policy=found,
         sandbox=sandbox,
-        network_works=sandbox == "bwrap" and not network.explain_missing(),
+        no_network=network.explain_missing() if sandbox == "bwrap" else "",
         machine_id=machine,
         boot_id=home.new_boot(),
         previous_boot=previous if machine == config.machine_id else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,9 +31,15 @@ class LivePolicy:
     """The policy that applies now, and why it allows no new order. Threads may share an instance."""
 
     def __init__(
-        self, first: Policy, sandbox: str, clock: Clock, disks: tuple[Path, ...], spending: DaySpending
+        self,
+        first: Policy,
+        check: Callable[[Policy], None],
+        clock: Clock,
+        disks: tuple[Path, ...],
+        spending: DaySpending,
     ) -> None:
-        self._sandbox = sandbox
+        """`check` raises Precondition for a policy that cannot be enforced here."""
+        self._check = check
         self._spending = spending
         self._clock = clock
         self._disks = disks
@@ -68,6 +75,11 @@ class LivePolicy:
                 self._asked_at = self._clock.monotonic()
             return self._answer
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether no orders are taken because the policy cannot be read, or cannot be enforced here."""
+        return bool(self._broken)
+
     def _read_again(self) -> None:
         """Read the file if it changed; what was found out under the old one no longer counts."""
         file, seen = self._policy.file, self._look()
@@ -84,7 +96,7 @@ class LivePolicy:
             return False
         try:
             fresh = policy.load(file)
-            fresh.check_sandbox(self._sandbox)
+            self._check(fresh)
         except Precondition as error:
             self._broken = f"{error.what}: {error.why}"
             log.error("no orders are taken: %s (next: %s)", self._broken, error.next)

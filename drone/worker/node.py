@@ -75,7 +75,7 @@ class Node:
         self._drained = identity.home.drained_file
         disks = identity.home.path, Path(identity.config.workspace)
         spending = DaySpending(identity.home.spending_file, clock)
-        self._policy = LivePolicy(identity.policy, identity.sandbox, clock, disks, spending)
+        self._policy = LivePolicy(identity.policy, identity.check, clock, disks, spending)
         self.slots = Slots(
             self._terminate,
             self._revoke,
@@ -284,6 +284,8 @@ class Node:
             leaving=self.stopping.is_set() or self.slots.leaving,
             full=self.slots.lacking(),
             withheld=self.slots.withheld(),
+            policy_broken=self._policy.is_broken,
+            open_network=self._me.no_network if self._policy.current.network.is_replaceable else "",
             hours_left_s=self._policy.current.when.hours_left(),
             policy_age_s=self._policy.age_s,
             stream_full=self.reporter.stream_full,

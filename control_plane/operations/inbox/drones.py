@@ -16,11 +16,13 @@ from control_plane.drones.load import Load, why_not_starting
 from control_plane.lookups.drones import serving
 from control_plane.operations.access.roles import may
 from control_plane.operations.inbox.scope import InboxView
+from control_plane.operations.row_documents import open_network_text
 from shared.reason_text import state_text
 
 UNSUITABLE_FOR = timedelta(days=1)
 """How long a drone is shown on which an order failed for lack of something that other drones may have."""
 _NEED_CARE = frozenset({"disk_full", "over_quota"})
+_AWAY = frozenset({"removed", "keys_revoked", "never_started", "offline"})
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,12 @@ def _needing_care(db: Db, inbox: InboxView) -> list[tuple[Drone, DroneCare, str]
 def _care_for(inbox: InboxView, drone: Drone, lacking: Mapping[str, DroneCare]) -> DroneCare | None:
     # Whether its slots are in use does not matter here.
     state = why_not_starting(drone, Load(), inbox.now)
-    if state is not None and (state.code in _NEED_CARE or _is_lost(inbox, drone, state.code)):
+    broken = state is not None and state.code == "withheld" and (drone.beat or {}).get("policy_broken")
+    if state is not None and (broken or state.code in _NEED_CARE or _is_lost(inbox, drone, state.code)):
         since = state.since or drone.over_quota_at or drone.last_seen_at or drone.registered_at
         return DroneCare(f"the drone {state_text(state)}", since)
-    return lacking.get(drone.id)
+    open_network = open_network_text(drone) if state is None or state.code not in _AWAY else ""
+    return DroneCare(open_network, drone.registered_at) if open_network else lacking.get(drone.id)
 
 
 def _is_lost(inbox: InboxView, drone: Drone, code: str) -> bool:

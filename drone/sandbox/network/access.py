@@ -50,6 +50,16 @@ class NetworkAccess:
     """It could be enforced here when the drone started: it is never replaced after that."""
 
     @property
+    def is_routed(self) -> bool:
+        """Whether commands have a network of their own, with a proxy as the only way out."""
+        return self.kind in {"public", "hosts"}
+
+    @property
+    def is_replaceable(self) -> bool:
+        """A default, which gives way to the machine's network where it cannot be enforced."""
+        return self.is_routed and not self.chosen
+
+    @property
     def rule(self) -> str:
         """What commands can reach, for the model: the same bytes as long as the policy is the same."""
         if self.kind == "host":

@@ -50,10 +50,6 @@ class Network:
         self._lock = threading.Lock()
         self._namespace: _Namespace | None = None
 
-    @property
-    def _is_routed(self) -> bool:
-        return self.access.kind in {"public", "hosts"}
-
     def connected(self) -> tuple[list[str], list[str], dict[str, str]]:
         """For one command: the words before `bwrap`, bwrap's own options, and variables of the environment.
 
@@ -61,7 +57,7 @@ class Network:
         or if it worked before: what fails now must not open what was closed.
         """
         with self._lock:
-            if self._is_routed and self._namespace is None:
+            if self.access.is_routed and self._namespace is None:
                 self._make()
             if self._namespace is not None:
                 return self._namespace.enter(), [], proxy_variables()
@@ -77,7 +73,7 @@ class Network:
             self._namespace = _Namespace(self.gateway)
             opened.add(self)
         except FleetFault as fault:
-            if self.access.chosen or self.access.works:
+            if self.access.works or not self.access.is_replaceable:
                 raise
             log.warning("commands use the machine's own network: %s", fault.why)
             self.access = replace(self.access, kind="host")

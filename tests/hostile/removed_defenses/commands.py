@@ -86,7 +86,7 @@ REMOVALS = (
     removal(
         "integration/sandbox/test_sandbox_network.py::test_what_worked_when_the_drone_started_is_never_replaced_by_the_machines_own_network",
         _NAMESPACE,
-        "            if self.access.chosen or self.access.works:\n",
+        "            if self.access.works or not self.access.is_replaceable:\n",
         "            if self.access.chosen:\n",
     ),
     removal(

@@ -155,7 +155,13 @@ def test_drones_that_need_care_are_there(plane: Plane, oka: DroneStandIn) -> Non
     long_ago = now - timedelta(hours=2)
     plane.edit(Drone, fine.id, last_seen_at=long_ago, stopped_at=long_ago)
     well: dict[str, Any] = {"last_seen_at": now, "stopped_at": None, "beat": {}, "over_quota_at": None}
+    broken = {"withheld": "the policy file x, line 3, cannot be loaded", "policy_broken": True}
+    plane.edit(Drone, oka.id, **{**well, "beat": {"withheld": "not at night"}})
+    assert inbox(plane, kind="drone") == []
     for values, text in (
+        ({"beat": broken}, "line 3, cannot be loaded"),
+        ({"beat": {"open_network": "nsenter is missing"}}, "the machine's own network: nsenter is missing"),
+        ({"beat": {"open_network": "nsenter is missing", "draining": True}}, "nsenter is missing"),
         ({"beat": {"full": "80 MB free in /srv"}}, "80 MB free in /srv"),
         ({"over_quota_at": long_ago}, "filled more of the broker's memory"),
         ({"last_seen_at": long_ago}, "offline since"),

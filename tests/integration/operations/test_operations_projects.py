@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
 from control_plane.declarations.projects import ProjectEdit, ProjectRequest
@@ -193,6 +194,32 @@ def test_the_doctor_warns_of_what_is_missing_with_its_fix_also_once_it_is_remove
     projects.remove(core, admin, "web")
     providers.remove(core, admin, "local")
     assert states() == nothing
+
+
+def test_the_doctor_names_each_way_in_which_drones_are_weaker_than_they_should_be(core: Core, admin: Caller) -> None:
+    weak: dict[str, dict[str, Any]] = {
+        "none": {"sandbox": "none"},
+        "open": {"beat": {"open_network": "nsenter is not installed"}},
+        "broken": {"beat": {"policy_broken": True, "withheld": "no"}},
+    }
+    said = {
+        "none": ("without a sandbox: none", "install bubblewrap there"),
+        "open": ("commands use the machine's own network: open", "there: drone doctor"),
+        "broken": ("a policy that cannot be read or enforced: broken", "there: drone policy"),
+    }
+
+    def check() -> dict[str, Any]:
+        return next(each for each in doctor(core, admin) if each["code"] == "D-DRONES")
+
+    for number, (name, values) in enumerate(weak.items(), 1):
+        make_drone(core, admin, name, **{"sandbox": "bwrap", **values})
+        names = list(weak)[:number]
+        found = check()
+        assert found["state"] == "WARN"
+        assert all(said[each][0] in found["found"] and said[each][1] in found["fix"] for each in names), names
+    with core.database.write() as db:
+        db.execute(update(Drone).values(sandbox="bwrap", beat={}))
+    assert check()["state"] == "OK"
 
 
 def test_the_doctor_names_orders_that_stand_still_with_what_they_wait_for(core: Core, admin: Caller) -> None:

@@ -70,6 +70,7 @@ def test_a_card_says_why_its_drone_takes_no_orders(api: Api) -> None:
     states: list[tuple[dict[str, object], dict[str, object], str]] = [
         ({}, {"full": "80 MB free in /x"}, "needs care"),
         ({}, {"withheld": "not at night"}, "closed by owner"),
+        ({}, {"open_network": "nsenter is not installed"}, "online"),
         ({}, {"draining": True, "leaving": True}, "stopping"),
         ({"draining": True}, {}, "draining"),
         ({"draining": False, "last_seen_at": None}, {}, "not started"),

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from drone.installation.doctor import check_network
 from drone.installation.home import DroneHome
 from drone.installation.settings import DroneSettings
+from drone.installation.spending import DaySpending
 from drone.tools.toolbox import READ_ONLY
 from drone.worker.identity import begin_boot
+from drone.worker.live_policy import LivePolicy
+from shared.clock import SystemClock
 from shared.errors import Precondition
 from shared.events import ErrorStep, ToolResultStep
 from shared.names import new_id
+from shared.terminal.doctor import FAIL, OK, WARN, Check
 from tests.support import needs, wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.drones import DroneUnderTest
@@ -154,3 +159,69 @@ def test_a_network_that_cannot_be_made_any_more_does_not_open_the_machines_own(
     assert [each.is_error for each in results(stand_in, sent)] == [True]
     assert end.status == "failed"
     assert "the network policy of this drone cannot be enforced" in end.reason
+
+
+def test_a_drone_without_networks_says_that_its_default_gives_way_and_takes_no_orders_under_a_chosen_one(
+    stand_in: ControlPlaneStandIn,
+    make_drone: Callable[..., DroneUnderTest],
+    no_more_networks: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    no_more_networks.touch()
+    policy = tmp_path / "policy.toml"
+    monkeypatch.setenv("DRONE_POLICY", str(policy))
+    drone = make_drone(sandbox="bwrap")
+    drone.start_worker()
+    wait_until(lambda: stand_in.beats(drone.id))
+    assert "no more namespaces" in stand_in.beats(drone.id)[-1].open_network
+
+    def said() -> tuple[bool, bool, bool]:
+        """Whether its network is open, whether its policy is broken, and whether it takes orders."""
+        beat = stand_in.beats(drone.id)[-1]
+        return bool(beat.open_network), beat.policy_broken, not beat.withheld
+
+    steps = (
+        ('[network]\naccess = "none"\n', (True, True, False)),
+        ('[network]\naccess = "host"\n', (False, False, True)),
+    )
+    for text, wanted in steps:
+        policy.write_text(text)
+        wait_until(lambda wanted=wanted: said() == wanted)
+
+
+def test_a_drone_does_not_start_under_a_network_policy_that_its_owner_chose_and_that_cannot_be_enforced(
+    stand_in: ControlPlaneStandIn, no_more_networks: Path, tmp_path: Path
+) -> None:
+    no_more_networks.touch()
+    home, policy = DroneHome(tmp_path / "drone"), tmp_path / "policy.toml"
+    stand_in.register(home, sandbox="bwrap")
+    settings = DroneSettings(home, policy, "info", os.environ)
+    identity, clock = begin_boot(settings), SystemClock()
+    assert (identity.network_works, "no more namespaces" in identity.no_network) == (False, True)
+    live = LivePolicy(identity.policy, identity.check, clock, (tmp_path,), DaySpending(tmp_path / "spent", clock))
+    sandbox = Check("D-SANDBOX", OK, "sandbox", "bwrap")
+    (default,) = check_network(policy, sandbox, "bwrap", os.environ)
+    assert (default.state, "but commands use the machine's own network: " in default.found) == (WARN, True)
+    works = {
+        "": True,
+        "[limits]\nprocesses = 99\n": True,
+        '[network]\naccess = "host"\n': True,
+        '[network]\naccess = "none"\n': False,
+        '[network]\naccess = "public"\n': False,
+        '[network]\nhosts = ["10.0.0.7"]\n': False,
+        '[network]\naccess = "hosts"\n': False,
+    }
+    starts: dict[str, bool] = {}
+    goes_on: dict[str, bool] = {}
+    for text in works:
+        policy.write_text(text)
+        goes_on[text] = live.withheld() == ""
+        assert goes_on[text] or "no more namespaces" in live.withheld()
+        (checked,) = check_network(policy, sandbox, "bwrap", os.environ)
+        assert (checked.state is FAIL) != goes_on[text], text
+        try:
+            starts[text] = bool(begin_boot(settings))
+        except Precondition as refused:
+            starts[text] = (refused.code, "no more namespaces" in refused.why) != ("E-SANDBOX", True)
+    assert (starts, goes_on) == (works, works)

@@ -14,7 +14,7 @@ from tests.support.clocks import HandClock
 def live(file: Path, clock: Clock | None = None) -> LivePolicy:
     clock = clock or SystemClock()
     spending = DaySpending(file.with_name("spending"), clock)
-    return LivePolicy(policy.load(file), "bwrap", clock, (file.parent,), spending)
+    return LivePolicy(policy.load(file), lambda _: None, clock, (file.parent,), spending)
 
 
 def test_a_policy_that_becomes_unreadable_keeps_the_drone_from_taking_orders(tmp_path: Path) -> None:
