@@ -150,10 +150,14 @@ class ModelResponse:
 class ModelCallFailed(FleetFault):
     """No answer from the model, after all retries and fallbacks. The loop ends the run as `model_error`.
 
-    `error_class` is the class of the last failure, `detail` its full text.
+    `error_class` is the class of the last failure, `detail` its full text; `unconnected`: there was no connection, with
+    the endpoint or through the proxy.
     """
 
-    def __init__(self, what: str, *, error_class: str, detail: str = "", next: str = "") -> None:
+    def __init__(
+        self, what: str, *, error_class: str, detail: str = "", next: str = "", unconnected: bool = False
+    ) -> None:
         super().__init__(what, code="E-MODEL-502", why=detail, next=next)
         self.error_class = error_class
         self.detail = detail
+        self.unconnected = unconnected

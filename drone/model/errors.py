@@ -7,7 +7,10 @@ table lacks.
 from __future__ import annotations
 
 import json
+import os
 import re
+import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from drone.model.retry_after import asked_for
+from shared.proxies import Proxy, proxy_of
 from shared.redaction import shortened
 from shared.work_order import OrderProvider
 
@@ -174,6 +178,10 @@ _UNREACHABLE = re.compile(
 )
 
 
+_UNCONNECTED = frozenset(
+    {"ConnectError", "ConnectTimeout", "ProxyError", "EndpointConnectionError", "ProxyConnectionError"}
+)
+"""Exceptions of httpx and botocore before there is a connection, by name: botocore is loaded by few runs."""
 _WRAPPED = re.compile(r"\A(?:(?:litellm\.)?\w*(?:Error|Exception)(?::| -)?\s+)+")
 """What litellm puts before the endpoint's own words."""
 _MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)+)')
@@ -191,6 +199,8 @@ class Failure:
     retry_after: float | None = None
     interrupted: str = ""
     """Why the answer is not complete, if one began and the connection held."""
+    unconnected: bool = False
+    """There was no connection: with the endpoint, or through the proxy."""
 
     @property
     def retried(self) -> bool:
@@ -214,6 +224,8 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
             error_class = meaning
             break
     interrupted = text if isinstance(error, AnswerInterrupted) else ""
+    if why := _unconnected(error):
+        return Failure(error_class, why, unconnected=True)
     own = shortened(_WRAPPED.sub("", text) or text, 4000)
     return Failure(error_class, own, asked_for(error, now), interrupted)
 
@@ -235,6 +247,8 @@ def may_be_charged(error: BaseException) -> bool:
     error = cause_of(error)
     if not isinstance(error, Exception):
         return True
+    if _unconnected(error):
+        return False
     error_class = _class_of(error)
     if error_class is None:
         return True  # a signal, such as a person's message: the request was under way
@@ -246,17 +260,22 @@ def may_be_charged(error: BaseException) -> bool:
 
 def sentence(failure: Failure, provider: OrderProvider) -> str:
     """Return one sentence for people on why there is no answer (S-084); the failure's detail has the full text."""
-    where = _where(provider)
-    if failure.error_class is _E.SERVER and _UNREACHABLE.search(failure.detail):
-        return f"{where} cannot be reached."
+    where, proxy = _where(provider), proxy_to(provider)
+    short = shortened(" ".join(_message(failure.detail).split()), _SHORT)
+    if failure.unconnected or (failure.error_class is _E.SERVER and _UNREACHABLE.search(failure.detail)):
+        return f"{where} cannot be reached{f' through {proxy}: {short}' if proxy else ''}."
+    # Without encryption, a proxy may have answered itself; with it, it may have cut the connection.
+    if proxy and (failure.retried or proxy.variable.lower() == "http_proxy"):
+        where = f"{where} (through {proxy})"
     if failure.interrupted:
         return f"{where} did not complete its answer: {failure.interrupted}."
-    short = shortened(" ".join(_message(failure.detail).split()), _SHORT)
     return _SENTENCES[failure.error_class].format(where=where, model=provider.model, short=short)
 
 
-def remedy(failure: Failure, key: str) -> str:
+def remedy(failure: Failure, provider: OrderProvider, key: str) -> str:
     """What a user can do about a failure that would be the same each time; `key`: how to set the key."""
+    if failure.unconnected and (proxy := proxy_to(provider)):
+        return proxy.advice(provider.api_base or "")
     if failure.error_class in {_E.AUTH, _E.AUTH_PERMANENT}:
         return key
     return leave_out(failure.detail) if failure.error_class is _E.FORMAT else ""
@@ -323,16 +342,36 @@ def _class_of(error: BaseException) -> ErrorClass | None:
     return _BY_STATUS.get(status) or (_E.SERVER if status >= 500 else named)
 
 
+def proxy_to(provider: OrderProvider) -> Proxy | None:
+    """The proxy through which the provider is called; one without an address is on the web."""
+    return proxy_of(provider.api_base or "https://", os.environ)
+
+
+def _unconnected(error: BaseException) -> str:
+    """Why there was no connection, if that is why it failed; a proxy that wants a login gives none, either."""
+    if getattr(error, "status_code", None) == httpx.codes.PROXY_AUTHENTICATION_REQUIRED:
+        return "407 Proxy Authentication Required"
+    chain = list(_chain(error))
+    found = next((each for each in chain if type(each).__name__ in _UNCONNECTED), None)
+    # A certificate that is not trusted is one of an endpoint that was reached.
+    if found is None or any(isinstance(each, ssl.SSLError) for each in chain):
+        return ""
+    return "no connection was accepted in time" if isinstance(found, httpx.ConnectTimeout) else str(found)
+
+
 def _foreign(cls: type) -> bool:
     return cls.__module__.partition(".")[0] in {"litellm", "openai"}
 
 
 def _import_error(error: BaseException) -> bool:
+    return any(isinstance(each, ImportError) for each in _chain(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it was raised for."""
     seen: set[int] = set()
     inner: BaseException | None = error
     while inner is not None and id(inner) not in seen:
-        if isinstance(inner, ImportError):
-            return True
+        yield inner
         seen.add(id(inner))
         inner = inner.__cause__ or inner.__context__
-    return False

@@ -72,10 +72,15 @@ def _hear_all_clients() -> None:
 
     def heard(handler: Any) -> Any:
         client = create_client(handler)
-        client.event_hooks = {"response": [_hear]}
+        client.event_hooks = {"request": [_hurry], "response": [_hear]}
         return client
 
     HTTPHandler.create_client = heard
+
+
+def _hurry(request: Any) -> None:
+    if (caller := _calling.get(threading.get_ident())) is not None:
+        caller.hurry(request)
 
 
 def _hear(answer: Any) -> None:
@@ -99,6 +104,8 @@ class Client:
 
     def __init__(self) -> None:
         self._client: Any = None
+        self._connect: float | None = None
+        """Seconds in which a connection must be there."""
         self._opened: defaultdict[int, list[Any]] = defaultdict(list)
         """Responses that have started, by the thread that reads them."""
         self._raw: dict[int, RawChunks | None] = {}
@@ -110,6 +117,7 @@ class Client:
         `timeout` applies to calls that litellm makes without one of their own, as it does for Gemini. `accepted`: the
         provider takes a client; None if it does not.
         """
+        self._connect = timeout.connect if timeout is not None else None
         if not accepted:
             _share_client()
             return None
@@ -118,7 +126,7 @@ class Client:
             from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
             self._client = HTTPHandler(timeout=timeout)
-            self._client.client.event_hooks = {"response": [self.hear]}
+            self._client.client.event_hooks = {"request": [self.hurry], "response": [self.hear]}
         return self._client
 
     def listen(self, raw: RawChunks) -> None:
@@ -136,6 +144,12 @@ class Client:
         self._raw.pop(threading.get_ident(), None)
         for answer in self._opened.pop(threading.get_ident(), ()):
             answer.close()
+
+    def hurry(self, request: Any) -> None:
+        """Bound the time for a connection: litellm gives each request a single limit, that for the whole answer."""
+        given = request.extensions.get("timeout", {})
+        bounds = [each for each in (self._connect, given.get("connect")) if each]
+        request.extensions["timeout"] = {**given, "connect": min(bounds, default=None)}
 
     def hear(self, answer: Any) -> None:
         """Read a response of the calling thread, which has just begun."""
@@ -156,3 +170,4 @@ class Client:
         if self._client is not None:
             self._client.close()
             self._client = None
+

@@ -184,10 +184,16 @@ class LiteLLMModel:
 
     def _failed(self, failure: Failure) -> ModelCallFailed:
         what, following = sentence(failure, self.provider), f"fleet provider show {self.provider.name}"
-        if advice := remedy(failure, self.set_key or set_key(self.provider)):
+        if advice := remedy(failure, self.provider, self.set_key or set_key(self.provider)):
             # The sentence is all that some readers of the order see, and only a user can help.
             what, following = f"{what.removesuffix('.')} (next: {advice}).", advice
-        return ModelCallFailed(what, error_class=failure.error_class, detail=failure.detail, next=following)
+        return ModelCallFailed(
+            what,
+            error_class=failure.error_class,
+            detail=failure.detail,
+            next=following,
+            unconnected=failure.unconnected,
+        )
 
     def _ask(
         self,

@@ -6,6 +6,7 @@ that is rejected will be rejected again, but only on this drone: logins, keys an
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +17,13 @@ from drone.installation.disk import FULL, fault_of
 from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError, UnsuitableDrone
+from shared.proxies import Proxy, proxy_of
 from shared.redaction import shortened
 
 NOT_FOUND = "E-GIT-NOT-FOUND"
 NO_HOST = "E-GIT-HOST"
+_UNREACHABLE = "E-GIT-UNREACHABLE"
+_PROXY = "E-GIT-PROXY"
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,13 @@ _CASES = (
         "on the drone's machine: connect once with ssh, check the host key and accept it",
     ),
     _Case(
+        re.compile(r"from proxy after CONNECT|CONNECT tunnel failed|Proxy Authentication Required|returned error: 407"),
+        UnsuitableDrone,
+        _PROXY,
+        "{url} cannot be reached from this drone: its proxy refuses",
+        "on the drone's machine: git ls-remote {url} must work",
+    ),
+    _Case(
         re.compile(
             r"Authentication failed|could not read (Username|Password)|terminal prompts disabled|"
             r"Permission denied \(|returned error: 40[13]|HTTP 40[13]|invalid credentials|Access denied|"
@@ -93,7 +104,7 @@ _CASES = (
             r"returned error: (429|5\d\d)|remote end hung up|took too long|unexpected disconnect|Empty reply|RPC failed"
         ),
         FleetFault,
-        "E-GIT-UNREACHABLE",
+        _UNREACHABLE,
         "{url} cannot be reached from this drone",
         "on the drone's machine: git ls-remote {url}; then: fleet retry ORDER",
     ),
@@ -116,6 +127,9 @@ def explain(failure: GitFailed, remote: Remote) -> FleetError:
     for case in _CASES:
         if case.pattern.search(failure.message):
             what, following = (text.format(url=remote.shown, project=remote.project) for text in (case.what, case.next))
+            if case.code in {NO_HOST, _UNREACHABLE, _PROXY} and (proxy := _proxy_of(failure, remote)):
+                what = f"{remote.shown} cannot be reached from this drone through {proxy}"
+                following = proxy.advice(remote.shown)
             return case.kind(what, code=case.code, why=why, next=following)
     return OrderError(
         f"git {failure.command} failed for {remote.shown}",
@@ -123,6 +137,15 @@ def explain(failure: GitFailed, remote: Remote) -> FleetError:
         why=why,
         next=f"on the drone's machine: git ls-remote {remote.shown}",
     )
+
+
+def _proxy_of(failure: GitFailed, remote: Remote) -> Proxy | None:
+    """The proxy of the environment, if git names it, or says that a proxy is at fault."""
+    proxy = proxy_of(remote.url, os.environ)
+    if proxy is None:
+        return None
+    host = proxy.host.rpartition(":")[0] or proxy.host
+    return proxy if re.search(rf"[Pp]roxy|CONNECT tunnel|\b407\b|{re.escape(host)}", failure.message) else None
 
 
 @contextmanager

@@ -29,6 +29,8 @@ _NO_STREAM = re.compile(r"was not an answer stream")
 def explained(failed: ModelCallFailed, provider: OrderProvider, context: ServiceContext) -> FleetError:
     """The cause of a failed call. An endpoint that found nothing is asked for its list of models."""
     failure = _FailedCall(failed, provider)
+    if failed.unconnected:
+        return _no_connection(failure)
     if failed.error_class == "model_not_found":
         return _not_found(failure, context)
     return (_BY_CLASS.get(failed.error_class) or _rejected)(failure)
@@ -81,6 +83,21 @@ def _key(failure: _FailedCall) -> FleetError:
     return OrderError(what, code="E-CHECK-KEY", why=failure.detail, next=set_key(provider))
 
 
+def _no_connection(failure: _FailedCall) -> FleetError:
+    """There was none: a proxy of the drone's environment, if one leads to the endpoint, or the endpoint is at fault."""
+    from drone.model.errors import proxy_to
+
+    provider = failure.provider
+    if (proxy := proxy_to(provider)) is None:
+        return _connection(failure)
+    return OrderError(
+        f"{failure.where} cannot be reached through {proxy}: {failure.detail}.",
+        code="E-CHECK-PROXY",
+        why=failure.detail,
+        next=proxy.advice(provider.api_base or ""),
+    )
+
+
 def _connection(failure: _FailedCall) -> FleetError:
     """It could not be connected to, or it did not answer as an endpoint does."""
     provider, address = failure.provider, _address(failure.provider)
@@ -97,6 +114,8 @@ def _connection(failure: _FailedCall) -> FleetError:
         code, what = "E-CHECK-HOST", f"The drone's machine knows no host {host}."
     elif failure.says(_NO_ROUTE):
         code, what = "E-CHECK-HOST", f"The drone's machine has no route to {host}."
+    elif failure.failed.unconnected and failure.failed.error_class == "timeout":
+        code, what = "E-CHECK-PORT", f"{address} accepts no connection, as seen from the drone's machine."
     elif failure.says(_REFUSED):
         code, what = "E-CHECK-PORT", f"Nothing listens at {address}, as seen from the drone's machine."
     elif failure.says(_NO_STREAM):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -17,11 +21,13 @@ from drone.model.call import PLACEHOLDER_KEY
 from drone.model.errors import BY_EXCEPTION, RETRIED, ErrorClass, Failure, classify, sentence
 from drone.model.litellm_import import Client, litellm
 from drone.model.scripted.server import ScriptedServer
+from drone.model.stream_reader import Waits
 from shared.errors import Preempted
 from shared.events import RetryStep
 from shared.work_order import Limits, OrderProvider
-from tests.support import wait_until
+from tests.support import HeldPort, wait_until
 from tests.support.clocks import HandClock
+from tests.support.endpoints import Endpoint, refused
 from tests.support.scripted import HELLO, Called, ScriptedFactory, says, silent_for_long
 
 pytestmark = pytest.mark.usefixtures("warm_model")
@@ -80,6 +86,57 @@ def test_an_endpoint_on_this_machine_is_asked_without_the_proxy(
         provider = OrderProvider(name="p", model=model, api_base=f"{base}/v1")
         assert Called("", provider, Limits(max_retries=0)).ask().message.content == "Yes.", (model, base)
     assert len(server.received) == len(asked)
+
+
+def test_a_proxy_that_does_not_lead_to_the_endpoint_is_named_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "")
+    wrong = {}
+    answers = [refused(status, {"error": {"message": "by policy"}}) for status in (403, 407, 502)]
+    with HeldPort() as closed, Endpoint(answers[0]) as a, Endpoint(answers[1]) as b, Endpoint(answers[2]) as c:
+        ports = [closed, *(urlsplit(each.url).port for each in (a, b, c))]
+        cases = [
+            (model, base, f"127.0.0.1:{port}")
+            for port in ports
+            for model, base in (("openai/x", "http://models.example/v1"), ("openai/x", "https://models.example/v1"))
+        ]
+        cases += [("anthropic/claude-x", None, f"127.0.0.1:{closed}"), ("gemini/x", None, f"127.0.0.1:{ports[1]}")]
+        cases += [("openai/x", "https://models.example/v1", "nohost.invalid:3128")]
+        for model, base, proxy in cases:
+            for name in ("http_proxy", "https_proxy"):
+                monkeypatch.setenv(name, f"http://ada:secret@{proxy}")
+            provider = OrderProvider(name="p", model=model, api_base=base, api_key="k")
+            with pytest.raises(ModelCallFailed) as failed:
+                Called("", provider, Limits(max_retries=0)).ask()
+            variable = "http_proxy" if base and base.startswith("http:") else "https_proxy"
+            said = f"{failed.value.what} {failed.value.next}"
+            answered = variable == "http_proxy" and proxy in {f"127.0.0.1:{ports[1]}", f"127.0.0.1:{ports[3]}"}
+            named = f"the proxy {proxy} of {variable}" in said and failed.value.unconnected is not answered
+            if not named or "secret" in f"{said} {failed.value.detail}" or ("NO_PROXY" in said) is answered:
+                wrong[model, base, proxy] = (said, failed.value.detail)
+    assert wrong == {}
+
+
+def test_an_endpoint_that_accepts_no_connection_is_given_up_at_the_limit_for_connections() -> None:
+    with full_backlog() as port:
+        called = Called(f"http://127.0.0.1:{port}/v1", limits=Limits(max_retries=0), waits=Waits(connect=0.2))
+        with pytest.raises(ModelCallFailed) as failed:
+            called.ask()
+    assert (failed.value.error_class, failed.value.unconnected) == ("timeout", True)
+    assert failed.value.what == f"The model endpoint 127.0.0.1:{port} cannot be reached."
+
+
+@contextmanager
+def full_backlog() -> Iterator[int]:
+    """A port that drops further requests for a connection, as a firewall does."""
+    with ExitStack() as stack, socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
 
 
 def test_the_price_is_the_lists_or_unknown_and_never_nought(scripted: ScriptedFactory) -> None:

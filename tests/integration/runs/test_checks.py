@@ -112,6 +112,17 @@ def test_what_cannot_be_reached_is_named_and_fallbacks_are_not_tried_in_its_plac
     assert (report.code, report.next) == ("E-CHECK-TLS", f"fleet provider edit main --api-base {url}")
 
 
+def test_a_proxy_that_does_not_lead_to_the_provider_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "")
+    with HeldPort() as port:
+        monkeypatch.setenv("https_proxy", f"http://ada:secret@127.0.0.1:{port}")
+        report = tried(bench, "https://models.example/v1")
+    assert (report.ok, report.code, "secret" in report.model_dump_json()) == (False, "E-CHECK-PROXY", False)
+    assert f"cannot be reached through the proxy 127.0.0.1:{port} of https_proxy" in report.summary
+    assert "NO_PROXY=models.example" in report.next
+
+
 class _ModelsAtV1(_GitHandler):
     """An endpoint that has one model at /v1, and nothing else."""
 
