@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Doc = dict[str, Any]
 EVERY_SECONDS = 0.3
-ADD_SECONDS = 10.0
-"""How long `add` and `edit` wait for the result, if a drone is at it."""
+ADD_SECONDS = 15.0
+"""How long `add` and `edit` wait for the result, if a drone is at it: a connection is given up after ten seconds."""
 TEST_SECONDS = 180.0
 NO_DRONE_SECONDS = 10.0
 """How long `test` waits for a drone that takes it, unless it is told how long to wait."""

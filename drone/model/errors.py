@@ -182,6 +182,7 @@ _UNCONNECTED = frozenset(
     {"ConnectError", "ConnectTimeout", "ProxyError", "EndpointConnectionError", "ProxyConnectionError"}
 )
 """Exceptions of httpx and botocore before there is a connection, by name: botocore is loaded by few runs."""
+_MAYBE_CUT = frozenset({_E.SERVER, _E.TIMEOUT, _E.UNKNOWN})
 _WRAPPED = re.compile(r"\A(?:(?:litellm\.)?\w*(?:Error|Exception)(?::| -)?\s+)+")
 """What litellm puts before the endpoint's own words."""
 _MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)+)')
@@ -265,7 +266,7 @@ def sentence(failure: Failure, provider: OrderProvider) -> str:
     if failure.unconnected or (failure.error_class is _E.SERVER and _UNREACHABLE.search(failure.detail)):
         return f"{where} cannot be reached{f' through {proxy}: {short}' if proxy else ''}."
     # Without encryption, a proxy may have answered itself; with it, it may have cut the connection.
-    if proxy and (failure.retried or proxy.variable.lower() == "http_proxy"):
+    if proxy and (failure.error_class in _MAYBE_CUT or proxy.variable.lower() == "http_proxy"):
         where = f"{where} (through {proxy})"
     if failure.interrupted:
         return f"{where} did not complete its answer: {failure.interrupted}."

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from control_plane.cli.checks import ADD_SECONDS
 from drone.agent.values import ModelCallFailed
 from drone.model.call import PLACEHOLDER_KEY
 from drone.model.errors import BY_EXCEPTION, RETRIED, ErrorClass, Failure, classify, sentence
@@ -126,6 +127,7 @@ def test_an_endpoint_that_accepts_no_connection_is_given_up_at_the_limit_for_con
             called.ask()
     assert (failed.value.error_class, failed.value.unconnected) == ("timeout", True)
     assert failed.value.what == f"The model endpoint 127.0.0.1:{port} cannot be reached."
+    assert Waits().connect < ADD_SECONDS, "so that adding a provider says it"
 
 
 @contextmanager
