@@ -170,4 +170,3 @@ class Client:
         if self._client is not None:
             self._client.close()
             self._client = None
-
