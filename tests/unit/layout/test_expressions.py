@@ -18,6 +18,7 @@ LOCAL = {
     "control_plane/teams/tags.py": {"opened": {"marks": "```"}},
     "drone/model/spoken_calls.py": {"key": "arguments"},
     "drone/replay/path_mapping.py": {"old": "/work"},
+    "drone/workspace/failures.py": {"host": "proxy.internal"},
     "drone/workspace/plain_head.py": {"name": b"refs/heads/main"},
     "shared/redaction/spellings.py": {"values": "hunter2|ab12"},
 }
