@@ -16,7 +16,7 @@ _ABOUT_SCHEMAS = re.compile(r"schema|function.?declaration|\.parameters\b|\btool
 _NAMED = re.compile(
     # `function 'name'`, `tool "name"`, `name` functionDeclaration. Other quoted words are properties, which may well
     # have the name of another tool.
-    r"\b(?:function|tool)s?\W{1,3}(?P<after>[\w-]+)|(?P<before>[\w-]+)\W{1,3}function.?declaration"
+    r"\b(?:function|tool)s?\W{1,3}(?P<after>[\w-]+)|(?<![\w-])(?P<before>[\w-]++)\W{1,3}function.?declaration"
     r"|\b(?P<mcp>mcp__[\w-]+)",
     re.IGNORECASE,
 )
