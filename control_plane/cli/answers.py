@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shared.outcome import GREEN
 from shared.terminal.command_line import print_json, put
 from shared.terminal.output import printable
 
@@ -49,6 +48,8 @@ def outcome_word(document: dict[str, Any]) -> str:
 
 def exit_code(document: dict[str, Any]) -> int:
     """The exit code of a command that followed an order or a group of orders to its end: 0 only for a green outcome."""
+    from shared.outcome import GREEN
+
     return 0 if outcome_word(document) in {*GREEN, *_GREEN_STATUSES} else 1
 
 

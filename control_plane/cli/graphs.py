@@ -13,7 +13,6 @@ from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.group_follow import follow_group
 from control_plane.cli.orders import cost
-from control_plane.cli.rendering import mark_of
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json_line, put, say
 from shared.terminal.text_file import text_of
@@ -94,6 +93,8 @@ def _line(order: Doc, names: dict[str, str], width: int) -> str:
 
 
 def _mark(order: Doc) -> str:
+    from control_plane.cli.rendering import mark_of
+
     return mark_of(order)[0] if order["ended_at"] else {"queued": "·"}.get(order["status"], "●")
 
 

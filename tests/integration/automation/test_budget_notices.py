@@ -21,7 +21,7 @@ from control_plane.operations.status import status
 from control_plane.spending.accounts import accounts_of, note_refusal
 from tests.support.made import later, make_drone, make_project, start_run, submit
 from tests.support.planes import Plane
-from tests.support.spending import reserve, spend
+from tests.support.spending import reserve, spend, spend_so_far
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def events(core: Core) -> list[str]:
 @pytest.mark.dialects
 def test_people_are_warned_once_at_80_percent_of_what_is_spent_not_reserved(core: Core, run_id: str) -> None:
     reserve(core, run_id, 9)
-    spend(core, run_id, 7.99, final=False)
+    spend_so_far(core, run_id, 7.99)
     assert told(core) == []
-    spend(core, run_id, 8, final=False)
+    spend_so_far(core, run_id, 8)
     [(event, data)] = told(core)
     assert event == "budget.warning"
     assert {name: data[name] for name in data if name not in {"refuses", "period_ends_at"}} == {

@@ -27,7 +27,7 @@ from control_plane.spending.setting import recount_young
 from tests.support.made import later, make_drone, make_project, start_run, submit
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
-from tests.support.spending import reserve, spend
+from tests.support.spending import reserve, spend, spend_so_far
 from tests.support.team_rows import add_agent
 
 KIM = "kim@example.org"
@@ -257,7 +257,7 @@ def test_money_counts_on_the_local_day_on_which_it_was_reserved(core: Core, flee
     run(core, fleet, 0.25)
     later(core, days=2)
     reserve(core, run_id, 1.5, spent=0.5)
-    spend(core, run_id, 0.75, final=False)
+    spend_so_far(core, run_id, 0.75)
     assert listed(core, fleet) == [
         ("2026-11-21", 0.75, 0, 2),
         ("2026-11-23", 0.25, 0.75, 1),

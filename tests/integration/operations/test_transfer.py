@@ -40,7 +40,7 @@ from tests.support.database import CoreFactory, core_on
 from tests.support.made import make_drone
 from tests.support.many_tasks import fill
 from tests.support.organizations import add_organization
-from tests.support.spending import reserve, spend
+from tests.support.spending import reserve, spend_so_far
 from tests.support.team_rows import add_agent, add_task, begin, comments_of, kinds_of, order_of, play, task_of
 
 SECRETS = ("sk-provider-secret", "hunter2", "trigger-secret", "webhook-secret")
@@ -120,7 +120,7 @@ def _more(core: Core, caller: Caller, order: Order) -> None:
     core.clock.sleep(1)
     budgets.set_(core, caller, "organization", "payments", BudgetRequest(usd=2000, per="total"))
     reserve(core, begun, 1.0)
-    spend(core, begun, 0.25, final=False)
+    spend_so_far(core, begun, 0.25)
 
 
 def exported(core: Core, caller: Caller) -> list[Line]:

@@ -48,7 +48,7 @@ from tests.support.documents import texts
 from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
-from tests.support.spending import reserve, spend
+from tests.support.spending import reserve, spend_so_far
 from tests.support.team_rows import add_agent, add_task
 
 ROWS = {"before": True, "between": False, "behind": True}
@@ -104,7 +104,7 @@ def used_up(core: Core, caller: Caller) -> str:
     made = budgets.set_(core, caller, "organization", caller.organization, BudgetRequest(usd=1, per="day"))
     run_id = started(core, caller)
     reserve(core, run_id, 1.0)
-    spend(core, run_id, 1.0, final=False)
+    spend_so_far(core, run_id, 1.0)
     return made.id
 
 

@@ -20,7 +20,7 @@ from shared.events import Delivered
 from tests.integration.web.conftest import Fleet
 from tests.support.command_tree import invoke
 from tests.support.fleet import Api, PlayedRun
-from tests.support.spending import reserve, spend
+from tests.support.spending import reserve, spend, spend_so_far
 
 
 def completed(line: str, **environment: str) -> set[str]:
@@ -109,7 +109,7 @@ def test_wrong_money_is_refused_with_what_to_do_and_prices_and_budgets_are_shown
     assert json.loads(fleet("budget", "ls", "--json").stdout) == []
     made = fleet("price", "set", MODEL, "--input", "$2.5", "--output", "10", "--json")
     assert json.loads(fleet("price", "show", MODEL, "--json").stdout) == json.loads(made.stdout)
-    spend(api.core, api.add_drone().take(api.submit()).id, 12.5, final=False)
+    spend(api.core, api.add_drone().take(api.submit()).id, 12.5)
     made = fleet("budget", "set", "project", "demo", "$50", "--per", "total")
     lines = dict(line.split(maxsplit=1) for line in made.stdout.splitlines())
     assert (lines["limit"], lines["spent"], lines["left"]) == ("$50.00", "$12.50 (25 %)", "$37.50")
@@ -124,7 +124,7 @@ def test_cost_is_a_table_with_a_total_and_exact_in_json_and_in_csv_as_rfc_4180_s
     ended, active, unknown = (drone.take(api.submit()) for _ in range(3))
     spend(api.core, ended.id, 0.123456789)
     reserve(api.core, active.id, 2)
-    spend(api.core, active.id, 0.5, final=False)
+    spend_so_far(api.core, active.id, 0.5)
     with api.core.database.write() as db:
         db.get_one(Run, unknown.id).cost_usd = None
 

@@ -146,7 +146,7 @@ def reason(error_class: str, model: str, tried: Tried) -> str:
     port = tried.outcome.reason.partition("127.0.0.1:")[2].partition(" ")[0]
     provider = OrderProvider(name="p", model=model, api_base=f"http://127.0.0.1:{port}")
     failure = Failure(ErrorClass(error_class), step.detail)
-    said, advice = sentence(failure, provider), remedy(failure, set_key(provider))
+    said, advice = sentence(failure, provider), remedy(failure, provider, set_key(provider))
     return f"{said.removesuffix('.')} (next: {advice})." if advice else said
 
 
