@@ -14,7 +14,7 @@ from tests.support.repositories import calc_project
 from tests.support.s3_server import S3Server
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

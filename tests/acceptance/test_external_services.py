@@ -18,7 +18,7 @@ from tests.support.transcripts import transcript_problems
 from tests.support.warm_processes import FLEET
 from tests.support.whole_fleet import ExternalFleet, external_fleet
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.apart]
 
 
 @pytest.fixture

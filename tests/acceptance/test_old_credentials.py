@@ -24,7 +24,7 @@ from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
+pytestmark = [pytest.mark.campaign, pytest.mark.hostile, pytest.mark.timeout(300), pytest.mark.apart]
 Headers = dict[str, str]
 ACCEPTED, REFUSED, AWAY = "accepted", "refused", "away"
 INITIALIZE = {

@@ -21,7 +21,7 @@ from tests.support import wait_until
 from tests.support.repositories import calc_project, git
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.apart]
 STEP = shell("echo step >> steps.txt; sleep 0.3")
 STEPS = {"three": 3, "nine": 9, "fifteen": 15}
 DRONES = ("ada", "ben", "cleo", "dan")
