@@ -17,7 +17,6 @@ UNPRIVILEGED = 65533
 """User and group. Neither Debian nor systemd assigns it, and it exists in a container with 16 bits of ids."""
 KEPT_FOR_THE_SWITCH = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
 """What `switched` needs and removes; the last one to enter a workspace that only its owner can read."""
-_SWITCH = ("--reuid", str(UNPRIVILEGED), "--regid", str(UNPRIVILEGED), "--clear-groups")
 _WITHOUT_RIGHTS = ("--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs")
 
 
@@ -38,7 +37,8 @@ def switch_program() -> str | None:
 
 def switched(command: Sequence[str]) -> list[str]:
     """The command under the unprivileged account, without capabilities."""
-    return [switch_program() or "setpriv", *_SWITCH, *_WITHOUT_RIGHTS, "--", *command]
+    account = ("--reuid", str(UNPRIVILEGED), "--regid", str(UNPRIVILEGED), "--clear-groups")
+    return [switch_program() or "setpriv", *account, *_WITHOUT_RIGHTS, "--", *command]
 
 
 def give(path: Path, user: int) -> None:

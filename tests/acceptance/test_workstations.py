@@ -13,7 +13,7 @@ from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.apart]
 
 
 def test_a_fleet_and_its_drones_that_are_stopped_and_started_go_on_with_all_that_they_had(
