@@ -1,7 +1,7 @@
 """Which tools an endpoint refused: their schemas are their servers', and one of them must not cost the whole order.
 
 How endpoints name a tool: by its name (OpenAI, DeepSeek, Groq, Vertex AI) or by its place in the request (Anthropic,
-Bedrock, Gemini, Mistral).
+Bedrock, Gemini, Mistral). Those that make a grammar of the schemas do not name it (llama.cpp, Ollama, vLLM).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from drone.model.errors import Failure
 from drone.model.model_families import REFUSALS
 
 _ABOUT_SCHEMAS = re.compile(r"schema|function.?declaration|\.parameters\b|\btools\b", re.IGNORECASE)
+_UNNAMED = re.compile(r"schema|\bgrammar\b", re.IGNORECASE)
 _NAMED = re.compile(
     # `function 'name'`, `tool "name"`, `name` functionDeclaration. Other quoted words are properties, which may well
     # have the name of another tool.
@@ -44,3 +45,13 @@ def refused_tools(failure: Failure, offered: Sequence[str]) -> tuple[str, ...]:
         if found and max(found) < len(offered):
             return tuple(offered[number] for number in sorted(found))
     return ()
+
+
+def perhaps_refused(failure: Failure, offered: Sequence[str]) -> tuple[str, ...]:
+    """Those of MCP servers among the offered tools, if a refusal is about the schema of a tool that it does not name.
+
+    The drone's own tools have schemas that every endpoint takes.
+    """
+    if failure.error_class not in REFUSALS or not _UNNAMED.search(failure.detail):
+        return ()
+    return tuple(name for name in offered if name.startswith("mcp__"))

@@ -13,7 +13,7 @@ from drone.model.errors import Failure, leave_out
 from drone.model.litellm_import import litellm
 from drone.model.model_families import conceded, family_of
 from drone.model.prices import listed
-from drone.model.refused_tools import refused_tools
+from drone.model.refused_tools import perhaps_refused, refused_tools
 from drone.model.spoken_calls import spoken_call
 from drone.model.thinking import PARAMS, effort_of
 from shared.messages import Message
@@ -87,17 +87,23 @@ class Route:
 
         Returns a sentence about the change, or '' if there is none.
         """
-        if refused := refused_tools(failure, [tool.name for tool in self._offered(tools)]):
+        offered = [tool.name for tool in self._offered(tools)]
+        if refused := refused_tools(failure, offered):
             self._refused.update(refused)
             help_with = "; ".join(filter(None, map(leave_out, refused)))
             said = f"From now on it is asked without {', '.join(refused)}"
             return f"{said} (next: {help_with})." if help_with else f"{said}."
-        changed = conceded(self.family, failure, text=self.provider.protocol == "auto")
-        if changed is None:
-            return ""
-        self.family, said = changed
-        self._wire = None
-        return said
+        if changed := conceded(self.family, failure, text=self.provider.protocol == "auto"):
+            self.family, said = changed
+            self._wire = None
+            return said
+        if refused := perhaps_refused(failure, offered):
+            self._refused.update(refused)
+            return (
+                "It refuses the schema of a tool and does not say of which: from now on it is asked without the "
+                f"{len(refused)} of MCP servers (next: leave out the one that it refuses, with `tools` in mcp.json)."
+            )
+        return ""
 
     def _offered(self, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
         """The tools that a request names."""

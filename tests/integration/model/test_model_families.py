@@ -137,6 +137,11 @@ def test_the_step_about_a_refused_tool_of_an_mcp_server_says_how_to_leave_it_out
     )
     assert [each["function"]["name"] for each in route.request([], tools)["tools"]] == ["echo"]
     assert route.concede(refusal, tools) == ""
+    unnamed = Failure(ErrorClass.SERVER, "failed to parse grammar")
+    other = Route(provider("openai/x", "http://127.0.0.1:9"))
+    assert "without the 1 of MCP servers (next: " in other.concede(unnamed, tools)
+    assert [each["function"]["name"] for each in other.request([], tools)["tools"]] == ["echo"]
+    assert other.concede(unnamed, tools) == ""
     last = Failure(ErrorClass.FORMAT, "Invalid schema for function 'echo'")
     assert (route.concede(last, tools) != "", route.request([], tools)["tools"]) == (True, None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drone.model.errors import ErrorClass, Failure
-from drone.model.refused_tools import refused_tools
+from drone.model.refused_tools import perhaps_refused, refused_tools
 
 OFFERED = ("shell", "file_read", "ask", "mcp__b__good", "mcp__b__bad", "bad")
 NAMED = {
@@ -49,6 +49,14 @@ OTHERS = [
     "",
 ]
 
+UNNAMED = [
+    'JSON schema conversion failed:\nUnrecognized schema: {"type": "any"}',
+    "failed to parse grammar",
+    "Failed to initialize samplers: failed to parse grammar",
+    "Grammar error: The provided JSON schema contains features not supported by xgrammar.",
+    "invalid tool schema: unknown type",
+]
+
 
 def test_a_refused_tool_is_found_by_its_name_or_its_place_and_no_other_refusal_names_one() -> None:
     expected = NAMED | dict.fromkeys(OTHERS, ())
@@ -60,3 +68,11 @@ def test_only_a_refused_request_is_changed() -> None:
     said = next(iter(NAMED))
     classes = [each for each in ErrorClass if refused_tools(Failure(each, said), OFFERED)]
     assert classes == [ErrorClass.SERVER, ErrorClass.UNKNOWN, ErrorClass.MODEL_NOT_FOUND, ErrorClass.FORMAT]
+
+
+def test_a_schema_that_is_refused_without_a_name_is_one_of_an_mcp_server() -> None:
+    of_servers = ("mcp__b__good", "mcp__b__bad")
+    found = {said: perhaps_refused(Failure(ErrorClass.SERVER, said), OFFERED) for said in UNNAMED}
+    assert found == dict.fromkeys(UNNAMED, of_servers)
+    for error_class, said in ((ErrorClass.RATE_LIMIT, UNNAMED[0]), (ErrorClass.FORMAT, "temperature is not supported")):
+        assert perhaps_refused(Failure(error_class, said), OFFERED) == ()
