@@ -51,9 +51,9 @@ class Unescaped:
         return _ESCAPE.sub(_decoded, text)
 
 
-def has_numbers_behind_escapes(squeezed: str) -> bool:
-    """Whether lines begin with their number or such a mark in a text that was written into JSON."""
-    return _NUMBER.search(squeezed) is not None
+def line_breaks_behind_escapes(squeezed: str) -> list[int]:
+    """Where lines begin with their number or such a mark in a text that was written into JSON."""
+    return [found.start() for found in _NUMBER.finditer(squeezed)]
 
 
 class JsonText:

@@ -14,7 +14,7 @@ _CONTROL = r"\x1b(?:\[[0-?]*[ -/]*[@-~]?)?"
 """A color, or another control sequence, of which a reader sees nothing; also one that is not complete yet."""
 _CONTROLS = re.compile(_CONTROL)
 _BETWEEN = re.compile(rf"(?:{_CONTROL}|[\s{_INVISIBLE}])+")
-_BREAKS = re.compile(rf"\n(?>(?: |{_CONTROL})*)(?:\d+[\t:]|[+<>-])"), re.compile(r"\\(?=\s)")
+_BREAKS = re.compile(rf"\n *+(?:{_CONTROL} *+)*+(?:\d++[\t:]|[+<>-])"), re.compile(r"\\(?=\s)")
 """What tools put before a line of a file or a difference, and what a shell wants at the end of one that continues."""
 _BETWEEN_LINES = re.compile(rf"(?:{_BREAKS[0].pattern}|{_BREAKS[1].pattern}|{_CONTROL}|[\s{_INVISIBLE}])+")
 

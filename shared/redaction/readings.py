@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from shared.redaction.json_text import Unescaped, has_numbers_behind_escapes
+from shared.redaction.json_text import Unescaped, line_breaks_behind_escapes
 from shared.redaction.pieces import GapMap, joined_lines, line_breaks, squeezed
 from shared.redaction.spans import Span
 
@@ -44,7 +44,7 @@ def readings(text: str, reach: int) -> Iterator[Reading]:
     for start, end in around(line_breaks(text), reach, len(text)):
         part = _Part(text[start:end], start, with_breaks=True)
         yield Reading(joined_lines(part.text), part.span)
-    yield from _behind_escapes(plain.text, plain.span)
+    yield from _behind_escapes(plain.text, plain.span, reach)
 
 
 def plain_reading(text: str) -> Reading:
@@ -83,16 +83,20 @@ class _Part:
         return GapMap(self.text, with_breaks=self.with_breaks)
 
 
-def _behind_escapes(text: str, span: Places) -> Iterator[Reading]:
+def _behind_escapes(text: str, span: Places, reach: int) -> Iterator[Reading]:
     written: Callable[[str], str] = str
     for _ in range(_ESCAPES_AT_MOST):
         if "\\" not in text:
             return
-        if has_numbers_behind_escapes(text):
-            yield _unescaped(Unescaped(text, numbered=True), span, written)
+        for start, end in around(line_breaks_behind_escapes(text), reach, len(text)):
+            yield _unescaped(Unescaped(text[start:end], numbered=True), _shifted(span, start), written)
         plain = _unescaped(Unescaped(text), span, written)
         yield plain
         text, span, written = plain.text, plain.span, plain.written
+
+
+def _shifted(span: Places, start: int) -> Places:
+    return lambda first, last: span(start + first, start + last)
 
 
 def _unescaped(found: Unescaped, outer: Places, written: Callable[[str], str]) -> Reading:
