@@ -84,8 +84,8 @@ _WAITING = (
     "integration/worker/",
 )
 """Test directories that mostly wait: their own processor time is less than a quarter of their duration."""
-_PROGRAMS = ("acceptance/",)
-"""Test directories that start whole programs: they wait for two thirds of their duration."""
+_PROGRAMS = ("acceptance/", "browser/")
+"""Test directories that start whole programs: they wait for more than half of their duration."""
 _WAITS, _STARTS, _COMPUTES = range(3)
 _KINDS = ((_WAITS, _COMPUTES, _STARTS), (_STARTS, _WAITS, _COMPUTES), (_COMPUTES, _WAITS, _STARTS))
 """What a process takes first, second and last: few of them then have to prepare what starts programs quickly."""

@@ -80,12 +80,12 @@ def when_at_work(fleet: WholeFleet, scaler: StandInScaler) -> StandInMachine:
 def test_a_burst_on_an_empty_fleet_is_done_once_and_its_machines_leave_nothing_behind(
     fleet: WholeFleet, make_scaler: Make, remote: Path
 ) -> None:
-    scaler, at_most = make_scaler("burst", "--idle", "20s", at_most=4), 4
-    ids = burst(fleet, 10)
+    scaler, at_most = make_scaler("burst", "--idle", "10s", at_most=3), 3
+    ids = burst(fleet, 7)
     waits = f"waits for a drone of the pool burst (0 of at most {at_most} are there)"
     wait_until(lambda: {fleet.order(each)["reason"] for each in ids} == {waits}, seconds=60)
     first = scaler.step()
-    assert (first["waiting"], first["drones"], first["wanted"]) == (10, 0, at_most)
+    assert (first["waiting"], first["drones"], first["wanted"]) == (7, 0, at_most)
 
     wait_until(lambda: scaler.step()["drones"] == at_most, seconds=600, every=1)
     ends = {"succeeded", "failed", "canceled"}
@@ -95,7 +95,7 @@ def test_a_burst_on_an_empty_fleet_is_done_once_and_its_machines_leave_nothing_b
 
     shown = [fleet.order(each) for each in ids]
     assert {order["status"] for order in shown} == {"succeeded"}
-    assert [[run["status"] for run in order["runs"]] for order in shown] == [["success"]] * 10
+    assert [[run["status"] for run in order["runs"]] for order in shown] == [["success"]] * 7
     branches = git(remote, "for-each-ref", "--format=%(refname:short)", "refs/heads/fleet").splitlines()
     assert sorted(branches) == sorted(f"fleet/{each}" for each in ids)
     assert scaler.most <= at_most
