@@ -66,6 +66,11 @@ class Person:
         self.page.goto(self.api.url + path)
         return self.page
 
+    def press(self, keys: str) -> None:
+        """Press these keys one after the other: `g a Control+Enter`."""
+        for key in keys.split():
+            self.page.keyboard.press(key)
+
     def sees(self, text: str) -> None:
         """Return once this text is on the page."""
         self.page.get_by_text(text).first.wait_for()

@@ -11,6 +11,7 @@ from control_plane.declarations import agents, orders, organizations, tasks
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.task_documents import CommentRequest, TaskRequest
 from tests.browser.conftest import Person
+from tests.browser.test_keys import reach
 from tests.support import wait_until
 from tests.support.fleet import Api
 from tests.support.waiting import Waiting, everything_waits
@@ -61,13 +62,10 @@ def test_everything_is_handled_by_mouse_and_what_is_typed_survives_news(person: 
 def test_a_command_is_decided_without_the_mouse(person: Person, waiting: Waiting) -> None:
     page = person.open("/")
     row = page.locator("[data-row]", has_text="Approve this command?")
-    page.keyboard.press("j")
-    while "Approve this command?" not in page.evaluate("document.activeElement.textContent"):
-        page.keyboard.press("j")
-    page.keyboard.press("c")
+    reach(person, "Approve this command?")
+    person.press("c")
     write(page, "Use the package manager")
-    row.get_by_role("link").focus()
-    page.keyboard.press("d")
+    person.press("Escape d")
     row.wait_for(state="detached")
     wait_until(lambda: page.title().startswith("(3) Inbox"))
     assert answers(person.api, waiting.approval.order_id) == [("deny", "Use the package manager")]

@@ -3,15 +3,30 @@ import { notice } from "./notices.js";
 
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 
+/** The open menus, the topmost last. @returns {HTMLDetailsElement[]} */
+export const openMenus = () => [.../** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details[open]:has(> .menu)"))];
+
+/** Close a menu, and leave the focus where it was opened. @param {HTMLDetailsElement} menu */
+export function closeMenu(menu) {
+  if (menu.contains(document.activeElement)) menu.querySelector("summary")?.focus();
+  menu.open = false;
+}
+
+// A menu closes once something else is pressed, or has the focus.
+for (const name of ["click", "focusin"]) {
+  document.addEventListener(name, ({ target }) => {
+    for (const menu of openMenus()) if (target instanceof Node && !menu.contains(target)) closeMenu(menu);
+  });
+}
+
 document.addEventListener("click", async (event) => {
   if (!(event.target instanceof Element) || !(event instanceof MouseEvent)) return;
-  for (const menu of document.querySelectorAll("details.menu-of[open]")) if (!menu.contains(event.target)) menu.removeAttribute("open");
   const close = event.target.closest("[data-close]");
   if (close) return close.closest("dialog") ? close.closest("dialog")?.close() : history.back();
   const link = /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[data-dialog]"));
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
-  link.closest("details.menu-of")?.removeAttribute("open");
+  openMenus().forEach(closeMenu);
   const answer = await fetch(link.href, { headers: { Accept: "text/x-part" }, cache: "no-store" }).catch(() => null);
   if (answer?.ok) return showDialog(await answer.text());
   // It was removed meanwhile, or the right to it was: said here, and what is being written on the page stays.
@@ -25,7 +40,6 @@ export function showDialog(html) {
   dialog.setAttribute("aria-label", dialog.querySelector("h2")?.textContent || "Form");
   htmx.process(dialog);
   if (!dialog.open) dialog.showModal();
-  document.dispatchEvent(new CustomEvent("keys:changed"));
 }
 
 // A dialog whose form holds text closes by its own buttons only, so that a slip of the hand loses nothing.

@@ -20,7 +20,7 @@ document.addEventListener("form:done", (event) => {
   const picture = /** @type {HTMLElement} */ (row.cloneNode(true));
   for (const each of [picture, ...picture.querySelectorAll("[id]")]) each.removeAttribute("id");
   picture.removeAttribute("data-row");
-  for (const each of picture.querySelectorAll("[data-row-key], [data-hotkey]")) { each.removeAttribute("data-row-key"); each.removeAttribute("data-hotkey"); }
+  for (const each of picture.querySelectorAll("[data-hotkey]")) each.removeAttribute("data-hotkey");
   picture.inert = true;
   picture.classList.add("fading");
   Object.assign(picture.style, { insetBlockStart: `${box.top + scrollY}px`, insetInlineStart: `${box.left}px`, inlineSize: `${box.width}px` });

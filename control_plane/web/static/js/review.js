@@ -7,7 +7,12 @@ const panel = () => document.getElementById("changes");
 const field = (form, name) => /** @type {HTMLInputElement} */ (form.querySelector(`[name=${name}]`));
 
 document.addEventListener("click", (event) => {
-  const link = event.target instanceof Element ? /** @type {HTMLAnchorElement | null} */ (event.target.closest("#changes a")) : null;
+  if (!(event.target instanceof Element)) return;
+  const by = /** @type {HTMLElement | null} */ (event.target.closest("[data-to-comment]"))?.dataset.toComment;
+  if (by) return toComment(Number(by));
+  const pressed = /** @type {HTMLAnchorElement | null} */ (event.target.closest("#changes a"));
+  // The file's link is also pressed by a key, for the line that has the focus.
+  const link = /** @type {HTMLAnchorElement | null} */ (pressed?.closest(".of-file")?.parentElement?.querySelector("a.n:focus") ?? pressed);
   if (!link || !(event instanceof MouseEvent) || event.metaKey || event.ctrlKey) return;
   const place = new URL(link.href).searchParams.getAll("comment").at(-1);
   if (link.dataset.rows) showRows(link);
@@ -60,6 +65,23 @@ function setLines(form, side, first, last) {
   field(form, "end_line").value = String(last);
   const words = form.querySelector("[data-lines]");
   if (words) words.textContent = `${side === "old" ? "Old" : "New"} line ${first}`;
+}
+
+/** @type {Element | null} */
+let reached = null;
+
+/** Go to the next comment (1) or the previous one (-1) from where the focus is. @param {number} by */
+function toComment(by) {
+  const here = document.activeElement?.closest(".file, .thread") ? document.activeElement : reached;
+  const threads = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#changes section.thread"))].filter((each) => each.checkVisibility());
+  const side = by > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING;
+  const there = threads.filter((each) => !here?.isConnected || (!each.contains(here) && here.compareDocumentPosition(each) & side));
+  const next = there.at(by > 0 ? 0 : -1);
+  if (!next) return;
+  reached = next;
+  next.tabIndex = -1;
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "center" });
 }
 
 /** The next time that the panel is fetched, it has the same forms. */

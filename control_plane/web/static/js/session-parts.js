@@ -19,8 +19,12 @@ document.addEventListener("click", (event) => {
   const tab = /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[data-tab]"));
   if (tab) {
     event.preventDefault();
-    open(tab.dataset.tab || "");
+    const name = tab.dataset.tab || "";
+    // Beside a panel, the conversation is shown anyway.
+    if (name !== "talk" || !WIDE.matches) open(name);
     history.replaceState(null, "", panel ? `?panel=${panel}` : location.pathname);
+    // Reached by a key, it scrolls by keys.
+    if (!event.detail) document.getElementById(name === "talk" ? "talk" : "panel-body")?.focus({ preventScroll: true });
   }
   const earlier = /** @type {HTMLElement | null} */ (event.target.closest("a[data-earlier]"));
   if (earlier) { event.preventDefault(); showEarlier(earlier); }
