@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from control_plane.db.drones import InboxMessage
-from control_plane.declarations import orders, reviews
+from control_plane.declarations import batches, orders, reviews
+from control_plane.declarations.batches import BatchRequest, BatchRowRequest
 from shared.events import ApprovalStep, ToolCallStep
 from tests.browser.conftest import Person
 from tests.browser.test_plans import PLAN
 from tests.support import wait_until
+from tests.support.axe import scrolls_sideways
 from tests.support.fleet import Api, Doc, PlayedRun
 from tests.support.patches import deliver
 from tests.support.waiting import Waiting, everything_waits
@@ -281,3 +285,98 @@ def test_with_keys_alone_from_the_inbox_through_a_session_to_a_comment_on_its_ch
     person.press("x")
     page.wait_for_url("**view=split")
     page.locator(".l.pair").first.wait_for()
+
+
+def choose(person: Person, text: str, kind: str, label: str) -> None:
+    """Open the palette, type this, go down to the choice, and take it."""
+    page = person.page
+    person.press("Control+k")
+    page.keyboard.type(text)
+    wanted = page.locator("#palette [role=option]", has_text=label).filter(has_text=kind).first
+    wanted.wait_for()
+    for _ in range(40):
+        if wanted.get_attribute("aria-selected") == "true":
+            break
+        person.press("ArrowDown")
+    person.press("Enter")
+    page.locator("#palette[open]").wait_for(state="detached")
+
+
+def test_the_palette_goes_to_everything_acts_on_what_is_shown_and_creates(person: Person, waiting: Waiting) -> None:
+    api, row = person.api, BatchRowRequest(id="1", prompt="Fix it", project="demo")
+    batch = api.client.call(batches.SUBMIT, BatchRequest(name="nightly", rows=[row]))
+    page = person.open(f"/orders/{waiting.approval.order_id}")
+    for text, kind, label, path in (
+        ("refunds", "Session", "Fix rounding of refunds", "/sessions/"),
+        ("windows", "Task", "DEFA-0001 Windows paths", f"/tasks/{waiting.task}"),
+        ("mil", "Drone", "mila", "/fleet/mila"),
+        ("demo", "Project", "demo", "/orders?project=demo"),
+        ("test", "Agent", "tester", "/agents/tester"),
+        ("scripted", "Model", "", "/models#provider-"),
+        ("night", "Batch", "nightly", f"/batches/{batch['id']}"),
+        ("audit", "Settings", "Audit log", "/settings/audit"),
+        ("autom", "Go to", "Automation", "/automation"),
+        ("new ord", "Go to", "New order", "/orders/new"),
+    ):
+        choose(person, text, kind, label)
+        page.wait_for_url(re.compile(re.escape(api.url + path)))
+    # What can be created, each in the dialog of its own form.
+    for text, title in (("schedule", "Add schedule"), ("new model", "Add model"), ("machine", "Add a machine")):
+        choose(person, text, "Create", title)
+        page.locator("#dialog[open] h2", has_text=title).wait_for()
+        person.press("Escape")
+        page.locator("#dialog[open]").wait_for(state="detached")
+    # Acts of the present thing, also out of its closed menu, and on a row by its name.
+    person.open("/fleet")
+    choose(person, "drain", "This page", "Drain: mila")
+    page.get_by_role("button", name="Resume").first.wait_for()
+    person.open(f"/orders/{waiting.approval.order_id}")
+    choose(person, "rename", "This page", "Rename")
+    page.locator("#dialog[open]").wait_for()
+    person.press("Escape")
+    choose(person, "deny", "This page", "Deny")
+    wait_until(lambda: [each["approved"] for each in told(api) if each["kind"] == "decide"] == [False])
+
+
+def test_the_palette_shows_first_what_was_worked_on_last_and_takes_nothing_before_it_is_shown(
+    person: Person, waiting: Waiting
+) -> None:
+    page = person.open(f"/orders/{waiting.approval.order_id}")
+    page.route("**/search*", lambda route: None)
+    person.press("Control+k Enter")
+    page.locator("#palette[open]").wait_for(state="detached")
+    assert told(person.api) == []
+    page.unroute("**/search*")
+    # Also out of a text box, where its own keys are text.
+    person.press("e")
+    page.keyboard.type("ad")
+    person.press("Control+k")
+    kinds = page.locator("#palette [role=option] .end")
+    kinds.first.wait_for()
+    found = kinds.all_inner_texts()
+    assert (found[:4], found[4:6]) == (["Session"] * 3 + ["Task"], ["This page"] * 2)
+    assert {"Go to", "Create", "Settings"} <= set(found)
+    page.keyboard.type("zzzz")
+    person.sees("Nothing found")
+    person.press("Escape")
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    expect(page.get_by_label("Message", exact=True)).to_have_value("ad")
+
+
+def test_on_a_phone_the_search_and_the_mark_of_liveness_are_on_every_page(person: Person, waiting: Waiting) -> None:
+    page = person.page
+    page.set_viewport_size({"width": 375, "height": 700})
+    mark = page.locator(".live-mark:visible")
+    for path in ("/", "/orders", f"/orders/{waiting.approval.order_id}", "/fleet", f"/tasks/{waiting.task}"):
+        person.open(path)
+        expect(mark).to_have_text("Live")
+        expect(mark).to_be_in_viewport()
+        assert not scrolls_sideways(page)
+        page.get_by_role("button", name="Search and commands").click()
+        page.get_by_role("option", name="Fix rounding of refunds").first.wait_for()
+        page.keyboard.press("Escape")
+    person.api.stop()
+    expect(mark).to_contain_text("Reconnecting (last event")
+    expect(mark).to_be_in_viewport()
+    person.api.start()
+    expect(mark).to_have_text("Live")

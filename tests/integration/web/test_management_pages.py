@@ -16,9 +16,21 @@ from control_plane.db.access import Pool
 from control_plane.db.drones import Drone
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
-from control_plane.declarations import agents, drones, memory, orders, organizations, sessions, tasks
+from control_plane.declarations import (
+    agents,
+    batches,
+    drones,
+    memory,
+    orders,
+    organizations,
+    providers,
+    sessions,
+    tasks,
+)
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.batches import BatchRequest, BatchRowRequest
 from control_plane.declarations.pools import PoolRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.sessions import SessionEdit
 from control_plane.declarations.task_documents import TaskRequest
 from control_plane.lookups.organizations import system_caller
@@ -243,6 +255,9 @@ def parsers(api: Api) -> Api:
     api.client.call(agents.ADD, AgentRequest(name="parser_agent", instructions="You work."))
     api.client.call(tasks.ADD, TaskRequest(title="Parser of dates", assignee="user"))
     api.add_drone("parser-box")
+    api.client.call(providers.ADD, ProviderRequest(name="parser-model", model="openai/scripted"))
+    row = BatchRowRequest(id="1", prompt="Parse", project="parser", provider="scripted")
+    api.client.call(batches.SUBMIT, BatchRequest(name="parsers", rows=[row]))
     order = api.submit("Fix the Parser, 100%", project="parser")
     api.client.call(sessions.EDIT, SessionEdit(name="Old commas"), session_id=order["session"])
     return api
@@ -250,9 +265,9 @@ def parsers(api: Api) -> Api:
 
 def test_every_kind_is_found_by_a_part_of_its_name_and_signs_of_the_database_mean_themselves(parsers: Api) -> None:
     def found(text: str) -> list[str]:
-        return [each["label"] for each in browser.get("/search", params={"text": text}).json()]
+        return [f"{each['kind']}: {each['label']}" for each in browser.get("/search", params={"text": text}).json()]
 
-    kinds = {"Drone", "Project", "Agent", "Task", "Session", "Order"}
+    kinds = {"Drone", "Project", "Agent", "Task", "Session", "Order", "Model", "Batch"}
     add_organization(parsers.core, system_caller(parsers.core), "payments")
     with parsers.browser() as browser:
         assert {each.partition(":")[0] for each in found("PARSER")} == kinds
@@ -260,9 +275,32 @@ def test_every_kind_is_found_by_a_part_of_its_name_and_signs_of_the_database_mea
         assert found("defa-00") == ["Task: DEFA-0001 Parser of dates"]
         assert "Agent: parser_agent" in found("@parser")
         assert [each for each in found("100%") if each.startswith("Order")] == ["Order: Fix the Parser, 100%"]
-        assert (found("1%0"), found("  "), found("_")) == ([], [], ["Agent: parser_agent"])
+        assert (found("1%0"), found("_")) == ([], ["Agent: parser_agent"])
         browser.post("/organization", data={"organization": "payments"})
         assert found("parser") == []
+
+
+def test_without_a_text_the_palette_has_what_was_worked_on_last_and_what_the_caller_may_create(parsers: Api) -> None:
+    def offered(role: str) -> list[tuple[str, str, str]]:
+        with parsers.browser(token=parsers.token_for(role)) as browser:
+            found = browser.get("/search").raise_for_status().json()
+            forms = [each["href"] for each in found if each["is_form"]]
+            assert [each for each in forms if browser.get(each, headers=PART).status_code != 200] == []
+        return [(each["kind"], each["label"], each["href"]) for each in found]
+
+    everything = {role: offered(role) for role in ("viewer", "operator", "admin")}
+    creates = {role: [label for kind, label, _ in found if kind == "Create"] for role, found in everything.items()}
+    assert [kind for kind, *_ in everything["admin"]][:3] == ["Session", "Task", "Batch"]
+    assert creates["viewer"] == ["Create log-in link"]
+    assert {"New order", "New task", "New session", "Submit batch"} <= set(creates["operator"])
+    assert {"Add model", "Add project", "Add schedule", "Add a machine", "Add agent"} <= set(creates["admin"])
+    assert {"Add model", "Add project"} & set(creates["operator"]) == set()
+    settings = {role: [href for kind, _, href in found if kind == "Settings"] for role, found in everything.items()}
+    assert [("/settings/audit" in settings[role], "/settings" in settings[role]) for role in settings] == [
+        (False, True),
+        (False, True),
+        (True, True),
+    ]
 
 
 def test_static_files_are_kept_by_browsers_and_have_other_addresses_once_they_change(api: Api) -> None:
