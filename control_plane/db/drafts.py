@@ -1,4 +1,4 @@
-"""Rows of texts that users typed and have not sent yet."""
+"""Rows of texts that users typed and have not sent yet, and of the keys of forms that were sent."""
 
 from __future__ import annotations
 
@@ -24,3 +24,8 @@ class SavedDraft(Owned, Row):
     version: Mapped[int] = mapped_column(BigInteger)
     """Grows with each change, also when the subject's draft was deleted in between."""
     updated_at: Mapped[datetime] = mapped_column(index=True)
+
+
+SENT = "sent:"
+"""The subject of such a row, before the key of a form that was sent; it has no text."""
+UNSENT = SavedDraft.subject.not_like(f"{SENT}%")

@@ -19,6 +19,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
+from control_plane.db import first_write
 from control_plane.db.audit_chain import committed, with_its_record
 from control_plane.db.failures import is_passing, translated
 from shared.errors import Invalid
@@ -125,9 +126,11 @@ class Database:
         with self._writes.begin() as session:
             # Connect immediately: on SQLite this takes the lock before anything is read that is then written.
             session.connection()
+            first_write.begin(session)
             with with_its_record(session):
                 yield session
         committed()
+        first_write.committed()
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:

@@ -79,8 +79,8 @@ SAVE = Operation(
     request=DraftEdit,
     answer=DraftDocument,
     summary="Save your draft on a subject",
-    more="If it has changed since `version`, nothing is saved: the 409 has the stored draft in `stored`. Drafts are "
-    "deleted once their text is sent, and 90 days after their last change.",
+    more="If it has changed since `version`, nothing is saved: the 409 has the stored draft in `stored`. The pages "
+    "delete a draft when they send its text; without a change, it is deleted after 90 days.",
     in_audit_log=False,
     tool=NO_TOOL,
     command=NO_COMMAND,

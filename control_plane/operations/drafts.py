@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.drafts import SavedDraft
+from control_plane.db import first_write
+from control_plane.db.drafts import SENT, UNSENT, SavedDraft
 from control_plane.declarations import drafts as declared
 from control_plane.declarations.drafts import DraftDocument, DraftEdit, DraftSummary
 from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
 from control_plane.validation.checks import shown
 from control_plane.validation.stale_writes import StaleWrite
-from shared.errors import Conflict, Invalid, TooLarge
+from shared.errors import Conflict, Invalid, Refused, TooLarge
 
 MAX_TEXT = 64 * 1024
 """Bytes."""
@@ -25,10 +29,17 @@ MAX_DRAFTS = 200
 """For each author in an organization."""
 
 
+class AlreadySent(Conflict):
+    """A form with the same key was sent before, and what it asked for was done."""
+
+    def __init__(self) -> None:
+        super().__init__("this form was already sent", code="E-FORM-SENT", next="reload the page")
+
+
 @performs(declared.LIST)
 def list_drafts(core: Core, caller: Caller) -> list[DraftSummary]:
     """The caller's drafts without their texts, most recently changed first."""
-    own = select(SavedDraft.subject, SavedDraft.version, SavedDraft.updated_at).where(*_of(caller))
+    own = select(SavedDraft.subject, SavedDraft.version, SavedDraft.updated_at).where(*_of(caller), UNSENT)
     with core.database.read() as db:
         rows = db.execute(own.order_by(SavedDraft.updated_at.desc(), SavedDraft.number.desc())).all()
     return [DraftSummary(subject=subject, version=version, updated_at=at) for subject, version, at in rows]
@@ -86,14 +97,51 @@ def remove(core: Core, caller: Caller, subject: str, version: int | None = None)
     return core.database.transact(write)
 
 
-def sent(db: Session, caller: Caller, subject: str, text: str) -> None:
-    """Delete the caller's draft on a subject whose text was just sent, in the transaction that sends it.
+@contextmanager
+def sending(core: Core, caller: Caller, key: str, texts: Mapping[str, str]) -> Iterator[None]:
+    """Send texts, by the subjects of their drafts: the operation in the block is done once for each key.
 
-    A draft with more than was sent is kept: it was typed in another window, or after the text was taken.
+    Its first transaction records the key and deletes the drafts. A draft with more than was sent is kept: it was typed
+    in another window, or after the text was taken. Raises AlreadySent for a key that was used, also by a request at
+    the same time. Without a key, only the drafts are deleted.
     """
-    row = _find(db, caller, subject, lock=True)
-    if row is not None and text.strip().startswith(row.text.strip()):
-        db.delete(row)
+    if key:
+        with core.database.read() as db:
+            _refuse_used(db, caller, key)
+
+    def record(db: Session) -> None:
+        if key:
+            _record_key(db, core, caller, key)
+        for subject, text in texts.items():
+            row = _find(db, caller, subject, lock=True)
+            if row is not None and text.strip().startswith(row.text.strip()):
+                db.delete(row)
+
+    with first_write.along(record) as joined:
+        try:
+            yield
+        except Refused:
+            # Refused after a first transaction: what is corrected may be sent with the same key.
+            if key and joined.committed:
+                remove(core, caller, SENT + key)
+            raise
+
+
+def _refuse_used(db: Session, caller: Caller, key: str) -> None:
+    if _find(db, caller, SENT + key) is not None:
+        raise AlreadySent
+
+
+def _record_key(db: Session, core: Core, caller: Caller, key: str) -> None:
+    _refuse_used(db, caller, key)
+    now = core.clock.now()
+    row = _begun(caller, SENT + key)
+    row.version, row.updated_at = int(now.timestamp() * 1000), now
+    db.add(row)
+    try:
+        db.flush()
+    except IntegrityError:
+        raise AlreadySent from None
 
 
 def _of(caller: Caller) -> tuple[ColumnElement[bool], ...]:
@@ -106,13 +154,17 @@ def _find(db: Session, caller: Caller, subject: str, *, lock: bool = False) -> S
 
 
 def _new(db: Session, caller: Caller, subject: str) -> SavedDraft:
-    count = db.scalar(select(func.count()).select_from(SavedDraft).where(*_of(caller))) or 0
+    count = db.scalar(select(func.count()).select_from(SavedDraft).where(*_of(caller), UNSENT)) or 0
     if count >= MAX_DRAFTS:
         raise Conflict(
             f"you have {count} drafts; {MAX_DRAFTS} are allowed",
             code="E-DRAFT-COUNT",
             next="send or delete one of them",
         )
+    return _begun(caller, subject)
+
+
+def _begun(caller: Caller, subject: str) -> SavedDraft:
     return SavedDraft(
         organization_id=caller.organization_id, author=author_id(caller), subject=subject, version=0, text=""
     )

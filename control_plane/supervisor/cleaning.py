@@ -11,7 +11,7 @@ from control_plane.attention.outbox import clean_attention
 from control_plane.automation.webhook_outbox import clean_deliveries
 from control_plane.core import Core
 from control_plane.db.access import LoginLink, WebSession
-from control_plane.db.drafts import SavedDraft
+from control_plane.db.drafts import UNSENT, SavedDraft
 from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
@@ -37,6 +37,7 @@ def clean(core: Core) -> None:
         db.execute(delete(WebSession).where(WebSession.expires_at < now))
         db.execute(delete(InboxMessage).where(InboxMessage.done_at < now - _KEPT))
         db.execute(delete(SavedDraft).where(SavedDraft.updated_at < now - _KEPT_DRAFTS))
+        db.execute(delete(SavedDraft).where(SavedDraft.updated_at < now - _KEPT, ~UNSENT))
         clean_deliveries(db, now)
         clean_attention(db, core, now)
         clean_exports(db, now)

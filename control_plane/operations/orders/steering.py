@@ -18,7 +18,6 @@ from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
 from control_plane.declarations import steering as declared
 from control_plane.documents.orders import ApproveRequest, DecideRequest, DenyRequest, OrderSummary, SayRequest
-from control_plane.operations import drafts
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
@@ -63,7 +62,6 @@ def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> Order
     def write(db: Db) -> None:
         order, message = write_message(db, core, caller, MessageDraft(order_id, project, request))
         pass_on(db, core, order, message)
-        drafts.sent(db, caller, f"order:{order_id}:message", request.text)
 
     core.database.transact(write)
     core.broker.changed(order_id)

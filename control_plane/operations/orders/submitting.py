@@ -27,7 +27,6 @@ from control_plane.lookups.ids import full_order_id, full_session_id
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider, only_provider
 from control_plane.lookups.sessions import find_session
-from control_plane.operations import drafts
 from control_plane.operations.orders.given_limits import own_limits
 from control_plane.orders.draft import MAX_ATTEMPTS, Draft, create_order
 from control_plane.orders.numbers import lock_numbers
@@ -106,8 +105,6 @@ def submit_within(
     if idempotency_key is not None:
         draft = replace(draft, idempotency_key=idempotency_key, request_hash=body_hash)
     order = create_order(db, core, draft)
-    for subject in ("new-order", f"session:{order.session_id}:message"):
-        drafts.sent(db, caller, subject, request.prompt)
     ask_title(db, core, order)
     concerns(order.id)
     return order.id, True

@@ -15,7 +15,6 @@ from control_plane.declarations import reviews as declared
 from control_plane.declarations.reviews import SendReviewRequest
 from control_plane.documents.orders import OrderSummary, SayRequest
 from control_plane.lookups.users import author_id
-from control_plane.operations import drafts
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.next_turn import fits, next_turn
 from control_plane.operations.orders.reading import order_summary
@@ -59,7 +58,6 @@ def send(core: Core, caller: Caller, order_id: str, request: SendReviewRequest) 
         db.flush()
         if message is not None:
             pass_on(db, core, order, message)
-        drafts.sent(db, caller, f"order:{order.id}:review", request.text)
         return receiver
 
     receiver = core.database.transact(write)

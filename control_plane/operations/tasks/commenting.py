@@ -11,7 +11,6 @@ from control_plane.declarations import tasks as declared
 from control_plane.declarations.task_documents import CommentDocument, CommentRequest
 from control_plane.documents.base import USER
 from control_plane.lookups import tasks
-from control_plane.operations import drafts
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reading
 from control_plane.operations.tasks.acting import give
@@ -41,7 +40,6 @@ def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -
             raise tasks.refused(task, "users can comment only on open or failed tasks")
         to = _tagged(db, caller, text)
         written = person_wrote(db, core, task, caller.user, text)
-        drafts.sent(db, caller, f"task:{task.id}:comment", request.text)
         _hand_over(db, core, task, to)
         return reading.comment_document(written), to, claim_tasks(db, core, caller.organization_id)
 

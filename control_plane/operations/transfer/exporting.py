@@ -16,7 +16,7 @@ from control_plane.db.access import ApiToken, JoinToken, Pool
 from control_plane.db.automation import Trigger, TriggerDelivery, Webhook, WebhookDelivery
 from control_plane.db.base import Owned
 from control_plane.db.code_hosts import HostLink
-from control_plane.db.drafts import SavedDraft
+from control_plane.db.drafts import UNSENT, SavedDraft
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
@@ -148,7 +148,7 @@ def _left_out(db: Session, organization_id: str) -> list[str]:
     counted = (
         (number(Member), "users and their roles"),
         (number(Budget, Budget.kind == "user", Budget.removed_at.is_(None)), "budgets of users"),
-        (number(SavedDraft), "drafts of users"),
+        (number(SavedDraft, UNSENT), "drafts of users"),
         (number(ReviewComment, ReviewComment.sent_at.is_(None)), "pending review comments"),
         (number(ApiToken), "API tokens"),
         (number(JoinToken, JoinToken.pool_id.is_(None)), "join tokens"),

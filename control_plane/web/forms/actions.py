@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Caller, Core
 from control_plane.declarations.operation import Operation
+from control_plane.operations import drafts
 from control_plane.operations.gateway import perform, permit
 from control_plane.validation.invalid_requests import InvalidRequest
 from control_plane.web.access import CallerDep, CoreDep
@@ -98,7 +99,12 @@ def _act(request: Request, caller: Caller, operation: Operation, form: FormData)
     try:
         if sent.was and (found := differences(sent, present(core, caller, operation, sent.names))):
             raise ChangedMeanwhile(found)
-        answer = perform(core, caller, sent.call())
+        call = sent.call()
+        with drafts.sending(core, caller, sent.key_of_page, sent.drafts):
+            answer = perform(core, caller, call)
+    except drafts.AlreadySent:
+        # The answer was lost on its way, and the page asks again.
+        answer = None
     except Refused as error:
         # Buttons and forms of pages show the reason themselves.
         if request.headers.get("accept") == "application/json":

@@ -11,6 +11,8 @@ from control_plane.web.local_page import local_page
 PAGES: Mapping[str, str] = {
     "orders": "/orders",
     "graphs": "/orders",
+    "races": "/orders",
+    "batches": "/batches",
     "sessions": "/sessions",
     "tasks": "/tasks",
     "drones": "/fleet",
@@ -35,16 +37,17 @@ SINGLE: Mapping[str, str] = {"orders": "order_id", "sessions": "session_id", "ta
 
 
 def destination(operation: Operation, names: Mapping[str, str], answer: Any, wanted: str) -> str:
-    """The address to continue at: the one that the form asked for, else the page of what was made or changed."""
+    """The address to continue at: the one that the form asked for, else the page of what was made or changed.
+
+    Without an answer, what was made is not known: then it is the page with all of its kind.
+    """
     if wanted:
         return local_page(wanted)
     parts = operation.path.strip("/").split("/")
     noun = "agents" if "agents" in parts else parts[0]
-    if noun == "batches":
-        return f"/batches/{answer.id}"
-    if noun == "races":
+    if answer is not None and noun == "races":
         return f"/compare?race={answer.race.id}"
-    if operation.name in MAKES:
+    if answer is not None and (operation.name in MAKES or noun == "batches"):
         return f"/{noun}/{answer.id}"
     if changed := names.get(SINGLE.get(noun, "")):
         return f"/{noun}/{changed}"

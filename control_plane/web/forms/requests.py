@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,9 @@ ASKS = "asks_names"
 KEY = "idempotency_key"
 """Hidden field of forms that add something: a form that is sent twice adds it once."""
 MOST_KEY = 64
+DRAFTS = "draft"
+"""Fields that scripts add: the name of a field, a blank, and the subject of its draft."""
+_SAFE = re.compile(r"[A-Za-z0-9._:@-]{1,100}")
 MOST_SHOWN = 300
 
 
@@ -63,7 +67,9 @@ class SentForm:
     asks_names: bool = False
     """The form asks for the names in the operation's path, too."""
     key: str | None = None
-    """The idempotency key, for an operation that takes one."""
+    """The idempotency key."""
+    drafts: Mapping[str, str] = field(default_factory=dict)
+    """By the subject of a draft: the text that is sent."""
 
     @classmethod
     def of(cls, operation: Operation, form: FormData) -> SentForm:
@@ -80,7 +86,8 @@ class SentForm:
             {name: texts[name] for name in fields if name in texts},
             {name: texts[WAS + name] for name in fields if WAS + name in texts},
             ASKS in texts,
-            (texts.get(KEY, "")[:MOST_KEY] or None) if operation.idempotent else None,
+            texts.get(KEY, "")[:MOST_KEY] or None,
+            {subject: texts.get(name, "") for name, subject in _named_drafts(form)},
         )
 
     def overwriting(self, differences: Sequence[ForeignChange]) -> SentForm:
@@ -117,7 +124,13 @@ class SentForm:
         if missing:
             raise InvalidRequest(missing, CORRECT)
         request = checked(operation.request, self.values(), form=CORRECT) if operation.request else None
-        return OperationCall(operation, self.names, request, self.key)
+        return OperationCall(operation, self.names, request, self.key if operation.idempotent else None)
+
+    @property
+    def key_of_page(self) -> str:
+        """The key of a form whose operation takes none, so that the page's request counts once; empty: it has none."""
+        key = self.key or ""
+        return key if _SAFE.fullmatch(key) and not self.operation.idempotent else ""
 
     def _told(self) -> Iterator[FormField]:
         """The fields that the request contains. A nested value is replaced as a whole, so it is sent as a whole."""
@@ -135,6 +148,14 @@ class SentForm:
 
 
 CORRECT = "correct the marked fields"
+
+
+def _named_drafts(form: FormData) -> Iterator[tuple[str, str]]:
+    """The field and the subject of each draft that the form sends."""
+    for each in form.getlist(DRAFTS):
+        name, _, subject = str(each).partition(" ")
+        if _SAFE.fullmatch(subject):
+            yield name, subject
 
 
 def operation_named(name: str) -> Operation:

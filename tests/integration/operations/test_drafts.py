@@ -10,12 +10,14 @@ from sqlalchemy import func, select
 
 from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditRecord
+from control_plane.db.orders import SteeringMessage
 from control_plane.declarations.drafts import DraftDocument, DraftEdit
-from control_plane.documents.orders import SayRequest, SubmitRequest
+from control_plane.documents.orders import SayRequest
 from control_plane.operations import drafts
-from control_plane.operations.orders import reading, steering
+from control_plane.operations.orders import steering
 from control_plane.supervisor.cleaning import clean
 from control_plane.validation.stale_writes import StaleWrite
+from shared.errors import Invalid
 from tests.support.made import later, make_project, submit
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
@@ -110,23 +112,96 @@ def test_what_is_no_text_or_too_much_is_refused(core: Core, mila: Caller, monkey
     assert drafts.show(core, mila, "new-order").text == "x" * 1_500_000
 
 
-def test_a_draft_is_removed_when_it_is_sent_or_after_90_days(core: Core, admin: Caller, mila: Caller) -> None:
+@pytest.fixture
+def order(core: Core, admin: Caller) -> str:
     make_project(core, admin)
-    for subject in ("new-order", "session:x:message"):
-        save(core, mila, "Fix it", subject=subject)
-    submit(core, admin, "Fix it")
-    assert "new-order" in subjects(core, mila)
-    order = reading.submit(core, mila, SubmitRequest(prompt="Fix it\nplease", project="web"))
-    message = f"order:{order.id}:message"
-    save(core, mila, "Mind the tests, and the docs", subject=message)
-    steering.say(core, mila, order.id, SayRequest(text="Mind the tests"))
-    assert sorted(subjects(core, mila)) == sorted([message, "session:x:message"])
-    steering.say(core, mila, order.id, SayRequest(text="Mind the tests, and the docs\n"))
-    assert subjects(core, mila) == ["session:x:message"]
+    return submit(core, admin, "Fix it").id
 
+
+def send(core: Core, caller: Caller, order: str, text: str, key: str = "") -> str:
+    """Send a message as a page does; returns the code of its refusal."""
+
+    def say() -> None:
+        with drafts.sending(core, caller, key, {SUBJECT: text}):
+            steering.say(core, caller, order, SayRequest(text=text))
+
+    return code_of(say)
+
+
+def messages(core: Core) -> list[str]:
+    with core.database.read() as db:
+        return list(db.scalars(select(SteeringMessage.text).order_by(SteeringMessage.number)))
+
+
+def test_a_draft_is_deleted_with_the_transaction_that_sends_its_text(core: Core, mila: Caller, order: str) -> None:
+    """More than was sent is kept, and so is all of what was not sent."""
+    kept = {}
+    for draft, text in (
+        ("Mind the tests", "Mind the tests"),
+        ("Mind the tests\n", "Mind the tests"),
+        ("Mind", "Mind the tests"),
+        ("Mind the tests, and the docs", "Mind the tests"),
+        ("Something else", "Mind the tests"),
+        ("Mind the tests", " "),
+    ):
+        save(core, mila, draft, drafts.show(core, mila, SUBJECT).version)
+        refused = send(core, mila, order, text)
+        kept[draft, text] = (drafts.show(core, mila, SUBJECT).text, refused)
+    assert kept == {
+        ("Mind the tests", "Mind the tests"): ("", ""),
+        ("Mind the tests\n", "Mind the tests"): ("", ""),
+        ("Mind", "Mind the tests"): ("", ""),
+        ("Mind the tests, and the docs", "Mind the tests"): ("Mind the tests, and the docs", ""),
+        ("Something else", "Mind the tests"): ("Something else", ""),
+        ("Mind the tests", " "): ("Mind the tests", "E-SAY-EMPTY"),
+    }
+
+
+@pytest.mark.dialects
+def test_a_form_that_is_sent_again_with_its_key_counts_once(core: Core, mila: Caller, order: str) -> None:
+    """Also if its requests arrive at the same time. What was refused may be corrected with the same key."""
+    save(core, mila, "typed meanwhile")
+    with ThreadPoolExecutor(4) as pool:
+        codes = list(pool.map(lambda _: send(core, mila, order, "one", "k1"), range(4)))
+    assert sorted(codes) == ["", *["E-FORM-SENT"] * 3]
+    oka = replace(mila, user="oka", user_id="b" * 12)
+    answers = {
+        "another key": send(core, mila, order, "two", "k2"),
+        "another user": send(core, oka, order, "three", "k1"),
+        "no key": send(core, mila, order, "four"),
+        "no key again": send(core, mila, order, "four"),
+        "refused": send(core, mila, order, "", "k3"),
+        "corrected": send(core, mila, order, "five", "k3"),
+        "much later": (later(core, days=6), clean(core), send(core, mila, order, "one", "k1"))[2],
+    }
+    assert {name: code for name, code in answers.items() if code} == {
+        "refused": "E-SAY-EMPTY",
+        "much later": "E-FORM-SENT",
+    }
+    assert messages(core) == ["one", "two", "three", "four", "four", "five"]
+    assert subjects(core, mila) == [SUBJECT], "keys are no drafts"
+
+
+def test_what_is_refused_after_its_first_transaction_can_be_sent_again(core: Core, mila: Caller) -> None:
+    def refused_late() -> None:
+        with drafts.sending(core, mila, "k1", {}):
+            save(core, mila, "first")
+            raise Invalid("no", code="E-TEXT")
+
+    assert code_of(refused_late) == "E-TEXT"
+    with drafts.sending(core, mila, "k1", {}):
+        assert drafts.show(core, mila, SUBJECT).text == "first"
+
+
+def test_drafts_are_deleted_90_days_after_their_last_change_and_keys_after_7(core: Core, mila: Caller) -> None:
+    save(core, mila, "x")
+    with drafts.sending(core, mila, "k1", {}):
+        save(core, mila, "x", subject="other")
     later(core, days=60)
     save(core, mila, "x", subject="newest")
-    assert subjects(core, mila) == ["newest", "session:x:message"]
-    later(core, days=31)
+    assert subjects(core, mila) == ["newest", "other", SUBJECT]
+    clean(core)
+    with drafts.sending(core, mila, "k1", {}):
+        later(core, days=31)
     clean(core)
     assert subjects(core, mila) == ["newest"]

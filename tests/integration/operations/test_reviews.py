@@ -11,9 +11,8 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.projects import Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.declarations.drafts import DraftEdit
 from control_plane.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit
-from control_plane.operations import drafts, projects
+from control_plane.operations import projects
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.reviews import commenting
@@ -136,14 +135,12 @@ def test_sending_a_review_of_an_ended_order_is_the_next_turn_of_its_session(
 def test_a_review_is_sent_once_with_the_work_and_replied_to_when_it_was_sent(
     core: Core, mila: Caller, order: str
 ) -> None:
-    made, subject = comment(core, mila, order), f"order:{order}:review"
-    drafts.save(core, mila, subject, DraftEdit(text="Nearly there"))
+    made = comment(core, mila, order)
     with core.database.write() as db:
         db.get_one(Order, order).verify = ["make test"]
     unsent = {"text": "The built-in", "parent": made.id}
     assert code_of(lambda: comment(core, mila, order, **unsent)) == "E-REVIEW-STATE"
     second = send(core, mila, order, "Nearly there").id
-    assert drafts.show(core, mila, subject).version == 0
     sent = order_as_sent(core, second)
     assert (sent.base.commit, sent.prompt) == (HEAD, reading.order_summary(core, mila, second).prompt)
     assert [(each.id, each.answered) for each in sent.review] == [(made.id, False)]

@@ -9,9 +9,12 @@ from itertools import product
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
-from control_plane.declarations import agents, orders, sessions
+from control_plane.db.teams import Comment
+from control_plane.declarations import agents, orders, sessions, tasks
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.task_documents import TaskRequest
 from shared.errors import NotFound
 from shared.events import Delivered, ToolResultStep
 from tests.support.fleet import Api, PlayedRun
@@ -112,6 +115,37 @@ def test_a_stale_draft_is_answered_with_the_text_that_is_stored_and_one_is_delet
         assert one.get(PATH).json()["version"] == 0
     assert (refused.status_code, refused.json()["code"]) == (409, "E-DRAFT-STALE")
     assert refused.json()["stored"] == first
+
+
+def test_a_form_that_is_sent_twice_with_its_key_counts_once_and_takes_its_drafts_along(
+    api: Api, run: PlayedRun
+) -> None:
+    """Whatever the operation: as a page does whose connection was cut before the answer."""
+    order, session = run.order_id, api.client.call(sessions.LIST)[0]["id"]
+    task = api.client.call(tasks.ADD, TaskRequest(title="Round refunds", assignee="user"))["id"]
+    texts: dict[str, tuple[str, dict[str, str]]] = {
+        "say": ("text", {"order_id": order, "next": f"/sessions/{session}"}),
+        "submit": ("prompt", {"project": "demo"}),
+        "comment_task": ("text", {"task_id": task}),
+        "create_task": ("description", {"title": "Another one", "assignee": "user"}),
+        "add_memory": ("text", {"slug": "demo"}),
+    }
+    found = {}
+    with api.browser() as browser:
+        for name, (field, fields) in texts.items():
+            browser.put(f"/api/v1/drafts/{name}", json={"text": name, "version": 0}).raise_for_status()
+            sent = {**fields, field: f"{name}: once", "idempotency_key": f"key-{name}", "draft": f"{field} {name}"}
+            statuses = [browser.post(f"/actions/{name}", data=sent).status_code for _ in range(3)]
+            found[name] = (statuses, browser.get(f"/api/v1/drafts/{name}").json()["text"])
+        hostile = {"draft": "text \0", "idempotency_key": "\0", "task_id": task, "text": "another"}
+        found["hostile"] = ([browser.post("/actions/comment_task", data=hostile).status_code], "")
+    assert found == {**{name: ([303] * 3, "") for name in texts}, "hostile": ([303], "")}
+    assert [each["text"] for each in api.client.call(orders.SHOW, order_id=order)["unheard"]] == ["say: once"]
+    assert [each["prompt"] for each in api.client.call(orders.LIST)].count("submit: once") == 1
+    with api.core.database.read() as db:
+        thread = list(db.scalars(select(Comment.text).where(Comment.author == "user").order_by(Comment.id)))
+    assert thread == ["comment_task: once", "another"]
+    assert len(api.client.call(tasks.LIST)) == 2
 
 
 def test_an_organization_goes_out_and_in_as_a_stream_of_lines_of_any_length(api: Api) -> None:
