@@ -120,7 +120,7 @@ def test_orders_are_filtered_selected_compared_and_canceled(person: Person, work
     page.locator("#selected").wait_for(state="hidden")
 
 
-def test_in_the_thread_of_a_task_names_are_completed_and_drafts_stay(person: Person, work: Api) -> None:
+def test_in_the_thread_of_a_task_names_are_completed_and_news_leave_what_is_typed(person: Person, work: Api) -> None:
     work.client.call(agents.ADD, AgentRequest(name="backend", instructions="You work."))
     work.client.call(organizations.PAUSE, name="default")
     task = work.client.call(tasks.ADD, TaskRequest(title="Round refunds", assignee="user"))["id"]

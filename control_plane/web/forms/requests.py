@@ -130,7 +130,7 @@ class SentForm:
     def key_of_page(self) -> str:
         """The key of a form whose operation takes none, so that the page's request counts once; empty: it has none."""
         key = self.key or ""
-        return key if _SAFE.fullmatch(key) and not self.operation.idempotent else ""
+        return f"{self.operation.name}:{key}" if _SAFE.fullmatch(key) and not self.operation.idempotent else ""
 
     def _told(self) -> Iterator[FormField]:
         """The fields that the request contains. A nested value is replaced as a whole, so it is sent as a whole."""

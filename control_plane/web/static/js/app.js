@@ -1,5 +1,6 @@
 // Every page loads this one module; each behavior is a module of its own, configured by data attributes alone.
 import "./forms.js";
+import "./drafts.js";
 import "./live.js";
 import "./times.js";
 import "./theme.js";

@@ -1,4 +1,5 @@
 // <a data-dialog href="ADDRESS"> opens the page at the address in a dialog; without scripts, the page itself opens.
+import { discard } from "./drafts.js";
 import { notice } from "./notices.js";
 
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
@@ -42,6 +43,7 @@ export function showDialog(html) {
   if (!dialog.open) dialog.showModal();
 }
 
+dialog.addEventListener("close", () => discard(dialog));
 // A dialog whose form holds text closes by its own buttons only, so that a slip of the hand loses nothing.
 dialog.addEventListener("cancel", (event) => {
   const fields = /** @type {NodeListOf<HTMLTextAreaElement | HTMLInputElement>} */ (dialog.querySelectorAll("textarea, input:not([type=hidden])"));

@@ -1,64 +1,119 @@
-// What is written and not sent yet is kept on the server, for all windows of a user: <form data-draft="order:ID:message">.
-import { browserKey } from "./browser-key.js";
+// Fields whose text is kept on the server until it is sent, for all windows of a user: <textarea data-draft="task:ID:comment">,
+// or a form with the attribute, for its text.
+import { Draft, call } from "./draft.js";
+import { showNote } from "./draft-notes.js";
 
-const SOON_MS = 400;
-/** @type {Map<string, number>} the version of each draft that this window knows */
-const versions = new Map();
-/** @type {Map<string, number>} */
-const soon = new Map();
+/** @typedef {HTMLTextAreaElement | HTMLInputElement} Field */
+const FIELDS = "textarea, input[data-draft]";
+/** @type {Map<string, Draft>} by subject */
+const drafts = new Map();
+/** @type {WeakSet<Field>} */
+const filled = new WeakSet();
 
-const store = {
-  /** @param {string} name @param {string} method @param {object} [body] @returns {Promise<any>} the draft, as it is stored now */
-  async call(name, method, body) {
-    const headers = { Accept: "application/json", "Content-Type": "application/json", "X-Fleet-Browser-Key": browserKey() };
-    const answer = await fetch(`/api/v1/drafts/${encodeURIComponent(name)}`, { method, headers, body: body && JSON.stringify(body), cache: "no-store" });
-    const document = await answer.json();
-    if (answer.status === 409) return document.stored ?? {};
-    return answer.ok ? document : {};
-  },
-  /** @param {string} name */
-  load: (name) => store.call(name, "GET"),
-  /** @param {string} name @param {string} text */
-  async save(name, text) {
-    const stored = await store.call(name, "PUT", { text, version: versions.get(name) ?? 0 });
-    const other = stored.text !== undefined && stored.text !== text;
-    versions.set(name, stored.version ?? 0);
-    // Another window wrote meanwhile: what is being typed here is the later text.
-    if (other) versions.set(name, (await store.call(name, "PUT", { text, version: stored.version })).version ?? 0);
-  },
-  /** @param {string} name */
-  remove: (name) => store.call(name, "DELETE"),
-};
+/** @param {ParentNode} within */
+export const textsIn = (within) => [.../** @type {NodeListOf<Field>} */ (within.querySelectorAll(FIELDS))];
+/** @param {Element} field */
+const subjectOf = (field) => (/** @type {HTMLElement | null} */ (field.closest("[data-draft]"))?.dataset.draft || "").replace(/[^\w.:@-]/g, "-").slice(0, 100);
+/** @param {ParentNode} within @returns {[Field, Draft][]} */
+const draftsIn = (within) => textsIn(within).filter(subjectOf).map((field) => [field, draftOf(field)]);
 
-/** @param {EventTarget | null} target */
-const formOf = (target) => target instanceof Element ? /** @type {HTMLFormElement | null} */ (target.closest("form[data-draft]")) : null;
+/** @param {Element} field */
+function draftOf(field) {
+  const subject = subjectOf(field);
+  if (!drafts.has(subject)) drafts.set(subject, new Draft(subject, show));
+  return /** @type {Draft} */ (drafts.get(subject));
+}
 
-/** Fill an empty field with its draft. @param {HTMLFormElement} form */
-export async function restore(form) {
-  const box = form.querySelector("textarea");
-  const name = form.dataset.draft || "";
-  const { text, version } = await store.load(name).catch(() => ({}));
-  versions.set(name, version ?? 0);
-  if (box && text && !box.value) box.value = text;
+/** @param {Draft} draft */
+function show(draft) {
+  for (const [field, each] of draftsIn(document)) if (each === draft) showNote(draft, field);
+}
+
+/** Fill new fields with what is stored, and those in which nothing was typed here since another window saved its text. */
+export async function restore() {
+  const present = draftsIn(document);
+  if (!present.length) return;
+  const { status, document: list } = await call("");
+  if (status !== 200) return;
+  for (const [field, draft] of present) {
+    const version = list.find((/** @type {any} */ each) => each.subject === subjectOf(field))?.version ?? 0;
+    const before = draft.text;
+    if (version !== draft.version && draft.typed === null && draft.other === null) {
+      const { document } = version ? await call(draft.path) : { document: { text: "", version } };
+      if (draft.typed === null && "text" in document) Object.assign(draft, { text: document.text, version: document.version });
+    }
+    fill(field, draft, before);
+    showNote(draft, field);
+  }
+}
+
+/** @param {Field} field @param {Draft} draft @param {string} before what was stored when the field was filled last */
+function fill(field, draft, before) {
+  const kept = filled.has(field) ? null : draft.kept();
+  filled.add(field);
+  if (draft.typed !== null) {
+    field.value ||= draft.typed;
+  } else if (kept && kept.version === draft.version && kept.text !== draft.text) {
+    field.value = kept.text;
+    draft.type(kept.text, 0);
+  } else {
+    if (field.value === before || !field.value) field.value = draft.text;
+    else if (draft.text && field.value !== draft.text) draft.other = draft.text;
+    if (kept?.text && kept.text !== draft.text) draft.other = kept.text;
+  }
 }
 
 document.addEventListener("input", (event) => {
-  const form = formOf(event.target);
-  const name = form?.dataset.draft;
-  if (!form || !name || !(event.target instanceof HTMLTextAreaElement)) return;
-  const { value } = event.target;
-  clearTimeout(soon.get(name));
-  soon.set(name, setTimeout(() => store.save(name, value).catch(() => {}), SOON_MS));
-  // The same text sent twice, because the answer was lost, counts once.
-  const key = /** @type {HTMLInputElement | null} */ (form.querySelector("[name=idempotency_key]"));
-  if (key) key.value ||= [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const field = /** @type {Field} */ (event.target);
+  if (field.matches(FIELDS) && subjectOf(field)) draftOf(field).type(field.value);
+});
+function leave() {
+  for (const draft of drafts.values()) if (draft.typed !== null) draft.save(true);
+}
+function comeBack() {
+  for (const draft of drafts.values()) if (draft.problem && draft.typed !== null) draft.save();
+  restore();
+}
+addEventListener("pagehide", leave);
+for (const name of ["focus", "online"]) addEventListener(name, comeBack);
+document.addEventListener("visibilitychange", () => (document.hidden ? leave() : comeBack()));
+function changed() {
+  const present = draftsIn(document);
+  if (present.some(([field]) => !filled.has(field))) restore();
+  for (const [field, draft] of present) showNote(draft, field);
+}
+for (const name of ["htmx:after:swap", "keys:changed"]) document.addEventListener(name, changed);
+restore();
+
+/** What a form sends is stored before it is sent, so that it is lost nowhere on its way. @param {HTMLFormElement} form */
+export const stored = (form) => Promise.all(draftsIn(form).map(([, draft]) => draft.typed === null || draft.save()));
+
+/** What was written here is not wanted any more. @param {ParentNode} within */
+export function discard(within) {
+  for (const [, draft] of draftsIn(within)) draft.end();
+}
+
+/** @type {WeakMap<HTMLFormElement, {body: string, key: string}>} */
+const keys = new WeakMap();
+// The same text sent again, because the answer was lost, has the same key and counts once.
+document.addEventListener("formdata", (event) => {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const own = draftsIn(form);
+  if (form.method !== "post" || !own.length) return;
+  event.formData.delete("idempotency_key");
+  const body = JSON.stringify([...event.formData]);
+  const last = keys.get(form);
+  const key = last?.body === body ? last.key : [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  keys.set(form, { body, key });
+  event.formData.set("idempotency_key", key);
+  for (const [field] of own) event.formData.append("draft", `${field.name} ${subjectOf(field)}`);
 });
 document.addEventListener("form:done", (event) => {
-  const name = formOf(event.target)?.dataset.draft;
-  if (!name) return;
-  clearTimeout(soon.get(name));
-  versions.set(name, 0);
-  store.remove(name).catch(() => {});
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const later = /** @type {CustomEvent<Field[] | null>} */ (event).detail ?? [];
+  keys.delete(form);
+  for (const [field, draft] of draftsIn(form)) {
+    if (later.includes(field)) draft.type(field.value);
+    else draft.end().then(() => { field.value ||= draft.text; });
+  }
 });
-
-for (const form of /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll("form[data-draft]"))) restore(form);

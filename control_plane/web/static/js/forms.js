@@ -2,6 +2,7 @@
 // operation (data-form) comes back from the server as it was sent, with what is wrong beside each field.
 import { browserKey } from "./browser-key.js";
 import { showDialog } from "./dialogs.js";
+import { stored, textsIn } from "./drafts.js";
 import { notice } from "./notices.js";
 import { refresh } from "./live.js";
 
@@ -9,28 +10,37 @@ const LOGGED_OUT = "You are logged out. Log in again in another tab, then repeat
 
 document.addEventListener("submit", async (event) => {
   const form = /** @type {HTMLFormElement} */ (event.target);
-  // A form on a page of its own leads to the page of what was changed.
-  if (!form.matches("form[data-stay]") || ("form" in form.dataset && !form.closest("dialog"))) return;
+  if (!form.matches("form[data-stay]")) return;
   event.preventDefault();
   if (tooSoon.has(form)) return;
   const submitter = /** @type {HTMLButtonElement | null} */ (event.submitter);
   if (submitter?.dataset.confirm && !confirm(submitter.dataset.confirm)) return;
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form, submitter)));
   const buttons = [...form.querySelectorAll("button")];
+  const sent = textsIn(form).map((field) => /** @type {const} */ ([field, field.value]));
+  // A form on a page of its own leads to the page of what was changed.
+  const leads = "form" in form.dataset && !form.closest("dialog");
+  // What vanishes with its form cannot be continued meanwhile.
+  const vanishes = form.matches("[data-decides], [data-fades], dialog *");
   for (const button of buttons) button.disabled = true;
+  for (const [field] of sent) field.readOnly ||= vanishes;
   try {
+    await stored(form);
     const action = submitter?.getAttribute("formaction") || form.getAttribute("action") || "";
     const accept = "form" in form.dataset ? "text/x-part" : "application/json";
     // What was done leads to a page, which is not loaded: what changed is fetched.
-    const answer = await fetch(action, { method: "POST", body, redirect: "manual", headers: { Accept: accept } });
-    if (answer.type === "opaqueredirect") done(form);
-    else if (answer.status === 201) location.assign(answer.headers.get("Location") || "");
+    const answer = await fetch(action, { method: "POST", body, redirect: leads ? "follow" : "manual", headers: { Accept: accept } });
+    const target = answer.redirected ? answer.url : answer.headers.get("Location");
+    if (answer.type === "opaqueredirect" || target) done(form, sent);
+    if (target) location.assign(target);
+    else if (answer.type === "opaqueredirect") return;
     else if (answer.status === 401) say(form, LOGGED_OUT);
     else if ((answer.headers.get("content-type") || "").startsWith("text/html")) shown(form, await answer.text());
     else await refused(form, answer);
   } catch (error) {
-    say(form, `Not sent: ${error instanceof Error ? error.message : error}. Try again; the text stays here.`);
+    say(form, `Not sent: ${error instanceof Error ? error.message : error}. The text stays here.`, () => form.requestSubmit(submitter));
   } finally {
+    for (const [field] of sent) field.readOnly &&= !vanishes;
     for (const button of buttons) button.disabled = false;
   }
 });
@@ -61,13 +71,16 @@ function hold(form) {
   }, READ_FIRST_MS);
 }
 
-/** @param {HTMLFormElement} form */
-function done(form) {
+/** What was sent is cleared; what was typed meanwhile stays. @param {HTMLFormElement} form @param {(readonly [import("./drafts.js").Field, string])[]} sent */
+function done(form, sent) {
   say(form, "");
+  const later = sent.filter(([field, text]) => field.value !== text);
+  const rest = later.map(([field, text]) => field.value.startsWith(text) ? field.value.slice(text.length).trimStart() : field.value);
   form.reset();
+  later.forEach(([field], each) => { field.value = rest[each]; });
+  form.dispatchEvent(new CustomEvent("form:done", { bubbles: true, detail: later.map(([field]) => field) }));
   form.closest("dialog")?.close();
   if (form.dataset.done) notice(form.dataset.done, undoOf(form));
-  form.dispatchEvent(new CustomEvent("form:done", { bubbles: true }));
   refreshAll();
 }
 
@@ -84,7 +97,8 @@ function refreshAll() {
 
 /** The form as it was sent, or what is shown once it is done. @param {HTMLFormElement} form @param {string} html */
 function shown(form, html) {
-  const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("form");
+  const page = new DOMParser().parseFromString(html, "text/html");
+  const fresh = /** @type {HTMLFormElement | null} */ (page.querySelector(`form[action="${form.getAttribute("action")}"]`));
   if (!fresh) {
     showDialog(html);
     return refreshAll();
@@ -94,6 +108,7 @@ function shown(form, html) {
     const field = fresh.elements.namedItem(typed.name);
     if (field instanceof HTMLInputElement) field.value = typed.value;
   }
+  for (const field of textsIn(form)) if (field.dataset.draft) textsIn(fresh).find((each) => each.name === field.name)?.setAttribute("data-draft", field.dataset.draft);
   const wasOpen = form.querySelector("details[open] .field") !== null;
   for (const each of fresh.querySelectorAll("details")) if (wasOpen && each.querySelector(".field")) each.open = true;
   form.replaceWith(fresh);
@@ -113,12 +128,13 @@ async function refused(form, answer) {
   say(form, [problem.detail, problem.why, problem.next?.includes("--") ? "" : problem.next].filter(Boolean).join(" · "));
 }
 
-/** @param {HTMLFormElement} form @param {string} text */
-function say(form, text) {
+/** @param {HTMLFormElement} form @param {string} text @param {(() => void)} [again] */
+function say(form, text, again) {
   const line = form.querySelector(".form-note");
   outlive.disconnect();
   if (line) line.textContent = text;
   else if (text) notice(text);
+  if (line && again) return line.append(" ", Object.assign(document.createElement("button"), { type: "button", textContent: "Try again", onclick: again }));
   if (!line || !text) return;
   said = { line, text, until: Date.now() + READ_MS };
   outlive.observe(document.body, { childList: true, subtree: true });

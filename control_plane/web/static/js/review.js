@@ -52,7 +52,7 @@ function made(link, file, side, line) {
   else section.querySelector(".lines")?.prepend(form);
   const details = section.querySelector("details");
   if (details) details.open = true;
-  restore(form);
+  restore();
   return form;
 }
 
@@ -108,7 +108,8 @@ function close(form) {
 
 document.addEventListener("form:done", (event) => {
   const form = /** @type {HTMLFormElement} */ (event.target);
-  if (form.matches(".new-comment")) { form.remove(); remember(); }
+  const later = /** @type {CustomEvent} */ (event).detail?.length;
+  if (form.matches(".new-comment") && !later) { form.remove(); remember(); }
   const details = form.matches(".viewed, .edit > form, .send > form") ? form.closest(".file")?.querySelector("details") : null;
   if (form.matches(".viewed") && details) details.open = form.querySelector("[aria-pressed=true]") !== null;
   else /** @type {HTMLDetailsElement | null} */ (form.closest("details.edit, details.send"))?.removeAttribute("open");

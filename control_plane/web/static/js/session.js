@@ -2,7 +2,6 @@
 import { follow } from "./live.js";
 import { dropText } from "./session-flight.js";
 import { loadOpen, markTabs, movePanels, trimBlocks } from "./session-parts.js";
-import "./drafts.js";
 import "./session-log.js";
 
 const AGAIN_MS = 2000;
