@@ -21,6 +21,8 @@ from shared.visible_text import visible, visible_prose
 
 MOST_ITEMS = 20
 MAX_LINE = 150
+WAITS = frozenset({"approvals", "questions", "tasks"})
+"""The kinds of what waits for a user, in the Inbox until it is answered."""
 _ASKS = {
     "approvals": "Approval needed",
     "questions": "Question",
@@ -88,7 +90,7 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
 
 def _subject(items: Sequence[Item], count: int) -> str:
     if count > 1:
-        waits = all(each.kind in {"approvals", "questions", "tasks"} for each in items)
+        waits = all(each.kind in WAITS for each in items)
         return f"{count} things wait for you" if waits else f"{count} things for you"
     return one_line(f"{items[0].asks}: {items[0].title}")
 

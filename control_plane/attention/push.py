@@ -12,7 +12,7 @@ from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
-from control_plane.attention.contents import MessageContent, one_line
+from control_plane.attention.contents import WAITS, MessageContent, one_line
 from control_plane.attention.sending import SECONDS, SendResult
 from control_plane.automation.webhook_addresses import check_url
 from control_plane.automation.webhook_delivery import OutgoingRequest, send
@@ -66,12 +66,13 @@ _HEADERS = {
 }
 
 
-def _payload(message: AttentionMessage, content: MessageContent) -> dict[str, str]:
+def _payload(message: AttentionMessage, content: MessageContent) -> dict[str, str | bool]:
     """What the service worker shows; small, because push services accept 4 kB."""
     only = content.items[0] if len(content.items) == 1 and not content.left_out else None
     body = only.command or only.text if only else "; ".join(each.title for each in content.items)
     url = only.answer_url or only.url if only else content.inbox_url
-    return {"id": message.batch, "title": content.subject, "body": one_line(body, MAX_BODY), "url": url}
+    told = {"id": message.batch, "title": content.subject, "body": one_line(body, MAX_BODY), "url": url}
+    return {**told, "waits": all(each.kind in WAITS for each in content.items)}
 
 
 def _encrypted(subscription: Mapping[str, Any], payload: bytes) -> bytes:

@@ -25,6 +25,7 @@ POLICY = "; ".join(
         "script-src 'self'",
         "style-src 'self'",
         "img-src 'self'",
+        "manifest-src 'self'",
         "connect-src 'self'",
         "worker-src 'self'",
         "form-action 'self'",

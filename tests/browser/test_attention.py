@@ -29,6 +29,32 @@ NOTIFICATIONS = """async () => {
 }"""
 
 
+CLICK = """async (url) => {
+  const did = new Promise((resolve) => {
+    self.clients.openWindow = async (page) => resolve(["opened", page]);
+    WindowClient.prototype.focus = async function () { resolve(["focused", this.url]); };
+  });
+  await self.registration.showNotification("shown", { data: { url }, tag: "clicked" });
+  const [notification] = await self.registration.getNotifications({ tag: "clicked" });
+  self.dispatchEvent(new NotificationEvent("notificationclick", { notification }));
+  return did;
+}"""
+"""Without a user's own click, a browser opens and focuses nothing: what the worker asks for is recorded."""
+
+
+def clicked(person: Person, url: str) -> list[str]:
+    """What the service worker does when a notification of this address is clicked."""
+    [worker] = person.context.service_workers
+    did: list[str] = worker.evaluate(CLICK, url)
+    return did
+
+
+WAITING = """async () => {
+  const made = await navigator.serviceWorker.getRegistration("/static/js/");
+  return (await made.getNotifications()).map((each) => each.data.waits).sort();
+}"""
+
+
 @pytest.fixture
 def ada(chromium: Browser, notifying: Notifying) -> Iterator[Person]:
     """The user `ada`, logged in with a token of hers."""
@@ -61,6 +87,8 @@ def test_a_browser_is_added_and_removed_and_its_service_worker_shows_a_message(
     debugger = ada.context.new_cdp_session(page)
     debugger.on("ServiceWorker.workerRegistrationUpdated", lambda event: worker.extend(event["registrations"]))
     debugger.send("ServiceWorker.enable")
+    manifest = debugger.send("Page.getAppManifest")
+    assert (manifest["errors"], json.loads(manifest["data"])["display"]) == ([], "standalone")
     page.get_by_label("Name of this browser").fill("my laptop")
     page.get_by_role("button", name="Notify in this browser").click()
     ada.sees("my laptop")
@@ -78,6 +106,14 @@ def test_a_browser_is_added_and_removed_and_its_service_worker_shows_a_message(
         return found
 
     assert wait_until(delivered, every=0.5) == [[told["title"], COMMAND, "/orders"]]
+    assert clicked(ada, "/orders") == ["opened", f"{notifying.api.url}/orders"]
+    ada.open("/orders?status=queued")
+    assert clicked(ada, "/orders") == ["focused", f"{notifying.api.url}/orders?status=queued"]
+    # What no longer waits is closed by the next page that knows it; what only reports stays.
+    told |= {"id": "b2", "waits": True}
+    wait_until(lambda: delivered() and page.evaluate(WAITING) == [False, True], every=0.5)
+    page = ada.open("/settings/attention")
+    wait_until(lambda: page.evaluate(WAITING) == [False])
     page.get_by_role("button", name="Remove").click()
     ada.sees("No browser shows notifications.")
     assert choices.show(notifying.core, caller).browsers == []

@@ -6,7 +6,7 @@ import hashlib
 import html
 import json
 import re
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx
 import pytest
@@ -311,6 +311,25 @@ def test_static_files_are_kept_by_browsers_and_have_other_addresses_once_they_ch
     assert (own.status_code, own.headers["cache-control"]) == (200, FOREVER)
     assert (earlier.text, "immutable" in earlier.headers.get("cache-control", "")) == (own.text, False)
     assert none.status_code == 404
+
+
+def test_the_application_can_be_added_to_the_home_screen(api: Api) -> None:
+    """As iOS needs it for push; the manifest and its icons are read without a log-in."""
+    with api.http(None) as browser:
+        head = browser.get("/login", headers=HTML)
+        [href] = re.findall(r'<link rel="manifest" href="([^"]+)">', head.text)
+        manifest = browser.get(href)
+        icons = [browser.get(urljoin(href, each["src"])) for each in manifest.json()["icons"]]
+        [touch] = re.findall(r'<link rel="apple-touch-icon" href="([^"]+)">', head.text)
+        icons.append(browser.get(touch))
+    assert manifest.headers["content-type"].startswith("application/manifest+json")
+    assert {name: manifest.json()[name] for name in ("name", "start_url", "display")} == {
+        "name": "Dronefleet",
+        "start_url": "/",
+        "display": "standalone",
+    }
+    assert [each.headers["content-type"] for each in icons] == ["image/svg+xml", "image/png", "image/png"]
+    assert "manifest-src 'self'" in head.headers["content-security-policy"]
 
 
 def test_every_vendored_file_is_the_one_that_the_list_names() -> None:
