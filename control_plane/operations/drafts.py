@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -24,7 +25,7 @@ MAX_TEXT = 64 * 1024
 """Bytes."""
 MAX_PROMPT = 1_500_000
 """Bytes of the prompt of a new order, which may be long before it is shortened."""
-PROMPTS = ("new-order",)
+PROMPTS = re.compile(r"new-order|order:[^:]+:again|session:[^:]+:message")
 MAX_DRAFTS = 200
 """For each author in an organization."""
 
@@ -171,7 +172,7 @@ def _begun(caller: Caller, subject: str) -> SavedDraft:
 
 
 def _check(subject: str, text: str) -> None:
-    limit = MAX_PROMPT if subject in PROMPTS else MAX_TEXT
+    limit = MAX_PROMPT if PROMPTS.fullmatch(subject) else MAX_TEXT
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

@@ -1,22 +1,28 @@
-"""The next order in the session of an order, with its settings: for a review, a code host, or work to merge in."""
+"""Another order with the settings of an order: the next one in its session, for a review, a code host, or work to
+merge in; or the request for one that begins anew."""
 
 from __future__ import annotations
 
 from typing import cast
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller
+from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
+from control_plane.documents.orders import SubmitRequest
+from control_plane.lookups.ids import full_order_id
 from control_plane.operations.orders.submitting import MAX_PROMPT, refuse_task_session
-from control_plane.orders.draft import Draft
+from control_plane.orders.draft import MAX_ATTEMPTS, Draft
+from control_plane.orders.reviewers import NO_REVIEWER, reviewer_by_default
 from control_plane.orders.run_settings import limits_again
+from control_plane.validation.checks import shown
 from shared.budgets import OnLimit
-from shared.errors import Precondition, TooLarge
-from shared.work_order import ThinkingLevel
+from shared.errors import NotFound, Precondition, TooLarge
+from shared.work_order import Approve, ThinkingLevel
 
 
 def next_turn(db: Session, caller: Caller, order: Order, text: str) -> Draft:
@@ -48,6 +54,50 @@ def next_turn(db: Session, caller: Caller, order: Order, text: str) -> Draft:
         labels=order.wanted_labels,
         drone_id=drone.id if drone is not None and drone.removed_at is None else None,
     )
+
+
+def request_again(core: Core, caller: Caller, order_id: str) -> SubmitRequest:
+    """The request for the same work in a session of its own: the whole prompt, and all that the order itself says.
+
+    What was removed meanwhile is named all the same, so that submitting it says so. Raises NotFound.
+    """
+    with core.database.read() as db:
+        order = db.scalar(
+            select(Order).where(
+                Order.id == full_order_id(db, caller, order_id), Order.organization_id == caller.organization_id
+            )
+        )
+        if order is None:
+            raise NotFound(f"order {shown(order_id)} not found", code="E-ORDER-404", next="fleet orders")
+        project = db.get_one(Project, order.project_id)
+        drone = db.get(Drone, order.wanted_drone_id) if order.wanted_drone_id else None
+        reviewer = db.get(Provider, order.reviewer_id) if order.reviewer_id else None
+        unreviewed = NO_REVIEWER if reviewer_by_default(db, project) is not None else None
+        limits = dict(limits_again(order).values)
+        own = {name: limits.pop(name) for name in tuple(limits) if name in SubmitRequest.model_fields}
+        return SubmitRequest.model_construct(
+            prompt=order.prompt,
+            project=project.slug,
+            provider=db.get_one(Provider, order.provider_id).name,
+            drone=drone.name if drone is not None else None,
+            labels=order.wanted_labels,
+            after=order.after,
+            base=order.wanted_commit,
+            mode=order.mode,
+            thinking=cast("ThinkingLevel | None", order.thinking),
+            profile=order.profile,
+            reviewer=reviewer.name if reviewer is not None else unreviewed,
+            keep_raw=order.keep_raw,
+            priority=order.priority,
+            limits=limits,
+            on_limit=cast("OnLimit", order.on_limit),
+            plan_first=order.plan_first,
+            verify=order.verify,
+            max_attempts=order.max_attempts if order.max_attempts != MAX_ATTEMPTS else None,
+            approve=cast("Approve", order.approve),
+            allow=order.allow,
+            **own,
+        )
 
 
 def fits(text: str, limit: int) -> str:

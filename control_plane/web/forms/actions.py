@@ -11,6 +11,7 @@ from typing import Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Request
+from pydantic import BaseModel
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
@@ -61,7 +62,13 @@ class Shown:
 @router.get("/{name}")
 def show_form(request: Request, core: CoreDep, caller: CallerDep, name: str) -> Response:
     """The form of an operation; values in the query fill it, and the names of what it changes are there, too."""
-    operation = operation_named(name)
+    return filled_form(request, core, caller, operation_named(name), None)
+
+
+def filled_form(
+    request: Request, core: Core, caller: Caller, operation: Operation, given: BaseModel | None
+) -> Response:
+    """The form of an operation, filled with a request for it, and over that with the query."""
     permit(operation, caller)
     query = dict(request.query_params)
     names = {each: query.get(each, "") for each in operation.names}
@@ -72,6 +79,8 @@ def show_form(request: Request, core: CoreDep, caller: CallerDep, name: str) -> 
     # A secret is never shown: an empty field leaves it as it is.
     was |= {each.name: "" for each in fields if each.shape == "secret" and now}
     defaults = {each.name: each.text_of(each.default) for each in fields}
+    if given is not None:
+        defaults = {each.name: each.text_of(value_at(dict(given), each)) for each in fields}
     sent = SentForm(operation, names, {**defaults, **was, **query}, was, asks)
     return _form(request, caller, Shown(sent, next=query.get("next", "")))
 

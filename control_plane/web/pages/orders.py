@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from control_plane.declarations import orders as declared
 from control_plane.operations.orders import reading
+from control_plane.operations.orders.next_turn import request_again
 from control_plane.web.access import CallerDep, CoreDep
-from control_plane.web.forms.actions import show_form
+from control_plane.web.forms.actions import filled_form
 from control_plane.web.forms.filters import Filters
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.rendering import page, wants_part
@@ -36,6 +38,9 @@ def list_orders(request: Request, core: CoreDep, caller: CallerDep) -> Response:
 
 
 @router.get("/new")
-def new_order(request: Request, core: CoreDep, caller: CallerDep) -> Response:
-    """The form of a new order; values in the address fill it."""
-    return show_form(request, core, caller, declared.SUBMIT.name)
+def new_order(
+    request: Request, core: CoreDep, caller: CallerDep, source: Annotated[str, Query(alias="from")] = ""
+) -> Response:
+    """The form of a new order, filled with what the order `from` was submitted with, and with values in the address."""
+    given = request_again(core, caller, source) if source else None
+    return filled_form(request, core, caller, declared.SUBMIT, given)

@@ -26,7 +26,9 @@ from control_plane.db.teams import Agent, Task
 from control_plane.declarations import orders, projects, providers
 from control_plane.declarations.operation import Command, NoDoor, Operation, every_operation
 from control_plane.declarations.projects import ProjectEdit
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.lookups.organizations import system_caller
+from control_plane.operations.orders.next_turn import request_again
 from control_plane.orders.ending import Ending, finish
 from control_plane.web.forms.fields import form_fields
 from shared.events import ABILITIES, ApprovalStep
@@ -469,3 +471,43 @@ def test_a_secret_is_shown_once_as_a_page_and_in_the_dialog(api: Api) -> None:
         assert "fj_" not in browser.get("/settings/access", headers=PAGE).text
     assert re.search(r"DRONE_TOKEN=fj_\S+ drone register --url http", page)
     assert (re.search(r"fa_\w+", part) is not None, "<html" in page, "<html" in part) == (True, True, False)
+
+
+def test_an_order_runs_again_with_its_whole_prompt_and_everything_that_it_says_itself(api: Api) -> None:
+    """Through the form, unchanged; what was removed meanwhile is named, and refused."""
+    api.add_work()
+    api.client.call(providers.ADD, ProviderRequest(name="second", model="openai/second", api_base="http://127.0.0.1:9"))
+    api.client.call(projects.EDIT, ProjectEdit(reviewer="second"), slug="demo")
+    api.add_drone("mila")
+    before = api.submit("Another one")["id"]
+    wanted: list[dict[str, Any]] = [
+        {},
+        {"provider": "second", "mode": "test", "thinking": "high", "approve": "risky", "drone": "mila"},
+        {
+            "labels": {"gpu": "yes", "os": "linux"},
+            "allow": ["git push *", "make [a-z]*"],
+            "verify": ["make a", "make b"],
+        },
+        {"max_iterations": 7, "cost_limit": 0.25, "max_run_seconds": 60, "limits": {"max_retries": 2}, "priority": -3},
+        {"plan_first": True, "on_limit": "ask", "keep_raw": True, "max_attempts": 5, "reviewer": "none"},
+        {"after": [before], "base": None, "approval_timeout": 90, "progress_timeout": 30, "verify_attempts": 4},
+        {"base": "c" * 40, "reviewer": "scripted"},
+    ]
+    prompts = ("Fix it", "  two\n\nlines \u200b ", "<b>&amp;</b>", "x" * 3001, "line\n" * 5000 + "the end", "ü" * 4000)
+    pairs = []
+    with api.browser({"Accept": "text/html"}) as browser:
+        for number, given in enumerate(wanted):
+            first = api.submit(prompts[number % len(prompts)], **given)["id"]
+            form = FormValues(browser.get("/orders/new", params={"from": first}).raise_for_status().text).values
+            made = browser.post("/actions/submit", data=form)
+            pairs.append((first, made.headers.get("location", made.text)))
+        gone = {"provider": "gone", "prompt": "x", "project": "demo"}
+        form = FormValues(browser.get("/orders/new", params=gone).text).values
+        refused = browser.post("/actions/submit", data=form).status_code
+        unknown = browser.get("/orders/new", params={"from": "0123456789ab"}).status_code
+    caller = system_caller(api.core)
+    again = [[request_again(api.core, caller, each.rpartition("/")[2]) for each in pair] for pair in pairs]
+    assert [each for each in again if each[0] != each[1]] == []
+    assert [each[1].prompt for each in again] == [prompts[number % len(prompts)] for number in range(len(wanted))]
+    assert all(getattr(again[n][1], name) == value for n, given in enumerate(wanted) for name, value in given.items())
+    assert (form["provider"], refused, unknown) == ("gone", 404, 404)
