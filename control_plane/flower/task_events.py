@@ -97,7 +97,7 @@ class TaskEvents(Events):  # type: ignore[misc]  # Flower has no types
 
     def _bring(self, task: RecordedTask) -> None:
         known = self.state.tasks.data.get(task.run_id)
-        for event in missing_events(task, known.state if known is not None else None):
+        for event in missing_events(task, known):
             self._add(event)
         shown = self.state.tasks.data[task.run_id]
         if task.ended and shown.state != task.state:
@@ -115,10 +115,13 @@ class TaskEvents(Events):  # type: ignore[misc]  # Flower has no types
             worker.heartbeats[:] = heartbeats
 
 
-def missing_events(task: RecordedTask, shown: str | None) -> list[_Event]:
-    """The events that bring a task from the state that Flower shows, None for an unknown task, to its own."""
-    found = []
-    if shown is None:
+def missing_events(task: RecordedTask, known: Any) -> list[_Event]:
+    """The events that bring a task from what Flower knows of it, None for an unknown task, to its own state.
+
+    Of a run that began before Flower was started, it may know the end alone, which tells no order.
+    """
+    found, shown = [], known.state if known is not None else None
+    if known is None or not known.name:
         # Celery names the sender of a task here, which is no worker.
         found.append({**_event(task, "sent", task.sent_at), "hostname": SENDER})
     if task.started_at is not None and shown in {None, PENDING}:

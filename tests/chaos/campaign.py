@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shared.errors import FleetError
-from tests.chaos import invariants
+from tests.chaos import flower, invariants
 from tests.chaos.facts import Facts, look
 from tests.chaos.faults import WEIGHTS, Fault, Faults
 from tests.chaos.fleet_under_load import FleetUnderLoad, Size
@@ -85,6 +85,8 @@ class Campaign:
         self.findings = invariants.examine(self.fleet, self.load, late_followers=late)
         differing = "metrics that differ from the database, or counters that fell"
         self.findings.promises[differing] = list(meter.wrong())
+        differing = "tasks, queues and workers that Flower shows otherwise than the database"
+        self.findings.promises[differing] = list(flower.differences(self.fleet))
         self.fleet.stop_drones()
         invariants.after_the_stop(self.fleet, self.findings)
         return self
@@ -195,7 +197,7 @@ class Campaign:
 
 def carry_out(plan: Plan, root: Path) -> Campaign:
     """Start a fleet below `root`, run the campaign, and end everything."""
-    fleet = FleetUnderLoad(root, plan.size)
+    fleet = FleetUnderLoad(root, plan.size, flower=True)
     try:
         fleet.start()
         return Campaign(plan, fleet, Load(fleet, followers=plan.followers)).run()

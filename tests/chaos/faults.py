@@ -251,7 +251,9 @@ class Faults:
 
     def role_kill(self, kind: str) -> Fault | None:
         name = kind.removesuffix("_kill")
-        role = self._fleet.roles[name]
+        role = self._fleet.roles.get(name)
+        if role is None or not role.alive:
+            return None
 
         def act(fault: Fault) -> None:
             self._begin(fault)
@@ -262,12 +264,14 @@ class Faults:
         def works(fault: Fault, facts: Facts) -> bool:
             if name == "api":
                 return bool(facts.health)
+            if name == "flower":
+                return self._fleet.answers("/flower/api/workers")
             if name == "supervisor":
                 return bool(facts.leader) and facts.leader != (fault.before.leader if fault.before else "")
             return any(drone.seen > fault.undone_at for drone in facts.drones.values())
 
         seconds = self._numbers.uniform(1, 3)
-        return Fault(kind, name, act, None, works) if role.alive else None
+        return Fault(kind, name, act, None, works)
 
     def cancel(self, kind: str) -> Fault | None:
         def act(fault: Fault) -> None:
@@ -390,6 +394,7 @@ KINDS: dict[str, Kind] = {
     "collector_kill": Kind(Faults.role_kill, 2, "SIGKILL of the collector, restarted after 1 to 3 s"),
     "supervisor_kill": Kind(Faults.role_kill, 2, "SIGKILL of the supervisor, restarted after 1 to 3 s"),
     "api_kill": Kind(Faults.role_kill, 2, "SIGKILL of the API, restarted after 1 to 3 s"),
+    "flower_kill": Kind(Faults.role_kill, 1, "SIGKILL of Flower, restarted after 1 to 3 s"),
     "cancel": Kind(Faults.cancel, 3, "order canceled by a user"),
 }
 WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}

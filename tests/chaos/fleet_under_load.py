@@ -31,7 +31,7 @@ from tests.support.machines import Island
 from tests.support.metrics import TOKEN
 from tests.support.postgres import PostgresServer, needs_postgres
 from tests.support.repositories import bare_remote, git
-from tests.support.whole_fleet import ExternalFleet
+from tests.support.whole_fleet import ExternalFleet, WorkstationDrone
 
 NUMBERS = "numbers.txt"
 STEPS = 10
@@ -70,6 +70,8 @@ class FleetUnderLoad:
     """Where each drone runs, if not on this machine."""
     drone_options: tuple[str, ...] = ()
     """Of `drone register`."""
+    flower: bool = False
+    """Whether Flower runs too, as one more role."""
     roles: dict[str, Role] = field(default_factory=dict)
     drones: dict[str, Drone] = field(default_factory=dict)
     postgres: PostgresServer = field(init=False)
@@ -82,19 +84,22 @@ class FleetUnderLoad:
     def start(self) -> None:
         self._start_services()
         self._set_up()
-        for role in ROLES:
+        for role in (*ROLES, "flower") if self.flower else ROLES:
             self.roles[role] = Role(role, self._fleet.environment, self.root / f"{role}.log")
             self.roles[role].start()
         wait_until(lambda: self.health().get("status") == "ok", seconds=90, every=0.2)
         self._fleet.add_work(self.model.url, f"file://{self.remote}")
         self._set_money()
         for number in range(1, self.size.drones + 1):
-            options = ("--concurrency", str(self.size.slots), *self.drone_options)
-            machine = self.machines[number - 1] if self.machines else None
-            station = self._fleet.workstation(f"drone-{number}", *options, machine=machine)
+            station = self.register(f"drone-{number}", self.machines[number - 1] if self.machines else None)
             self.drones[station.name] = Drone(station)
             self.drones[station.name].start()
         self._fleet.online(*self.drones, seconds=90)
+
+    def register(self, name: str, machine: Island | None = None) -> WorkstationDrone:
+        """A new drone, which is not started."""
+        options = ("--concurrency", str(self.size.slots), *self.drone_options)
+        return self._fleet.workstation(name, *options, machine=machine)
 
     def _set_money(self) -> None:
         """A price and a budget, so that every call needs a reservation; the budget suffices for all orders."""
@@ -112,6 +117,11 @@ class FleetUnderLoad:
         return self.size.drones * self.size.slots
 
     @property
+    def url(self) -> str:
+        """That of the API, for drones and users."""
+        return self._fleet.url
+
+    @property
     def token(self) -> str:
         """The admin's."""
         return self._fleet.token
@@ -120,10 +130,16 @@ class FleetUnderLoad:
         """A client with the admin's token."""
         return FleetClient(self._fleet.url, self.token, timeout_s=timeout_s, ca_file=self._fleet.ca_file)
 
-    def get(self, path: str, token: str = "", *, timeout_s: float = 30.0) -> httpx.Response:
+    def get(self, path: str, token: str = "", *, timeout_s: float = 30.0, **headers: str) -> httpx.Response:
         """The API's answer to anybody, or to whoever has the token."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
         return httpx.get(f"{self._fleet.url}{path}", headers=headers, timeout=timeout_s, trust_env=False, verify=False)
+
+    def answers(self, path: str) -> bool:
+        """Whether the admin gets what is there."""
+        with suppress(httpx.HTTPError):
+            return self.get(path, self.token, timeout_s=5.0).is_success
+        return False
 
     def health(self) -> dict[str, Any]:
         """The API's health document, with any status code; empty if it does not answer within 2 s."""
@@ -200,7 +216,8 @@ class FleetUnderLoad:
         self.postgres.start()
         self.postgres.execute("CREATE DATABASE chaos")
         script = self.root / "script.json"
-        script.write_text(json.dumps({"count": counting_script(self.size.step_seconds)}))
+        refused = [{"status": 401, "error": "Incorrect API key provided"}]
+        script.write_text(json.dumps({"count": counting_script(self.size.step_seconds), "refused": refused}))
         self.model = ModelServer(script, self.root / "model.log")
         self.model.start()
         bare_remote(self.remote, {"README.md": "# numbers\n", ".gitignore": "*.cache\n"})
@@ -217,6 +234,7 @@ class FleetUnderLoad:
             "FLEET_PORT": str(port),
             "FLEET_URL": self.front or f"http://127.0.0.1:{port}",
             "FLEET_METRICS_TOKEN": TOKEN,
+            **(_flower_settings() if self.flower else {}),
             **self.variables,
         }
         self._fleet = ExternalFleet(self.root / "external", variables=variables)
@@ -229,6 +247,10 @@ class FleetUnderLoad:
         self._fleet.variables["FLEET_API_TOKEN"] = self._fleet.fleet(
             "api-token", "create", "--bootstrap"
         ).stdout.strip()
+
+
+def _flower_settings() -> dict[str, str]:
+    return {"FLEET_FLOWER_UPSTREAM": f"http://127.0.0.1:{free_port()}", "FLEET_FLOWER_PASSWORD": "flowers-password"}
 
 
 def counting_script(step_seconds: float) -> list[dict[str, Any]]:

@@ -23,7 +23,10 @@ from tests.support.whole_fleet import WorkstationDrone
 
 @dataclass
 class Role:
-    """One `fleet serve --role NAME`, which only the test restarts; copies have a dash and a number in their names."""
+    """One `fleet serve --role NAME`, which only the test restarts; copies have a dash and a number in their names.
+
+    The role `flower` is `fleet flower`, at the address that the settings name.
+    """
 
     name: str
     environment: Mapping[str, str]
@@ -35,7 +38,10 @@ class Role:
     """Whether it starts as a copy of a warm process, whose memory is larger than its own."""
 
     def start(self) -> None:
-        command = [*FLEET, "serve", "--role", self.name.partition("-")[0]]
+        role = self.name.partition("-")[0]
+        command = [*FLEET, "serve", "--role", role]
+        if role == "flower":
+            command = [*FLEET, role, "--port", self.environment["FLEET_FLOWER_UPSTREAM"].rpartition(":")[2]]
         with self.log.open("ab") as log:
             if self.island is None and self.warm:
                 self.process = warm_processes.popen(command, env=dict(self.environment), stdout=log, stderr=log)

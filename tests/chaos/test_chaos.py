@@ -14,7 +14,7 @@ from tests.chaos.campaign import Campaign, Plan, carry_out
 from tests.chaos.fleet_under_load import Size
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-SHORT = {"run_kill": 1, "broker_emptied": 1, "collector_kill": 1, "cancel": 1}
+SHORT = {"run_kill": 1, "broker_emptied": 1, "collector_kill": 1, "flower_kill": 1, "cancel": 1}
 
 
 @pytest.mark.campaign

@@ -140,8 +140,11 @@ def test_an_event_that_comes_after_all_is_not_counted_twice_and_flower_tells_not
     order = flower.api.submit(SECRET_PROMPT)
     drone = flower.api.add_drone()
     run, announced = drone.take(order), drone.take(flower.api.submit())
+    begun_before = drone.take(later := flower.api.submit())
+    tell(flower, worker_of(flower), "task-succeeded", uuid=begun_before.id, result="''", runtime=1.0)
     run.ends(reason="ghp_0123456789 was refused")
     wait_until(lambda: agrees(flower, {run.id: "SUCCESS"}))
+    wait_until(lambda: f"order={later['id']}" in str(flower.tasks()[begun_before.id]["args"]))
     before, worker = counted(flower), worker_of(flower)
     probe = names.new_id()
     for kind in ("task-retried", "task-succeeded"):
