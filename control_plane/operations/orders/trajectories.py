@@ -10,15 +10,18 @@ from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.conversations.history import messages_along, way_of
 from control_plane.conversations.run_paths import Segment, path_to
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.declarations import orders as declared
 from control_plane.operations.gateway import performs
+from control_plane.operations.orders.step_reading import own_order
 from control_plane.validation.checks import shown
 from shared.errors import NotFound
 from shared.events import Body
+from shared.messages import Message
 from shared.terminal.boundary import version
 from shared.trajectories import RunFacts, trajectory
 
@@ -36,12 +39,28 @@ def trajectory_of(core: Core, caller: Caller, order_id: str, run: str | None = N
     Raises NotFound for an unknown order or run, and while no run has begun.
     """
     with core.database.read() as db:
-        order = db.scalar(select(Order).where(Order.id == order_id, Order.organization_id == caller.organization_id))
-        if order is None:
-            raise NotFound(f"order {shown(order_id)} not found", code="E-ORDER-404", next="fleet orders")
+        order = own_order(db, caller, order_id)
         shown_run = _run(db, order, run)
         facts = RunFacts(order.id, shown_run.id, order.model, order.mode, order.limits, version())
         return trajectory(facts, _steps(db, path_to(db, shown_run.id)))
+
+
+def sent_for(core: Core, caller: Caller, order_id: str, seq: int) -> list[Message]:
+    """What the model was sent for the answer in this step, earlier turns first; the system prompt is not stored.
+
+    Raises NotFound for an unknown order, and for a step that is no answer.
+    """
+    with core.database.read() as db:
+        order = own_order(db, caller, order_id)
+        answers = select(Step).where(Step.order_id == order.id, Step.seq == seq, Step.kind == "assistant")
+        answer = db.scalar(answers)
+        if answer is None:
+            raise NotFound(
+                f"step {seq} of order {order.id} is no answer of a model",
+                code="E-STEP-404",
+                next=f"fleet show {order.id}",
+            )
+        return messages_along(db, way_of(db, order), path_to(db, answer.run_id, answer.run_seq - 1))
 
 
 def _run(db: Db, order: Order, run_id: str | None) -> Run:

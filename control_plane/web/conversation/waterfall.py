@@ -49,6 +49,8 @@ class TimedStep:
     undone: bool = False
     model: str = ""
     """The model that answered."""
+    answer: bool = False
+    """It is an answer of the agent's model, so what was sent for it can be shown."""
     raw: bool = False
     """The raw answer of the provider is kept."""
     start: int = 0
@@ -110,7 +112,7 @@ def _timed(step: StepDocument, body: Any, document: Mapping[str, Any]) -> Iterat
     match body:
         case AssistantStep():
             row = _row(step, "model", "Model call", body.duration_ms)
-            row.usage, row.model, row.raw = body.usage, body.model, body.raw_sha256 is not None
+            row.usage, row.model, row.answer, row.raw = body.usage, body.model, True, body.raw_sha256 is not None
             yield row
         case RetryStep():
             row = _row(step, "wait", f"Retry {body.attempt}: {body.error_class.replace('_', ' ')}", 0, failed=True)

@@ -109,8 +109,9 @@ def test_the_details_show_calls_waits_attempts_models_and_how_drones_were_scored
     api: Api, run: PlayedRun, browser: httpx.Client
 ) -> None:
     used = Usage(input_tokens=1234, output_tokens=56, cost_usd=0.5)
+    run.step(UserStep(text="Mend <it>", source="prompt"))
     for model in ("openai/one", "openai/two"):
-        run.step(AssistantStep(text="x", model=model, usage=used, duration_ms=4000))
+        run.step(AssistantStep(text=f"by {model}", model=model, usage=used, duration_ms=4000))
     calls(run, "one", "out", duration_ms=1500)
     run.step(RetryStep(attempt=1, delay_s=2, error_class="rate_limit", error="429"))
     run.step(CompactionStep(summary="s", tokens_before=9000, tokens_after=1000))
@@ -125,6 +126,12 @@ def test_the_details_show_calls_waits_attempts_models_and_how_drones_were_scored
     for words in ("Model call of openai/one", "Model call of openai/two", "scores of 7 drones"):
         assert words in page, words
     assert 'oka <span class="muted">full</span></th><td class="num">520</td><td class="num">400</td>' in page
+    first, second, *_ = re.findall(rf'"(/orders/{run.order_id}/details/sent\?step=\d+)"', page)
+    sent = browser.get(second).text
+    for words in ("2 messages", "Mend &lt;it&gt;", "by openai/one"):
+        assert words in sent
+    assert "by openai" not in browser.get(first).text
+    assert browser.get(f"/orders/{run.order_id}/details/sent?step=1").status_code == 404
 
 
 def inbox_of(api: Api) -> list[Doc]:
