@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.conftest import Person
+from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.flower import flower_behind_api
@@ -31,6 +32,14 @@ def test_flower_runs_behind_the_log_in_without_errors_or_requests_to_other_origi
         admin.open("/flower/broker")
         admin.sees("Broker")
         revoked = admin.page.evaluate("$.post('/flower/api/task/revoke/000000000000').then((_, how) => how)")
+        api.add_work()
+        run = api.add_drone().take(api.submit())
+        wait_until(lambda: run.id in flower.tasks())
+        admin.open(f"/orders/{run.order_id}/details").get_by_role("link", name="Flower", exact=True).last.click()
+        admin.page.wait_for_url(f"{api.url}/flower/task/{run.id}")
+        admin.page.get_by_role("link", name=f"Order {run.order_id}").click()
+        admin.page.wait_for_url(f"{api.url}/orders/{run.order_id}*")
+        admin.sees("Fix the failing test")
         admin.page.context.close()
         operator = chromium.new_context(extra_http_headers={"Authorization": f"Bearer {api.token_for('operator')}"})
         refused = operator.request.get(f"{api.url}/flower/", headers={"Accept": "text/html"})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Person
 from tests.support import wait_until
-from tests.support.fleet import Api
+from tests.support.fleet import Api, PlayedRun
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 NO_SHARED_WORKER = "delete window.SharedWorker"
@@ -71,3 +74,14 @@ def test_behind_a_proxy_that_holds_streams_back_pages_poll(person: Person) -> No
     page.goto(person.api.url + "/orders")
     mark(page, "Live, every 3 s")
     row(page, person.api.submit()["id"])
+
+
+def test_a_clock_that_is_an_hour_wrong_changes_no_time(person: Person, run: PlayedRun) -> None:
+    for wrong in (timedelta(hours=1), timedelta(hours=-1)):
+        person.page.clock.install(time=datetime.now(UTC) + wrong)
+        order = person.api.submit()["id"]
+        since = person.open("/orders").locator(f"#order-{order} time").first
+        expect(since).to_have_text(re.compile("^(now|\\d+s ago|[1-5]m(in)? ago)$"))
+        # Clocks that run, too: they are measured from the server's.
+        runs = person.open(f"/orders/{run.order_id}").locator('time[data-as="clock"]').first
+        expect(runs).to_have_text(re.compile(r"^([0-9] min )?\d+ s$"))

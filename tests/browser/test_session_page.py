@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from control_plane.db.drones import InboxMessage
 from control_plane.declarations import orders
@@ -23,6 +23,7 @@ from tests.support import wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations
 from tests.support.fleet import Api, Doc, PlayedRun
 from tests.support.patches import deliver
+from tests.support.routes import NOBODY, addresses_of_pages
 
 
 def told(api: Api) -> list[Doc]:
@@ -260,3 +261,56 @@ def test_the_page_is_accessible_and_no_wider_than_its_window(person: Person, run
             found += [f"{width} {path}: {each}" for each in violations(page)]
             found += [f"{width} {path}: wider than the window"] if scrolls_sideways(page) else []
     assert found == []
+
+
+SCRIPTS_ASK = ("/fleet/joined", "/side")
+"""Addresses of parts of pages."""
+
+
+@pytest.mark.browser
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_without_scripts_every_page_is_read_and_orders_are_submitted_answered_and_approved(
+    chromium: Browser, api: Api, run: PlayedRun
+) -> None:
+    for number in range(120):
+        run.says(f"message {number}")
+    ask(run)
+    asking = run.drone.take(api.submit("Ask for the port"))
+    asking.step(ApprovalStep(call_id="c2", tool="ask_user", why="", about="question", text="Which port?"))
+    context = chromium.new_context(java_script_enabled=False)
+    user = Person(api, context)
+    page = user.open("/login")
+    page.get_by_label("API token").fill(api.token)
+    page.get_by_label("Scripts are off in this browser").check()
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{api.url}/")
+
+    for path in addresses_of_pages(api):
+        if NOBODY not in path and path not in SCRIPTS_ASK:
+            user.open(path)
+            expect(page.locator("h1").first).to_be_visible()
+    user.open(f"/orders/{run.order_id}")
+    expect(page.get_by_text("message 119")).to_be_visible()
+    while (earlier := page.get_by_role("link", name="Show earlier")).count():
+        # Each link loads another page, and a click does not wait for it.
+        address = page.url
+        earlier.click()
+        page.wait_for_url(lambda url, before=address: url != before, wait_until="load")
+    expect(page.get_by_text("message 0", exact=True)).to_be_visible()
+
+    user.open(f"/orders/{run.order_id}").get_by_role("button", name="Approve").click()
+    page.get_by_text("waiting for the drone to confirm").first.wait_for()
+    user.open(f"/orders/{asking.order_id}").get_by_label("Answer").fill("8080")
+    page.get_by_role("button", name="Answer").click()
+    approved, answered = wait_until(lambda: len(found := told(api)) == 2 and found)
+    assert (approved["call_id"], approved["approved"]) == ("c1", True)
+    assert (answered["call_id"], "8080" in str(answered)) == ("c2", True)
+
+    user.open("/orders/new").get_by_label("What should be done?").fill("Written without scripts")
+    page.get_by_label("Project", exact=True).select_option("demo")
+    page.get_by_role("button", name="Submit order").click()
+    page.get_by_text("Written without scripts").first.wait_for()
+    assert api.client.call(orders.LIST)[0]["prompt"] == "Written without scripts"
+    context.close()
+    assert user.errors == []
