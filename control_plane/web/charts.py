@@ -56,10 +56,10 @@ def nice_top(value: float) -> float:
     return next(step * scale for step in (1, 2, 5, 10) if step * scale >= value * 0.999999)
 
 
-def share(value: float, among: Sequence[CostDocument]) -> float:
-    """The value in percent of the largest."""
-    largest = max((each.spent_usd for each in among), default=0.0)
-    return 100 * value / largest if largest else 0.0
+def shares(sums: Sequence[CostDocument]) -> list[tuple[CostDocument, float, float]]:
+    """Each sum with what was spent and what is reserved, in percent of the largest of both together."""
+    largest = max((each.spent_usd + each.reserved_usd for each in sums), default=0.0) or 1.0
+    return [(each, 100 * each.spent_usd / largest, 100 * each.reserved_usd / largest) for each in sums]
 
 
 def _bar(number: int, name: str, value: float, top: float, place: float) -> Bar:

@@ -19,7 +19,7 @@ from control_plane.declarations.costs import By, CostDocument, CostFilter
 from control_plane.operations import budgets, costs
 from control_plane.validation.invalid_requests import checked
 from control_plane.web.access import CallerDep, CoreDep
-from control_plane.web.charts import Bars, bars_of_days, share
+from control_plane.web.charts import Bars, bars_of_days, shares
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
@@ -110,7 +110,7 @@ def _shown(core: Core, caller: Caller, view: CostView) -> dict[str, Any]:
     return {
         "days": days,
         "chart": _chart(days, given, core.clock.now()),
-        "sums": {by: [(each, share(each.spent_usd, found)) for each in found] for by, found in sums.items()},
+        "sums": {by: shares(found) for by, found in sums.items()},
         "total": sum(each.spent_usd for each in days),
         "reserved": sum(each.reserved_usd for each in days),
         "unknown": sum(each.unknown_costs for each in days),

@@ -40,6 +40,7 @@ from shared.events import RememberStep
 from tests.support.filled import fill
 from tests.support.fleet import Api
 from tests.support.organizations import add_organization
+from tests.support.spending import reserve
 from tests.support.waiting import COMMAND, everything_waits
 
 PAGES = ("/fleet", "/projects", "/models", "/automation", "/cost", "/settings", "/settings/access")
@@ -133,8 +134,15 @@ def test_cost_is_shown_for_the_range_of_the_address_and_as_csv_holds_no_formula(
     with api.core.database.write() as db:
         db.execute(update(Drone).where(Drone.name == names["drones"]).values(name="=cmd()"))
         db.execute(update(Run).values(cost_usd=None))
+    reserve(api.core, names["runs"], 2)
     with api.browser() as browser:
-        assert "mark-project" in page(browser, "/cost?range=7&zone=Europe/Berlin")
+        shown = page(browser, "/cost?range=7&zone=Europe/Berlin")
+        # What is reserved, at the end of the row of each dimension, and as a part of its bar.
+        rows = dict(re.findall(r'<tr><th scope="row">([^ <]+) (<svg class="share".+?)</tr>', shown, re.DOTALL))
+        of_project, of_model = (rows[name] for name in (names["projects"], "openai/scripted"))
+        for row in (of_project, of_model):
+            assert row.endswith('<td class="num">$2.00</td>')
+            assert 'class="reserved" x="0.0" width="100.0"' in row
         assert "Nothing was spent" in page(browser, "/cost?since=2020-01-01&until=2020-01-31")
         assert "is not a day" in page(browser, "/cost?since=yesterday", 422)
         page(browser, "/cost?zone=Nowhere", 422)
