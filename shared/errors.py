@@ -27,7 +27,7 @@ HTTP statuses, exit codes and MCP errors are derived from the class attributes h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:  # an error must not cost the import of the wire models: `--help` raises them too
     from shared.messages import Message
@@ -81,6 +81,13 @@ class Refused(FleetError):
 
     http_status = 400
     exit_code = 2
+    value: object = None
+    """What was refused, as it was given: a form marks the field that has it."""
+
+    def of(self, value: object) -> Self:
+        """The error, which knows the value that it refuses."""
+        self.value = value
+        return self
 
 
 class NotFound(Refused):

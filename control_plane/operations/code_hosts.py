@@ -242,7 +242,7 @@ def _checked_mention(word: str) -> str:
             f"invalid mention {word[:80]!r}",
             code="E-HOST-MENTION",
             next="@ followed by letters, digits, - or _, for example @fleet",
-        )
+        ).of(word)
     return word
 
 

@@ -178,13 +178,13 @@ def _check(subject: str, text: str) -> None:
     except UnicodeEncodeError:
         size = -1
     if size < 0 or "\0" in text:
-        raise Invalid("the draft contains a NUL character or an unpaired surrogate", code="E-TEXT")
+        raise Invalid("the draft contains a NUL character or an unpaired surrogate", code="E-TEXT").of(text)
     if size > limit:
         raise TooLarge(
             f"the draft has {size:,} bytes; {limit:,} are allowed",
             code="E-DRAFT-SIZE",
             next="put long texts in a file of the repository and refer to that file",
-        )
+        ).of(text)
 
 
 def _document(subject: str, row: SavedDraft | None) -> DraftDocument:

@@ -119,7 +119,7 @@ def check_mode(name: str, request: ModeRequest) -> None:
                 code="E-MODE-TOOL",
                 why="every mode has it" if tool in ALWAYS else "",
                 next=f"one of {', '.join(SELECTABLE)}, {MCP_PREFIX}SERVER__TOOL or {EXTENSION_PREFIX}NAME",
-            )
+            ).of(tool)
 
 
 def _check_built_in(name: str, request: ModeRequest) -> None:

@@ -83,7 +83,7 @@ def check_long_text(what: str, text: str) -> str:
             code="E-TASK-TEXT",
             why="agents receive the whole thread at every turn",
             next="put it in a file of the repository and refer to that file here",
-        )
+        ).of(text)
     return check_text(what, text, limit=MAX_COMMENT)
 
 

@@ -37,7 +37,7 @@ def check_name(what: str, name: str) -> str:
             code="E-NAME",
             why=f"it has {len(name)} characters; {MAX_NAME} are allowed" if len(name) > MAX_NAME else "",
             next="1 to 64 of a-z, 0-9, '.', '_' and '-', starting with a letter or digit",
-        )
+        ).of(name)
     return name
 
 
@@ -58,18 +58,18 @@ def _check_snake_case(what: str, name: str, example: str) -> str:
             code="E-NAME",
             why="'user' and 'system' are reserved" if name in _RESERVED else "",
             next=f"1 to {MAX_NAME} characters in snake_case, like {example}",
-        )
+        ).of(name)
     return name
 
 
 def check_text(what: str, text: str, *, limit: int, empty: bool = False) -> str:
     """A text that both databases can store, unchanged. Raises Invalid, and TooLarge over `limit` characters."""
     if len(text) > limit:
-        raise TooLarge(f"{what} has {len(text):,} characters; {limit:,} are allowed", code="E-TOO-LONG")
+        raise TooLarge(f"{what} has {len(text):,} characters; {limit:,} are allowed", code="E-TOO-LONG").of(text)
     if not empty and not text.strip():
-        raise Invalid(f"{what} is empty", code="E-EMPTY")
+        raise Invalid(f"{what} is empty", code="E-EMPTY").of(text)
     if "\0" in text or not _encodable(text):
-        raise Invalid(f"{what} contains a NUL character or an unpaired surrogate", code="E-TEXT")
+        raise Invalid(f"{what} contains a NUL character or an unpaired surrogate", code="E-TEXT").of(text)
     return text
 
 
@@ -90,7 +90,7 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
                 f"invalid label {shown(f'{key}={value}')}",
                 code="E-LABEL",
                 next="key=value, each up to 64 letters, digits and . _ - /; for example gpu=yes",
-            )
+            ).of(labels)
     return dict(labels)
 
 
@@ -118,7 +118,8 @@ def unknown(what: str, name: str, known: Iterable[str], listing: str) -> NotFoun
     """The error for an unknown name, with similar names and the command that lists all."""
     near = get_close_matches(name[:MAX_NAME], list(known), n=3, cutoff=0.5)
     guess = f"did you mean {' or '.join(near)}? Otherwise: " if near else ""
-    return NotFound(f"{what} {shown(name)} not found", code=f"E-{what.upper()}-404", next=f"{guess}{listing}")
+    advice = f"{guess}{listing}"
+    return NotFound(f"{what} {shown(name)} not found", code=f"E-{what.upper()}-404", next=advice).of(name)
 
 
 def _encodable(text: str) -> bool:

@@ -43,19 +43,19 @@ def parse_git_url(text: str, *, files_allowed: bool) -> GitUrl:
     """The URL as it is stored and shown. Raises Invalid (`E-GIT-URL`), which never repeats a password."""
     text = text.strip()
     if len(text) > MAX_URL:
-        raise _refused(f"the git URL has {len(text):,} characters; {MAX_URL:,} are allowed")
+        raise _refused(text, f"the git URL has {len(text):,} characters; {MAX_URL:,} are allowed")
     if not text or text.startswith("-") or "::" in text.split("/")[0] or not text.isprintable():
-        raise _refused(f"invalid git URL {shown(redact_url(text))}")
+        raise _refused(text, f"invalid git URL {shown(redact_url(text))}")
     if text.startswith("/"):
         # git decodes the path of a URL, so a percent sign in the path itself must be encoded.
         return _file("file://" + text.replace("%", "%25"), files_allowed=files_allowed)
     if text.startswith("file://"):
         return _file(text, files_allowed=files_allowed)
     if " " in text:
-        raise _refused(f"invalid git URL {shown(redact_url(text))}", why="it contains a space")
+        raise _refused(text, f"invalid git URL {shown(redact_url(text))}", why="it contains a space")
     if "://" not in text:
         if not _SCP_LIKE.fullmatch(text):
-            raise _refused(f"invalid git URL {shown(text)}", why="a path must be absolute")
+            raise _refused(text, f"invalid git URL {shown(text)}", why="a path must be absolute")
         return GitUrl(text, None)
     return _with_scheme(text)
 
@@ -72,11 +72,12 @@ def _with_scheme(text: str) -> GitUrl:
         parts = urlsplit(text)
         host, _port = parts.hostname, parts.port
     except ValueError:
-        raise _refused(f"invalid git URL {shown(redact_url(text))}", why="its host or port is invalid") from None
+        raise _refused(text, f"invalid git URL {shown(redact_url(text))}", why="its host or port is invalid") from None
     if parts.scheme not in _SCHEMES:
-        raise _refused(f"git URLs with the scheme {shown(parts.scheme)} are not supported")
+        raise _refused(text, f"git URLs with the scheme {shown(parts.scheme)} are not supported")
     if host is None or not _HOST.fullmatch(host) or parts.path in {"", "/"}:
-        raise _refused(f"git URL {shown(redact_url(text))} has no repository", why="a host and a path are required")
+        said = f"git URL {shown(redact_url(text))} has no repository"
+        raise _refused(text, said, why="a host and a path are required")
     public = redact_url(text)
     return GitUrl(public, text if public != text else None)
 
@@ -91,9 +92,9 @@ def _file(text: str, *, files_allowed: bool) -> GitUrl:
         )
     host, _, path = text.removeprefix("file://").partition("/")
     if host not in {"", "localhost"} or not path:
-        raise _refused(f"git URL {shown(text)} has no directory", why="the form is file:///absolute/path")
+        raise _refused(text, f"git URL {shown(text)} has no directory", why="the form is file:///absolute/path")
     return GitUrl(text, None)
 
 
-def _refused(what: str, why: str = "") -> Invalid:
-    return Invalid(what, code="E-GIT-URL", why=why, next=_EXAMPLES)
+def _refused(text: str, what: str, why: str = "") -> Invalid:
+    return Invalid(what, code="E-GIT-URL", why=why, next=_EXAMPLES).of(text)

@@ -18,5 +18,5 @@ def check_zone(name: str, *, code: str = "E-ZONE") -> str:
     if name not in known:
         near = get_close_matches(name[:_COMPARED], sorted(known), n=3, cutoff=0.6)
         example = f"did you mean {' or '.join(near)}?" if near else "use an IANA time zone, for example Europe/Berlin"
-        raise Invalid(f"unknown time zone {shown(name)}", code=code, next=example)
+        raise Invalid(f"unknown time zone {shown(name)}", code=code, next=example).of(name)
     return name

@@ -44,7 +44,7 @@ def parse_role(text: str) -> Role:
     for role in get_args(Role):
         if text == role:
             return _known(role)
-    raise Invalid(f"unknown role {text[:80]!r}", code="E-ROLE-NAME", next="use admin, operator or viewer")
+    raise Invalid(f"unknown role {text[:80]!r}", code="E-ROLE-NAME", next="use admin, operator or viewer").of(text)
 
 
 def _known(role: Role) -> Role:

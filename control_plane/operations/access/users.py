@@ -228,5 +228,5 @@ def _check_email(text: str) -> str:
     if len(email) > User.EMAIL_LENGTH or not email.isprintable() or not _EMAIL.fullmatch(email):
         raise Invalid(
             f"invalid e-mail address {shown(text)}", code="E-USER-ADDRESS", next="for example kim@example.org"
-        )
+        ).of(text)
     return email

@@ -72,7 +72,7 @@ def _check_instructions(name: str, text: str) -> str:
         code=_BAD,
         why=why,
         next=f"shorten them, or keep them in the repository: fleet agent edit {name} --instructions-path PATH",
-    )
+    ).of(text)
 
 
 def _check_path(name: str, path: str) -> str:

@@ -200,7 +200,7 @@ def _checked_events(events: list[str]) -> list[str]:
                 f"unknown webhook event {shown(event)}",
                 code="E-WEBHOOK-EVENT",
                 next=f"did you mean {' or '.join(near)}?" if near else f"expected one of: {', '.join(NOTICES)}",
-            )
+            ).of(event)
     return list(dict.fromkeys(events))
 
 

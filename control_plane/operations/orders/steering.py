@@ -95,9 +95,9 @@ def check_said(request: SayRequest) -> None:
             f"the text has {size:,} bytes; {MAX_SAID:,} are allowed",
             code="E-SAY-SIZE",
             next="put it in a file of the repository and refer to that file",
-        )
+        ).of(request.text)
     if not request.text.strip():
-        raise Invalid("the message is empty", code="E-SAY-EMPTY", next="fleet say ORDER 'TEXT'")
+        raise Invalid("the message is empty", code="E-SAY-EMPTY", next="fleet say ORDER 'TEXT'").of(request.text)
     if request.after and request.interrupt:
         raise Invalid(
             "a message can either wait until the model stops or interrupt it",

@@ -54,9 +54,11 @@ def check_request(request: SubmitRequest, key: str | None) -> None:
             code="E-ORDER-PROMPT-SIZE",
             why="it is sent with every model call",
             next="put the text in a file of the repository and refer to that file in the prompt",
-        )
+        ).of(request.prompt)
     if not request.prompt.strip():
-        raise Invalid("the prompt is empty", code="E-ORDER-PROMPT", next="fleet submit 'what to do' --project SLUG")
+        raise Invalid("the prompt is empty", code="E-ORDER-PROMPT", next="fleet submit 'what to do' --project SLUG").of(
+            request.prompt
+        )
     check_text("the prompt", request.prompt, limit=MAX_PROMPT)
     check_labels(request.labels)
     if request.drone is not None and request.labels:
@@ -68,7 +70,7 @@ def check_request(request: SubmitRequest, key: str | None) -> None:
             code="E-ORDER-BASE",
             why="a short id or a name may mean another commit by the time the order starts",
             next="git rev-parse NAME    prints the full id",
-        )
+        ).of(request.base)
     own_limits(request)
     if key is not None:
         check_text("the idempotency key", key, limit=MAX_KEY)

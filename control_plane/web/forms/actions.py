@@ -6,6 +6,7 @@ becomes a call in one place, with the permissions, the audit entry and the comma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ from control_plane.web.forms.requests import (
 from control_plane.web.pages.frame import frame, rights
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
-from shared.errors import Conflict, Refused
+from shared.errors import Conflict, Invalid, Refused
 from shared.names import new_id
 
 router = APIRouter(prefix="/actions", include_in_schema=False)
@@ -144,6 +145,7 @@ def _form(request: Request, caller: Caller, shown: Shown) -> Response:
     problem = problem_of(request.scope, shown.error) if shown.error else None
     fields = [*names_shown(sent), *form_fields(operation)]
     typed = {**sent.names, **sent.typed}
+    errors = {each.name: _of(shown.error, each, typed) for each in fields}
     context: dict[str, Any] = {
         "operation": operation,
         "heading": texts.title(operation),
@@ -151,7 +153,7 @@ def _form(request: Request, caller: Caller, shown: Shown) -> Response:
         "question": texts.question(operation, sent.names),
         "names": {} if sent.asks_names else sent.names,
         "asks": ASKS if sent.asks_names else "",
-        "fields": [(each, _refill(each, typed), sent.was.get(each.name), _of(shown.error, each)) for each in fields],
+        "fields": [(each, _refill(each, typed), sent.was.get(each.name), errors[each.name]) for each in fields],
         "offers": {source: offered(core, caller, source) for source in {each.source for each in fields if each.source}},
         "command": command_of(operation, sent.names, parsed(sent), _organization(request, caller)),
         "shows_command": shown.shows_command,
@@ -164,7 +166,7 @@ def _form(request: Request, caller: Caller, shown: Shown) -> Response:
     }
     status = problem.status if problem else 200
     if own := OWN_PAGES.get(operation.name):
-        context |= {**own.context(core, caller, shown.error), "typed": sent.typed}
+        context |= {"lists": own.documents(core, caller), "errors": errors, "typed": sent.typed}
         return page(own.template, {**frame(request, caller, own.at), **context}, status)
     if wants_part(request):
         return page("forms/dialog.html", {**rights(core, caller), **context}, status)
@@ -191,15 +193,26 @@ def _refill(field: FormField, typed: dict[str, str]) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _of(error: Refused | None, field: FormField) -> str:
+def _of(error: Refused | None, field: FormField, typed: Mapping[str, str]) -> str:
     """What is wrong with this field: `labels.gpu` and `setup.0` are of the fields `labels` and `setup`."""
     if isinstance(error, ChangedMeanwhile):
         theirs = [each.theirs for each in error.differences if each.name == field.name]
         return f"Someone else changed this to: {theirs[0] or 'nothing'}" if theirs else ""
     if not isinstance(error, InvalidRequest):
-        return ""
+        return error.what if error is not None and _blames(error, field, typed.get(field.name, "")) else ""
     found = [each.what for each in error.fields if _belongs(each.field, field)]
     return "; ".join(dict.fromkeys(found))[:500]
+
+
+def _blames(error: Refused, field: FormField, text: str) -> bool:
+    """Whether the error refuses what was typed into this field, or one line of it."""
+    if error.value is None:
+        return False
+    try:
+        value = field.value_of(text)
+    except Invalid:
+        return False
+    return error.value in value if isinstance(value, list) else error.value == value
 
 
 def _elsewhere(error: Refused | None, fields: list[FormField]) -> list[str]:

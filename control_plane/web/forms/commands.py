@@ -195,11 +195,15 @@ def _piped(values: Mapping[str, Any], operation: Operation) -> str:
 
 def _duration(flag: str) -> Options:
     """Seconds as the command line takes them: `90s`; 0 means never."""
-    return lambda value: [] if value is None else [flag, _in_units(float(value))]
+    return lambda value: [] if value is None else [flag, _in_units(value)]
 
 
-def _in_units(seconds: float) -> str:
-    whole = int(seconds)
+def _in_units(seconds: Any) -> str:
+    try:
+        whole = int(float(seconds))
+    except (ValueError, OverflowError):
+        # What was typed is no number: the command refuses it, as the form does.
+        return str(seconds)
     units = (("d", 86400), ("h", 3600), ("m", 60))
     unit, length = next((each for each in units if whole and whole % each[1] == 0), ("s", 1))
     return f"{whole // length}{unit}" if whole else "0"

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from control_plane.core import Caller, Core
-from control_plane.validation.invalid_requests import InvalidRequest
 from control_plane.web.forms.options import documents_of
-from shared.errors import Refused
 
 
 @dataclass(frozen=True)
@@ -22,19 +20,11 @@ class OwnPage:
     lists: tuple[str, ...] = ()
     """Nouns whose lists it offers."""
 
-    def context(self, core: Core, caller: Caller, error: Refused | None) -> dict[str, Any]:
-        """The lists by noun, and the problem of each field by its name."""
-        return {
-            "lists": {noun: documents_of(core, caller, noun) for noun in self.lists},
-            "errors": errors_of(error),
-        }
+    def documents(self, core: Core, caller: Caller) -> dict[str, Any]:
+        """The lists by noun."""
+        return {noun: documents_of(core, caller, noun) for noun in self.lists}
 
 
 OWN_PAGES: Mapping[str, OwnPage] = {
     "submit": OwnPage("orders/new.html", "orders", ("projects", "providers", "drones", "modes"))
 }
-
-
-def errors_of(error: Refused | None) -> dict[str, str]:
-    """What is wrong with each field."""
-    return {each.field: each.what for each in error.fields} if isinstance(error, InvalidRequest) else {}

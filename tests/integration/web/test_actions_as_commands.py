@@ -3,371 +3,111 @@
 from __future__ import annotations
 
 import html
-import json
 import re
-import shlex
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
-from functools import cached_property
-from html.parser import HTMLParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select, update
 
-from control_plane.db.drones import Drone
-from control_plane.db.metadata import METADATA
-from control_plane.db.orders import Order
-from control_plane.db.teams import Agent, Task
-from control_plane.declarations import orders, projects, providers
-from control_plane.declarations.operation import Command, NoDoor, Operation, every_operation
+import control_plane.web
+from control_plane.declarations import projects, providers
+from control_plane.declarations.operation import Operation
 from control_plane.declarations.projects import ProjectEdit
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders.next_turn import request_again
-from control_plane.orders.ending import Ending, finish
 from control_plane.web.forms.fields import form_fields
-from shared.events import ABILITIES, ApprovalStep
-from shared.plans import AgentPlan, PlanPoint
-from shared.reasons import RunEnd
-from shared.states import OrderStatus
 from tests.integration.web.conftest import Fleet
-from tests.support.filled import fill
 from tests.support.fleet import Api
-from tests.support.team_rows import add_task
-
-_Attributes = list[tuple[str, str | None]]
-
-
-class FormValues(HTMLParser):
-    """The values of the first form of an operation on a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.values: dict[str, str] = {}
-        self._inside = self._over = False
-        self._name = ""
-        self._text: str | None = None
-        self._options: list[tuple[str, bool]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: _Attributes) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag == "form" and "data-form" in given and not self._over:
-            self._inside = True
-        if not self._inside:
-            return
-        name = given.get("name", "")
-        if tag == "input" and name and (given.get("type") != "checkbox" or "checked" in given):
-            self.values[name] = given.get("value", "")
-        elif tag in {"textarea", "select"}:
-            self._name, self._text, self._options = name, "" if tag == "textarea" else None, []
-        elif tag == "option" and self._name:
-            self._options.append((given.get("value", ""), "selected" in given))
-
-    def handle_data(self, data: str) -> None:
-        if self._text is not None:
-            self._text += data
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self._inside:
-            return
-        if tag == "textarea" and self._text is not None:
-            # A browser leaves out the line feed after the tag.
-            self.values[self._name] = self._text.removeprefix("\n")
-            self._text, self._name = None, ""
-        elif tag == "select":
-            chosen = [value for value, selected in self._options if selected]
-            self.values[self._name] = (chosen or [value for value, _ in self._options])[0]
-            self._name = ""
-        elif tag == "form":
-            self._inside, self._over = False, True
-
-
-MARK = "mark"
-IGNORED_TABLES = ("audit", "web_sessions", "login_links")
-"""Who did it, through which door."""
-SECRET = re.compile(r"^idempotency_key$|hash|secret|sealed|signature|^number$|^seq$|^key$|public_key")
-ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{12,}(?![0-9a-f])")
-TIME = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?")
-CHANGING = {each.name: each for each in every_operation() if each.method != "GET" and not each.route_by_hand}
-
-
-@dataclass(frozen=True)
-class Sent:
-    """What is typed into the form of an operation; `{orders}` stands for the id or name of a thing that exists."""
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    typed: Mapping[str, str] = field(default_factory=dict)
-    stdin: str = ""
-
-
-ORDER, FAILED, WAITS = ({"order_id": each} for each in ("{queued}", "{failed}", "{waiting}"))
-DRONE, PROJECT = {"name": "{drones}"}, {"slug": "{projects}"}
-GRAPH = json.dumps(
-    [
-        {"name": "one", "prompt": "One it's", "labels": {"nowhere": "yes"}},
-        {"name": "two", "prompt": "Two", "after": ["one"]},
-    ]
+from tests.support.page_actions import (
+    CHANGING,
+    GIVEN,
+    IN_BROKER,
+    OUT_OF_REACH,
+    PAGE,
+    PART,
+    TRIED,
+    PageForm,
+    PageForms,
+    Prepared,
+    Sent,
+    case_of,
+    difference,
+    form_values,
+    opened,
+    prepared_fleet,
 )
-ROWS = json.dumps(
-    [
-        {"id": "it's one", "project": "{projects}", "provider": "{providers}", "prompt": "One"},
-        {"id": "two", "project": "{projects}", "provider": "{providers}", "prompt": "{{ two }}", "priority": 5},
-    ]
-)
-NESTED = {
-    "task.title": "Tidy it's {{date}}",
-    "task.description": "Two\nlines",
-    "task.project": "{projects}",
-    "task.priority": "7",
-    "task.cost_limit": "1.5",
+from tests.support.routes import NAMED, NOBODY, addresses_of_pages
+
+STATES = {
+    "orders": ("failed", "waiting", "asks", "plans", "queued", "reviewed", "raced"),
+    "sessions": ("failed_session", "reviewed_session"),
+    "tasks": ("failed_task", "open_task", "given_task", "done_task"),
+    "batches": ("open_batch",),
+    "drones": ("played", "racing"),
 }
-OTHERS = {"create_login_link", "test_webhook", *(f"test_{each}" for each in ("project", "provider"))}
-OTHERS |= {"open_pull_request", "open_task_pull_request"}
-"""Whose commands take a name at most, or wait for what there is not here."""
-CASES: Mapping[str, Sent] = {
-    "rotate_drone_keys": Sent({"name": "{played}"}),
-    "revoke_drone_keys": Sent(DRONE),
-    "submit": Sent(
-        typed={
-            "prompt": '-fix it\'s\n  "broken" $HOME',
-            "project": "{projects}",
-            "provider": "{providers}",
-            "labels": "gpu=yes",
-            "mode": "plan",
-            "priority": "-5",
-            "max_iterations": "7",
-            "cost_limit": "0",
-            "max_run_seconds": "90.5",
-            "on_limit": "ask",
-            "keep_raw": "true",
-            "verify": "pytest -q\nmake 'it'",
-            "approval_timeout": "5400",
-            "approve": "risky",
-            "limits": "max_retries=5\nretry_enabled=false",
-            "allow": "git status*\ngit diff *",
-        }
-    ),
-    "submit_graph": Sent(
-        typed={"name": "it's two", "project": "{projects}", "provider": "{providers}", "orders": GRAPH}
-    ),
-    "submit_batch": Sent(typed={"name": "it's night", "parallel": "2", "rows": ROWS}),
-    "submit_race": Sent(
-        typed={
-            "prompt": "-be first; it's a race",
-            "project": "{projects}",
-            "provider": "{providers}",
-            "count": "2",
-            "pick": "judge",
-            "rubric": "Short is 'good'",
-            "labels": "race=yes",
-        }
-    ),
-    "cancel_order": Sent(ORDER, {"reason": "no longer needed; it's done"}),
-    "move_order": Sent(ORDER, {"drone": "{drones}"}),
-    "set_priority": Sent(ORDER, {"priority": "-7"}),
-    "retry": Sent(FAILED),
-    "resume": Sent(
-        FAILED, {"max_iterations": "100", "limits": "max_retries=5", "max_run_seconds": "60", "say": "-mind it"}
-    ),
-    "say": Sent(WAITS, {"text": "Use pytest, it's better", "after": "true", "alone": "true"}),
-    "approve": Sent(WAITS, {"call": "call-1", "comment": "-fine"}),
-    "deny": Sent(WAITS, {"call": "call-1", "comment": "not on main"}),
-    "edit_plan": Sent({"order_id": "{plans}"}, {"text": "# Tidy\n\n1. [x] It's\n   two lines\n2. [ ] No"}),
-    "approve_plan": Sent({"order_id": "{plans}"}, {"points": "2\n1", "comment": "it's fine"}),
-    "answer_order": Sent({"order_id": "{asks}"}, {"text": "-5 it's", "call": "call-2"}),
-    "edit_project": Sent(PROJECT, {"branch": "next", "setup": "make all", "budget_usd_day": "5", "check": ""}),
-    "add_provider": Sent(
-        typed={
-            "name": "main",
-            "model": "openai/x",
-            "context_window": "1000",
-            "params": 'temperature=0.5\nuser="7"\nstop=now',
-            "fallbacks": "{providers}",
-            "api_key": "sk-secret",
-            "check": "",
-        },
-        stdin="sk-secret",
-    ),
-    "create_schedule": Sent(
-        typed={"name": "weekly", "cron": "0 6 * * 1", "timezone": "Europe/Berlin", "missed": "skip", **NESTED}
-    ),
-    "edit_schedule": Sent({"name": "{schedules}"}, {"cron": "30 2 * * *", "task.priority": "5", "enabled": ""}),
-    "create_task": Sent(
-        typed={"title": "-Add it's currency", "description": "To\nprices", "project": "{projects}", "priority": "-3"}
-    ),
-    "comment_task": Sent({"task_id": "{open_task}"}, {"text": "- what about\nthis?"}),
-    "label_entry": Sent({"session_id": "{failed_session}"}, {"entry": "{failed}", "text": "it's good"}),
-    "create_join_token": Sent(typed={"expires_s": "7200", "uses": "3", "labels": "gpu=yes", "serves": "*"}),
-    "add_pool": Sent(typed={"name": "burst", "labels": "gpu=yes", "max_drones": "20", "expires_s": "7200"}),
-    "rotate_pool": Sent({"name": "{pools}"}, {"expires_s": "7200"}),
-    "create_api_token": Sent(typed={"role": "viewer", "name": "it's ci", "expires_s": "90", "user": "{users}"}),
-    "create_trigger": Sent(
-        typed={"name": "issues", "kind": "gitlab", "secret": "s3cret-s3cret-s3cret", "events": "push", **NESTED},
-        stdin="s3cret-s3cret-s3cret",
-    ),
-    "edit_trigger": Sent({"name": "{triggers}"}, {"events": "push\nissues.opened", "task.title": "A new title"}),
+"""Further things whose pages offer other actions."""
+ROOT = Path(control_plane.web.__file__).parent / "templates"
+IN_TEMPLATES = {
+    name
+    for file in ROOT.rglob("*.html")
+    for name in re.findall(r'(?:ui\.act\("|action="/actions/)(\w+)"(?!\s*~)', file.read_text())
 }
 
-
-@dataclass
-class Prepared:
-    """A fleet with one of everything, which can be put back as it was."""
-
-    api: Api
-    names: dict[str, str]
-    snapshot: Path
-    browser: httpx.Client
-    fleet: Fleet
-
-    def restore(self) -> None:
-        with closing(sqlite3.connect(self.snapshot)) as source, closing(sqlite3.connect(self.database)) as database:
-            source.backup(database)
-        # The drones beat now: otherwise one may fall silent between a form and its command, and takes no order then.
-        with self.api.core.database.write() as db:
-            db.execute(update(Drone).values(last_seen_at=self.api.core.clock.now()))
-
-    @property
-    def database(self) -> str:
-        return str(self.api.core.blobs.root.parent / "fleet.db")
-
-    def rows(self) -> dict[str, list[str]]:
-        """All rows without what differs between two runs of the same: new ids, times and secrets."""
-        found = {}
-        with self.api.core.database.read() as db:
-            for table in METADATA.sorted_tables:
-                if not table.name.startswith(IGNORED_TABLES):
-                    rows = db.execute(select(table)).mappings().all()
-                    found[table.name] = sorted(self._compared(dict(row)) for row in rows)
-        return found
-
-    @cached_property
-    def before(self) -> dict[str, list[str]]:
-        """The rows that the fleet began with."""
-        return self.rows()
-
-    def _compared(self, row: dict[str, Any]) -> str:
-        kept = {name: value for name, value in row.items() if not SECRET.search(name)}
-        text = TIME.sub("a time", json.dumps(kept, default=str, sort_keys=True))
-        return ID.sub(lambda id: id[0] if id[0] in self.known else "new", text)
-
-    @cached_property
-    def known(self) -> frozenset[str]:
-        """The ids that the fleet began with."""
-        with closing(sqlite3.connect(self.snapshot)) as database:
-            return frozenset(ID.findall("\n".join(database.iterdump())))
+NOT_SHOWN = {"add_review_comment", "create_join_token"}
+"""In a form whose place a script fills in, and on the page of a fleet without drones."""
 
 
 @pytest.fixture
 def prepared(api: Api, fleet: Fleet, tmp_path: Path) -> Iterator[Prepared]:
-    """One of everything, in the states that the operations need."""
-    names = _prepare(api)
-    with api.browser() as browser:
-        found = Prepared(api, names, tmp_path / "snapshot.db", browser, fleet)
-        with closing(sqlite3.connect(found.database)) as source, closing(sqlite3.connect(found.snapshot)) as snapshot:
-            source.backup(snapshot)
+    with prepared_fleet(api, fleet, tmp_path / "snapshot.db") as found:
         yield found
 
 
-def _prepare(api: Api) -> dict[str, str]:
-    core, admin = api.core, system_caller(api.core)
-    names = {**fill(api, admin, MARK).names, "played": "played"}
-    _orders(api, names)
-    with core.database.write() as db:
-        agent = db.scalars(select(Agent.id).where(Agent.name == names["agents"])).one()
-    names["open_task"] = add_task(core, admin, agent, title="open", description="open")
-    with core.database.write() as db:
-        db.get_one(Task, names["open_task"]).status = "open"
-    return names
-
-
-def _orders(api: Api, names: dict[str, str]) -> None:
-    """Orders in the states that the operations need."""
-    played, racing = api.add_drone("played"), api.add_drone("racing", labels={"race": "yes"})
-    with api.core.database.write() as db:
-        for each in (played, racing):
-            db.get_one(Drone, each.id).beat = {"abilities": list(ABILITIES)}
-        # What it is given stays in the queue, which is part of the database.
-        both = db.get_one(Drone, racing.id)
-        both.draining, both.concurrency = True, 2
-    project = names["projects"]
-    failed, waiting, asks = (played.take(api.submit(f"order {n}", project=project)) for n in range(3))
-    asks.step(ApprovalStep(call_id="call-2", tool="ask_user", why="", about="question", text="How much?"))
-    waiting.step(ApprovalStep(call_id="call-1", tool="shell", why="it pushes", command="git push"))
-    with api.core.database.write() as db:
-        order = db.get_one(Order, failed.order_id)
-        finish(db, api.core, order, OrderStatus.FAILED, Ending("stopped", RunEnd(), "done"))
-    names |= {"failed": failed.order_id, "waiting": waiting.order_id, "asks": asks.order_id}
-    names["failed_session"] = api.client.call(orders.SHOW, order_id=failed.order_id)["session"]
-    names["plans"] = api.submit("plans", project=project, plan_first=True)["id"]
-    points = (PlanPoint(text="a"), PlanPoint(text="b"))
-    played.take({"id": names["plans"]}).presents(AgentPlan(title="Tidy", points=points))
-    names["queued"] = api.submit("waits", project=project, labels={"nowhere": "yes"})["id"]
-
-
-def test_every_command_that_is_written_by_hand_and_every_shape_of_a_field_is_tried() -> None:
-    by_hand = {name for name, each in CHANGING.items() if not isinstance(each.command, Command | NoDoor)}
-    assert by_hand - CASES.keys() == OTHERS
-    fields = [(name, field) for name, each in CHANGING.items() for field in form_fields(each)]
-    typed = {field.shape for name, field in fields if name in CASES and field.name in CASES[name].typed}
+def test_something_is_typed_into_each_shape_of_a_field() -> None:
+    fields = [(each, field) for each in TRIED for field in form_fields(each)]
+    typed = {field.shape for each, field in fields if case_of(each).typed.get(field.name) is not None}
     assert {field.shape for _, field in fields} - typed <= {"hidden"}
 
 
 @pytest.mark.timeout(900)
 def test_a_page_and_its_command_do_the_same(prepared: Prepared) -> None:
-    """Each operation by itself: what was changed is put back before the next one."""
-    wrong = {name: found for name in CASES if (found := difference(prepared, name))}
+    """Each operation with both doors by itself: what was changed is put back before the next one."""
+    wrong = {each.name: found for each in TRIED if (found := difference(prepared, each))}
     assert wrong == {}
 
 
-def difference(prepared: Prepared, name: str) -> str:
-    """What the page and the command of an operation do differently."""
-
-    def filled_in(texts: Mapping[str, str]) -> dict[str, str]:
-        names = prepared.names
-        return {
-            key: re.sub(r"\{([\w-]+)\}(?!\})", lambda found: names.get(found[1], found[0]), text)
-            for key, text in texts.items()
-        }
-
-    case, browser = CASES[name], prepared.browser
-    prepared.restore()
-    before, names = prepared.before, filled_in(case.names)
-    form = {**opened(browser, CHANGING[name], names), **filled_in(case.typed), **names}
-    told = browser.post(f"/actions/{name}/command", data=form, headers=PART).text
-    (line,) = re.findall(r"<code>((?:fleet|printf) .*?)</code>", told, re.DOTALL)
-    answer = browser.post(f"/actions/{name}", data=form, headers=PART)
-    by_page = prepared.rows()
-    if answer.status_code not in {200, 201, 303}:
-        return answer.text
-    prepared.restore()
-    # As a shell reads the line, with what is piped to it.
-    words = shlex.split(html.unescape(line))
-    at = words.index("fleet")
-    command = prepared.fleet(*words[at + 1 :], stdin=words[2] if at else f"{case.stdin}\n")
-    if command.returncode:
-        return f"{line}: {command.stderr}"
-    by_command = prepared.rows()
-    differing = {table: set(rows) ^ set(by_command[table]) for table, rows in by_page.items()}
-    if changed := {table: sorted(rows) for table, rows in differing.items() if rows}:
-        return f"{line}: {changed}"
-    return f"{line}: before and after are alike" if by_page == before else ""
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_button_or_form_within_a_page_and_its_command_do_the_same(prepared: Prepared) -> None:
+    shown = forms_within_pages(prepared)
+    tried = [each for each in TRIED if each.name in shown.keys() - IN_BROKER]
+    assert {each.name: found for each in tried if (found := difference(prepared, each, shown[each.name]))} == {}
+    assert IN_TEMPLATES - shown.keys() - OUT_OF_REACH.keys() == NOT_SHOWN
 
 
-def opened(browser: httpx.Client, operation: Operation, names: Mapping[str, str]) -> dict[str, str]:
-    """What a browser has in the form before anything is typed."""
-    page = browser.get(f"/actions/{operation.name}", params=dict(names), headers=PAGE)
-    assert page.status_code == 200, page.text
-    return FormValues(page.text).values
+def forms_within_pages(prepared: Prepared) -> dict[str, PageForm]:
+    """The first form of each operation on all pages, with one thing of each kind in each of its states."""
+    found: dict[str, PageForm] = {}
+    for path in pages_of(prepared):
+        page = prepared.browser.get(path, headers=PAGE, follow_redirects=True).text
+        for form in PageForms(page).forms:
+            found.setdefault(form.operation, form)
+    return found
 
 
-PAGE = {"Accept": "text/html"}
-PART = {"Accept": "text/x-part"}
+def pages_of(prepared: Prepared) -> Iterator[str]:
+    yield f"/compare?race={prepared.names['open_race']}"
+    for path in addresses_of_pages(prepared.api):
+        kinds = [kind for start, kind in NAMED.items() if path.startswith(f"{start}{NOBODY}")]
+        if NOBODY not in path:
+            yield path
+        for kind in kinds:
+            yield from (path.replace(NOBODY, prepared.names[each]) for each in (kind, *STATES.get(kind, ())))
+
+
 API_KEY = "sk-very-secret-key"
 
 
@@ -382,6 +122,71 @@ def error_of(page: str, field: str) -> str:
 def edit_form(browser: httpx.Client) -> dict[str, str]:
     """The form of the project `demo`."""
     return opened(browser, CHANGING["edit_project"], {"slug": "demo"})
+
+
+UNREADABLE = {
+    "number": "many",
+    "choice": "no-such",
+    "json": "{",
+    "pairs": "no value",
+    "lines": "x" * 10_001,
+    "text": "x" * 65_537,
+    "long": "x" * 200_001,
+}
+"""By the shape of a field: a text that no value of it has, and for texts one that is too long."""
+
+
+@pytest.mark.long
+def test_every_field_that_is_missing_too_long_or_of_the_wrong_kind_is_marked_and_no_text_is_lost(
+    prepared: Prepared,
+) -> None:
+    """All at once, and then without those that were marked: the checks behind the form find one at a time."""
+    wrong = {}
+    for operation in (each for each in CHANGING.values() if form_fields(each)):
+        for mistakes in (missing(operation), unreadable(operation)):
+            left, found = sent_wrongly(prepared, operation, mistakes)
+            if left:
+                wrong[operation.name] = left, found
+    assert wrong == {}
+    assert prepared.rows() == prepared.before
+
+
+def missing(operation: Operation) -> dict[str, str]:
+    fields = [each for each in form_fields(operation) if each.required and not each.may_be_empty]
+    return {each.name: "" for each in fields if each.shape != "hidden" and operation.method != "PATCH"}
+
+
+def unreadable(operation: Operation) -> dict[str, str]:
+    """A text for each field that no value of it has."""
+    fields = [each for each in form_fields(operation) if each.shape not in {"switch", "hidden", "secret"}]
+    if operation.name in {"submit", "submit_race"}:
+        # What their names refer to is looked up in turn, each with an error of its own.
+        fields = [each for each in fields if not each.source and each.name != "models"]
+    left_out = {name for name, text in GIVEN.get(operation.name, Sent()).typed.items() if text is None}
+    return {each.name: UNREADABLE[each.shape] for each in fields if each.name not in left_out}
+
+
+def sent_wrongly(prepared: Prepared, operation: Operation, mistakes: dict[str, str]) -> tuple[set[str], str]:
+    """The mistakes that no answer marks, and the last answer's status; each answer has all texts that were typed."""
+    case = case_of(operation)
+    names = prepared.named(case.names)
+    fields = opened(prepared.browser, operation, names)
+    required = {
+        each.name: case.typed.get(each.name) for each in form_fields(operation) if each.required or each.shape == "long"
+    }
+    right = {**fields, **prepared.named(required), **names}
+    left = {name: text for name, text in mistakes.items() if name in fields}
+    while left:
+        form = {**right, **left}
+        answer = prepared.browser.post(f"/actions/{operation.name}", data=form, headers=PAGE)
+        marked = {name for name in left if f'id="f-{name.replace(".", "-")}-error"' in answer.text}
+        if answer.status_code not in {404, 413, 422} or not marked:
+            return set(left), f"{answer.status_code} {re.findall(r'E-[A-Z0-9-]+', answer.text)[:1]}"
+        shown = form_values(answer.text, operation.name)
+        if lost := {name for name, text in left.items() if shown.get(name) != text}:
+            return lost, "lost"
+        left = {name: text for name, text in left.items() if name not in marked}
+    return set(), ""
 
 
 WRONG = [
@@ -433,7 +238,7 @@ def test_only_what_was_changed_is_sent_and_what_someone_else_changed_is_overwrit
         stale = browser.post("/actions/edit_project", data={**form, "branch": "mine"}, headers=PAGE)
         assert stale.status_code == 409
         assert error_of(stale.text, "branch") == "Someone else changed this to: theirs"
-        again = FormValues(stale.text).values
+        again = form_values(stale.text, "edit_project")
         assert again["branch"] == "mine"
         assert browser.post("/actions/edit_project", data=again).status_code == 303
     assert api.client.call(projects.SHOW, slug="demo")["branch"] == "mine"
@@ -498,11 +303,11 @@ def test_an_order_runs_again_with_its_whole_prompt_and_everything_that_it_says_i
     with api.browser({"Accept": "text/html"}) as browser:
         for number, given in enumerate(wanted):
             first = api.submit(prompts[number % len(prompts)], **given)["id"]
-            form = FormValues(browser.get("/orders/new", params={"from": first}).raise_for_status().text).values
+            form = form_values(browser.get("/orders/new", params={"from": first}).raise_for_status().text, "submit")
             made = browser.post("/actions/submit", data=form)
             pairs.append((first, made.headers.get("location", made.text)))
         gone = {"provider": "gone", "prompt": "x", "project": "demo"}
-        form = FormValues(browser.get("/orders/new", params=gone).text).values
+        form = form_values(browser.get("/orders/new", params=gone).text, "submit")
         refused = browser.post("/actions/submit", data=form).status_code
         unknown = browser.get("/orders/new", params={"from": "0123456789ab"}).status_code
     caller = system_caller(api.core)
