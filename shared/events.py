@@ -146,6 +146,9 @@ class Delivered(Wire):
     push_error: str | None = None
     patch_sha256: Sha256 | None = None
     patch_bytes: Count = 0
+    branch_patch_sha256: Sha256 | None = None
+    """What a pull request of the branch would show; the same as `patch_sha256` if no earlier work is on the branch.
+    None if the branch has nothing, and from an older drone."""
     bundle_sha256: Sha256 | None = None
     files_changed: Count = 0
     lines_added: Count | None = None
@@ -475,6 +478,13 @@ class CheckpointStep(Wire):
     """Files that are not in it, each with the reason: they contain a known secret, or are too large."""
     kept_on_disk: tuple[str, ...] = ()
     """What is not in it either, but stays where it is on the drone's disk: caches, and changes inside submodules."""
+    patch_sha256: Sha256 | None = None
+    """Blob with the changes so far, for readers: without the content of binary files. None: nothing changed, it was
+    withheld, or an older drone wrote this."""
+    branch_patch_sha256: Sha256 | None = None
+    """As in `Delivered`, and for readers."""
+    patch_withheld: Literal["", "secret", "size"] = ""
+    """Why there is no patch, or none of the branch: it would contain a secret, or it is too large."""
     spent: Spent = Spent()
 
 

@@ -289,6 +289,7 @@ def _delivered(scene: Scene, body: Delivered) -> None:
     order.left_out = [_clean(each) for each in body.left_out]
     order.patch_sha256 = body.patch_sha256
     order.patch_bytes = body.patch_bytes
+    order.branch_patch_sha256 = body.branch_patch_sha256
     order.files_changed = body.files_changed
     order.lines_added, order.lines_removed = body.lines_added, body.lines_removed
     order.bundle_sha256 = body.bundle_sha256

@@ -148,6 +148,8 @@ class Order(Owned, Row):
     """The run that produced this patch and bundle."""
     patch_sha256: Mapped[str | None] = mapped_column(String(64))
     patch_bytes: Mapped[int] = mapped_column(default=0)
+    branch_patch_sha256: Mapped[str | None] = mapped_column(String(64))
+    """What a pull request of the branch would show. None: it has nothing, or an older drone did the work."""
     files_changed: Mapped[int | None]
     lines_added: Mapped[int | None]
     """Of text files; None before its work was delivered, and from an older drone."""

@@ -24,8 +24,9 @@ _KEPT_DRAFTS = timedelta(days=90)
 _KEPT_OF_A_SUCCESS = timedelta(days=1)
 """For checkpoints of an order that succeeded: no run resumes from them."""
 _JUST_STORED_S = 3600
-_NEWEST = 5
-"""Checkpoints kept for each run that may be resumed; the rest are deleted once they are an hour old."""
+_NEWEST = 15
+"""Files of checkpoints kept for each run that may be resumed: a bundle and up to two patches of each. The rest are
+deleted once they are an hour old."""
 _AT_ONCE = 500
 
 

@@ -240,6 +240,7 @@ class _Assembly:
                 context.checkpoint_store,
                 self._budget,
                 toolbox.read_only,
+                context.secrets,
                 self._beside,
             )
             agent.on_step, agent.at_rest = checkpoints.take, self._beside.settle

@@ -181,8 +181,8 @@ class Uploads:
         self._redactor = redactor
         self._lock = threading.Condition()
         self._logs: deque[bytes] = deque()
-        self._checkpoint: bytes | None = None
-        """The newest one that is not sent; an older one is useless."""
+        self._checkpoint: dict[str, bytes] = {}
+        """The parts of the newest one that are not sent; those of an older one are useless."""
         self._sending = False
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="uploads", daemon=True)
@@ -196,12 +196,12 @@ class Uploads:
             self._lock.notify_all()
         return digest(content)
 
-    def add_checkpoint(self, bundle: bytes) -> str:
+    def add_checkpoint(self, content: bytes, part: str = "bundle") -> str:
         """See `drone.runs.context.CheckpointStore`."""
         with self._lock:
-            self._checkpoint = bundle
+            self._checkpoint[part] = content
             self._lock.notify_all()
-        return digest(bundle)
+        return digest(content)
 
     def has_secret(self, content: bytes) -> bool:
         """See `drone.runs.context.CheckpointStore`."""
@@ -210,7 +210,7 @@ class Uploads:
     def settle(self, seconds: float) -> None:
         """See `drone.runs.context.CheckpointStore`."""
         with self._lock:
-            self._lock.wait_for(lambda: self._checkpoint is None and not self._sending, seconds)
+            self._lock.wait_for(lambda: not self._checkpoint and not self._sending, seconds)
 
     def finish(self, seconds: float) -> None:
         """Wait up to `seconds` for pending uploads; a log that is not sent by then stays on the drone."""
@@ -232,10 +232,10 @@ class Uploads:
         with self._lock:
             self._sending = False
             self._lock.notify_all()
-            self._lock.wait_for(lambda: self._checkpoint is not None or self._logs or self._closing)
-            if self._checkpoint is not None:
-                bundle, self._checkpoint, self._sending = self._checkpoint, None, True
-                return "checkpoint", bundle
+            self._lock.wait_for(lambda: self._checkpoint or self._logs or self._closing)
+            if self._checkpoint:
+                self._sending = True
+                return "checkpoint", self._checkpoint.pop(next(iter(self._checkpoint)))
             return ("", self._logs.popleft()) if self._logs else None
 
 

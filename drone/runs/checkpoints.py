@@ -9,19 +9,24 @@ import logging
 from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from drone.agent.budget import RunBudget
 from drone.agent.protocols import Recorder
 from drone.runs.beside import Beside
-from drone.runs.context import CheckpointStore
-from drone.workspace import Workspace
+from drone.runs.context import CheckpointPart, CheckpointStore
+from drone.workspace import Patches, SecretFinder, Workspace
 from drone.workspace.git import GitFailed
+from drone.workspace.outgoing import added_secrets
+from shared.blobs import INLINE_PATCH, digest
 from shared.errors import FleetError
 from shared.events import CheckpointStep, CommentStep, Spent
 from shared.messages import Message
 
 log = logging.getLogger(__name__)
 
+MOST_PATCH = INLINE_PATCH
+"""Bytes of a patch that is reported while the run works; a larger one is reported at the end."""
 _FILES = frozenset({"file_write", "editor"})
 """Tools that change only files. Any other tool may also have made commits."""
 
@@ -37,6 +42,8 @@ class Checkpoints:
     budget: RunBudget
     read_only: Container[str]
     """Names of tools that change nothing."""
+    secrets: SecretFinder | None
+    """Recognizes the secrets that a patch must not contain; None: patches stay on this machine."""
     beside: Beside
     """Where they are taken; their events are recorded there, before any other event of the loop."""
     _last: CheckpointStep = field(default_factory=CheckpointStep)
@@ -86,7 +93,27 @@ class Checkpoints:
             bundle_bytes=len(made.bundle or b""),
             left_out=made.left_out,
             kept_on_disk=made.kept_on_disk,
+            **(self._reported(made.patches) if made.patches is not None else {}),
         )
+
+    def _reported(self, patches: Patches) -> dict[str, Any]:
+        """The patches for readers, held to what a delivery is held to: they leave the drone as it does."""
+        if self.secrets is None:
+            return {}
+        whole = patches.turn if patches.branch is None else patches.branch
+        contents: dict[CheckpointPart, bytes] = {"patch": patches.turn, "branch patch": whole}
+        reasons = {part: _why_withheld(content, self.secrets) for part, content in contents.items()}
+        # Part of the turn's patch may be in the other one: neither is sent if the turn's may not be.
+        sent = {part for part, reason in reasons.items() if not reason and not reasons["patch"]}
+        if patches.branch is not None and "branch patch" in sent:
+            self.checkpoint_store.add_checkpoint(whole, "branch patch")
+        if "patch" in sent:
+            self.checkpoint_store.add_checkpoint(patches.turn, "patch")
+        return {
+            "patch_sha256": digest(patches.turn) if "patch" in sent else None,
+            "branch_patch_sha256": digest(whole) if "branch patch" in sent else None,
+            "patch_withheld": reasons["patch"] or reasons["branch patch"],
+        }
 
     def _record(self, step: CheckpointStep, spent: Spent) -> None:
         self._last = step.model_copy(update={"spent": spent})
@@ -101,3 +128,9 @@ class Checkpoints:
             self.recorder.record(
                 CommentStep(text=f"No checkpoint could be taken; the run continues without one: {error}")
             )
+
+
+def _why_withheld(patch: bytes, secrets: SecretFinder) -> str:
+    if len(patch) > MOST_PATCH:
+        return "size"
+    return "secret" if any(added_secrets(patch, secrets)) else ""

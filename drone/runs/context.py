@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.agent.recorded_transcript import StoreLog
@@ -42,6 +42,9 @@ class RunWishes(Controls, Protocol):
         ...
 
 
+CheckpointPart = Literal["bundle", "patch", "branch patch"]
+
+
 class CheckpointStore(Protocol):
     """What checkpoints depend on."""
 
@@ -49,8 +52,11 @@ class CheckpointStore(Protocol):
         """Whether a file holds a secret that this run knows: no checkpoint that leaves the drone includes the file."""
         ...
 
-    def add_checkpoint(self, bundle: bytes) -> str:
-        """Queue a checkpoint for sending in the background; return the SHA-256 that the blob will have."""
+    def add_checkpoint(self, content: bytes, part: CheckpointPart = "bundle") -> str:
+        """Queue a part of a checkpoint for sending in the background; return the SHA-256 that the blob will have.
+
+        It replaces the same part of an earlier checkpoint that is not sent.
+        """
         ...
 
     def settle(self, seconds: float) -> None:

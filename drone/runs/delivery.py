@@ -100,12 +100,15 @@ def deliver(
     if check is not None and (places := workspace.places_of_secrets(made, check.secrets)):
         _released("; ".join(places), order, check)
     patch, bundle = at_once(partial(store.put, made.patch), partial(_put_if_any, store, made.bundle))
+    # Nothing in it is new: what was on the branch before was delivered before, and every version was searched above.
+    whole = patch if made.branch_patch is None else store.put(made.branch_patch)
     stored = Delivered(
         branch=names.branch(order.order_id) if made.head_commit else None,
         base_commit=made.base_commit,
         head_commit=made.head_commit,
         patch_sha256=patch,
         patch_bytes=len(made.patch),
+        branch_patch_sha256=whole if made.head_commit else None,
         bundle_sha256=bundle,
         files_changed=made.files_changed,
         lines_added=made.lines_added,

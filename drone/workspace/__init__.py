@@ -22,6 +22,7 @@ from drone.workspace.local import LocalSource, local_source
 from drone.workspace.merging import has_conflicts, marker_check, note_for_model, note_for_users
 from drone.workspace.outgoing import SecretFinder
 from drone.workspace.owner_config import copy_owner_config
+from drone.workspace.patches import Patches
 from drone.workspace.push import PushResult
 from drone.workspace.starting_point import refuse_rewritten
 from drone.workspace.submodule_sources import note_of_submodules, note_of_unfetched
@@ -32,6 +33,7 @@ __all__ = [
     "DefaultBranch",
     "Delivery",
     "LocalSource",
+    "Patches",
     "PushResult",
     "SecretFinder",
     "Snapshot",

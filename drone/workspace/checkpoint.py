@@ -20,6 +20,7 @@ from drone.workspace.caches import caches_in
 from drone.workspace.conversions import in_portions
 from drone.workspace.git import Git, GitFailed, at_once
 from drone.workspace.lfs import LfsFiles
+from drone.workspace.patches import READABLE, Patches, branch_base
 from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import (
@@ -48,7 +49,6 @@ HOLDS_SECRET = "it contains a known secret"  # noqa: S105 - the reason shown to 
 _UNKNOWN = "unknown"
 _PATIENCE = 20.0
 _COMMITS_SECONDS = 60.0
-_CHANGE = ("-r", "-p", "--no-renames", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv", "--no-color")
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Snapshot:
     """What is not in it either, but stays in this workspace when a run goes back to it."""
     is_whole: bool
     """Whether only caches are not in it."""
+    patches: Patches | None = None
+    """The changes so far; None if nothing changed."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,9 @@ class WorkspaceCheckpoints:
         now = self._committed(replace(self._last, tree=tree, head=self._head.kept), run_id)
         before = self._last if self._last.run_id == run_id else self._base()
         is_new = not now.is_like(before)
-        bundle = self._named_and_bundled(now) if is_new else None
+        bundle, patches = (
+            at_once(partial(self._named_and_bundled, now), partial(self._patches, now)) if is_new else (None, None)
+        )
         self._last = now
         stays = {path: reason for path, reason in self._left_out.items() if self._stays(path)}
         gone = {path: reason for path, reason in self._left_out.items() if path not in stays}
@@ -156,7 +160,7 @@ class WorkspaceCheckpoints:
         left_out = (*named(gone), *filter(None, [self._head.remark]))
         kept_on_disk = (*named(stays), *filter(None, [too_large]))
         is_whole = not (left_out or too_large) and all(reason == CACHE for reason in stays.values())
-        return Snapshot(now.commit, now.head, is_new, bundle, left_out, kept_on_disk, is_whole)
+        return Snapshot(now.commit, now.head, is_new, bundle, left_out, kept_on_disk, is_whole, patches)
 
     def _stays(self, path: bytes) -> bool:
         """Whether a path that is left out stays when a run goes back: a cache, or the directory of a submodule."""
@@ -196,7 +200,12 @@ class WorkspaceCheckpoints:
         """The workspace as it is now, as a patch against the base; see `Workspace.change`."""
         self._scan.has_secret = has_secret
         mend_work_tree(self._session.work)
-        return self._plain.raw("diff-tree", *_CHANGE, self._base().tree, self._tree_of_work())
+        return self._plain.raw(*READABLE, self._base().tree, self._tree_of_work())
+
+    def _patches(self, now: Known) -> Patches:
+        base = branch_base(self._plain, self._start.published, self._start.commit, now.head or self._start.commit)
+        turn = self._plain.raw(*READABLE, self._base().tree, now.tree)
+        return Patches(turn, self._plain.raw(*READABLE, base, now.tree) if base else None)
 
     def _ensure_index(self) -> None:
         """Ensure an index. A lock left by a killed git is stale, because only one run holds the session."""

@@ -14,6 +14,7 @@ from drone.workspace.agent_commits import bring_over
 from drone.workspace.checkpoint import WorkspaceCheckpoints
 from drone.workspace.git import Git, at_once
 from drone.workspace.lfs import LfsFiles
+from drone.workspace.patches import COMPLETE, DIFF, branch_base
 from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.staging import mend_work_tree, named, stage
 from drone.workspace.submodule_changes import ChangedSubmodule
@@ -23,8 +24,6 @@ from shared.trailers import has_trailers
 DELIVERED = "refs/dronefleet/delivered"
 """In the drone's git directory of a session: the head of its last delivery."""
 _AUTHOR = re.compile(r"(?P<name>[^<>]*)<(?P<email>[^<>]*)>\s*")
-_DIFF = ("diff-tree", "-r", "--no-renames", "--ignore-submodules=dirty")
-_PATCH = ("-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color")
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ class Delivery:
     """What the patch applies to: the base, or what was merged into if there is nothing but the merge."""
     patch: bytes = b""
     """Applies to the base commit with `git apply`, where its submodules are checked out if any of them was changed."""
+    branch_patch: bytes | None = None
+    """What a pull request of the branch would show; None: the same as `patch`."""
     bundle: bytes | None = None
     """Holds the branch; needs only what the remote has, even if the base was never pushed."""
     files_changed: int = 0
@@ -133,7 +134,9 @@ def _written(git: Git, made: Delivery, from_tree: str, wanted: DeliveryRequest) 
     head = made.head_commit or ""
     named_and_bundled = partial(_named_and_bundled, git, head, wanted)
     changes, bundle = at_once(partial(_changes, git, from_tree, head), named_and_bundled)
-    return replace(_with_changes(made, *changes), bundle=bundle)
+    branched_at = branch_base(git, wanted.published, made.base_commit, head)
+    whole = git.raw(*DIFF, *COMPLETE, branched_at, head) if branched_at else None
+    return replace(_with_changes(made, *changes), bundle=bundle, branch_patch=whole)
 
 
 def _with_submodules(git: Git, made: Delivery, submodules: Sequence[ChangedSubmodule]) -> Delivery:
@@ -165,7 +168,7 @@ def _with_changes(made: Delivery, changed: list[list[bytes]], patch: bytes) -> D
 def _changes(git: Git, from_tree: str, head: str, *options: str) -> tuple[list[list[bytes]], bytes]:
     """Lines added, lines removed and path of each file; and the patch."""
     # Each line of the numbers ends with a zero byte, and so do all of them together.
-    numbers, _, patch = git.raw(*_DIFF, "-z", "--numstat", *_PATCH, *options, from_tree, head).partition(b"\0\0")
+    numbers, _, patch = git.raw(*DIFF, "-z", "--numstat", *COMPLETE, *options, from_tree, head).partition(b"\0\0")
     return [line.split(b"\t", 2) for line in numbers.split(b"\0") if line], patch
 
 

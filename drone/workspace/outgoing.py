@@ -58,7 +58,7 @@ def places_of_secrets(work: Outgoing, secrets: SecretFinder) -> list[str]:
     that is only changed may have contained an example before.
     """
     messages, versions = _listed(work)
-    found = [*_in_patch(work.patch, secrets), *_in_messages(messages, secrets)]
+    found = [*added_secrets(work.patch, secrets), *_in_messages(messages, secrets)]
     named = {place.partition(" line ")[0] for place in found}
     found += [f"a version of {path}" for path in _in_versions(work, versions, secrets) if path not in named]
     places = list(dict.fromkeys(found))
@@ -66,7 +66,8 @@ def places_of_secrets(work: Outgoing, secrets: SecretFinder) -> list[str]:
     return [*places[:MOST_SHOWN], f"and {more} more"] if more > 0 else places
 
 
-def _in_patch(patch: bytes, secrets: SecretFinder) -> Iterator[str]:
+def added_secrets(patch: bytes, secrets: SecretFinder) -> Iterator[str]:
+    """Where added lines and names of files contain a known secret or a token of a well-known shape."""
     text = patch.decode("utf-8", "replace")
     if not secrets.has_token(text):
         return

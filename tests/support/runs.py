@@ -15,7 +15,7 @@ from drone.installation.policy import Policy
 from drone.processes.receipt import Ended
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
-from drone.runs.context import CheckpointStore, MakeModel, RunContext
+from drone.runs.context import CheckpointPart, CheckpointStore, MakeModel, RunContext
 from drone.runs.controls import RunControls
 from drone.runs.provider_keys import litellm_model
 from drone.runs.recorder import JournalRecorder
@@ -197,13 +197,14 @@ class KeptCheckpoints:
 
     def __init__(self) -> None:
         self.bundles: dict[str, bytes] = {}
+        self.patches: dict[str, bytes] = {}
 
     def has_secret(self, content: bytes) -> bool:
         return b"hunter2-secret" in content
 
-    def add_checkpoint(self, bundle: bytes) -> str:
-        self.bundles[digest(bundle)] = bundle
-        return digest(bundle)
+    def add_checkpoint(self, content: bytes, part: CheckpointPart = "bundle") -> str:
+        (self.bundles if part == "bundle" else self.patches)[digest(content)] = content
+        return digest(content)
 
     def settle(self, seconds: float) -> None:
         """Everything is stored immediately."""

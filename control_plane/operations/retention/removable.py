@@ -97,6 +97,7 @@ def _joined(rows: Any) -> Any:
 
 _IS_WORK = or_(
     Blob.sha256 == func.coalesce(Order.patch_sha256, ""),
+    Blob.sha256 == func.coalesce(Order.branch_patch_sha256, ""),
     Blob.sha256 == func.coalesce(Order.bundle_sha256, ""),
     # A run that was late keeps its work as files of its own.
     func.coalesce(Run.late, false()),

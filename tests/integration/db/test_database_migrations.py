@@ -23,7 +23,7 @@ from control_plane.db.types import UtcDateTime
 from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
 
-REVISIONS = [f"{number:04}" for number in range(1, 42)]
+REVISIONS = [f"{number:04}" for number in range(1, 43)]
 
 
 @pytest.mark.dialects

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from drone.runs.checkpoints import MOST_PATCH
+from drone.runs.context import CheckpointPart
 from shared.events import (
     AssistantStep,
     CheckpointStep,
@@ -20,17 +23,20 @@ from shared.events import (
     ToolResultStep,
     UserStep,
 )
+from shared.redaction import Redactor
 from shared.transcripts import problems
 from tests.support.local_runs import call
+from tests.support.repositories import push_commit
 from tests.support.runs import Bench, KeptCheckpoints, going_on, shell
 from tests.support.scripted import ScriptedFactory, says
 
 Another = Callable[[str], Bench]
+TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 
 
 @pytest.fixture
 def bench(bench: Bench) -> Bench:
-    bench.checkpoint_store = KeptCheckpoints()
+    bench.checkpoint_store, bench.secrets = KeptCheckpoints(), Redactor([])
     return bench
 
 
@@ -68,6 +74,52 @@ def test_each_complete_step_has_its_checkpoint_and_one_that_changed_nothing_says
     assert {each.bundle_sha256 for each in found} == set(bench.checkpoint_store.bundles)
 
 
+def test_a_step_that_changed_something_reports_the_changes_so_far_and_the_others_send_nothing(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    lines = ("true", "echo a > a", "cat a", "echo b > b; printf 'a\\0b' > c.bin", "rm a b c.bin")
+    steps = [shell(line) for line in lines]
+    bench.run(scripted([*steps, says("Done.")]).url)
+    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
+    kept = bench.checkpoint_store.patches
+    base, *found = bench.of(CheckpointStep)
+    names = [re.findall(rb"(?m)^diff --git a/(\S+)", kept[each.patch_sha256 or ""]) for each in found]
+    assert (base.patch_sha256, base.branch_patch_sha256, base.patch_withheld) == (None, None, "")
+    assert names == [[b"a"], [b"a"], [b"a", b"b", b"c.bin"], []]
+    assert [each.branch_patch_sha256 for each in found] == [each.patch_sha256 for each in found]
+    assert len(kept) == 3
+    assert b"Binary files" in kept[found[2].patch_sha256 or ""]
+
+
+WITHHELD = {
+    "a known secret, whose file is left out": ("echo key=hunter2-secret > .env; echo a > a", ""),
+    "a token": (f"echo {TOKEN} > .env", "secret"),
+    "a token in the name of a file": (f"echo a > {TOKEN}", "secret"),
+    "a token in a line that goes": (f"sed -i /{TOKEN}/d old", ""),
+    "a token beside a line that changes": ("echo a >> old", ""),
+    "too much": (f"yes {'a' * 99} | head -n {MOST_PATCH // 100 + 1} > a", "size"),
+}
+
+
+def test_a_patch_is_withheld_from_readers_as_it_would_be_from_a_delivery(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path
+) -> None:
+    push_commit(tmp_path / "remote.git", {"old": f"one\n{TOKEN}\n"})
+    undo = f"rm -f .env {TOKEN} a; git checkout -q old"
+    steps = [shell(line) for case, _ in WITHHELD.values() for line in (case, undo)]
+    bench.run(scripted([*steps, says("Done.")]).url)
+    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
+    kept = bench.checkpoint_store.patches.values()
+    found = dict(zip(WITHHELD, bench.of(CheckpointStep)[::2], strict=True))
+    wrong = {
+        name: body
+        for name, body in found.items()
+        if (body.patch_withheld, body.patch_sha256 is None) != (why := WITHHELD[name][1], bool(why))
+    }
+    assert wrong == {}
+    assert not any(b"hunter2" in patch or b"+" + TOKEN.encode() in patch for patch in kept)
+
+
 def test_a_file_with_a_known_secret_is_left_out_and_the_model_that_goes_on_is_told_so(
     bench: Bench, scripted: ScriptedFactory, another: Another
 ) -> None:
@@ -91,9 +143,9 @@ def test_it_is_taken_while_the_model_is_asked_again_and_recorded_before_its_answ
     asked, said = threading.Event(), iter(range(3))
 
     class WaitingForTheModel(KeptCheckpoints):
-        def add_checkpoint(self, bundle: bytes) -> str:
+        def add_checkpoint(self, content: bytes, part: CheckpointPart = "bundle") -> str:
             assert asked.wait(60), "the model is asked only when the checkpoint is complete"
-            return super().add_checkpoint(bundle)
+            return super().add_checkpoint(content, part)
 
     def does(text: str) -> None:
         if text == "waiting for the model" and next(said) == 1:

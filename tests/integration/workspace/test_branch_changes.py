@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,28 @@ def rewritten(remote: Path, tmp_path: Path) -> str:
     commit = commit_files(tmp_path / "mine", {"own.txt": "own\n"}, "Do it my way")
     git(tmp_path / "mine", "push", "-q", "--force", "origin", BRANCH)
     return commit
+
+
+def changed_in(patch: bytes | None) -> set[str]:
+    return set(re.findall(r"(?m)^diff --git a/(\S+)", (patch or b"").decode()))
+
+
+def test_a_later_turn_has_a_patch_of_the_whole_branch_as_a_code_host_shows_it(
+    workspaces: Workspaces, remote: Path, first: Delivery
+) -> None:
+    assert first.branch_patch is None
+    # The project's branch moves on meanwhile, and a user commits on the work's branch.
+    push_commit(remote, {"elsewhere.txt": "1"})
+    push_commit(remote, {"users.txt": "1"}, BRANCH)
+    workspace = next_turn(workspaces, remote, base_after(first), first)
+    shell(workspace.sandbox, workspace.path, "echo 2 > second.txt")
+    taken = workspace.checkpoint("run1", has_secret=lambda _: False)
+    made = workspace.deliver(BRANCH, "Do more", AUTHOR)
+    workspace.close()
+    whole = {"done.txt", "users.txt", "second.txt"}
+    assert taken.patches is not None
+    assert [changed_in(each) for each in (taken.patches.turn, taken.patches.branch)] == [{"second.txt"}, whole]
+    assert [changed_in(each) for each in (made.patch, made.branch_patch)] == [{"second.txt"}, whole]
 
 
 def test_commits_on_top_are_taken_over_and_named_and_are_in_the_next_result(
