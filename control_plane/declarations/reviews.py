@@ -20,6 +20,7 @@ FILE = About("file", "Path of the file in the repository.", flag="--file")
 LINE = About("line", "First line, as numbered on that side of the diff.", absent="the whole file", flag="--line")
 END_LINE = About("end line", "Last line.", absent="the first line", flag="--end-line")
 PARENT = About("parent", "Id of a sent comment that this one replies to, in place of file and lines.", flag="--parent")
+PATCH = About("patch", "SHA-256 of the patch with these line numbers.", absent="the newest", flag="--patch")
 Status = Literal["pending", "sent", "done", "declined", "asks"]
 
 
@@ -34,6 +35,7 @@ class ReviewCommentRequest(Request):
     start_line: Annotated[int | None, LINE] = Field(None, ge=1, le=MAX_LINE)
     end_line: Annotated[int | None, END_LINE] = Field(None, ge=1, le=MAX_LINE)
     parent: Annotated[str | None, PARENT] = Field(None, max_length=64)
+    patch: Annotated[str | None, PATCH] = Field(None, pattern="^[0-9a-f]{64}$")
 
 
 class ReviewCommentEdit(Request):
@@ -109,6 +111,7 @@ ADD = Operation(
             "start_line": "First line, which the diff must show. Default: the whole file.",
             "end_line": "Last line. Default: start_line.",
             "parent": "Id of a sent comment to reply to, in place of path and lines. Default: none.",
+            "patch": "SHA-256 of the patch that the lines are numbered in. Default: the newest.",
         },
     ),
     command=Command(

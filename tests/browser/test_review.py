@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -15,7 +17,7 @@ from tests.browser.conftest import Person, watch
 from tests.support import wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations
 from tests.support.fleet import Doc, PlayedRun
-from tests.support.patches import SMALL, deliver
+from tests.support.patches import SMALL, deliver, many_lines, report
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -59,6 +61,85 @@ def test_a_comment_is_added_edited_and_sent_by_mouse(person: Person, run: Played
     place = "src/refund.py:38-41" if width == 1280 else "src/refund.py:41"
     assert (sent["status"], sent["place"], sent["text"]) == ("sent", place, "Use a constant, please")
     assert "Nearly there" in person.api.client.call(SHOW, order_id=sent["sent_to"])["prompt"]
+
+
+def dragged(page: Page) -> None:
+    number(page, 39).hover()
+    page.mouse.down()
+    number(page, 41).hover()
+    expect(page.locator("#file-1 a.picked")).to_have_count(3)
+    page.mouse.up()
+
+
+def pressed(page: Page) -> None:
+    for line in (41, 39):
+        number(page, line).press("Enter")
+
+
+def shifted(page: Page) -> None:
+    number(page, 39).click()
+    number(page, 41).click(modifiers=["Shift"])
+
+
+def tapped(page: Page) -> None:
+    for line in (39, 41):
+        number(page, line).tap()
+
+
+@pytest.mark.parametrize("select", [dragged, pressed, shifted, tapped])
+def test_a_range_is_dragged_pressed_shifted_or_tapped(
+    person: Person, run: PlayedRun, select: Callable[[Page], None]
+) -> None:
+    order, page = deliver(person.api, run), person.page
+    if select is tapped:
+        assert page.context.browser is not None
+        state = person.context.storage_state(indexed_db=True)
+        page = page.context.browser.new_context(has_touch=True, storage_state=state).new_page()
+    page.goto(f"{person.api.url}/orders/{order}/changes")
+    expect(page.locator("#file-1 a.n").first).to_be_visible()
+    select(page)
+    expect(page.locator("form.new-comment")).to_have_count(1)
+    page.get_by_label("Comment", exact=True).fill("All of these")
+    page.get_by_role("button", name="Add comment").click()
+    expect(page.locator(".comment")).to_contain_text("lines 39–41")
+    assert [each["place"] for each in comments(person, order)] == ["src/refund.py:39-41"]
+
+
+def test_the_changes_of_a_running_order_appear_and_move_on_below_an_open_comment(
+    person: Person, run: PlayedRun
+) -> None:
+    need_axe()
+    page, order = person.open(f"/orders/{run.order_id}/changes"), run.order_id
+    expect(page.get_by_role("heading", name="No changes yet")).to_be_visible()
+    report(person.api, run, SMALL)
+    number(page, 41).click()
+    page.get_by_label("Comment", exact=True).fill("Use a constant")
+    report(person.api, run, SMALL.replace(b"HALF_EVEN)", b"HALF_UP)"))
+    expect(page.locator("#file-1")).to_contain_text("ROUND_HALF_UP")
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("Use a constant")
+    page.get_by_role("button", name="Add comment").click()
+    expect(page.locator(".comment")).to_contain_text("Use a constant")
+    assert (violations(page), scrolls_sideways(page)) == ([], False)
+    page.get_by_text("Send review (1)").click()
+    page.get_by_role("button", name="Send 1 comment").click()
+    expect(page.locator(".comment")).to_contain_text("sent")
+    (sent,) = comments(person, order)
+    assert (sent["sent_to"], sent["place"]) == (order, "src/refund.py:41")
+
+
+def test_the_tree_is_filtered_as_its_reader_types_and_its_folders_fold(person: Person, run: PlayedRun) -> None:
+    order = deliver(person.api, run, SMALL + many_lines(5, 2))
+    page = person.open(f"/orders/{order}/changes")
+    names = page.locator("#tree-files li:visible")
+    expect(names).to_have_count(8)
+    page.get_by_label("Filter files").fill("SRC/f")
+    expect(names).to_have_count(5)
+    expect(page.locator("#tree-files summary:visible")).to_have_count(1)
+    page.locator("#tree-files summary:visible").click()
+    expect(names).to_have_count(0)
+    page.get_by_label("Filter files").press("Enter")
+    page.wait_for_url("**filter=SRC**")
+    expect(page.locator("section.file")).to_have_count(5)
 
 
 def test_a_draft_survives_news_a_reload_and_a_restart_and_canceling_forgets_it(person: Person, run: PlayedRun) -> None:

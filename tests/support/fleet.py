@@ -204,11 +204,11 @@ class Api:
     def submit(self, prompt: str = "Fix the failing test", **wanted: Any) -> Doc:
         return self.client.submit({"prompt": prompt, "project": "demo", **wanted})
 
-    def store_blob(self, run: PlayedRun, content: bytes) -> str:
+    def store_blob(self, run: PlayedRun, content: bytes, kind: str = "") -> str:
         """Store a blob of the run, as its drone does; return its name."""
         name = digest(content)
         with self.http(run.drone.token) as http:
-            http.put(f"/api/v1/runs/{run.id}/blobs/{name}", content=content).raise_for_status()
+            http.put(f"/api/v1/runs/{run.id}/blobs/{name}", content=content, params={"kind": kind}).raise_for_status()
         return name
 
 

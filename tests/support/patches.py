@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shared.events import Delivered
+from shared.blobs import digest
+from shared.events import CheckpointStep, Delivered
 from tests.support.fleet import Api, PlayedRun
 
 SMALL = b"""\
@@ -41,8 +42,15 @@ def many_lines(files: int, lines: int) -> bytes:
     )
 
 
-def deliver(api: Api, run: PlayedRun, patch: bytes = SMALL) -> str:
-    """End the run with this patch; returns the order's id."""
+def report(api: Api, run: PlayedRun, patch: bytes, branch: bytes | None = None, *, stored: bool = True) -> None:
+    """A checkpoint of the run with the changes so far, and those of the whole branch, if they are others."""
+    parts = (patch, patch if branch is None else branch)
+    names = [api.store_blob(run, each, "checkpoint") if stored else digest(each) for each in parts]
+    run.step(CheckpointStep(commit="d" * 40, patch_sha256=names[0], branch_patch_sha256=names[1]))
+
+
+def deliver(api: Api, run: PlayedRun, patch: bytes = SMALL, branch: bytes | None = None) -> str:
+    """End the run with this patch, and this one of its whole branch, if it is another; returns the order's id."""
     run.step(
         Delivered(
             branch=f"fleet/{run.order_id}",
@@ -51,6 +59,7 @@ def deliver(api: Api, run: PlayedRun, patch: bytes = SMALL) -> str:
             pushed=True,
             patch_sha256=api.store_blob(run, patch) if patch else None,
             patch_bytes=len(patch),
+            branch_patch_sha256=api.store_blob(run, branch or patch) if branch or patch else None,
             files_changed=patch.count(b"diff --git "),
         )
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
+from control_plane.conversations.history import way_of
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
@@ -15,10 +17,11 @@ from control_plane.declarations import reviews as declared
 from control_plane.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit, ReviewCommentRequest
 from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
+from control_plane.operations.orders import changes
 from control_plane.operations.orders.reading import order_summary
+from control_plane.operations.orders.step_reading import own_order
 from control_plane.operations.reviews.diff_lines import FileDiff, file_diff, paths_in
 from control_plane.operations.reviews.message import SHORT_ID, place_of
-from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.names import new_id
@@ -29,18 +32,21 @@ MAX_PENDING = 100
 """Of one author on one order."""
 MAX_LINES = 500
 """In one comment."""
+MOST_SHOWN = 500
+"""Comments of a conversation; older ones are found with the orders that they are about."""
 
 
 @performs(declared.ADD)
 def add(core: Core, caller: Caller, order_id: str, request: ReviewCommentRequest) -> ReviewCommentDocument:
     """Add a pending comment on a file or lines that the diff shows, or a reply to a comment that was sent.
 
-    Raises NotFound for the order or the parent, Conflict without a result and for more than 100 pending comments,
+    The diff may be that of an order that runs, as far as its drone reported it, and that of the whole branch. Raises
+    NotFound for the order, the parent or the patch, Conflict without changes and for more than 100 pending comments,
     Invalid for a place that the diff does not show.
     """
     check_text("the comment", request.text, limit=MAX_TEXT)
     order_summary(core, caller, order_id)
-    place = None if request.parent else _place(core, order_id, request)
+    place = None if request.parent else _place(core, caller, order_id, request)
 
     def write(db: Session) -> ReviewCommentDocument:
         order = db.get_one(Order, order_id, with_for_update=True)
@@ -73,6 +79,24 @@ def list_comments(core: Core, caller: Caller, order_id: str, status: str | None 
         seen = select(ReviewComment).where(ReviewComment.order_id == order_id, _visible_to(caller))
         rows = db.scalars(seen.order_by(ReviewComment.number)).all()
     return [comment_document(row, caller) for row in rows if status in {None, row.status}]
+
+
+def conversation_comments(core: Core, caller: Caller, order_id: str) -> list[ReviewCommentDocument]:
+    """The comments on the order, and those sent about earlier turns of its conversation, oldest first.
+
+    Raises NotFound.
+    """
+    with core.database.read() as db:
+        order = own_order(db, caller, order_id)
+        sent = ReviewComment.order_id.in_(_turns(db, order)) & ReviewComment.sent_at.is_not(None)
+        seen = select(ReviewComment).where((ReviewComment.order_id == order.id) | sent, _visible_to(caller))
+        rows = db.scalars(seen.order_by(ReviewComment.number.desc()).limit(MOST_SHOWN)).all()
+    return [comment_document(row, caller) for row in reversed(rows)]
+
+
+def _turns(db: Session, order: Order) -> list[str]:
+    """The orders of the turns that the order continues from."""
+    return [entry.order_id for entry in way_of(db, order) if entry.order_id is not None]
 
 
 @performs(declared.EDIT)
@@ -148,32 +172,49 @@ class _Place:
     parent_id: str | None = None
 
 
-def _place(core: Core, order_id: str, request: ReviewCommentRequest) -> _Place:
-    """The lines in the diff of the order's result."""
+def _place(core: Core, caller: Caller, order_id: str, request: ReviewCommentRequest) -> _Place:
+    """The lines in a diff of the order's changes."""
     if request.path is None:
         raise Invalid("a comment needs a file, or the comment that it replies to", code="E-REVIEW-PLACE")
-    with core.database.read() as db:
-        order = db.get_one(Order, order_id)
-        if order.result_run_id is None or order.patch_sha256 is None:
-            raise Conflict(
-                f"order {order.id} has no changes to review: it is {order.status}",
-                code="E-REVIEW-RESULT",
-                why=order.reason,
-                next=f"fleet show {order.id}",
-            )
-        patch = blob_of_run(db, core, order.result_run_id, order.patch_sha256)
-    found = file_diff(patch, request.path)
-    if found is None:
-        near = get_close_matches(request.path, paths := paths_in(patch), n=3, cutoff=0.5) or paths[:3]
+    patches = _patches(core, caller, order_id, request)
+    diffs = [found for patch in patches if (found := file_diff(patch, request.path)) is not None]
+    if not diffs:
+        near = get_close_matches(request.path, paths := paths_in(patches[0]), n=3, cutoff=0.5) or paths[:3]
         raise Invalid(
-            f"order {order.id} does not change {shown(request.path)}",
+            f"order {order_id} does not change {shown(request.path)}",
             code="E-REVIEW-PLACE",
             next=f"choose a file of its diff: {', '.join(near)}",
         )
-    start, end = _lines(found, request)
-    side = found.side(request.side)
+    with core.database.read() as db:
+        commit = db.get_one(Order, order_id).head_commit
+    try:
+        place = _lines(diffs[0], request)
+    except Invalid:
+        # On the new side, the lines of the turn and of the whole branch have the same numbers.
+        if len(diffs) == 1:
+            raise
+        place, diffs = _lines(diffs[1], request), diffs[1:]
+    (start, end), side = place, diffs[0].side(request.side)
     quote = "\n".join(side[number] for number in range(start, end + 1)) if start and end else ""
-    return _Place(request.path, request.side, start, end, quote, order.head_commit)
+    return _Place(request.path, request.side, start, end, quote, commit)
+
+
+def _patches(core: Core, caller: Caller, order_id: str, request: ReviewCommentRequest) -> list[bytes]:
+    """The patch that the lines are numbered in; without one, that of the order's turn, then that of its branch."""
+    if request.patch is not None:
+        return [changes.patch_named(core, caller, order_id, request.patch)]
+    known = changes.reports_of(core, caller, order_id)
+    named = {report.sha256: report for report in (known.turn, known.branch) if report is not None and report.sha256}
+    if named:
+        return [changes.patch_in(core, report) for report in named.values()]
+    with core.database.read() as db:
+        order = db.get_one(Order, order_id)
+        raise Conflict(
+            f"order {order.id} has no changes to review: it is {order.status}",
+            code="E-REVIEW-RESULT",
+            why=order.reason,
+            next=f"fleet show {order.id}",
+        )
 
 
 def _lines(found: FileDiff, request: ReviewCommentRequest) -> tuple[int | None, int | None]:
@@ -201,7 +242,7 @@ def _place_of_parent(db: Session, caller: Caller, order: Order, request: ReviewC
     """A reply is about the lines of the comment that it replies to."""
     if request.path is not None or request.start_line is not None or request.end_line is not None:
         raise Invalid("a reply has the place of its parent", code="E-REVIEW-PLACE", next="omit the file and the lines")
-    parent = find_comment(db, caller, order.id, request.parent or "")
+    parent = find_comment(db, caller, order.id, request.parent or "", _turns(db, order))
     if parent.sent_at is None:
         raise Conflict(f"comment {parent.id} is not sent yet", code="E-REVIEW-STATE", next="edit it instead")
     same = (parent.path, parent.side, parent.start_line, parent.end_line, parent.quote, parent.commit)
@@ -211,9 +252,13 @@ def _place_of_parent(db: Session, caller: Caller, order: Order, request: ReviewC
 # --- rows --------------------------------------------------------------------------------
 
 
-def find_comment(db: Session, caller: Caller, order_id: str, written: str) -> ReviewComment:
-    """The comment on the order with this id or unique beginning of it, locked. Raises NotFound."""
-    wanted = select(ReviewComment).where(ReviewComment.order_id == order_id, _visible_to(caller))
+def find_comment(db: Session, caller: Caller, order_id: str, written: str, turns: Sequence[str] = ()) -> ReviewComment:
+    """The comment with this id or unique beginning of it, locked: on the order, or sent about one of these turns.
+
+    Raises NotFound.
+    """
+    sent = ReviewComment.order_id.in_(turns) & ReviewComment.sent_at.is_not(None)
+    wanted = select(ReviewComment).where((ReviewComment.order_id == order_id) | sent, _visible_to(caller))
     begins = ReviewComment.id.startswith(written.strip().lower(), autoescape=True)
     rows = db.scalars(wanted.where(begins).limit(2).with_for_update()).all()
     if len(rows) != 1 or not written.strip():

@@ -52,6 +52,9 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     # The row after the file: a row guarantees that the file exists; a file without a row only uses disk space.
     with core.database.write() as db:
         _give(db, core, dispatch, sha256, size, sealed=sealed)
+    if sealed:
+        # The step of the checkpoint was announced before its files were stored.
+        core.broker.stepped([dispatch.order_id])
     return size
 
 

@@ -9,7 +9,7 @@ from control_plane.core import Caller, Core
 from control_plane.declarations.session_documents import EntryDocument, SessionDocument, TurnDocument
 from control_plane.documents.orders import OrderSummary, StepDocument
 from control_plane.operations import providers
-from control_plane.operations.orders import reading
+from control_plane.operations.orders import changes, reading
 from control_plane.operations.orders.step_reading import StepRange, read_steps
 from control_plane.operations.sessions import reading as sessions
 from control_plane.patches.patch import read_patch
@@ -146,6 +146,17 @@ def context_use(core: Core, caller: Caller, order: OrderSummary) -> ContextUse |
     provider = next((each for each in providers.list_(core, caller) if each.name == order.provider), None)
     known = (provider.context_window or provider.check.context_window) if provider else None
     return ContextUse(tokens, known or None)
+
+
+def changed_files(core: Core, caller: Caller, order_id: str) -> int:
+    """How many files the panel with the changes shows; 0 also if they are unknown."""
+    report = changes.reports_of(core, caller, order_id).of(None)[1]
+    if report is None:
+        return 0
+    try:
+        return len(read_patch(changes.patch_in(core, report)))
+    except NotFound:
+        return 0
 
 
 def files_of(core: Core, caller: Caller, order: OrderSummary) -> Sequence[FileChange] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from markupsafe import Markup
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from control_plane.declarations.reviews import ReviewCommentDocument
 from control_plane.patches.patch import FilePatch
 from control_plane.web.diffs.code_text import attribute
+from control_plane.web.diffs.following import Follower, Standing
 from control_plane.web.diffs.labels import path_key
 from control_plane.web.diffs.shown import ShownFile
 
@@ -56,10 +57,16 @@ class Thread:
 
     comment: ReviewCommentDocument
     replies: Sequence[ReviewCommentDocument] = ()
+    standing: Standing = field(default_factory=Standing)
 
     @property
     def last(self) -> ReviewCommentDocument:
         return self.replies[-1] if self.replies else self.comment
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the agent did what it asks for, or said why not, and its author did not reply."""
+        return self.last.status in {"done", "declined"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ class PlacedComments:
     _forms: dict[tuple[int, str, int], list[CommentForm]] = field(default_factory=lambda: defaultdict(list))
     elsewhere: list[Thread] = field(default_factory=list)
     """About files that the patch does not change any more."""
+    in_files: dict[int, list[Thread]] = field(default_factory=lambda: defaultdict(list))
+    """All threads of each file, by their lines."""
 
     def threads(self, index: int, places: Iterable[tuple[str, int]]) -> list[Thread]:
         """Below the row with these lines."""
@@ -101,20 +110,24 @@ TOP = (("new", 0),)
 
 
 def placed(
-    files: Sequence[FilePatch], shown: Sequence[ShownFile], threads: Sequence[Thread], forms: Sequence[CommentForm]
+    shown: Sequence[ShownFile], threads: Sequence[Thread], forms: Sequence[CommentForm], follower: Follower
 ) -> PlacedComments:
     """Put each thread and each form where it belongs among what is shown."""
     found = PlacedComments()
     lines = {each.file.index: each.places for each in shown}
-    indexes = {each.path: each.index for each in files}
     for thread in threads:
         comment = thread.comment
-        index = indexes.get(comment.path)
-        if index is None:
-            found.elsewhere.append(thread)
+        file = follower.files.get(comment.path)
+        if file is None:
+            found.elsewhere.append(replace(thread, standing=Standing(0, "gone")))
             continue
-        line = comment.end_line or comment.start_line or 0
-        found.add(index, comment.side, line if (comment.side, line) in lines.get(index, ()) else 0, thread)
+        standing = follower.standing(comment)
+        standing_thread, index = replace(thread, standing=standing), file.index
+        is_shown = (comment.side, standing.line) in lines.get(index, ())
+        found.add(index, comment.side, standing.line if is_shown else 0, standing_thread)
+        found.in_files[index].append(standing_thread)
+    for of_file in found.in_files.values():
+        of_file.sort(key=lambda thread: thread.standing.line)
     for form in forms:
         place = form.place
         line = place.end or place.start or 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import groupby, takewhile
 from typing import Literal
 
@@ -13,6 +14,8 @@ from control_plane.web.diffs.words import Range, changed_words, likeness
 View = Literal["unified", "split"]
 MOST_COMPARED = 400
 """Pairs of lines in one change that are compared; the lines of a larger change are paired in order."""
+MOST_PAIRED = 250_000
+"""Pairs of lines in one change of which those that differ in blanks alone are found."""
 LIKELY = 0.5
 LONGEST_RUN, KEPT = 12, 3
 """Unchanged lines that are shown as they are, and those that stay around a fold."""
@@ -59,6 +62,23 @@ def groups_of(lines: Sequence[Line], view: View) -> list[RowGroup]:
         else:
             found.append(RowGroup(rows))
     return found
+
+
+def without_space(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines, where those that differ in blanks alone are one unchanged line: the new one."""
+    for changed, run in groupby(lines, key=lambda line: line.sign in {"add", "del"}):
+        block = list(run)
+        old, new = ([line for line in block if line.sign == sign] for sign in ("del", "add"))
+        if not changed or not old or not new or len(old) * len(new) > MOST_PAIRED:
+            yield from block
+            continue
+        before, after = (["".join(line.text.split()) for line in side] for side in (old, new))
+        for kind, start, end, to, to_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if kind == "equal":
+                pairs = zip(old[start:end], new[to:to_end], strict=True)
+                yield from (replace(now, sign="same", old=was.old) for was, now in pairs)
+            else:
+                yield from (*old[start:end], *new[to:to_end])
 
 
 def rows_of(lines: Sequence[Line], view: View) -> Iterator[DiffRow]:

@@ -12,7 +12,7 @@ from control_plane.patches.hunks import Line, Sign, lines_of
 from control_plane.patches.patch import FilePatch
 from control_plane.web.diffs.code_text import attribute, code_html
 from control_plane.web.diffs.labels import labels_of, path_key, shown_path
-from control_plane.web.diffs.rows import Cell, DiffRow, View, groups_of
+from control_plane.web.diffs.rows import Cell, DiffRow, View, groups_of, without_space
 from control_plane.web.diffs.syntax import Spans, colours_of, language_of
 
 NODES = 1200
@@ -100,6 +100,10 @@ class DiffOptions:
     """Digests of files whose lines are not shown, because the reader has seen them."""
     after: int = 0
     """Files before this page."""
+    without_space: bool = False
+    """Whether lines that differ in blanks alone are shown as unchanged."""
+    taken: int = 0
+    """Elements that are on the page besides the files."""
 
 
 def shown_files(files: Sequence[FilePatch], options: DiffOptions) -> list[ShownFile]:
@@ -107,7 +111,7 @@ def shown_files(files: Sequence[FilePatch], options: DiffOptions) -> list[ShownF
     found: list[ShownFile] = []
     opened = options.opened or {}
     of_page = files[options.after : options.after + FILES]
-    room, room_for_opened = NODES - FILE_NODES * len(of_page), MOST_LINES
+    room, room_for_opened = NODES - options.taken - FILE_NODES * len(of_page), MOST_LINES
     for file in of_page:
         cost = _cost(file, options.view)
         lines = max(0, room) // cost
@@ -129,7 +133,7 @@ def shown_part(file: FilePatch, start: int, count: int, options: DiffOptions) ->
     return ShownFile(
         file=file,
         labels=list(labels_of(file)),
-        groups=list(_groups(file, lines, options.view)),
+        groups=list(_groups(file, list(without_space(lines)) if options.without_space else lines, options.view)),
         start=start,
         upto=start + len(lines),
         more=more,

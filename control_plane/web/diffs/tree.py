@@ -1,31 +1,52 @@
-"""The changed files by directory."""
+"""The changed files as a tree of folders."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from control_plane.patches.patch import FilePatch
 from control_plane.web.diffs.labels import shown_path
 
-MOST = 200
-"""Files that the tree names."""
+MOST = 100
+"""Files that the tree names; a filter finds the others."""
+NODES_PER_FILE = 6
 
 
 @dataclass(frozen=True)
-class Directory:
-    """Neighbouring files of one directory."""
+class TreeFile:
+    """A changed file in the tree."""
+
+    name: str
+    file: FilePatch
+    is_viewed: bool
+    comments: int
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Neighbouring files of one folder."""
 
     path: str
     """Empty for the top."""
-    files: Sequence[tuple[str, FilePatch]]
-    """Each with its name in the directory."""
+    files: Sequence[TreeFile]
 
 
-def tree_of(files: Sequence[FilePatch]) -> list[Directory]:
-    """The directories of the first files, in the order of the patch."""
+def tree_of(files: Sequence[FilePatch], viewed: frozenset[str], comments: Mapping[int, int]) -> list[Folder]:
+    """The folders of the first files, in the order of the patch."""
     return [
-        Directory(shown_path(path), [(shown_path(file.path.rpartition("/")[2]), file) for file in inside])
+        Folder(
+            shown_path(path),
+            [
+                TreeFile(
+                    shown_path(file.path.rpartition("/")[2]),
+                    file,
+                    file.digest in viewed,
+                    comments.get(file.index, 0),
+                )
+                for file in inside
+            ],
+        )
         for path, inside in groupby(files[:MOST], key=lambda file: file.path.rpartition("/")[0])
     ]

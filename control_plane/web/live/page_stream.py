@@ -73,7 +73,7 @@ class PageStream:
             self._drop(self._followed.pop(dropped))
         for each, version in wanted.items():
             if each not in self._followed:
-                mailbox = self._hub.subscribe(each.id, self._something) if each.kind == "order" else None
+                mailbox = self._hub.subscribe(each.id, self._something) if each.topic.is_of_order else None
                 self._followed[each] = _Followed(each, mailbox, version)
         self._something.set()
 
@@ -124,7 +124,7 @@ class PageStream:
         self._dirty.discard(wanted)
         try:
             version = (await self._read(self._versions.of, self.caller, [wanted]))[str(wanted)]
-            if followed.mailbox is not None:
+            if followed.mailbox is not None and wanted.kind == "order":
                 # Only now is it known that the caller may see the order.
                 position = (0, None) if version == GONE else await self._read(_position, self._core, wanted.id)
                 followed.last_step, followed.mailbox.source = position

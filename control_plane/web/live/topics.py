@@ -24,6 +24,7 @@ from control_plane.operations.attention import choices as attention
 from control_plane.operations.automation import schedules, triggers, webhooks
 from control_plane.operations.batches import reading as batches
 from control_plane.operations.inbox import listing as inbox
+from control_plane.operations.orders import changes
 from control_plane.operations.orders import reading as orders
 from control_plane.operations.organizations import reading as organizations
 from control_plane.operations.reviews import commenting as review
@@ -61,6 +62,8 @@ class Topic:
     """Whether a change of any order may change it."""
     takes_id: bool = False
     """`order:ID`; else the name alone."""
+    is_of_order: bool = False
+    """Whether the id is that of an order, whose steps may change it."""
 
 
 def _order(core: Core, caller: Caller, order_id: str) -> Any:
@@ -71,6 +74,15 @@ def _order(core: Core, caller: Caller, order_id: str) -> Any:
     beside = orders.beside_summary(core, caller, order_id)
     comments = review.list_comments(core, caller, order_id)
     return summary.model_copy(update={"stats": stats}), beside, comments, last_step_of(core, summary.id)
+
+
+def _changes(core: Core, caller: Caller, order_id: str) -> Any:
+    summary = orders.order_summary(core, caller, order_id)
+    reports = changes.reports_of(core, caller, order_id)
+    # Not the moment: a step that changed nothing does not change the page.
+    named = [(each.sha256, each.withheld, each.left_out) if each else None for each in (reports.turn, reports.branch)]
+    around = summary.ended_at, summary.pushed, summary.pull_request, summary.title
+    return named, around, review.conversation_comments(core, caller, order_id)
 
 
 def _batch(core: Core, caller: Caller, batch_id: str) -> Any:
@@ -120,7 +132,8 @@ TOPICS: Mapping[str, Topic] = {
     "orders": Topic(
         lambda core, caller, _: orders.list_orders(core, caller, limit=LISTED, every=True), 5.0, follows_orders=True
     ),
-    "order": Topic(_order, 5.0, pause_s=0.02, takes_id=True),
+    "order": Topic(_order, 5.0, pause_s=0.02, takes_id=True, is_of_order=True),
+    "changes": Topic(_changes, 5.0, takes_id=True, is_of_order=True),
     "batches": Topic(lambda core, caller, _: batches.list_(core, caller), 5.0, follows_orders=True, pause_s=1.0),
     "batch": Topic(_batch, 5.0, follows_orders=True, pause_s=1.0, takes_id=True),
     "sessions": Topic(lambda core, caller, _: sessions.list_(core, caller), 5.0, follows_orders=True),

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.reviews import ReviewCommentDocument
 from control_plane.documents.orders import OrderSummary
 from control_plane.operations.access.roles import may
+from control_plane.operations.orders import changes as reported
 from control_plane.operations.orders import reading
-from control_plane.operations.reviews.commenting import list_comments
+from control_plane.operations.orders.changes import Report, Scope
+from control_plane.operations.reviews.commenting import conversation_comments
 from control_plane.patches.patch import FilePatch, read_patch
-from control_plane.web.access import CallerDep, CoreDep
-from control_plane.web.diffs.places import MOST_FORMS, TOP, CommentPlace, placed, threads_of
+from control_plane.web.access import CallerDep, CoreDep, is_https
+from control_plane.web.diffs.following import Follower
+from control_plane.web.diffs.places import MOST_FORMS, TOP, CommentPlace, PlacedComments, Thread, placed, threads_of
 from control_plane.web.diffs.rows import View
 from control_plane.web.diffs.shown import FILES, MORE_LINES, DiffOptions, ShownFile, shown_files, shown_part
-from control_plane.web.diffs.tree import MOST, tree_of
+from control_plane.web.diffs.tree import MOST, NODES_PER_FILE, tree_of
 from control_plane.web.local_page import local_page
 from control_plane.web.pages.changes_address import ChangesAddress, opened_files
 from control_plane.web.pages.frame import frame_for
@@ -27,9 +32,25 @@ from control_plane.web.pages.viewed_files import mark_viewed, viewed_files
 from control_plane.web.presentation import title
 from control_plane.web.rendering import page, wants_part
 from shared.errors import NotFound
-from shared.states import ENDED
+from shared.states import ENDED, OrderStatus
 
 router = APIRouter(prefix="/orders", include_in_schema=False)
+VIEW = "changes_view"
+"""The cookie with the view that was chosen last in this browser."""
+YEAR_S = 365 * 86400
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """The diff that is shown."""
+
+    scope: Scope
+    files: Sequence[FilePatch]
+    report: Report | None
+    earlier: Sequence[str]
+    """The turns before it that have work."""
+    why_not: str = ""
+    """Why there are no files; empty: nothing changed."""
 
 
 @router.get("/{order_id}/changes")
@@ -38,7 +59,10 @@ def changes(  # noqa: PLR0913, PLR0917 - the terms of the address
     core: CoreDep,
     caller: CallerDep,
     order_id: str,
-    view: View = "unified",
+    view: View | None = None,
+    scope: Scope | None = None,
+    w: Annotated[str, Query(max_length=1)] = "",
+    filter: Annotated[str, Query(max_length=200)] = "",
     open: Annotated[str, Query(max_length=4000)] = "",
     after: Annotated[int, Query(ge=0, le=10**6)] = 0,
     file: Annotated[int | None, Query(ge=0, le=10**6)] = None,
@@ -48,52 +72,87 @@ def changes(  # noqa: PLR0913, PLR0917 - the terms of the address
     """The whole panel; with `file`, more lines of one file."""
     part = wants_part(request)
     order = reading.order_summary(core, caller, order_id)
-    around = frame_for(request, caller, "orders", [f"order:{order.id}"])
-    address = ChangesAddress(order.id, view, opened_files(open), after, comment)
-    files, why_not = _files(core, caller, order)
-    context = {**around, "order": order, "title": title(order), "address": address}
+    around = frame_for(request, caller, "orders", [f"changes:{order.id}"])
+    chosen: View = view or ("split" if request.cookies.get(VIEW) == "split" else "unified")
+    found = _changes(core, caller, order, scope)
+    asked = found.scope if scope else None
+    address = ChangesAddress(order.id, chosen, opened_files(open), after, comment, asked, bool(w), filter.strip())
+    context = {**around, "order": order, "title": title(order), "address": address, "found": found}
     if file is not None:
-        return page("changes/more.html", {**context, **_more(core, caller, files, address, file, start)})
-    context |= {**_panel(core, caller, files, address), "why_not": why_not}
-    return page("changes/panel.html" if part else "changes/page.html", context)
+        return page("changes/more.html", {**context, **_more(core, caller, found, address, file, start)})
+    context |= _panel(core, caller, found, address)
+    response = page("changes/panel.html" if part else "changes/page.html", context)
+    if view is not None and not part:
+        secure = is_https(core, request.scope)
+        response.set_cookie(VIEW, view, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure)
+    return response
 
 
-def _files(core: Core, caller: Caller, order: OrderSummary) -> tuple[list[FilePatch], str]:
-    """The files of the order's patch, and if there is none, why."""
+def _changes(core: Core, caller: Caller, order: OrderSummary, scope: Scope | None) -> _Changes:
+    """The diff of a scope, and if there is none, why."""
+    known = reported.reports_of(core, caller, order.id)
+    chosen, report = known.of(scope)
+    if report is None or report.sha256 is None:
+        return _Changes(chosen, (), report, known.earlier, _why_nothing(order, report, chosen))
     try:
-        return read_patch(reading.patch_of(core, caller, order.id)), ""
+        return _Changes(chosen, read_patch(reported.patch_in(core, report)), report, known.earlier)
     except NotFound as error:
-        ended = order.status in ENDED
-        return [], str(error) if ended else "The changes appear here when the order has ended."
+        return _Changes(chosen, (), None, known.earlier, str(error))
 
 
-def _panel(core: Core, caller: Caller, files: Sequence[FilePatch], address: ChangesAddress) -> dict[str, Any]:
+def _why_nothing(order: OrderSummary, report: Report | None, scope: Scope) -> str:
+    """Why there is nothing to show, in one sentence; empty if nothing changed."""
+    if report is not None and report.withheld:
+        return _WITHHELD[report.withheld]
+    if order.status in ENDED:
+        unknown = "Only a drone of this version reports the changes of a whole branch."
+        return "" if report is not None else unknown if scope == "branch" else f"The order has no patch: {order.reason}"
+    if order.status in {OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING}:
+        return "The drone reports what the agent changes after each step."
+    return "The changes appear here once the agent has made some."
+
+
+_WITHHELD = {
+    "secret": "What changed contains what looks like a secret. The order asks before it is delivered.",
+    "size": "What changed is too large to be shown while the order runs. It appears when the order has ended.",
+}
+
+
+def _panel(core: Core, caller: Caller, found: _Changes, address: ChangesAddress) -> dict[str, Any]:
     marks = viewed_files(core, caller) if may(caller, "operator") else frozenset[str]()
-    options = DiffOptions(address.view, address.opened, marks, address.after)
+    files = [each for each in found.files if address.filter.lower() in each.path.lower()]
+    taken = NODES_PER_FILE * min(len(files), MOST)
+    options = DiffOptions(address.view, address.opened, marks, address.after, address.without_space, taken)
     shown = shown_files(files, options)
+    review = _review(core, caller, found, shown, address)
+    notes: PlacedComments = review["notes"]
+    pages = {file.index: place // FILES * FILES for place, file in enumerate(files)}
     return {
-        **_review(core, caller, files, shown, address),
+        **review,
+        **_settled(notes, address, pages, {each.file.index for each in shown}),
+        "why_not": found.why_not,
+        "withheld": _WITHHELD.get(found.report.withheld, "") if found.report else "",
         "files": files,
         "shown": shown,
         "plus": sum(each.plus for each in files),
         "minus": sum(each.minus for each in files),
         "viewed": sum(each.digest in marks for each in files) if marks else 0,
-        "tree": tree_of(files),
+        "tree": tree_of(files, marks, {index: len(threads) for index, threads in notes.in_files.items()}),
         "left_out": max(0, len(files) - MOST),
-        "on_page": {each.file.index for each in shown},
+        "pages": pages,
         "step": FILES,
         "next_files": address.after + FILES if address.after + FILES < len(files) else None,
     }
 
 
 def _review(
-    core: Core, caller: Caller, files: Sequence[FilePatch], shown: Sequence[ShownFile], address: ChangesAddress
+    core: Core, caller: Caller, found: _Changes, shown: Sequence[ShownFile], address: ChangesAddress
 ) -> dict[str, Any]:
-    """The comments, and the forms that are open."""
-    comments = list_comments(core, caller, address.order)
-    forms = open_forms(core, caller, address, files, comments)
+    """The comments of the conversation, and the forms that are open."""
+    comments = conversation_comments(core, caller, address.order)
+    forms = open_forms(core, caller, address, found.files, comments)
     return {
-        "notes": placed(files, shown, threads_of(comments), forms),
+        "notes": placed(shown, threads_of(comments), forms, _follower(core, caller, found, comments, address.order)),
         "pending": sum(each.status == "pending" for each in comments),
         "template_place": CommentPlace(0, "", start=1, end=1),
         "commentable": may(caller, "operator"),
@@ -101,13 +160,50 @@ def _review(
     }
 
 
-def _more(  # noqa: PLR0913, PLR0917 - a panel, and which lines
-    core: Core, caller: Caller, files: Sequence[FilePatch], address: ChangesAddress, file: int, start: int
+def _follower(
+    core: Core, caller: Caller, found: _Changes, comments: Sequence[ReviewCommentDocument], order_id: str
+) -> Follower:
+    commented = [each for each in found.earlier if any(comment.order == each for comment in comments)]
+    since = found.earlier[found.earlier.index(commented[0]) :] if commented else ()
+    turns = reported.patch_since(core, caller, order_id, since) if since else ()
+    return Follower(order_id, found.scope == "branch", {each.path: each for each in found.files}, turns)
+
+
+def _settled(
+    notes: PlacedComments, address: ChangesAddress, pages: Mapping[int, int], on_page: set[int]
 ) -> dict[str, Any]:
-    if file >= len(files):
+    """How many of the comments that were sent are settled, and for each one that is not, the address of the next."""
+    in_order: list[tuple[int | None, Thread]] = [(None, each) for each in notes.elsewhere]
+    in_order += [(index, each) for index in sorted(notes.in_files) for each in notes.in_files[index]]
+    sent = [(index, each) for index, each in in_order if each.comment.status != "pending"]
+    places = {each.comment.id: index for index, each in sent if not each.is_settled}
+    addresses = [f"{_page_of(index, address, pages, on_page)}#comment-{id}" for id, index in places.items()]
+    following = [*addresses[1:], *addresses[:1]] if len(addresses) > 1 else []
+    return {
+        "sent": len(sent),
+        "settled": len(sent) - len(places),
+        "first_unsettled": addresses[0] if addresses else "",
+        "next_unsettled": dict(zip(places, following, strict=False)),
+    }
+
+
+def _page_of(index: int | None, address: ChangesAddress, pages: Mapping[int, int], on_page: set[int]) -> str:
+    """The address of the page with this file; empty for this page."""
+    if index is None or index in on_page:
+        return ""
+    if index in pages:
+        return address(after=pages[index] or "")
+    return address(filter="", after=index // FILES * FILES or "")
+
+
+def _more(  # noqa: PLR0913, PLR0917 - a panel, and which lines
+    core: Core, caller: Caller, found: _Changes, address: ChangesAddress, file: int, start: int
+) -> dict[str, Any]:
+    if file >= len(found.files):
         raise NotFound("this file is not among the changes", code="E-HTTP-404", next="reload the page")
-    shown = shown_part(files[file], start, MORE_LINES, DiffOptions(address.view))
-    return {"each": shown, **_review(core, caller, files, [shown], address)}
+    options = DiffOptions(address.view, without_space=address.without_space)
+    shown = shown_part(found.files[file], start, MORE_LINES, options)
+    return {"each": shown, **_review(core, caller, found, [shown], address)}
 
 
 @router.post("/{order_id}/changes/viewed")

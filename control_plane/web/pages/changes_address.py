@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from control_plane.operations.orders.changes import Scope
 from control_plane.web.diffs.rows import View
 from control_plane.web.diffs.shown import MORE_LINES
 
@@ -26,10 +27,20 @@ class ChangesAddress:
     after: int = 0
     comment: Sequence[str] = ()
     """Places whose forms are open."""
+    scope: Scope | None = None
+    """None: that of the whole branch, if there is more than one turn."""
+    without_space: bool = False
+    """Whether changes of blanks alone are hidden."""
+    filter: str = ""
+    """Part of the paths of the files that are listed."""
 
     def __call__(self, **other: Any) -> str:
         """The address of the panel."""
         return self._address({**self._terms(), **other})
+
+    def kept(self) -> list[tuple[str, str]]:
+        """What a form that filters the files keeps of the address."""
+        return [(name, str(value)) for name, value in self._terms().items() if name in {"view", "scope", "w"} and value]
 
     def more(self, file: int, upto: int) -> str:
         """The panel with more lines of a file."""
@@ -37,7 +48,8 @@ class ChangesAddress:
 
     def part(self, file: int, start: int) -> str:
         """More lines of a file, as a part."""
-        return self._address({"file": file, "from": start, "view": self._terms()["view"]})
+        same = {name: value for name, value in self._terms().items() if name in {"view", "scope", "w"}}
+        return self._address({"file": file, "from": start, **same})
 
     def comment_on(self, index: int, side: str = "", line: int | None = None) -> str:
         """The panel with the form of a comment on a line, or on a file."""
@@ -45,9 +57,11 @@ class ChangesAddress:
         return f"{self(comment=[place])}#{id}"
 
     def _terms(self) -> dict[str, Any]:
-        view = "" if self.view == "unified" else self.view
         return {
-            "view": view,
+            "view": self.view,
+            "scope": self.scope or "",
+            "w": "1" if self.without_space else "",
+            "filter": self.filter,
             "open": _written(self.opened or {}),
             "after": self.after or "",
             "comment": self.comment or "",

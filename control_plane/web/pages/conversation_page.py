@@ -15,7 +15,7 @@ from control_plane.operations import modes, providers
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.step_reading import StepRange, read_steps
 from control_plane.web.conversation.grouping import chat_of
-from control_plane.web.conversation.view import ConversationView, checks_of, context_use, files_of
+from control_plane.web.conversation.view import ConversationView, changed_files, checks_of, context_use, files_of
 from control_plane.web.conversation.window import Cursor, Window, opening_of, window
 from control_plane.web.presentation import title
 from control_plane.web.rendering import page
@@ -94,6 +94,7 @@ def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str
         "checks": [],
         "context": None,
         "files": None,
+        "changed": 0,
         "removed": None,
         "decided": False,
         "can_cancel": False,
@@ -111,6 +112,7 @@ def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str
         "checks": checks_of(core, caller, order.id),
         "context": context_use(core, caller, order),
         "files": files_of(core, caller, order),
+        "changed": changed_files(core, caller, order.id),
         "removed": reading.removed_from(core, caller, order.id),
         "decided": bool(order.waiting_for and reading.is_decided(core, caller, order.id, order.waiting_for.call_id)),
         "can_cancel": not view.ended and order.status != OrderStatus.CANCELING,

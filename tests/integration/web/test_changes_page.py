@@ -15,14 +15,18 @@ from control_plane.declarations import batches, graphs
 from control_plane.declarations.batches import BatchRequest
 from control_plane.declarations.drafts import SAVE, DraftEdit
 from control_plane.declarations.graphs import GraphRequest
+from control_plane.declarations.orders import SHOW
 from control_plane.declarations.organizations import ADD, OrganizationRequest
 from control_plane.declarations.reviews import ADD as ADD_COMMENT
-from control_plane.declarations.reviews import LIST, ReviewCommentRequest
+from control_plane.declarations.reviews import LIST, SEND, ReviewCommentRequest, SendReviewRequest
 from control_plane.supervisor.batches import submit_due
 from control_plane.web.diffs.labels import path_key
+from shared.blobs import digest
+from shared.errors import Conflict
+from shared.events import CheckpointStep, ReviewAnswerStep
 from tests.support import wait_until
 from tests.support.fleet import Api, Doc, PlayedRun
-from tests.support.patches import SMALL, deliver, many_lines
+from tests.support.patches import SMALL, deliver, many_lines, report
 
 PART = {"Accept": "text/x-part"}
 MARK = "zqmarkqz"
@@ -121,6 +125,219 @@ def test_a_comment_stands_at_its_place_for_its_author_alone_and_is_news_and_its_
     assert html.index("far") < html.index(">2</a>") < html.index("near") < html.index(">4</a>") < html.index("whole")
     assert opened.index(">799</a>") < opened.index("far")
     assert ("Send review (3)" in html, "near" in foreign) == (True, False)
+
+
+ONE = b"""\
+diff --git a/calc.py b/calc.py
+--- a/calc.py
++++ b/calc.py
+@@ -1,3 +1,5 @@
+ import math
++CENT = 1
++RATE = 2
+ def add(a, b):
+     return a + b
+"""
+AGAIN = ONE.replace(b"@@ -1,3 +1,5 @@\n", b"@@ -1,3 +1,6 @@\n+# Money\n").replace(b"RATE = 2", b"RATE = 3")
+"""The same order some steps later: a line above moves the others, and one line has changed."""
+TWO = b"""\
+diff --git a/calc.py b/calc.py
+--- a/calc.py
++++ b/calc.py
+@@ -1,5 +1,6 @@
++# Money
+ import math
+ CENT = 1
+-RATE = 2
++RATE = 3
+ def add(a, b):
+     return a + b
+diff --git a/new.py b/new.py
+new file mode 100644
+--- /dev/null
++++ b/new.py
+@@ -0,0 +1 @@
++x = 1
+"""
+BOTH = AGAIN + TWO[TWO.index(b"diff --git a/new.py") :]
+"""What the branch has after both turns."""
+
+
+def next_run(api: Api, run: PlayedRun, first: str) -> PlayedRun:
+    """The run of the session's next turn."""
+    return run.drone.take(api.submit("And then", session=api.client.call(SHOW, order_id=first)["session"]))
+
+
+def test_a_running_order_shows_its_newest_stored_changes_of_the_moment_and_a_step_without_any_is_no_news(
+    api: Api, run: PlayedRun
+) -> None:
+    order, topic = run.order_id, {"topic": f"changes:{run.order_id}"}
+    with api.browser() as browser:
+        before = panel(browser, order)
+        report(api, run, ONE)
+        seen = browser.get("/live/now", params=topic).json()["versions"]
+        shown = panel(browser, order)
+        run.says("I look around.")
+        run.step(CheckpointStep(commit="d" * 40, changed=False, patch_sha256=digest(ONE)))
+        again = panel(browser, order)
+        same = browser.get("/live/now", params=topic).json()["versions"]
+        report(api, run, AGAIN, stored=False)
+        early = panel(browser, order)
+        api.store_blob(run, AGAIN, "checkpoint")
+        wait_until(lambda: browser.get("/live/now", params=topic).json()["versions"] != seen)
+        later, tabs = panel(browser, order), browser.get(f"/orders/{order}").text
+        deliver(api, run, AGAIN)
+        ended = panel(browser, order)
+    first, second = (int(re.findall(r"As of step (\d+),", each)[0]) for each in (shown, again))
+    assert ("No changes yet" in before, second - first, seen == same) == (True, 2, True)
+    assert ["add RATE = 2" in lines(each) for each in (shown, early, later)] == [True, True, False]
+    assert ("add RATE = 3" in lines(later), ">Changes 1</a>" in tabs) == (True, True)
+    assert ("As of step" in ended, "Open pull request" in later, "Open pull request" in ended) == (False, False, True)
+
+
+WITHHELD = {"secret": "looks like a secret", "size": "too large"}
+
+
+@pytest.mark.parametrize("why", WITHHELD)
+def test_what_a_drone_withholds_is_named_beside_what_it_reported_before(api: Api, run: PlayedRun, why: str) -> None:
+    with api.browser() as browser:
+        run.step(CheckpointStep(commit="d" * 40, patch_withheld=why))
+        alone = panel(browser, run.order_id)
+        report(api, run, ONE)
+        run.step(CheckpointStep(commit="e" * 40, patch_withheld=why, left_out=(".env: it contains a known secret",)))
+        beside = panel(browser, run.order_id)
+    assert (WITHHELD[why] in alone, WITHHELD[why] in beside, "add RATE = 2" in lines(beside)) == (True, True, True)
+
+
+def test_a_comment_on_a_running_order_is_about_the_version_that_was_shown_and_follows_its_line(
+    api: Api, run: PlayedRun
+) -> None:
+    order = run.order_id
+    with pytest.raises(Conflict) as refusal:
+        add(api, order, "too early", path="calc.py")
+    report(api, run, ONE)
+    with api.browser() as browser:
+        html = panel(browser, order, "?comment=0:new:2")
+        version = re.findall(r'name="patch" value="(\w+)"', html)[0]
+        report(api, run, AGAIN)
+        fields = {"order_id": order, "path": "calc.py", "patch": version, "side": "new"}
+        for line, text in ((2, "stays"), (3, "goes")):
+            sent = browser.post("/actions/add_review_comment", data={**fields, "start_line": line, "text": text})
+            assert sent.status_code == 303
+        unknown = browser.post("/actions/add_review_comment", data={**fields, "patch": "f" * 64, "text": "x"})
+        browser.post("/actions/send_review", data={"order_id": order})
+        html = panel(browser, order)
+    quotes = [(each["quote"], each["sent_to"]) for each in api.client.call(LIST, order_id=order)]
+    assert (refusal.value.code, unknown.status_code) == ("E-REVIEW-RESULT", 404)
+    assert quotes == [("+CENT = 1", order), ("+RATE = 2", order)]
+    assert html.index(">3</a>") < html.index("stays") < html.index(">4</a>")
+    assert html.index("On an earlier version") < html.index("+RATE = 2") < html.index("goes") < html.index(">1</a>")
+
+
+def test_a_later_turn_shows_the_whole_branch_at_first_and_its_own_changes_on_demand(api: Api, run: PlayedRun) -> None:
+    first = deliver(api, run, ONE)
+    second = next_run(api, run, first)
+    with api.browser() as browser:
+        waiting, alone = panel(browser, second.order_id), panel(browser, first)
+        report(api, second, TWO, BOTH)
+        running = [panel(browser, second.order_id, each) for each in ("", "?scope=turn", "?scope=branch")]
+        deliver(api, second, TWO, BOTH)
+        ended = [panel(browser, second.order_id, each) for each in ("", "?scope=turn", "?scope=branch")]
+        third = next_run(api, run, second.order_id)
+        third.ends(response="Nothing to do.")
+        nothing = [panel(browser, third.order_id, each) for each in ("", "?scope=turn")]
+    assert ("As the last turn left the branch" in waiting, lines(waiting) == lines(alone)) == (True, True)
+    assert ("Whole branch" in waiting, "Whole branch" in alone) == (True, False)
+    for each in (running, ended):
+        assert [set(lines(html)) for html in each] == [set(lines(each[2])), set(lines(each[1])), set(lines(each[2]))]
+        assert ["add CENT = 1" in lines(html) for html in each] == [True, False, True]
+        assert ["same CENT = 1" in lines(html) for html in each] == [False, True, False]
+    assert "scope=branch" in unescape(re.findall(r'data-part="([^"]+)"', ended[2])[0])
+    assert (lines(nothing[0]) == lines(ended[0]), lines(nothing[1])) == (True, [])
+
+
+def test_threads_of_earlier_turns_stand_where_their_lines_are_now_and_the_next_unsettled_one_is_a_jump_away(
+    api: Api, run: PlayedRun
+) -> None:
+    patch = ONE + many_lines(1, 3)
+    first = deliver(api, run, patch)
+    for text, place in {
+        "kept": {"start_line": 2},
+        "rewritten": {"start_line": 3},
+        "both lines": {"start_line": 4, "end_line": 5},
+        "whole file": {},
+        "other file": {"path": "src/f0.py", "start_line": 1},
+    }.items():
+        add(api, first, text, **{"path": "calc.py", **place})
+    with api.browser() as browser:
+        second = run.drone.take(dict(api.client.call(SEND, SendReviewRequest(), order_id=first)))
+        add(api, first, "not sent", path="calc.py")
+        ids = {each["text"]: each["id"] for each in api.client.call(LIST, order_id=first)}
+        second.step(ReviewAnswerStep(comment=ids["kept"], verdict="done"))
+        second.step(ReviewAnswerStep(comment=ids["both lines"], verdict="asks", text="Which?"))
+        deliver(api, second, TWO, BOTH + many_lines(1, 3))
+        whole, turn = panel(browser, second.order_id), panel(browser, second.order_id, "?scope=turn")
+        reply = {"order_id": second.order_id, "parent": ids["both lines"], "text": "Both"}
+        replied = browser.post("/actions/add_review_comment", data=reply).status_code
+        after = panel(browser, second.order_id)
+    assert "1 of 5 comments settled" in whole
+    assert ("not sent" in whole, replied, "Both" in after) == (False, 303, True)
+    thread = {text: whole.index(f'id="comment-{id}"') for text, id in ids.items() if text != "not sent"}
+    number = {line: whole.index(f">{line}</a>") for line in (1, 3, 4, 6)}
+    assert thread["whole file"] < number[1]
+    assert thread["rewritten"] < number[1]
+    assert number[3] < thread["kept"] < number[4] < number[6] < thread["both lines"] < thread["other file"]
+    assert ("Comments on an earlier version" in turn, "Comments on an earlier version" in whole) == (True, False)
+    assert turn.index("Comments on an earlier version") < turn.index(f'id="comment-{ids["other file"]}"')
+    # Each unsettled one leads to the next, and the last to the first.
+    links = re.findall(r'href="#comment-(\w+)">Next unsettled', whole)
+    unsettled = ["rewritten", "whole file", "both lines", "other file"]
+    assert sorted(links[1:]) == sorted(ids[each] for each in unsettled)
+    assert links[0] in {ids[each] for each in unsettled}
+
+
+def test_the_view_that_was_chosen_last_is_remembered_in_the_browser(api: Api, run: PlayedRun) -> None:
+    order = deliver(api, run)
+    with api.browser() as browser, api.browser() as other:
+        chosen = []
+        for address in ("", "?view=split", "", "?view=unified", ""):
+            browser.get(f"/orders/{order}/changes{address}")
+            chosen.append('class="l pair"' in panel(browser, order))
+        bad = browser.get(f"/orders/{order}/changes?view=none").status_code
+        foreign = 'class="l pair"' in panel(other, order)
+    assert (chosen, bad, foreign) == ([False, True, True, False, False], 422, False)
+
+
+def test_files_are_listed_by_folder_with_marks_and_counts_and_a_filter_finds_the_ones_beyond_the_page(
+    api: Api, run: PlayedRun
+) -> None:
+    order = deliver(api, run, many_lines(150, 2))
+    add(api, order, "here", path="src/f3.py", start_line=1)
+    with api.browser() as browser:
+        digest_ = re.findall(r'name="digest" value="(\w+)"', panel(browser, order))[1]
+        browser.post(f"/orders/{order}/changes/viewed", data={"digest": digest_, "viewed": "true"})
+        answer = browser.get(f"/orders/{order}/changes")
+        found, none = panel(browser, order, "?filter=F14"), panel(browser, order, "?filter=nowhere")
+    whole = answer.text
+    tree = whole[whole.index('id="tree-files"') : whole.index("and 50 more files")]
+    assert len(re.findall(r"<[a-z]", whole)) < 1500
+    assert int(answer.headers["content-length"]) < 100_000
+    assert (tree.count("<li>"), tree.count('title="Viewed"'), tree.count('title="Comments">1<')) == (100, 1, 1)
+    assert 'href="/orders/' in tree
+    assert "after=30#file-30" in unescape(tree)
+    assert (found.count('<section class="file"'), "11 files" in found, "No file matches" in none) == (11, True, True)
+
+
+def test_hiding_whitespace_leaves_the_other_changes_with_their_numbers(api: Api, run: PlayedRun) -> None:
+    patch = (
+        b"diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n"
+        b"@@ -1,3 +1,4 @@\n-if a:\n-  one\n-  two\n+if a:\n+    one\n+    three\n+\tfour\n"
+    )
+    order = deliver(api, run, patch)
+    with api.browser() as browser:
+        all_, hidden = panel(browser, order), panel(browser, order, "?w=1")
+    assert lines(hidden) == ["same if a:", "same     one", "del   two", "add     three", "add \tfour"]
+    assert (len(lines(all_)), "w=1" in unescape(re.findall(r'data-part="([^"]+)"', hidden)[0])) == (7, True)
 
 
 HTML = {"Accept": "text/html"}

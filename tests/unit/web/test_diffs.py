@@ -6,17 +6,21 @@ import difflib
 import re
 import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from control_plane.declarations.reviews import ReviewCommentDocument
 from control_plane.patches.binary import BinarySizes
 from control_plane.patches.hunks import Line, lines_of
 from control_plane.patches.patch import FilePatch, read_patch
 from control_plane.web.diffs.code_text import LONGEST, code_html
+from control_plane.web.diffs.following import Follower, Standing
 from control_plane.web.diffs.labels import labels_of
-from control_plane.web.diffs.rows import DiffRow, groups_of, rows_of
+from control_plane.web.diffs.rows import DiffRow, groups_of, rows_of, without_space
 from control_plane.web.diffs.shown import FILES, DiffOptions, shown_files, shown_part
 from control_plane.web.diffs.syntax import colours_of
 from control_plane.web.diffs.words import changed_words
@@ -210,3 +214,106 @@ def test_thousands_of_files_are_paged() -> None:
     patch = b"".join(b"diff --git a/%d b/%d\nold mode 100644\nnew mode 100755\n" % (n, n) for n in range(FILES + 2))
     shown = shown_files(read_patch(patch), DiffOptions(after=FILES))
     assert [each.file.path for each in shown] == [str(FILES), str(FILES + 1)]
+
+
+FIRST = [f"line {number}" for number in range(1, 41)]
+"""A file as a first turn left it."""
+EDITS: dict[str, tuple[list[str], dict[int, int | None]]] = {
+    "nothing": (FIRST, {1: 1, 40: 40}),
+    "lines above": (["new", "newer", *FIRST], {1: 3, 20: 22, 40: 42}),
+    "lines below": ([*FIRST, "new"], {1: 1, 40: 40}),
+    "a line between": ([*FIRST[:20], "new", *FIRST[20:]], {20: 20, 21: 22}),
+    "a line that goes": ([*FIRST[:19], *FIRST[20:]], {19: 19, 20: None, 21: 20, 40: 39}),
+    "a line rewritten": ([*FIRST[:19], "other", *FIRST[20:]], {19: 19, 20: None, 21: 21}),
+    "far changes": (
+        ["new", *FIRST[:15], *FIRST[16:30], "a", "b", *FIRST[30:]],
+        {1: 2, 15: 16, 16: None, 17: 17, 31: 33},
+    ),
+    "everything": (["other"], {1: None, 40: None}),
+    "the first line": (FIRST[1:], {1: None, 2: 1}),
+    "the last line": (FIRST[:-1], {39: 39, 40: None}),
+}
+
+
+def changed_by(before: Sequence[str], after: Sequence[str]) -> bytes:
+    lines = difflib.unified_diff(before, after, "a/x", "b/x", lineterm="")
+    return "\n".join(["diff --git a/x b/x", *lines, ""]).encode()
+
+
+def commented(line: int, quote: str, **more: object) -> ReviewCommentDocument:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    empty = dict.fromkeys(("commit", "parent", "answer", "done_commit", "sent_to", "answered_at", "answered_in"))
+    about = {"path": "x", "side": "new", "start_line": line, "end_line": line, "quote": quote, "order": "first"}
+    told = {"id": "c", "user": "u", "mine": True, "place": "x", "status": "sent", "text": "t"}
+    return ReviewCommentDocument.model_validate(
+        {**empty, **about, **told, "created_at": now, "updated_at": now, "sent_at": now, **more}
+    )
+
+
+def test_a_line_is_followed_through_the_patch_of_a_later_turn() -> None:
+    wrong = {}
+    for name, (after, expected) in EDITS.items():
+        patch = changed_by(FIRST, after)
+        follower = Follower(
+            "second", True, {each.path: each for each in read_patch(changed_by([], after))}, (("second", patch),)
+        )
+        found = {line: follower.standing(commented(line, f"+line {line}")) for line in expected}
+        told = {line: None if standing.where == "gone" else standing.line for line, standing in found.items()}
+        if told != expected:
+            wrong[name] = told
+    assert wrong == {}
+
+
+def test_a_line_among_many_that_are_alike_is_followed_and_not_confused_with_another() -> None:
+    before = ["}", "a", "}", "b", "}", "c", "}"]
+    cases = {
+        "a line above": (["new", *before], 3, Standing(4, "moved")),
+        "that one goes": (["}", "a", "b", "}", "c", "}"], 3, Standing(0, "gone")),
+        "another one goes": (["a", "}", "b", "}", "c", "}"], 5, Standing(4, "moved")),
+    }
+    wrong = {}
+    for name, (after, line, expected) in cases.items():
+        turn = changed_by(before, after)
+        whole = {each.path: each for each in read_patch(changed_by([], after))}
+        found = Follower("second", True, whole, (("second", turn),)).standing(commented(line, "+}"))
+        if found != expected:
+            wrong[name] = found
+    assert wrong == {}
+
+
+def test_through_several_turns_renumbered_and_outside_of_the_diff() -> None:
+    versions = [FIRST, ["one", *FIRST], ["two", "one", *FIRST], [*FIRST[:5], "two", *FIRST[5:]]]
+    turns = [(f"turn{n}", changed_by(a, b)) for n, (a, b) in enumerate(pairwise(versions))]
+    last = {each.path: each for each in read_patch(turns[-1][1])}
+    turn = Follower("turn2", False, last, turns)
+    assert turn.standing(commented(30, "+line 30")) == Standing(0, "hidden")
+    assert turn.standing(commented(5, "+line 5")) == Standing(5)
+    assert turn.standing(commented(7, "+line 5", order="turn1")) == Standing(5, "moved")
+    assert turn.standing(commented(5, "-line 5", side="old")) == Standing(0, "gone")
+    assert turn.standing(commented(1, "", start_line=None, end_line=None)) == Standing()
+
+
+BLANKS = {
+    "indent": (["a", "b"], ["  a", "  b"], ["same   a", "same   b"]),
+    "at the end": (["a  "], ["a"], ["same a"]),
+    "within": (["f(a,b)"], ["f(a, b)"], ["same f(a, b)"]),
+    "a carriage return": (["a\r"], ["a"], ["same a"]),
+    "a real change": (["a"], ["b"], ["del a", "add b"]),
+    "both": (["a", "b"], ["  a", "c"], ["same   a", "del b", "add c"]),
+    "an empty line more": (["a"], ["a", ""], ["same a", "add "]),
+    "only removed": (["a"], [], ["del a"]),
+    "only added": ([], ["a"], ["add a"]),
+}
+
+
+def test_lines_that_differ_in_blanks_alone_are_one_unchanged_line_with_both_numbers() -> None:
+    wrong = {}
+    for name, (old, new, expected) in BLANKS.items():
+        lines = [Line("del", text.encode(), old=n) for n, text in enumerate(old, 1)]
+        lines += [Line("add", text.encode(), new=n) for n, text in enumerate(new, 1)]
+        found = list(without_space(lines))
+        if [f"{each.sign} {each.text}" for each in found] != expected:
+            wrong[name] = found
+        if any(each.old is None or each.new is None for each in found if each.sign == "same"):
+            wrong[name] = found
+    assert wrong == {}

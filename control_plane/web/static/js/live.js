@@ -69,6 +69,7 @@ const fetching = new Map();
 
 /** Bring one element up to date; an answer never replaces a later one. @param {HTMLElement} part */
 export async function fetchPart(part) {
+  for (const topic of (part.dataset.live || "").split(" ")) if (port && !(topic in shown)) follow(topic);
   if (fetching.has(part)) return void fetching.set(part, true);
   do {
     fetching.set(part, false);

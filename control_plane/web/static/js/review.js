@@ -1,5 +1,5 @@
-// Comments on a diff, in place: pressing a line number opens a form below it. Shift, or a second press on the keyboard
-// while the form is empty, extends it to a range. Without scripts, the same links open the same forms.
+// Comments on a diff, in place: pressing a line number opens a form below it. Dragging to another number, Shift, or a
+// second press by keyboard or touch while the form is empty, makes it a range. Without scripts, the links open the forms.
 import { restore } from "./drafts.js";
 
 const panel = () => document.getElementById("changes");
@@ -14,28 +14,76 @@ document.addEventListener("click", (event) => {
   // The file's link is also pressed by a key, for the line that has the focus.
   const link = /** @type {HTMLAnchorElement | null} */ (pressed?.closest(".of-file")?.parentElement?.querySelector("a.n:focus") ?? pressed);
   if (!link || !(event instanceof MouseEvent) || event.metaKey || event.ctrlKey) return;
-  const place = new URL(link.href).searchParams.getAll("comment").at(-1);
+  const place = placeOf(link), touch = "pointerType" in event && event.pointerType === "touch";
   if (link.dataset.rows) showRows(link);
   else if ("cancel" in link.dataset) close(/** @type {HTMLFormElement} */ (link.closest("form")));
-  else if (place && link.hash.startsWith("#c-")) comment(link, place.split(":"), event.shiftKey || event.detail === 0);
+  else if (place && link.hash.startsWith("#c-")) comment(link, place, event.shiftKey || event.detail === 0 || touch, !touch);
   else return;
   event.preventDefault();
 });
 
-/** @param {HTMLAnchorElement} link @param {string[]} place file, side, line @param {boolean} extends_ */
-function comment(link, [file, side, line], extends_) {
+/** File, side and line that a link opens a comment on. @param {HTMLAnchorElement} link */
+const placeOf = (link) => new URL(link.href).searchParams.getAll("comment").at(-1)?.split(":");
+/** @param {Event} event */
+const numberAt = (event) => event.target instanceof Element ? /** @type {HTMLAnchorElement | null} */ (event.target.closest("#changes a.n")) : null;
+/** The number from which the mouse is dragged. @type {HTMLAnchorElement | null} */
+let from = null;
+
+document.addEventListener("dragstart", (event) => { if (numberAt(event)) event.preventDefault(); });
+document.addEventListener("pointerdown", (event) => {
+  from = event.pointerType === "mouse" && event.button === 0 && !event.shiftKey ? numberAt(event) : null;
+});
+document.addEventListener("pointerover", (event) => { if (from) pick(from, numberAt(event)); });
+document.addEventListener("pointerup", (event) => {
+  const first = from, last = numberAt(event);
+  from = null;
+  if (!first || !last || first === last) return;
+  pick(first, null);
+  const [start, end] = [placeOf(first) || [], placeOf(last) || []];
+  if (start[0] === end[0] && start[1] === end[1]) extend(comment(first, start, false, true), last, end);
+});
+
+/** Mark the numbers of a range. @param {HTMLAnchorElement} first @param {HTMLAnchorElement | null} last */
+function pick(first, last) {
+  const [file, side, line] = placeOf(first) || [], ends = [Number(line), Number(last ? placeOf(last)?.[2] : NaN)];
+  for (const each of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll(`#file-${file} a.n`))) {
+    const [, its, number] = placeOf(each) || [];
+    each.classList.toggle("picked", its === side && Number(number) >= Math.min(...ends) && Number(number) <= Math.max(...ends));
+  }
+}
+
+/**
+ * @param {HTMLAnchorElement} link @param {string[]} place file, side, line
+ * @param {boolean} extends_ @param {boolean} focus
+ */
+function comment(link, [file, side, line], extends_, focus) {
   const begun = [.../** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll(`#file-${file} .new-comment`))]
     .find((form) => field(form, "side")?.value === side && !field(form, "text").value);
   const known = /** @type {HTMLFormElement | null} */ (document.getElementById(link.hash.slice(1)));
   const form = known ?? (extends_ && line && begun ? begun : made(link, file, side, line));
-  if (!known && form === begun) {
-    const ends = [Number(field(form, "start_line").value), Number(field(form, "end_line").value), Number(line)];
-    setLines(form, side, Math.min(...ends), Math.max(...ends));
-    if (Number(line) === Math.max(...ends)) link.closest(".l")?.after(form);
-  }
+  if (!known && form === begun) extend(form, link, [file, side, line]);
+  if (focus) field(form, "text").focus();
+  remember();
+  return form;
+}
+
+/** @param {HTMLFormElement} form @param {HTMLAnchorElement} link @param {string[]} place */
+function extend(form, link, [, side, line]) {
+  const ends = [Number(field(form, "start_line").value), Number(field(form, "end_line").value), Number(line)];
+  setLines(form, side, Math.min(...ends), Math.max(...ends));
+  if (Number(line) === Math.max(...ends)) link.closest(".l")?.after(form);
   field(form, "text").focus();
   remember();
 }
+
+document.addEventListener("input", ({ target }) => {
+  const list = target instanceof HTMLInputElement && target.form?.dataset.filters;
+  if (!list) return;
+  for (const each of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(`#${list} li`))) {
+    const path = `${each.closest("details")?.firstElementChild?.textContent}/${each.firstElementChild?.textContent}`;
+    each.hidden = !path.toLowerCase().includes(target.value.toLowerCase());
+  }
+});
 
 /** @param {HTMLAnchorElement} link @param {string} file @param {string} side @param {string} line */
 function made(link, file, side, line) {

@@ -58,13 +58,13 @@ export function markTabs() {
 }
 
 /**
- * Show the panels of the session's next turn. Changes that carry a review stay until the reader leaves them, because the
- * answers come there. @param {string} order
+ * Show the panels of the session's next turn. Changes on which the reader writes a comment stay until they leave them.
+ * @param {string} order
  */
 export function movePanels(order) {
   for (const each of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-panel-name] > [data-part]"))) {
     each.parentElement?.querySelector(".onward")?.remove();
-    if (each.querySelector(".thread")) each.before(onward(() => movePanel(each, order)));
+    if (each.querySelector(".new-comment")) each.before(onward(() => movePanel(each, order)));
     else movePanel(each, order);
   }
 }
