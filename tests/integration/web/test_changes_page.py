@@ -340,6 +340,22 @@ def test_hiding_whitespace_leaves_the_other_changes_with_their_numbers(api: Api,
     assert (len(lines(all_)), "w=1" in unescape(re.findall(r'data-part="([^"]+)"', hidden)[0])) == (7, True)
 
 
+def test_each_compared_order_says_what_can_be_done_with_it(working: Api) -> None:
+    drone = working.add_drone()
+    done, running, empty = (drone.take(working.submit(f"Do {n}")) for n in range(3))
+    deliver(working, done)
+    empty.ends()
+    with working.browser() as browser:
+        html = shown(browser, "/compare?" + "&".join(f"order={each.order_id}" for each in (done, running, empty)))
+    columns = html.split("<article")[1:]
+    words = ("Open</a>", "Open pull request", "fleet session checkout", "when it has ended", "Nothing to check out")
+    assert [[text in each for text in words] for each in columns] == [
+        [True, True, True, False, False],
+        [True, False, False, True, False],
+        [True, False, False, False, True],
+    ]
+
+
 HTML = {"Accept": "text/html"}
 
 
