@@ -265,11 +265,13 @@ def test_a_line_is_followed_through_the_patch_of_a_later_turn() -> None:
 
 
 def test_a_line_among_many_that_are_alike_is_followed_and_not_confused_with_another() -> None:
-    before = ["}", "a", "}", "b", "}", "c", "}"]
+    tail = ["}"] * 10
+    before = ["}", "a", "}", "b", "}", "c", *tail]
     cases = {
         "a line above": (["new", *before], 3, Standing(4, "moved")),
-        "that one goes": (["}", "a", "b", "}", "c", "}"], 3, Standing(0, "gone")),
-        "another one goes": (["a", "}", "b", "}", "c", "}"], 5, Standing(4, "moved")),
+        "a line far above": (["new", *before], 14, Standing(15, "moved")),
+        "that one goes": (["}", "a", "b", "}", "c", *tail], 3, Standing(0, "gone")),
+        "another one goes": (["a", "}", "b", "}", "c", *tail], 5, Standing(4, "moved")),
     }
     wrong = {}
     for name, (after, line, expected) in cases.items():
