@@ -11,7 +11,7 @@ from control_plane.db.drones import Drone
 from control_plane.declarations import tokens
 from control_plane.declarations.drafts import LIST as LIST_DRAFTS
 from control_plane.declarations.orders import SHOW
-from control_plane.declarations.reviews import LIST
+from control_plane.declarations.reviews import ADD, LIST, SEND, ReviewCommentRequest, SendReviewRequest
 from shared.events import ABILITIES
 from tests.browser.conftest import Person, watch
 from tests.support import wait_until
@@ -122,9 +122,30 @@ def test_the_changes_of_a_running_order_appear_and_move_on_below_an_open_comment
     assert (violations(page), scrolls_sideways(page)) == ([], False)
     page.get_by_text("Send review (1)").click()
     page.get_by_role("button", name="Send 1 comment").click()
-    expect(page.locator(".comment")).to_contain_text("sent")
+    expect(page.locator(".comment")).not_to_contain_text("will be sent")
     (sent,) = comments(person, order)
     assert (sent["sent_to"], sent["place"]) == (order, "src/refund.py:41")
+
+
+def test_threads_of_an_earlier_turn_are_named_and_the_link_leads_to_the_next_unsettled_one(
+    person: Person, run: PlayedRun
+) -> None:
+    need_axe()
+    first, page = deliver(person.api, run), person.page
+    for text, place in (("One", {"start_line": 40}), ("Two", {"start_line": 40}), ("All", {})):
+        request = ReviewCommentRequest(**{"text": text, "path": "src/refund.py", **place})
+        person.api.client.call(ADD, request, order_id=first)
+    second = dict(person.api.client.call(SEND, SendReviewRequest(), order_id=first))
+    page.set_viewport_size({"width": 1280, "height": 3000})
+    person.open(f"/orders/{second['id']}/changes")
+    expect(page.get_by_text("0 of 3 comments settled")).to_be_visible()
+    assert (violations(page), scrolls_sideways(page)) == ([], False)
+    ids = {page.url}
+    for _ in range(3):
+        target = page.locator(".thread:target").or_(page.locator(".settled")).last
+        target.get_by_role("link", name="Next unsettled").click()
+        ids.add(page.url)
+    assert len(ids) == 4
 
 
 def test_the_tree_is_filtered_as_its_reader_types_and_its_folders_fold(person: Person, run: PlayedRun) -> None:
