@@ -39,6 +39,30 @@ class StoredFile:
     """When it was put there."""
 
 
+class Content(Protocol):
+    """Bytes of which a slice can be had without the rest; `bytes` is one."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class PartlyRead:
+    """A `Content` whose slices are read when they are asked for."""
+
+    size: int
+    read: Callable[[int, int], bytes]
+    """The bytes from a place up to another, which is later."""
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice, /) -> bytes:
+        start, end, _ = part.indices(self.size)
+        return self.read(start, end) if start < end else b""
+
+
 class BlobStore(Protocol):
     """Blobs by the SHA-256 of their content before it is sealed. One that exists is complete.
 
@@ -79,8 +103,8 @@ class BlobStore(Protocol):
     def stored(self, sha256: str, *, sealed: bool) -> AbstractContextManager[BinaryIO]:
         """The blob as it is stored, open for reading. Raises NotFound."""
 
-    def on_disk(self, sha256: str) -> AbstractContextManager[Path]:
-        """A file with the content of a blob that is not sealed, for the time of the block. Raises NotFound."""
+    def content(self, sha256: str) -> AbstractContextManager[Content]:
+        """A blob that is not sealed, of which only the parts that are asked for are read. Raises NotFound."""
 
     def put_back(self, sha256: str, stream: BinaryIO, *, sealed: bool) -> None:
         """Store a blob as `stored` gave it."""
@@ -135,16 +159,16 @@ class DirectoryStore:
 
     def size(self, sha256: str) -> int:
         """Bytes of a blob that is not sealed. Raises NotFound."""
-        with self.on_disk(sha256) as path:
-            return path.stat().st_size
+        with self.content(sha256) as content:
+            return len(content)
 
     @contextmanager
-    def on_disk(self, sha256: str) -> Iterator[Path]:
-        """The blob's own file. Raises NotFound."""
-        path = self.path(sha256)
-        if not path.is_file():
-            raise not_found(sha256)
-        yield path
+    def content(self, sha256: str) -> Iterator[Content]:
+        """The blob, read from its file part by part. Raises NotFound."""
+        with self.stored(sha256, sealed=False) as file:
+            yield PartlyRead(
+                os.fstat(file.fileno()).st_size, lambda start, end: os.pread(file.fileno(), end - start, start)
+            )
 
     def store(self, sha256: str, stream: BinaryIO, *, limit: int = MAX_BYTES) -> int:
         """Store the content of `stream` and return its size. Storing the same content again changes nothing.

@@ -21,7 +21,16 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError, NoCredentialsError
 from botocore.exceptions import ConnectionError as NoConnection
 
-from control_plane.core.blob_store import MAX_SEALED, StoredFile, copy_checked, name_of, not_found, place_of
+from control_plane.core.blob_store import (
+    MAX_SEALED,
+    Content,
+    PartlyRead,
+    StoredFile,
+    copy_checked,
+    name_of,
+    not_found,
+    place_of,
+)
 from control_plane.core.settings import FleetSettings
 from shared.blobs import MAX_BYTES
 from shared.errors import FleetFault, NotFound, Unreachable
@@ -95,11 +104,15 @@ class S3Store:
             yield cast("BinaryIO", copy)
 
     @contextmanager
-    def on_disk(self, sha256: str) -> Iterator[Path]:
-        with tempfile.NamedTemporaryFile(dir=self.spool, prefix=".s3-") as copy:
-            self._fetch(sha256, cast("BinaryIO", copy), sealed=False)
-            copy.flush()
-            yield Path(copy.name)
+    def content(self, sha256: str) -> Iterator[Content]:
+        """A request for each slice."""
+
+        def read(start: int, end: int) -> bytes:
+            part = BytesIO()
+            self._fetch(sha256, part, sealed=False, Range=f"bytes={start}-{end - 1}")
+            return part.getvalue()
+
+        yield PartlyRead(self.size(sha256), read)
 
     def put_back(self, sha256: str, stream: BinaryIO, *, sealed: bool) -> None:
         self._put(sha256, stream, sealed=sealed)
@@ -155,9 +168,10 @@ class S3Store:
         self._fetch(sha256, content, sealed=sealed)
         return content.getvalue()
 
-    def _fetch(self, sha256: str, target: BinaryIO, *, sealed: bool) -> None:
+    def _fetch(self, sha256: str, target: BinaryIO, *, sealed: bool, **part: str) -> None:
         with self._errors(sha256):
-            found = self._client.get_object(Bucket=self.bucket, Key=self._key(place_of(sha256, sealed=sealed)))
+            key = self._key(place_of(sha256, sealed=sealed))
+            found = self._client.get_object(Bucket=self.bucket, Key=key, **part)
             with found["Body"] as body:
                 shutil.copyfileobj(body, target, _CHUNK)
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import mmap
 from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+
+from control_plane.core.blob_store import Content
 
 CHUNK = 1 << 16
-SEARCH_CHUNK = 1 << 22
+READ_AT_ONCE = CHUNK * 64
+"""Bytes that are read at once where all of an output is read; in a bucket, one request."""
 LONGEST = 4000
 """Bytes of a line that are shown."""
-Source = bytes | mmap.mmap
-"""A short output is in the step itself, a long one in a file."""
+
+
+@dataclass(frozen=True)
+class IndexedLine:
+    """A line of one output."""
+
+    number: int
+    """From 0."""
+    text: bytes
+    """Its beginning."""
+    left_out: int
+    """Bytes after that."""
+
+    @classmethod
+    def of(cls, number: int, content: Content, begin: int, end: int) -> IndexedLine:
+        return cls(number, content[begin : min(end, begin + LONGEST)], max(0, end - begin - LONGEST))
 
 
 @dataclass(frozen=True)
@@ -27,60 +41,57 @@ class LineIndex:
     """A last line without a line feed counts."""
 
     @classmethod
-    def of(cls, source: Source) -> LineIndex:
+    def of(cls, content: Content) -> LineIndex:
         """One pass over the output."""
-        size, before, count = len(source), [], 0
-        for start in range(0, size, CHUNK):
-            before.append(count)
-            count += source[start : start + CHUNK].count(b"\n")
-        ends = size == 0 or source[size - 1 : size] == b"\n"
-        return cls(size, tuple(before), count if ends else count + 1)
+        size, before, count, part = len(content), list[int](), 0, b""
+        for start in range(0, size, READ_AT_ONCE):
+            part = content[start : start + READ_AT_ONCE]
+            for place in range(0, len(part), CHUNK):
+                before.append(count)
+                count += part.count(b"\n", place, place + CHUNK)
+        return cls(size, tuple(before), count if part.endswith(b"\n") or not size else count + 1)
 
-    def offset_of(self, source: Source, line: int) -> int:
-        """Where a line begins, counted from 0."""
-        if line <= 0 or not self.before:
-            return 0
-        start = (bisect_right(self.before, line - 1) - 1) * CHUNK
-        at = start
-        for _ in range(line - self.before[start // CHUNK]):
-            at = source.find(b"\n", at) + 1
-        return at
+    def page(self, content: Content, first: int, count: int) -> Iterator[IndexedLine]:
+        """The lines from `first`, at most `count`. Reads what it gives, and a chunk before it."""
+        begin, part, part_at = self._begin_of(content, first), b"", 0
+        for number in range(first, min(first + count, self.lines)):
+            feed = part.find(b"\n", begin - part_at)
+            if feed < 0:
+                part_at, part = begin, content[begin : begin + CHUNK]
+                feed = part.find(b"\n")
+            end = part_at + feed if feed >= 0 else self._feed(content, number + 1)
+            yield IndexedLine.of(number, content, begin, end)
+            begin = end + 1
 
-    def line_at(self, source: Source, offset: int) -> int:
-        """The number of the line that contains this place, counted from 0."""
-        start = offset // CHUNK
-        return self.before[start] + source[start * CHUNK : offset].count(b"\n")
+    def search(self, content: Content, text: bytes, first: int) -> Iterator[IndexedLine]:
+        """The lines from `first` that contain the text; upper and lower case of ASCII letters are the same.
 
-    def page(self, source: Source, first: int, count: int) -> Iterator[tuple[bytes, int]]:
-        """The lines from `first`, at most `count`: the beginning of each, and how many bytes of it are left out."""
-        at = self.offset_of(source, first)
-        for _ in range(min(count, self.lines - first)):
-            end = source.find(b"\n", at)
-            end = self.size if end < 0 else end
-            yield source[at : min(end, at + LONGEST)], max(0, end - at - LONGEST)
-            at = end + 1
+        Nothing before the chunk with `first` is read.
+        """
+        text, place = text.lower(), self._begin_of(content, first)
+        for start in range(place - place % CHUNK, self.size, READ_AT_ONCE):
+            # A match may reach into the next part.
+            part = content[start : start + READ_AT_ONCE + len(text) - 1]
+            lowered, number, counted = part.lower(), self.before[start // CHUNK], 0
+            while (found := lowered.find(text, max(0, place - start))) >= 0:
+                number, counted = number + part.count(b"\n", counted, found), found
+                begin, feed = part.rfind(b"\n", 0, found) + 1, part.find(b"\n", found)
+                if begin and feed >= 0:
+                    yield IndexedLine.of(number, part, begin, feed)
+                    place = start + feed + 1
+                else:
+                    yield from self.page(content, number, 1)
+                    place = self._begin_of(content, number + 1)
 
+    def _begin_of(self, content: Content, line: int) -> int:
+        return min(self._feed(content, line) + 1, self.size) if line > 0 and self.size else 0
 
-@contextmanager
-def opened(path: Path) -> Iterator[Source]:
-    """The content of a file, read from the disk as it is used."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            yield b""
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            yield content
-
-
-def found_in(source: Source, wanted: bytes) -> Iterator[int]:
-    """The place of the first match in each line that has one; upper and lower case of ASCII letters are the same."""
-    wanted, size, skip_to = wanted.lower(), len(source), 0
-    for start in range(0, size, SEARCH_CHUNK):
-        # A match may reach into the next chunk.
-        part = source[start : start + SEARCH_CHUNK + len(wanted) - 1].lower()
-        at = part.find(wanted, max(0, skip_to - start))
-        while at >= 0:
-            yield start + at
-            end = source.find(b"\n", start + at)
-            skip_to = size if end < 0 else end + 1
-            at = part.find(wanted, skip_to - start) if skip_to - start < len(part) else -1
+    def _feed(self, content: Content, number: int) -> int:
+        """The place of this line feed, counted from 1; the end of the output if it has fewer."""
+        chunk = bisect_right(self.before, number - 1) - 1
+        part, place = content[chunk * CHUNK : (chunk + 1) * CHUNK], -1
+        for _ in range(number - self.before[chunk]):
+            place = part.find(b"\n", place + 1)
+            if place < 0:
+                return self.size
+        return chunk * CHUNK + place

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
+from control_plane.core.blob_store import Content
 from control_plane.db.engine import pause
 from control_plane.db.runs import Blob, Step
-from control_plane.operations.orders.log_lines import LineIndex, Source, found_in, opened
+from control_plane.operations.orders.log_lines import IndexedLine, LineIndex
 from control_plane.operations.orders.removed import no_longer_stored
 from control_plane.operations.orders.step_reading import own_order
 from shared.errors import NotFound
@@ -27,6 +28,7 @@ MOST_MATCHES = 200
 REMEMBERED = 64
 """Orders whose index is kept in memory."""
 BATCH = 500
+"""Rows that are read at once."""
 KINDS = ("tool_call", "tool_result", "verify")
 
 
@@ -83,6 +85,10 @@ class LogLine:
     left_out: int = 0
     """Bytes of it that are not shown."""
 
+    @classmethod
+    def of(cls, part: LogPart, line: IndexedLine) -> LogLine:
+        return cls(part.first + line.number, line.text.decode("utf-8", "replace"), line.left_out)
+
 
 @dataclass(frozen=True)
 class Matches:
@@ -93,7 +99,15 @@ class Matches:
     """There are further ones after these."""
 
 
-_known: OrderedDict[str, OrderLog] = OrderedDict()
+@dataclass
+class _Kept:
+    """An order's index in memory. A large file is counted once, while readers of other orders do not wait."""
+
+    log: OrderLog = field(default_factory=OrderLog)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_known: OrderedDict[str, _Kept] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -101,58 +115,52 @@ def log_of_order(core: Core, caller: Caller, order_id: str) -> OrderLog:
     """The parts of the log. Raises NotFound."""
     with core.database.read() as db:
         order = own_order(db, caller, order_id)
+        pause(db)
         with _lock:
-            log = _known.setdefault(order.id, OrderLog())
+            kept = _known.setdefault(order.id, _Kept())
             _known.move_to_end(order.id)
             while len(_known) > REMEMBERED:
                 _known.popitem(last=False)
-            if order.step_count < log.seq or not _is_stored(db, core, order.id, log):
+        with kept.lock:
+            if order.step_count < kept.log.seq or not _is_stored(db, order.id, kept.log):
                 # The retention removed some of it; or another database behind the same process, as in a test.
-                log = _known[order.id] = OrderLog()
-            _extend(db, core, order.id, log)
-            return OrderLog(list(log.parts), dict(log.calls), log.seq)
+                kept.log = OrderLog()
+            _extend(db, core, order.id, kept.log)
+            return OrderLog(list(kept.log.parts), dict(kept.log.calls), kept.log.seq)
 
 
-def lines_of(core: Core, caller: Caller, order_id: str, part: LogPart, numbers: range) -> list[LogLine]:
-    """Lines of one part, by their numbers in the order's log. Raises NotFound."""
-    with core.database.read() as db, _source(db, core, own_order(db, caller, order_id).id, part) as source:
-        found = part.index.page(source, numbers.start - part.first, len(numbers))
-        return [LogLine(numbers.start + n, _text(line), left_out) for n, (line, left_out) in enumerate(found)]
+def lines_of(
+    core: Core, caller: Caller, order_id: str, wanted: Sequence[tuple[LogPart, range]]
+) -> Iterator[tuple[LogPart, list[LogLine]]]:
+    """Lines of these parts, by their numbers in the order's log. Raises NotFound."""
+    with core.database.read() as db:
+        own_order(db, caller, order_id)
+        contents = _contents(db, core, order_id, [part for part, _ in wanted])
+        for (part, content), (_, numbers) in zip(contents, wanted, strict=True):
+            page = part.index.page(content, numbers.start - part.first, len(numbers))
+            yield part, [LogLine.of(part, line) for line in page]
 
 
 def search(core: Core, caller: Caller, order_id: str, text: str, after: int = 0) -> Matches:
-    """The first lines after `after` that contain the text. Raises NotFound."""
+    """The first lines after `after` that contain the text; what is before `after` is not read. Raises NotFound."""
     log = log_of_order(core, caller, order_id)
     found: list[LogLine] = []
     with core.database.read() as db:
         own_order(db, caller, order_id)
-        for part in log.parts:
-            if part.last <= after:
-                continue
-            with _source(db, core, order_id, part) as source:
-                found += _found(source, part, text.encode(), after, MOST_MATCHES + 1 - len(found))
-            if len(found) > MOST_MATCHES:
-                break
-    return Matches(found[:MOST_MATCHES], len(found) > MOST_MATCHES)
+        later = [part for part in log.parts if part.last > after]
+        for part, content in _contents(db, core, order_id, later):
+            for line in part.index.search(content, text.encode(), after - part.first + 1):
+                if len(found) == MOST_MATCHES:
+                    return Matches(found, more=True)
+                found.append(LogLine.of(part, line))
+    return Matches(found, more=False)
 
 
-def _found(source: Source, part: LogPart, wanted: bytes, after: int, most: int) -> list[LogLine]:
-    found: list[LogLine] = []
-    for place in found_in(source, wanted):
-        line = part.index.line_at(source, place)
-        if part.first + line <= after:
-            continue
-        if len(found) >= most:
-            break
-        (text, left_out), *_ = part.index.page(source, line, 1)
-        found.append(LogLine(part.first + line, _text(text), left_out))
-    return found
-
-
-def _is_stored(db: Db, core: Core, order_id: str, log: OrderLog) -> bool:
+def _is_stored(db: Db, order_id: str, log: OrderLog) -> bool:
     """Whether the files and the steps that the index was made of are still there."""
-    pause(db)
-    if not all(core.blobs.has(part.sha256) for part in log.parts if part.sha256 is not None):
+    named = {(part.run_id, part.sha256) for part in log.parts if part.sha256 is not None}
+    rows = select(Blob.run_id, Blob.sha256).where(Blob.run_id.in_({run_id for run_id, _ in named}))
+    if named and not named <= {(run_id, name) for run_id, name in db.execute(rows)}:
         return False
     first = select(Step.id).where(Step.order_id == order_id, Step.seq == log.parts[0].seq) if log.parts else None
     return first is None or db.scalar(first) is not None
@@ -176,8 +184,8 @@ def _add(db: Db, core: Core, log: OrderLog, place: tuple[int, str, str], body: d
     there = sha256 is not None and db.get(Blob, (run_id, sha256)) is not None and core.blobs.has(sha256)
     if there:
         pause(db)
-        with core.blobs.on_disk(str(sha256)) as path, opened(path) as source:
-            index = LineIndex.of(source)
+        with core.blobs.content(str(sha256)) as content:
+            index = LineIndex.of(content)
     else:
         index = LineIndex.of(_inline(body))
     tool, arguments = log.calls.pop(str(body.get("call_id")), ("call", None))
@@ -201,24 +209,29 @@ def _add(db: Db, core: Core, log: OrderLog, place: tuple[int, str, str], body: d
         )
 
 
-@contextmanager
-def _source(db: Db, core: Core, order_id: str, part: LogPart) -> Iterator[Source]:
-    if part.sha256 is None:
-        body = db.scalar(select(Step.body).where(Step.order_id == order_id, Step.seq == part.seq))
-        yield _inline(body or {})
-        return
-    pause(db)
-    with ExitStack() as stack:
-        try:
-            path = stack.enter_context(core.blobs.on_disk(part.sha256))
-        except NotFound as error:
-            raise no_longer_stored(f"the log of step {part.seq}", "FLEET_KEEP_LOGS_DAYS", order_id) from error
-        yield stack.enter_context(opened(path))
+def _contents(
+    db: Db, core: Core, order_id: str, parts: Sequence[LogPart]
+) -> Generator[tuple[LogPart, Content], None, None]:
+    """The outputs one after the other; those in the rows are read many at once."""
+    for start in range(0, len(parts), BATCH):
+        some = parts[start : start + BATCH]
+        in_rows = [part.seq for part in some if part.sha256 is None]
+        rows = select(Step.seq, Step.body).where(Step.order_id == order_id, Step.seq.in_(in_rows))
+        bodies = {seq: body for seq, body in db.execute(rows)} if in_rows else {}
+        pause(db)
+        for part in some:
+            if part.sha256 is None:
+                yield part, _inline(bodies.get(part.seq, {}))
+                continue
+            with ExitStack() as stack:
+                try:
+                    content = stack.enter_context(core.blobs.content(part.sha256))
+                except NotFound as error:
+                    # The file was lost: with a new index, the page shows what the step itself has.
+                    _known.pop(order_id, None)
+                    raise no_longer_stored(f"the log of step {part.seq}", "FLEET_KEEP_LOGS_DAYS", order_id) from error
+                yield part, content
 
 
 def _inline(body: dict[str, Any]) -> bytes:
     return str(body.get("output", "")).encode("utf-8", "replace")
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace")

@@ -90,16 +90,17 @@ def _first(log: OrderLog, line: int, call: int, *, at_end: bool) -> int:
 
 
 def _parts(core: Core, caller: Caller, order_id: str, log: OrderLog, first: int) -> list[ShownPart]:
-    shown: list[ShownPart] = []
-    room = PAGE_LINES
+    wanted: list[tuple[LogPart, range]] = []
+    end = first + PAGE_LINES
     for part in log.parts[log.part_with(first) :][:MOST_PARTS]:
-        if room <= 0:
+        if part.first >= end:
             break
-        start = max(first, part.first)
-        numbers = range(start, min(part.last, start + room - 1) + 1)
-        lines = [ShownLine.of(each) for each in lines_of(core, caller, order_id, part, numbers)]
-        if lines:
-            gist = ShownCall(seq=part.seq, tool=part.tool, arguments=part.arguments).gist
-            shown.append(ShownPart(part, gist, lines))
-        room -= len(lines)
-    return shown
+        wanted.append((part, range(max(first, part.first), min(part.last + 1, end))))
+    return [
+        ShownPart(
+            part,
+            ShownCall(seq=part.seq, tool=part.tool, arguments=part.arguments).gist,
+            [ShownLine.of(each) for each in lines],
+        )
+        for part, lines in lines_of(core, caller, order_id, wanted)
+    ]

@@ -71,8 +71,8 @@ def test_a_blob_comes_back_as_it_was_stored_and_a_sealed_one_is_another_and_seal
 ) -> None:
     assert store.store(NAME, io.BytesIO(CONTENT)) == len(CONTENT)
     assert (store.read(NAME), store.size(NAME), store.has(NAME)) == (CONTENT, len(CONTENT), True)
-    with store.stored(NAME, sealed=False) as file, store.on_disk(NAME) as path:
-        assert (file.read(), path.read_bytes()) == (CONTENT, CONTENT)
+    with store.stored(NAME, sealed=False) as file:
+        assert file.read() == CONTENT
     assert server.keys() == [PLACE]
     assert list(store.spool.iterdir()) == []
     assert store.remove(NAME, stored_before=datetime.now(UTC) + timedelta(minutes=1))
@@ -83,6 +83,20 @@ def test_a_blob_comes_back_as_it_was_stored_and_a_sealed_one_is_another_and_seal
     assert (store.read_sealed(NAME, bytes), store.has(NAME)) == (b"new:" + CONTENT, False)
     assert [(each.sha256, each.sealed, each.size) for each in store.files()] == [(NAME, True, len(CONTENT) + 4)]
     assert list(store.sealed_names()) == [NAME]
+
+
+def test_of_a_part_of_a_blob_only_that_part_is_requested(store: BlobStore) -> None:
+    assert isinstance(store, s3_store.S3Store)
+    store.store(NAME, io.BytesIO(CONTENT))
+    asked: list[str] = []
+    store._client.meta.events.register(
+        "provide-client-params.s3.GetObject", lambda params, **_: asked.append(params["Range"])
+    )
+    with store.content(NAME) as content:
+        size = len(content)
+        parts = [content[part] for part in (slice(3, 9), slice(size - 4, size + 9), slice(9, 9), slice(0, size))]
+    assert parts == [CONTENT[3:9], CONTENT[-4:], b"", CONTENT]
+    assert asked == ["bytes=3-8", f"bytes={size - 4}-{size - 1}", f"bytes=0-{size - 1}"]
 
 
 def test_what_a_directory_refuses_is_refused_and_a_blob_is_removed_unless_it_was_stored_since(
@@ -100,7 +114,7 @@ def test_what_a_directory_refuses_is_refused_and_a_blob_is_removed_unless_it_was
     assert store.remove(NAME, stored_before=now - timedelta(minutes=1)) is False
     assert store.remove(NAME, stored_before=now + timedelta(minutes=1)) is True
     assert store.remove(NAME, stored_before=now + timedelta(minutes=1)) is False
-    for ask in (store.read, store.size, lambda name: store.on_disk(name).__enter__()):
+    for ask in (store.read, store.size, lambda name: store.content(name).__enter__()):
         with pytest.raises(NotFound):
             ask(NAME)
 

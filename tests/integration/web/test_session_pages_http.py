@@ -105,6 +105,33 @@ def test_the_log_has_all_outputs_with_numbers_that_stay_and_is_searched_and_page
     assert 'id="L1001"' in browser.get(f"{log}?line=981").text
 
 
+def test_a_log_in_files_and_rows_is_searched_on_from_a_line_and_counting_a_file_blocks_no_other_order(
+    api: Api, run: PlayedRun, browser: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, other = f"/orders/{run.order_id}/log", api.add_drone("oka").take(api.submit("Another order"))
+    calls(other, "one", "of the other order")
+    texts = ["".join(f"{kind} {number}\n" for number in range(300)) for kind in ("hit", "hit", "miss")]
+    for number, text in enumerate(texts):
+        stored = api.store_blob(run, text.encode()) if number % 2 == 0 else None
+        calls(run, f"call-{number}", text[:20] if stored else text, log_sha256=stored)
+    answers: list[str] = []
+    opened = api.core.blobs.content
+
+    def counted(sha256: str) -> Any:
+        if not answers:
+            answers.append(browser.get(f"/orders/{other.order_id}/log").text)
+        return opened(sha256)
+
+    monkeypatch.setattr(api.core.blobs, "content", counted)
+    found = browser.get(log, params={"text": "HIT"}).text
+    more = browser.get(log, params={"text": "HIT", "after": 200}).text
+    last = browser.get(log, params={"text": "HIT", "after": 400}).text
+    assert "of the other order" in answers[0]
+    links = [re.findall(rf"{log}\?line=\d+#L(\d+)", page) for page in (found, more, last)]
+    assert links == [[str(n) for n in numbers] for numbers in (range(1, 201), range(201, 401), range(401, 601))]
+    assert [f"after={n}" in page for n, page in ((200, found), (400, more), (600, last))] == [True, True, False]
+
+
 def test_the_details_show_calls_waits_attempts_models_and_how_drones_were_scored(
     api: Api, run: PlayedRun, browser: httpx.Client
 ) -> None:
