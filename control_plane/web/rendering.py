@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -28,7 +29,12 @@ def page(
     name: str, context: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HTMLResponse:
     """The template `name` filled with `context`."""
-    return HTMLResponse(environment().get_template(name).render(context), status, headers)
+    return HTMLResponse(rendered(name, context), status, headers)
+
+
+def rendered(name: str, context: Mapping[str, Any]) -> Markup:
+    """The template `name` filled with `context`, as a part of a page."""
+    return Markup(environment().get_template(name).render(context))  # noqa: S704 - the template has escaped its values
 
 
 def wants_part(request: Request) -> bool:

@@ -93,6 +93,8 @@ class CallsBlock(ChatBlock):
     kind = "calls"
     calls: list[ShownCall] = field(default_factory=list)
     thoughts: list[Thought] = field(default_factory=list)
+    known: int = 0
+    """The last step that the reader's page has: what later steps did not change is not sent again."""
 
     @property
     def folded(self) -> bool:
@@ -106,6 +108,19 @@ class CallsBlock(ChatBlock):
     def open_calls(self) -> list[ShownCall]:
         """The calls that are shown below the line."""
         return [call for call in self.calls if call.state in {"failed", "running"}]
+
+    @property
+    def partial(self) -> bool:
+        """Whether the page has this line already, so that it keeps what is not sent again."""
+        calls = sum(call.seq <= self.known for call in self.calls)
+        return calls > 1 or (calls == 1 and any(thought.first <= self.known for thought in self.thoughts))
+
+    @property
+    def changed(self) -> list[ShownCall | Thought]:
+        """What a page with the steps up to `known` needs, in order; a call without a result changes without a step."""
+        every: list[ShownCall | Thought] = [*self.thoughts, *self.calls]
+        changed = [each for each in every if not self.partial or each.last > self.known or _is_open(each)]
+        return sorted(changed, key=lambda each: each.first if isinstance(each, Thought) else each.seq)
 
     @property
     def duration_ms(self) -> int:
@@ -163,6 +178,10 @@ class Chat:
     """Whether they begin with the order's first step."""
     resumed: bool = False
     """A run resumed from an earlier step: what was shown before may be undone now."""
+
+
+def _is_open(part: ShownCall | Thought) -> bool:
+    return isinstance(part, ShownCall) and part.result is None
 
 
 def elements(html: Markup) -> int:

@@ -38,6 +38,8 @@ class ShownCall:
     warnings: list[GuardrailStep] = field(default_factory=list)
     children: list[tuple[int, ChildStep]] = field(default_factory=list)
     running: bool = False
+    last: int = 0
+    """The last step about it."""
 
     @classmethod
     def of(cls, seq: int, step: ToolCallStep) -> ShownCall:

@@ -48,8 +48,8 @@ _ANSWERS = frozenset({"tool_result", "decision", "guardrail", "child"})
 """Steps about an earlier call: a page that begins with one leaves it to the page before."""
 
 
-def chat_of(order: str, steps: Sequence[StepDocument], *, active: bool) -> Chat:
-    """The blocks of these steps. `active`: a call without a result is still running."""
+def chat_of(order: str, steps: Sequence[StepDocument], *, active: bool, known: int = 0) -> Chat:
+    """The blocks of these steps. `active`: a call without a result is still running. `known`: as in `CallsBlock`."""
     begins = not steps or steps[0].seq == 1
     if not begins:
         steps = list(dropwhile(lambda step: step.kind in _ANSWERS, steps))
@@ -60,7 +60,7 @@ def chat_of(order: str, steps: Sequence[StepDocument], *, active: bool) -> Chat:
         if undone:
             blocks.append(UndoneBlock(order=order, first=first, last=last, count=len(several)))
         else:
-            blocks += _Grouping(order).blocks_of(several)
+            blocks += _Grouping(order, known).blocks_of(several)
     last = steps[-1].seq if steps else 0
     tail = blocks[-1] if blocks and isinstance(blocks[-1], CallsBlock | UndoneBlock | NoteBlock | Thought) else None
     if isinstance(tail, CallsBlock) and active and steps and not steps[-1].undone:
@@ -87,8 +87,9 @@ def _adapter() -> TypeAdapter[Any]:
 class _Grouping:
     """Takes step after step; what belongs to a call is kept with it, wherever it comes."""
 
-    def __init__(self, order: str) -> None:
+    def __init__(self, order: str, known: int) -> None:
         self._order = order
+        self._known = known
         self._blocks: list[ChatBlock] = []
         self._calls: dict[str, ShownCall] = {}
         self._thought: Thought | None = None
@@ -165,13 +166,13 @@ class _Grouping:
         block = self._blocks[-1] if self._blocks else None
         if not isinstance(block, CallsBlock) or len(block.calls) >= MOST_CALLS:
             first = self._thought.first if self._thought else step.seq
-            block = CallsBlock(**{**self._place(step), "first": first})
+            block = CallsBlock(**{**self._place(step), "first": first, "known": self._known})
             self._blocks.append(block)
         if self._thought is not None:
             block.thoughts.append(self._thought)
             self._thought = None
         block.calls.append(call)
-        block.last = step.seq
+        block.last = call.last = step.seq
 
     def _result(self, step: StepDocument, body: ToolResultStep) -> None:
         if body.call_id in self._submitted:
@@ -180,7 +181,7 @@ class _Grouping:
         if call is None:
             call = ShownCall(seq=step.seq, tool="call")
             self._put(step, call)
-        call.result, call.result_seq = body, step.seq
+        call.result, call.result_seq, call.last = body, step.seq, step.seq
         self._extend(step)
 
     def _extend(self, step: StepDocument) -> None:
@@ -194,6 +195,7 @@ class _Grouping:
             if note:
                 self._add(NoteBlock(**note, **self._place(step)))
             return
+        call.last = step.seq
         match body:
             case ApprovalStep():
                 call.asked = body.why

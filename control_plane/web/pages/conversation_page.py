@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,7 +19,7 @@ from control_plane.web.conversation.grouping import chat_of
 from control_plane.web.conversation.view import ConversationView, changed_files, checks_of, context_use, files_of
 from control_plane.web.conversation.window import Cursor, Window, opening_of, window
 from control_plane.web.presentation import title
-from control_plane.web.rendering import page
+from control_plane.web.rendering import page, rendered
 from shared.states import OrderStatus
 
 MOST_NEWS = 400
@@ -27,6 +28,8 @@ MOST_PLACES = 60
 """Turns in the map of a session."""
 DEEPEST = 6
 PANELS = ("changes", "checks", "log", "details")
+AROUND = ("head", "outcome", "map", "now", "tabs", "acts")
+"""Parts around the conversation, each of them a template."""
 
 
 def conversation_page(request: Request, caller: Caller, around: dict[str, Any], view: ConversationView) -> Response:
@@ -54,6 +57,10 @@ class ShownSoFar(BaseModel):
 
     resume: int = Field(default=0, ge=0, le=2**53)
     """As `Chat.resume`; 0: the turn's beginning, too."""
+    last: int = Field(default=0, ge=0, le=2**53)
+    """The last step that it has."""
+    around: str = Field(default="", max_length=200)
+    """What the last answer said of the parts around the conversation, which are sent only if they have changed."""
     whole: bool = False
     """The turn is new to the page."""
     session: str = ""
@@ -66,7 +73,7 @@ def conversation_news(
     """What changed since the page was made: later blocks, and everything around the conversation."""
     assert view.order is not None
     steps = read_steps(core, caller, view.order.id, StepRange(after=known.resume, limit=MOST_NEWS))
-    chat = chat_of(view.order.id, steps, active=view.active)
+    chat = chat_of(view.order.id, steps, active=view.active, known=known.last)
     opening = [opening_of(view.turns[-1])] if known.whole and view.turns else []
     shown = Window([*opening, *chat.blocks], None, max(chat.resume, known.resume), chat.last or known.resume)
     context = {
@@ -78,7 +85,13 @@ def conversation_news(
         "providers": providers.list_(core, caller),
         "modes": modes.list_(core, caller, view.session.project),
     }
-    return page("session/news.html", context)
+    shows_acts = context["may_submit"] and view.session.project
+    names = AROUND if shows_acts else AROUND[:-1]
+    parts = {
+        sha256(part.encode()).hexdigest()[:8]: part for part in (rendered(f"session/{n}.html", context) for n in names)
+    }
+    changed = [part for digest, part in parts.items() if digest not in known.around.split(".")]
+    return page("session/news.html", {**context, "parts": changed, "around": ".".join(parts)})
 
 
 def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str, Any]:

@@ -28,15 +28,21 @@ MOST_CHILD_STEPS = 2000
 
 @router.get("/{order_id}/steps")
 def show_steps(  # noqa: PLR0913, PLR0917 - the parts of an address
-    request: Request, core: CoreDep, caller: CallerDep, order_id: str, after: Seq = 0, before: Seq = 2**53
+    request: Request,
+    core: CoreDep,
+    caller: CallerDep,
+    order_id: str,
+    after: Seq = 0,
+    before: Seq = 2**53,
+    known: Seq = 0,
 ) -> Response:
-    """The steps of a folded line, each call on its own."""
+    """The steps of a folded line, each call on its own; of those that a page knows up to a step, what changed since."""
     order = reading.order_summary(core, caller, order_id)
     steps = read_steps(core, caller, order.id, StepRange(after, before, limit=MOST_STEPS))
     kept = [step.model_copy(update={"undone": False}) for step in steps]
     active = order.status in {OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL}
-    chat = chat_of(order.id, kept, active=active)
-    return panel_page(request, caller, order, "steps", {"blocks_of_fold": chat.blocks})
+    chat = chat_of(order.id, kept, active=active, known=known)
+    return panel_page(request, caller, order, "steps", {"blocks_of_fold": chat.blocks, "last": chat.last})
 
 
 @router.get("/{order_id}/children")
@@ -48,7 +54,7 @@ def show_children(request: Request, core: CoreDep, caller: CallerDep, order_id: 
     of_children = read_steps(core, caller, order.id, StepRange(call, kinds=("child",), limit=MOST_CHILD_STEPS))
     steps = [inner_step(step) for step in of_children if name and step.model_dump().get("call_id") == name]
     chat = chat_of(order.id, steps, active=False)
-    return panel_page(request, caller, order, "steps", {"blocks_of_fold": chat.blocks})
+    return panel_page(request, caller, order, "steps", {"blocks_of_fold": chat.blocks, "last": 0})
 
 
 def inner_step(child: StepDocument) -> StepDocument:

@@ -132,6 +132,42 @@ def test_a_log_in_files_and_rows_is_searched_on_from_a_line_and_counting_a_file_
     assert [f"after={n}" in page for n, page in ((200, found), (400, more), (600, last))] == [True, True, False]
 
 
+def test_a_step_is_sent_once_and_as_many_bytes_as_before_however_long_its_group_is(
+    run: PlayedRun, browser: httpx.Client
+) -> None:
+    page = {"resume": "0", "last": "0", "around": ""}
+
+    def news(address: str = "news", **more: object) -> str:
+        """What the page asks for now, and what it remembers of the answer."""
+        text = browser.get(f"/orders/{run.order_id}/{address}", params={**page, **more}).text
+        page.update(re.findall(r'data-(resume|last|around)="([^"]*)"', text))
+        return text
+
+    def called(number: int) -> str:
+        calls(run, f"call-{number:04}", "lines of a failure\n" * 30, return_code=1)
+        return news()
+
+    for number in range(6):
+        called(number)
+    assert "data-partial" in news()
+    few = called(6)
+    for number in range(7, 24):
+        many = called(number)
+    assert few.count('<details class="tool failed"') == many.count('<details class="tool failed"') == 1
+    assert len(many) <= len(few) + 100
+    assert 'id="head"' not in many
+    run.step(TodoStep(items=[TodoItem(text="Look again", status="in_progress")]))
+    assert ("Look again" in news(), "Look again" in news()) == (True, False)
+
+    opened = news("steps", after=0, known=int(page["last"]) - 3)
+    assert re.findall("run (call-[0-9]+)<", opened) == ["call-0023"]
+    run.step(ToolCallStep(call_id="late", tool="shell", arguments={"command": "late"}))
+    assert "live-now" in news()
+    assert "live-now" in news()
+    run.step(ToolResultStep(call_id="late", output="fine", return_code=0))
+    assert re.findall(r'<p id="c-[^"]+" data-gone>', news())
+
+
 def test_the_details_show_calls_waits_attempts_models_and_how_drones_were_scored(
     api: Api, run: PlayedRun, browser: httpx.Client
 ) -> None:

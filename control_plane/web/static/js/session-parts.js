@@ -93,7 +93,7 @@ document.addEventListener("toggle", (event) => {
 }, true);
 
 /** Load what is open and was made again. @param {HTMLElement} within */
-export function loadOpen(within) {
+function loadOpen(within) {
   for (const each of /** @type {NodeListOf<HTMLDetailsElement>} */ (within.querySelectorAll("details[open][data-calls]"))) load(each);
 }
 
@@ -103,10 +103,36 @@ async function load(fold) {
   const address = fold.dataset.calls;
   if (!fold.open || !into || !address || into.dataset.loaded === address) return;
   into.dataset.loaded = address;
-  const fresh = (await part(address))?.querySelector("[data-into]");
+  const { last } = into.dataset;
+  const fresh = /** @type {HTMLElement | null | undefined} */ ((await part(last ? `${address}&known=${last}` : address))?.querySelector("[data-into]"));
   if (!fresh) return void delete into.dataset.loaded;
   into.dataset.keep = "";
-  into.replaceChildren(...fresh.childNodes);
+  if (last) await merge(into, fresh);
+  else into.replaceChildren(...fresh.childNodes);
+  into.dataset.last = fresh.dataset.last;
+}
+
+/** @param {HTMLElement | null} old @param {HTMLElement | null} fresh */
+export async function morph(old, fresh) {
+  if (old && fresh) await htmx.swap({ target: old, text: fresh.outerHTML, swap: "outerMorph", sourceElement: old });
+}
+
+/**
+ * Bring children up to date by their ids; returns how many are new. Where only some were sent (data-partial), the others
+ * stay, except those that are gone. @param {HTMLElement} old @param {HTMLElement} fresh @returns {Promise<number>}
+ */
+export async function merge(old, fresh) {
+  const added = [];
+  for (const each of /** @type {HTMLElement[]} */ ([...fresh.children])) {
+    const known = /** @type {HTMLElement | undefined} */ ([...old.children].find((child) => child.id === each.id));
+    if ("gone" in each.dataset) known?.remove();
+    else if (!known) added.push(each);
+    else if ("partial" in each.dataset) await merge(known, each);
+    else await morph(known, each);
+  }
+  old.append(...added);
+  loadOpen(old);
+  return added.length;
 }
 
 // --- earlier parts -----------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 // The page of a session: later parts of the conversation appear, and the reader's place is kept.
 import { follow } from "./live.js";
 import { dropText } from "./session-flight.js";
-import { loadOpen, markTabs, movePanels, trimBlocks } from "./session-parts.js";
+import { markTabs, merge, morph, movePanels, trimBlocks } from "./session-parts.js";
 import "./session-log.js";
 
 const AGAIN_MS = 2000;
 const NEAR_END = 80;
-const AROUND = ["head", "outcome", "map", "now", "tabs", "acts"];
 const page = /** @type {HTMLElement} */ (document.getElementById("conversation"));
 const talk = document.getElementById("talk");
 const jump = document.getElementById("jump");
@@ -50,7 +49,7 @@ async function takeNews() {
 /** @param {boolean} whole the turn is new to the page */
 async function news(whole) {
   const resume = whole ? 0 : Number(page.dataset.resume);
-  const address = `/orders/${page.dataset.order}/news?session=${page.dataset.session}&resume=${resume}${whole ? "&whole=true" : ""}`;
+  const address = `/orders/${page.dataset.order}/news?session=${page.dataset.session}&resume=${resume}&around=${page.dataset.around ?? ""}&${whole ? "whole=true" : `last=${page.dataset.last}`}`;
   const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
   if (answer.status === 404) return gone();
   if (!answer.ok) throw new Error(String(answer.status));
@@ -58,10 +57,10 @@ async function news(whole) {
   const about = /** @type {HTMLElement} */ (fresh.getElementById("news")).dataset;
   if (about.resumed) return location.reload();
   const stay = !atEnd();
-  for (const id of AROUND) await morph(document.getElementById(id), fresh.getElementById(id));
-  const added = await putBlocks([.../** @type {NodeListOf<HTMLElement>} */ (fresh.querySelectorAll("#blocks > *"))], resume);
+  for (const each of [...fresh.body.children]) if (!["news", "blocks"].includes(each.id)) await morph(document.getElementById(each.id), /** @type {HTMLElement} */ (each));
+  const added = await putBlocks(/** @type {HTMLElement} */ (fresh.getElementById("blocks")), resume);
   dropText(Number(about.last), about.ended === "yes");
-  Object.assign(page.dataset, { resume: about.resume, last: about.last, ended: about.ended });
+  Object.assign(page.dataset, { resume: about.resume, last: about.last, around: about.around, ended: about.ended });
   settle();
   if (stay) showUnseen(unseen + added);
   else { trimBlocks(); toEnd(); }
@@ -80,24 +79,15 @@ async function advance(order) {
   await news(true);
 }
 
-/** @param {HTMLElement | null} old @param {HTMLElement | null} fresh */
-async function morph(old, fresh) {
-  if (old && fresh) await htmx.swap({ target: old, text: fresh.outerHTML, swap: "outerMorph", sourceElement: old });
-}
-
-/** @param {HTMLElement[]} fresh @param {number} resume */
+/** @param {HTMLElement} fresh @param {number} resume */
 async function putBlocks(fresh, resume) {
   const blocks = /** @type {HTMLElement} */ (document.getElementById("blocks"));
-  const kept = new Set(fresh.map((each) => each.id));
+  const kept = new Set([...fresh.children].map((each) => each.id));
   for (const old of /** @type {HTMLElement[]} */ ([...blocks.children])) {
     const later = old.dataset.order === page.dataset.order && Number(old.dataset.first) > resume;
     if (later && !kept.has(old.id)) old.remove();
   }
-  const added = fresh.filter((each) => !document.getElementById(each.id));
-  for (const each of fresh) if (!added.includes(each)) await morph(document.getElementById(each.id), each);
-  blocks.append(...added);
-  loadOpen(blocks);
-  return added.length;
+  return merge(blocks, fresh);
 }
 
 /** What follows from the parts: the title of the tab, the marked tab, what the composer does. */
