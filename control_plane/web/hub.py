@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -49,14 +50,14 @@ class Subscription:
     """The source of the order's current text in flight; set by the stream."""
     closing: bool = False
     _deltas: deque[Delta] = field(default_factory=lambda: deque(maxlen=WAITING_DELTAS))
-    _changed: bool = False
+    _changed: float = 0.0
     _something: asyncio.Event = field(default_factory=asyncio.Event)
     """A stream with several mailboxes waits for one event of all."""
 
-    def post(self, delta: Delta | None = None) -> None:
-        """Callable from any thread: a delta arrived, or (None) the order changed."""
+    def post(self, news: Delta | float) -> None:
+        """Callable from any thread: a delta arrived, or the order changed before this moment of the monotonic clock."""
         try:
-            self.loop.call_soon_threadsafe(self._take, delta)
+            self.loop.call_soon_threadsafe(self._take, news)
         except RuntimeError:  # the loop is closed: the server is stopping, and there is no reader any more
             return
 
@@ -68,11 +69,11 @@ class Subscription:
         except TimeoutError:
             pass
         self._something.clear()
-        return self.take_changed()
+        return bool(self.take_changed())
 
-    def take_changed(self) -> bool:
-        """Whether the order changed since this was last asked."""
-        changed, self._changed = self._changed, False
+    def take_changed(self) -> float:
+        """When the order changed since this was last asked; 0 if it did not."""
+        changed, self._changed = self._changed, 0.0
         return changed
 
     def deltas(self) -> list[Delta]:
@@ -89,11 +90,11 @@ class Subscription:
                 joined.append(delta)
         return joined
 
-    def _take(self, delta: Delta | None) -> None:
-        if delta is None:
-            self._changed = True
+    def _take(self, news: Delta | float) -> None:
+        if isinstance(news, Delta):
+            self._deltas.append(news)
         else:
-            self._deltas.append(delta)
+            self._changed = news
         self._something.set()
 
 
@@ -128,7 +129,7 @@ class Hub:
         self._closing = True
         for subscription in self._all():
             subscription.closing = True
-            subscription.post()
+            subscription.post(time.monotonic())
 
     @contextmanager
     def subscription(self, order_id: str) -> Iterator[Subscription]:
@@ -205,8 +206,10 @@ class Hub:
 
     def _pass_on(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "message":
+            # The same moment for all, so that the first one that reads reads for all.
+            now = time.monotonic()
             for subscription in (*self._of(message["data"]), *self._of(ANY_ORDER)):
-                subscription.post()
+                subscription.post(now)
         elif message["type"] == "pmessage":
             self._pass_on_live(names.drone_of(message["channel"]), message["data"])
 
@@ -240,7 +243,7 @@ class Hub:
 
     def _wake_all(self) -> None:
         for subscription in self._all():
-            subscription.post()
+            subscription.post(time.monotonic())
 
 
 def _continues(earlier: Delta, later: Delta) -> bool:

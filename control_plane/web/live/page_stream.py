@@ -15,7 +15,7 @@ from fastapi.sse import format_sse_event
 
 from control_plane.core import Caller, Core
 from control_plane.web.hub import ANY_ORDER, WAITING_DELTAS, Hub, Subscription
-from control_plane.web.live.topics import GONE, Versions, Wanted
+from control_plane.web.live.topics import FRESH_S, GONE, Versions, Wanted
 from control_plane.web.stream import Pace, StillAllowed
 from control_plane.web.text_in_flight import Source, last_step_of, source_of
 from shared.errors import FleetFault, Unauthenticated
@@ -61,7 +61,8 @@ class PageStream:
         self._still_allowed = still_allowed
         self._something = asyncio.Event()
         self._followed: dict[Wanted, _Followed] = {}
-        self._dirty: set[Wanted] = set()
+        self._dirty: dict[Wanted, float] = {}
+        """When it was last noted that something of a topic has changed."""
         self._any_order: Subscription | None = None
         self._reads = True
         """Whether the database answered the last time."""
@@ -110,20 +111,18 @@ class PageStream:
         return events + [event for each in self._followed.values() for event in self._deltas(each)]
 
     def _note_changes(self) -> None:
-        any_order = self._any_order is not None and self._any_order.take_changed()
+        any_order = self._any_order.take_changed() if self._any_order is not None else 0.0
         for each in self._followed.values():
-            own = each.mailbox is not None and each.mailbox.take_changed()
-            if own or (any_order and each.wanted.topic.follows_orders):
-                self._dirty.add(each.wanted)
+            own = each.mailbox.take_changed() if each.mailbox is not None else 0.0
+            if changed := max(own, any_order if each.wanted.topic.follows_orders else 0.0):
+                self._dirty[each.wanted] = changed
 
     async def _look(self, followed: _Followed) -> bytes | None:
         """The event for a changed version; None if it is the one that the client has."""
         wanted, followed.looked_at = followed.wanted, time.monotonic()
-        if wanted in self._dirty:
-            self._versions.forget(self.caller, wanted)
-        self._dirty.discard(wanted)
+        changed_at = self._dirty.pop(wanted, followed.looked_at - FRESH_S)
         try:
-            version = (await self._read(self._versions.of, self.caller, [wanted]))[str(wanted)]
+            version = await self._read(self._versions.since, changed_at, self.caller, wanted)
             if followed.mailbox is not None and wanted.kind == "order":
                 # Only now is it known that the caller may see the order.
                 position = (0, None) if version == GONE else await self._read(_position, self._core, wanted.id)
@@ -176,7 +175,7 @@ class PageStream:
         return await to_thread.run_sync(functools.partial(question, *args, **kwargs), limiter=self._hub.readers)
 
     def _drop(self, followed: _Followed) -> None:
-        self._dirty.discard(followed.wanted)
+        self._dirty.pop(followed.wanted, None)
         if followed.mailbox is not None:
             self._hub.unsubscribe(followed.mailbox)
 

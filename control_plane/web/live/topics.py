@@ -7,11 +7,12 @@ however the news reached it: by the stream, by polling, or after a gap.
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -184,60 +185,60 @@ class Wanted:
         return f"{self.kind}:{self.id}" if self.id else self.kind
 
 
+@dataclass
+class _Known:
+    """A version, and when the reading that it is of began."""
+
+    version: str = ""
+    read_at: float = -math.inf
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 class Versions:
     """Computes versions; those of the last moments are shared by all streams and pages of the process."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._known: OrderedDict[tuple[Caller, Wanted], tuple[float, str]] = OrderedDict()
+        self._known: OrderedDict[tuple[Caller, Wanted], _Known] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, caller: Caller, wanted: Iterable[Wanted]) -> dict[str, str]:
         """The present version of each. Raises FleetFault if the database is unavailable."""
-        return {str(each): self._version(caller, each) for each in wanted}
+        return {str(each): self.since(time.monotonic() - FRESH_S, caller, each) for each in wanted}
 
-    def note(self, caller: Caller, wanted: Wanted, shown: object) -> str:
-        """The version of what a page has read already."""
-        version = _version_of(shown)
-        self._remember(_key(caller, wanted), version)
-        return version
+    def since(self, moment: float, caller: Caller, wanted: Wanted) -> str:
+        """The version as read after this moment of the monotonic clock, which is when something changed.
 
-    def forget(self, caller: Caller, wanted: Wanted) -> None:
-        """Compute it again when it is asked for next: something was changed."""
+        It is read once for all that ask at the same time. Raises FleetFault if the database is unavailable.
+        """
+        known = self._of_key(caller, wanted)
+        with known.lock:
+            if known.read_at <= moment:
+                began = time.monotonic()
+                known.version = _digest(self._core, caller, wanted)
+                known.read_at = began
+            return known.version
+
+    def _of_key(self, caller: Caller, wanted: Wanted) -> _Known:
+        # The same user in two browsers sees the same.
+        key = replace(caller, login_session_id=None, token_id=None), wanted
         with self._lock:
-            self._known.pop(_key(caller, wanted), None)
-
-    def _version(self, caller: Caller, wanted: Wanted) -> str:
-        key, now = _key(caller, wanted), time.monotonic()
-        with self._lock:
-            at, version = self._known.get(key, (0.0, ""))
-        if version and now - at < FRESH_S:
-            return version
-        version = _digest(self._core, caller, wanted)
-        self._remember(key, version)
-        return version
-
-    def _remember(self, key: tuple[Caller, Wanted], version: str) -> None:
-        with self._lock:
-            self._known[key] = (time.monotonic(), version)
+            known = self._known.setdefault(key, _Known())
             self._known.move_to_end(key)
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-
-
-def _key(caller: Caller, wanted: Wanted) -> tuple[Caller, Wanted]:
-    # The same user in two browsers sees the same.
-    return replace(caller, login_session_id=None, token_id=None), wanted
+            return known
 
 
 def _digest(core: Core, caller: Caller, wanted: Wanted) -> str:
     try:
-        return _version_of(wanted.topic.source(core, caller, wanted.id))
+        return version_of(wanted.topic.source(core, caller, wanted.id))
     except Refused:
         return GONE
 
 
-def _version_of(shown: object) -> str:
+def version_of(shown: object) -> str:
+    """The version of what a page shows."""
     return hashlib.sha256(_ANYTHING.dump_json(shown)).hexdigest()[:12]
 
 

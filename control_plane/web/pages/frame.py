@@ -13,7 +13,7 @@ from control_plane.operations.flower_links import flower_path
 from control_plane.operations.organizations import reading as organizations
 from control_plane.web.counts import counts_of
 from control_plane.web.live.routes import PageStreams
-from control_plane.web.live.topics import SHELL, Wanted
+from control_plane.web.live.topics import SHELL, Wanted, version_of
 from control_plane.web.rendering import wants_part
 
 Context = dict[str, Any]
@@ -29,7 +29,7 @@ def frame(request: Request, caller: Caller, at: str, topics: Sequence[str] = ())
     versions = streams.versions.of(caller, [each for name in topics if (each := Wanted.of(name))])
     counts = counts_of(core, caller)
     return {
-        "versions": {SHELL: streams.versions.note(caller, Wanted(SHELL), counts), **versions},
+        "versions": {SHELL: version_of(counts), **versions},
         "at": at,
         "counts": counts,
         "organizations": _organizations(core, caller),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +20,7 @@ from control_plane.declarations import projects, tokens
 from control_plane.declarations.orders import SHOW
 from control_plane.declarations.organizations import ADD, OrganizationRequest
 from control_plane.declarations.projects import ProjectEdit
+from control_plane.lookups.organizations import system_caller
 from control_plane.web.live import topics as live_topics
 from control_plane.web.live.page_stream import MOST_TOPICS
 from control_plane.web.live.topics import GONE, TOPICS
@@ -151,12 +154,14 @@ def test_topics_come_and_go_on_an_open_stream(api: Api, run: PlayedRun, monkeypa
 def test_only_the_newest_versions_are_remembered(core: Core, admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_topics, "REMEMBERED", 1)
     monkeypatch.setattr(live_topics, "FRESH_S", 60.0)
+    reads: list[str] = []
+    for name in ("orders", "projects"):
+        source = lambda *_, name=name: reads.append(name)  # noqa: E731
+        monkeypatch.setitem(TOPICS, name, replace(TOPICS[name], source=source))  # type: ignore[arg-type]
     versions = live_topics.Versions(core)
-    first, second = live_topics.Wanted("orders"), live_topics.Wanted("projects")
-    noted = [versions.note(admin, each, "as a page showed it") for each in (first, second)]
-    found = versions.of(admin, (second, first))
-    assert (found["projects"], found["orders"]) == (noted[1], versions.of(admin, [first])["orders"])
-    assert found["orders"] != noted[0]
+    for name in ("orders", "orders", "projects", "projects", "orders"):
+        versions.of(admin, [live_topics.Wanted(name)])
+    assert reads == ["orders", "projects", "orders"]
 
 
 def test_names_that_are_no_topics_are_ignored(api: Api, run: PlayedRun) -> None:
@@ -194,3 +199,28 @@ def test_an_order_of_another_organization_is_told_as_gone(api: Api, run: PlayedR
             run.says("secret")
             wait_until(lambda: stream.told(order))
             assert (stream.versions(), stream.of("delta")) == ({order: GONE}, [])
+
+
+def test_a_change_is_read_once_for_all_who_watch_and_again_after_the_next_change(
+    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, reads, meet = live_topics.Wanted("order", run.order_id), list[float](), threading.Barrier(5)
+    order = TOPICS["order"]
+
+    def counted(core: Core, caller: Caller, order_id: str) -> Any:
+        reads.append(time.monotonic())
+        return order.source(core, caller, order_id)
+
+    monkeypatch.setitem(TOPICS, "order", replace(order, source=counted))  # type: ignore[arg-type]
+    versions = live_topics.Versions(api.core)
+
+    def look(moment: float) -> str:
+        meet.wait(60)
+        return versions.since(moment, system_caller(api.core), wanted)
+
+    with ThreadPoolExecutor(5) as pool:
+        for count in (1, 2):
+            run.says("changed")
+            moment = time.monotonic()
+            assert len(set(pool.map(look, [moment] * 5))) == 1
+            assert len(reads) == count

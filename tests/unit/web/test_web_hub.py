@@ -18,10 +18,10 @@ def filled(*deltas: Delta, changed: bool = False) -> tuple[bool, list[Delta]]:
     async def look() -> tuple[bool, list[Delta]]:
         mailbox = Subscription("order", asyncio.get_running_loop())
         await asyncio.to_thread(lambda: [mailbox.post(each) for each in deltas])
-        mailbox.post() if changed else None
+        mailbox.post(1.0) if changed else None
         # The posts of the other thread reach this loop in its next round.
         await asyncio.sleep(0)
-        return mailbox.take_changed(), mailbox.deltas()
+        return bool(mailbox.take_changed()), mailbox.deltas()
 
     return asyncio.run(look())
 

@@ -4,7 +4,7 @@ import { browserKey } from "./browser-key.js";
 import { leaderTab } from "./leader-tab.js";
 import { setServerNow } from "./times.js";
 
-const SOON_MS = 30;
+const SOON_MS = 10;
 const body = document.body;
 /** @type {Record<string, string>} */
 const shown = JSON.parse(body.dataset.topics || "{}");
@@ -50,11 +50,13 @@ function hear(news) {
 /** Fetch again what shows this topic. @param {string} topic */
 export function refresh(topic) {
   waiting.add(topic);
-  clearTimeout(soon);
-  soon = setTimeout(fetchParts, SOON_MS);
+  // Not later with each further change: a topic that changes all the time would never be fetched.
+  soon ||= setTimeout(fetchParts, SOON_MS);
 }
 
 async function fetchParts() {
+  clearTimeout(soon);
+  soon = 0;
   const topics = [...waiting];
   waiting.clear();
   for (const topic of topics) document.dispatchEvent(new CustomEvent("live:changed", { detail: { topic } }));
