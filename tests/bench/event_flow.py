@@ -53,7 +53,7 @@ class EventFlow:
 
 
 @dataclass
-class _SentRun:
+class SentRun:
     """A claimed order, and what its drone has sent of it."""
 
     drone: DroneStandIn
@@ -81,8 +81,8 @@ def measure(root: Path, *, waiting: int, rate: float, seconds: float) -> EventFl
     with scale_fleet(root, size) as fleet:
         stand_ins = fleet.drones(size)
         fleet.start_roles(size)
-        runs = _claimed(fleet, stand_ins)
-        with _beating(runs), _followers(fleet, runs) as clients:
+        runs = claimed(fleet, stand_ins)
+        with beating(runs), _followers(fleet, runs) as clients:
             before = fleet.used()
             stored_per_s = _stored(fleet, runs, waiting)
             after = fleet.used()
@@ -99,7 +99,7 @@ def measure(root: Path, *, waiting: int, rate: float, seconds: float) -> EventFl
     return EventFlow(stored_per_s, statistics.quantiles(lags, n=20)[-1], lost, used)
 
 
-def _claimed(fleet: ScaleFleet, stand_ins: list[DroneStandIn]) -> list[_SentRun]:
+def claimed(fleet: ScaleFleet, stand_ins: list[DroneStandIn]) -> list[SentRun]:
     """One running order on each drone."""
     for drone in stand_ins:
         drone.beat()
@@ -112,7 +112,7 @@ def _claimed(fleet: ScaleFleet, stand_ins: list[DroneStandIn]) -> list[_SentRun]
         order = wait_until(drone.take)
         assert drone.claim(order)
         drone.report(order, drone.started(), Prepared(base_commit="a" * 40), UserStep(text="Go on.", source="prompt"))
-        runs.append(_SentRun(drone, order))
+        runs.append(SentRun(drone, order))
     return runs
 
 
@@ -129,7 +129,7 @@ def bodies(count: int) -> Iterator[Body]:
                 yield ToolResultStep(call_id=f"c{number - 1}", output="a line of the file\n" * 20, return_code=0)
 
 
-def _stored(fleet: ScaleFleet, runs: list[_SentRun], count: int) -> float:
+def _stored(fleet: ScaleFleet, runs: list[SentRun], count: int) -> float:
     for run in runs:
         run.seal(count // len(runs))
     before, began = _steps(fleet), time.monotonic()
@@ -139,7 +139,7 @@ def _stored(fleet: ScaleFleet, runs: list[_SentRun], count: int) -> float:
     return (_steps(fleet) - before) / (time.monotonic() - began)
 
 
-def _paced(runs: list[_SentRun], rate: float, seconds: float) -> None:
+def _paced(runs: list[SentRun], rate: float, seconds: float) -> None:
     """Send at this rate, one run after the other: real drones do not speak in unison."""
     each = int(rate * seconds / len(runs))
     for run in runs:
@@ -150,7 +150,7 @@ def _paced(runs: list[_SentRun], rate: float, seconds: float) -> None:
         run.send(1)
 
 
-def _wait_stored(fleet: ScaleFleet, runs: list[_SentRun]) -> None:
+def _wait_stored(fleet: ScaleFleet, runs: list[SentRun]) -> None:
     wanted = sum(_FIRST_STEPS + len(run.sent_at) for run in runs)
     wait_until(lambda: _steps(fleet) >= wanted, seconds=300, every=0.05)
 
@@ -161,7 +161,7 @@ def _steps(fleet: ScaleFleet) -> int:
 
 
 @contextmanager
-def _beating(runs: list[_SentRun]) -> Iterator[None]:
+def beating(runs: list[SentRun]) -> Iterator[None]:
     """Let the drones beat, from a thread, until the block ends."""
     done = threading.Event()
 
@@ -180,7 +180,7 @@ def _beating(runs: list[_SentRun]) -> Iterator[None]:
 
 
 @contextmanager
-def _followers(fleet: ScaleFleet, runs: list[_SentRun]) -> Iterator[subprocess.Popen[str]]:
+def _followers(fleet: ScaleFleet, runs: list[SentRun]) -> Iterator[subprocess.Popen[str]]:
     """Clients in a process of their own that follow the orders, and have their first steps."""
     words = [sys.executable, "-m", "tests.bench.event_flow", fleet.external.url, fleet.external.token]
     words += [run.order.order_id for run in runs]

@@ -32,7 +32,7 @@ def row(page: Page, order_id: str) -> None:
 
 def test_all_tabs_of_a_browser_live_on_one_connection_and_miss_nothing_of_a_restart(person: Person) -> None:
     person.api.add_work()
-    pages = [person.page, *(person.context.new_page() for _ in range(5))]
+    pages = [person.page, *(person.context.new_page() for _ in range(19))]
     for page in pages:
         page.goto(person.api.url + "/orders")
         mark(page, "Live")
