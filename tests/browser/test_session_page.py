@@ -265,6 +265,19 @@ def test_the_page_is_accessible_and_no_wider_than_its_window(person: Person, run
 
 SCRIPTS_ASK = ("/fleet/joined", "/side")
 """Addresses of parts of pages."""
+STORED = """
+async (fresh) => {
+  const read = async () => new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  const root = fresh ? await read() : document;
+  return [...root.querySelectorAll("#blocks, #head, #now")].map((part) => {
+    const copy = part.cloneNode(true);
+    for (const time of copy.querySelectorAll("time")) time.replaceWith(time.dateTime);
+    for (const each of copy.querySelectorAll("[data-into]")) each.remove();
+    return copy.textContent.replace(/\\s+/g, " ").trim();
+  });
+}
+"""
+"""The text of the page, or of a fresh one that the server renders from the database, without opened lines."""
 
 
 @pytest.mark.browser
@@ -314,3 +327,20 @@ def test_without_scripts_every_page_is_read_and_orders_are_submitted_answered_an
     assert api.client.call(orders.LIST)[0]["prompt"] == "Written without scripts"
     context.close()
     assert user.errors == []
+
+
+@pytest.mark.browser
+@pytest.mark.long
+def test_a_page_that_receives_only_what_changed_equals_what_is_stored_with_a_line_open(
+    person: Person, run: PlayedRun
+) -> None:
+    page = person.open(f"/orders/{run.order_id}")
+    for number in range(12):
+        run.step(ToolCallStep(call_id=f"c{number}", tool="shell", arguments={"command": f"run {number}"}))
+        page.locator("#blocks > .calls > details.tool.running").wait_for()
+        run.step(ToolResultStep(call_id=f"c{number}", output=f"out {number}", return_code=int(number % 3 > 0)))
+        wait_until(lambda: page.evaluate(STORED, False) == page.evaluate(STORED, True))
+        if number == 4:
+            page.locator("#blocks summary", has_text="Ran").first.click()
+    opened = page.locator("[data-into] details.tool code.clip")
+    expect(opened).to_have_text([f"run {number}" for number in range(12)])
