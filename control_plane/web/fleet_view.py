@@ -114,7 +114,7 @@ def state_of(drone: DroneDocument) -> tuple[ShownState, str, datetime | None]:
         words, why = _CARE[drone.condition]
         return words, why.format(drone.condition_detail), None
     if drone.condition == "unresponsive":
-        return ShownState("needs care", "fail"), "No heartbeat", drone.last_seen_at
+        return ShownState("needs care", "fail"), "Last heartbeat", drone.last_seen_at
     if drone.condition == "offline":
         stopped = drone.stopped_at is not None
         state = ShownState("asleep" if stopped else "offline", "off")

@@ -21,12 +21,14 @@ def need_axe() -> None:
         pytest.skip("axe-core is not installed; run: make scripts")
 
 
-def violations(page: Page) -> list[str]:
-    """Each violation as `rule: what (where)`."""
+def violations(page: Page, within: str = "html") -> list[str]:
+    """Each violation inside the first visible element that the selector finds, as `rule: what (where)`."""
     # As the debugger does it: the policy of the page allows no script from elsewhere.
     page.evaluate(AXE.read_text())
     found: dict[str, Any] = page.evaluate(
-        "rules => axe.run(document, {runOnly: {type: 'tag', values: rules}, resultTypes: ['violations']})", RULES
+        "([within, rules]) => axe.run([...document.querySelectorAll(within)].find(each => each.checkVisibility()), "
+        "{runOnly: {type: 'tag', values: rules}, resultTypes: ['violations']})",
+        [within, RULES],
     )
     return [
         f"{each['id']}: {each['help']} ({'; '.join(' '.join(node['target']) for node in each['nodes'][:3])})"
