@@ -1,4 +1,4 @@
-"""`fleet inbox`: everything that waits for you."""
+"""`fleet inbox, dismiss`: everything that waits for you, and what needs no action."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from control_plane.cli.answers import for_people, short_time
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices
 from control_plane.cli.connection import client
-from shared.terminal.command_line import JsonFlag, examples, print_json, put
+from shared.terminal.command_line import JsonFlag, examples, print_json, put, say
 from shared.terminal.output import paint, printable
 from shared.terminal.watch import WatchFlag, watched
 
 PANEL = "Orders"
 Doc = dict[str, Any]
+DISMISSED = frozenset({"reply", "checks", "spent", "race"})
+"""Kinds that may be dismissed: nothing waits for a decision."""
 MAX_LINES = 12
 """Lines of a text; `--json` has all of it."""
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the command."""
+    """Register the commands."""
     shown = examples("fleet inbox", "fleet inbox --kind question", "fleet inbox --mine --json")
     app.command("inbox", rich_help_panel=PANEL, epilog=shown)(inbox)
+    shown = examples("fleet dismiss checks:ORDER", "fleet dismiss race:RACE --undo")
+    app.command("dismiss", rich_help_panel=PANEL, epilog=shown)(dismiss)
 
 
 def inbox(
@@ -57,6 +61,24 @@ def inbox(
     watched(lambda: show(fleet.call(LIST, wanted)), watch=watch, as_json=as_json)
 
 
+def dismiss(
+    item_id: Annotated[
+        str, typer.Argument(metavar="ITEM", help="The item's id in the inbox, such as checks:ORDER or race:RACE.")
+    ],
+    undo: Annotated[bool, typer.Option("--undo", help="Put it back; a note (memory:ID) waits again.")] = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Take an ended order or a race out of the inbox, for all users."""
+    from control_plane.declarations.inbox import DISMISS, RESTORE
+
+    item = client(org).call(RESTORE if undo else DISMISS, item_id=item_id)
+    if as_json:
+        print_json(item)
+    else:
+        say(f"{item['id']} {'is in the inbox again' if undo else 'dismissed'}")
+
+
 def inbox_text(items: list[Doc]) -> str:
     """The items, each with its text and the command that acts."""
     return "\n".join(line for item in items for line in (*_item_lines(item), "")) or "nothing waits for you\n"
@@ -76,6 +98,7 @@ def _item_lines(item: Doc) -> list[str]:
         f"{paint(head, 'bold', sys.stdout)}  ({note})",
         *_text_lines(item),
         f"  next  {item['next']}",
+        *([f"  done  fleet dismiss {item['id']}"] if item["kind"] in DISMISSED else []),
     ]
 
 

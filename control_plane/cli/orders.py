@@ -38,6 +38,14 @@ def add_to(app: typer.Typer) -> None:
     app.command("cancel", rich_help_panel=PANEL, epilog=examples("fleet cancel ORDER --wait"))(cancel)
 
 
+Outcome = Annotated[
+    str | None,
+    typer.Option(
+        "--outcome",
+        help="Only ended orders that lists show as this; checks_failed: its checks failed.",
+        autocompletion=choices("control_plane.declarations.orders:OutcomeFilter"),
+    ),
+]
 Text = Annotated[str | None, typer.Option("--text", help="Only orders whose prompt contains all of these words.")]
 Day = Annotated[str | None, typer.Option(metavar="DATE", help="Only orders of this day (UTC) and later.")]
 LastDay = Annotated[str | None, typer.Option(metavar="DATE", help="Only orders of this day (UTC) and earlier.")]
@@ -48,6 +56,7 @@ def orders(
         str | None,
         typer.Option("--status", help="Only orders with this status.", autocompletion=choices(tuple(OrderStatus))),
     ] = None,
+    outcome: Outcome = None,
     project: Annotated[
         str | None,
         typer.Option("--project", help="Only orders of this project.", autocompletion=listed("projects:slug")),
@@ -87,7 +96,7 @@ def orders(
     from control_plane.validation.invalid_requests import checked
 
     terms = {"status": status, "project": project, "drone": drone, "model": model, "agent": agent, "user": user}
-    span = {"text": text, "since": since, "until": until, "before": before}
+    span = {"outcome": outcome, "text": text, "since": since, "until": until, "before": before}
     fields = {**terms, **span, "limit": limit, "all": every, "mine": mine}
     wanted, fleet = checked(OrderFilter, fields, form="fleet orders --help"), client(org)
     show = print_json if as_json else _print_orders

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from control_plane.declarations.operation import READS, About, ByHand, NoDoor, Operation, Tool
+from control_plane.declarations.operation import READS, SETS, About, ByHand, NoDoor, Operation, Tool
 from control_plane.documents.base import Document, Request
 from control_plane.documents.orders import WaitingDocument
 
@@ -36,6 +36,8 @@ of its orders is to be taken. `drone`: it needs care. `memory`: an agent propose
 MAX_LISTED = 1000
 KIND = About("kind", "Only items of this kind.", absent="all")
 MINE = About("mine", "Only what you submitted or own.", flag="--mine")
+ITEM = About("item", "The item's id in the inbox, such as checks:ORDER or race:RACE.")
+NAMES = {"item_id": Annotated[str, Field(max_length=100), ITEM]}
 EVERYWHERE = About("everywhere", "Of all organizations in which your token may act.", flag="--everywhere")
 
 
@@ -60,7 +62,7 @@ class InboxItem(Document):
     """Unique in the inbox, and the same as long as the thing waits: `question:a1b2c3d4e5f6:call_2`."""
     kind: InboxKind
     title: str
-    """The title of the order or task, the name of the race, drone, provider or project."""
+    """The title of the order's session or of the task, the name of the race, drone, provider or project."""
     text: str
     """A question's text, a call's reason, an order's response or reason; of a drone, what it needs; of a provider or
     project, why it does not work."""
@@ -96,6 +98,15 @@ class InboxCounts(Document):
     """By `InboxItem.kind`; every kind has an entry."""
 
 
+class DismissedItem(Document):
+    """An item that was dismissed, or put back."""
+
+    id: str
+    dismissed_by: str | None
+    """Empty: a user without a name; null: it is in the inbox again."""
+    dismissed_at: datetime | None
+
+
 LIST = Operation(
     name="list_inbox",
     role="viewer",
@@ -104,7 +115,8 @@ LIST = Operation(
     request=InboxFilter,
     answer=list[InboxItem],
     summary="List everything that waits for the caller, nearest deadline first",
-    more="Items without a deadline follow, newest first. Ended orders and lost drones leave the list after 30 days.",
+    more="Items without a deadline follow, newest first. Ended orders, races and lost drones leave the list after 30 "
+    "days, ended orders and races also when they are dismissed.",
     tool=Tool(
         "list_inbox",
         "List what waits for a user",
@@ -114,7 +126,8 @@ LIST = Operation(
         "drones that need care, notes that agents propose for later orders, providers and projects that do not work. "
         "Each item has its text, choices, deadline, "
         "ids and the command that acts. Nearest deadline first. Act with answer_order, approve_call, deny_call, "
-        "approve_plan, submit_order (with the item's session), resume_order, take_order or add_comment.",
+        "approve_plan, submit_order (with the item's session), resume_order, take_order or add_comment; dismiss_item "
+        "takes out what needs no action.",
         about={"kind": "Only items of this kind. Default: all."},
         defaults={"limit": 20},
     ),
@@ -130,4 +143,43 @@ COUNT = Operation(
     summary="Count what waits for the caller, by kind",
     tool=NoDoor("list_inbox returns the items"),
     command=NoDoor("`fleet inbox` lists the items"),
+)
+DISMISS = Operation(
+    name="dismiss_item",
+    role="operator",
+    route="POST /inbox/{item_id}/dismiss",
+    names=NAMES,
+    errors=(404, 409),
+    run="inbox.dismissing:dismiss",
+    answer=DismissedItem,
+    summary="Take an ended order or a race out of the inbox",
+    more="For the whole organization. The order or race stays as it is. 409 for an item that needs a decision.",
+    tool=Tool(
+        "dismiss_item",
+        "Dismiss an inbox item",
+        SETS,
+        "Take an item of kind reply, checks, spent or race out of the inbox of all users, if nothing has to be done "
+        "about it. The order or race stays as it is. Other kinds need a decision: 409. restore_item reverts it. "
+        "Requires the operator role.",
+    ),
+    command=ByHand("dismiss", "its --undo puts the item back"),
+)
+RESTORE = Operation(
+    name="restore_item",
+    role="operator",
+    route="POST /inbox/{item_id}/restore",
+    names=NAMES,
+    errors=(404, 409),
+    run="inbox.dismissing:restore",
+    answer=DismissedItem,
+    summary="Put a dismissed item back into the inbox",
+    more="Of a note (`memory:ID`): it was kept or refused, and waits for a decision again.",
+    tool=Tool(
+        "restore_item",
+        "Put an inbox item back",
+        SETS,
+        "Put an item that dismiss_item took out of the inbox back; an item that is there stays. Requires the operator "
+        "role.",
+    ),
+    command=ByHand("dismiss", "the --undo of the command that dismisses"),
 )

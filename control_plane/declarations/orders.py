@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -31,12 +31,15 @@ from shared.trajectories import FORMAT
 MAX_LISTED = 1000
 MAX_SEQ = 2**53
 ORDER_ID = About("order", "The order's id, a unique prefix of it, or @last (your newest order).", source="orders:id")
+OutcomeFilter = Literal["done", "unchanged", "asks", "incomplete", "checks_failed", "failed", "canceled"]
+OUTCOME = About("outcome", "Only ended orders that lists show as this; checks_failed: its checks failed.", absent="all")
 
 
 class OrderFilter(Request):
     model_config = ConfigDict(populate_by_name=True)
 
     status: Annotated[OrderStatus | None, About("status", "Only orders with this status.", absent="all")] = None
+    outcome: Annotated[OutcomeFilter | None, OUTCOME] = None
     project: Annotated[
         str | None, About("project", "Only orders of this project (slug).", source="projects:slug", absent="all")
     ] = None
@@ -171,6 +174,7 @@ LIST = Operation(
         "name them. get_order shows one in full.",
         about={
             "status": "Only orders with this status. Default: all.",
+            "outcome": "Only ended orders with this outcome; checks_failed: its checks failed. Default: all.",
             "project": "Only orders of this project (slug). Default: all.",
             "drone": "Only orders of this drone (name). Default: all.",
             "before": "Only orders submitted before this one. To continue a list, give the id of its last order.",

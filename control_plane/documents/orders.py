@@ -285,6 +285,8 @@ class OrderSummary(Document):
     ended_at: datetime | None
     title: str
     """The first line of the prompt, shortened."""
+    session_title: str
+    """What its session is called, shortened: its name, the title from a model, or its first prompt's first line."""
     prompt: str
     response: str | None
     asks: bool

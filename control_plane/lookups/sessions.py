@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session as Db
+from sqlalchemy.orm import aliased
 
 from control_plane.conversations.history import way_to
 from control_plane.db.orders import Order
@@ -20,6 +21,17 @@ ROOT = "root"
 
 
 _NEAR = 1000
+_READ = 500
+"""Characters of a prompt that are read for its title."""
+
+
+def session_title() -> ScalarSelect[str]:
+    """What the session of an order is called: its name or title, else the beginning of its first prompt."""
+    first = aliased(Order)
+    prompt = select(func.substr(first.prompt, 1, _READ)).where(first.session_id == Order.session_id)
+    begins = prompt.order_by(first.number).limit(1).correlate(Order).scalar_subquery()
+    named = func.coalesce(func.nullif(ChatSession.name, ""), func.nullif(ChatSession.title, ""), begins)
+    return select(named).where(ChatSession.id == Order.session_id).correlate(Order).scalar_subquery()
 
 
 def session_of(db: Db, organization_id: str, session_id: str, *, listing: str = "fleet session ls") -> ChatSession:

@@ -71,10 +71,16 @@ def show(core: Core, caller: Caller, note_id: str) -> MemoryDocument:
 
 @performs(declared.ACCEPT)
 def accept(core: Core, caller: Caller, note_id: str) -> MemoryDocument:
-    """Keep a note; no effect on one that is kept. Raises NotFound, and Conflict if there is no room for it."""
+    """Keep a note; no effect on one that is kept. Raises NotFound, and Conflict if it was refused or lacks room."""
 
     def work(db: Session) -> MemoryDocument:
         row = _locked(db, caller, note_id)
+        if row.state == "refused":
+            raise Conflict(
+                f"note {row.id} was already refused by {row.decided_by or 'a user'}",
+                code="E-MEMORY-REFUSED",
+                next=f"fleet dismiss memory:{row.id} --undo    then: fleet memory accept {row.id}",
+            )
         if row.state != "kept":
             _keep(db, core, caller, row)
         return _document(db, row)
@@ -90,7 +96,7 @@ def refuse(core: Core, caller: Caller, note_id: str) -> MemoryDocument:
         row = _locked(db, caller, note_id)
         if row.state == "kept":
             raise Conflict(
-                f"note {row.id} is kept already",
+                f"note {row.id} was already kept by {row.decided_by or 'a user'}",
                 code="E-MEMORY-KEPT",
                 why="orders may have worked with it",
                 next=f"fleet memory rm {row.id}",

@@ -33,6 +33,7 @@ from shared.amounts import dollars, reserved
 from shared.errors import Conflict, Invalid, NotFound, Precondition
 from shared.outcome import OrderOutcome
 from shared.states import OrderStatus
+from shared.titles import title
 
 _RACE = set(RaceRequest.model_fields) - set(SubmitRequest.model_fields)
 
@@ -59,7 +60,7 @@ def submit(core: Core, caller: Caller, request: RaceRequest, idempotency_key: st
         for index, provider in enumerate(providers):
             draft = draft_of(db, core, caller, base.model_copy(update={"provider": provider}))
             key = chr(ord("A") + index)
-            draft.session.name = f"race {race.id}: {key}"
+            draft.session.name = f"{title(request.prompt)} ({key})"
             orders.append(create_order(db, core, replace(draft, group_id=race.id, group_key=key)))
         _check_verify(db.get_one(Project, orders[0].project_id), request)
         _check_drones(db, orders[0])

@@ -67,6 +67,7 @@ class OrderNames:
     """`graph`, `race` or `batch`, if it belongs to one."""
     reviewer: str | None = None
     """The name of its provider."""
+    session_title: str = ""
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ def order_summary(
         started_at=order.started_at,
         ended_at=order.ended_at,
         title=title(order.prompt),
+        session_title=title(names.session_title),
         prompt=order.prompt,
         response=order.response,
         asks=order.ended_at is not None and order.follow_up == "question",

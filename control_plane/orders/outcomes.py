@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Text, and_, cast, func, or_
+from sqlalchemy import ColumnElement, Text, and_, case, cast, false, func, or_, select
 
+from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
-from shared.outcome import EndedWork, OrderOutcome, order_outcome
+from shared.outcome import GAVE_UP, EndedWork, ExitStatus, OrderOutcome, Verification, order_outcome
 from shared.states import OrderStatus
 
 WORK: tuple[ColumnElement[bool], ...] = (
@@ -17,6 +18,30 @@ WORK: tuple[ColumnElement[bool], ...] = (
     ),
 )
 """The fields of `EndedWork` as `outcome_of` reads them, for an order that is in no race."""
+
+
+CHECKS_FAILED = "checks_failed"
+"""What lists show in place of the outcome of work that was delivered although its checks failed."""
+
+
+def shows(word: str) -> ColumnElement[bool]:
+    """Whether lists show this of an ended order: an `OrderOutcome`, or that its checks failed."""
+    changed, asks, left_behind = WORK
+    races = select(OrderGroup.id).where(OrderGroup.id == Order.group_id, OrderGroup.kind == "race")
+    in_race = races.correlate(Order).exists()
+    unpushed = and_(left_behind, or_(cast(Order.left_out, Text) != "[]", ~in_race))
+    succeeded = Order.status == OrderStatus.SUCCEEDED
+    shown = case(
+        (Order.status == OrderStatus.CANCELED, OrderOutcome.CANCELED.value),
+        (and_(succeeded, Order.verification == Verification.FAILED), CHECKS_FAILED),
+        (or_(Order.exit_status.in_(GAVE_UP), and_(succeeded, unpushed)), OrderOutcome.INCOMPLETE.value),
+        (Order.status == OrderStatus.FAILED, OrderOutcome.FAILED.value),
+        (asks, OrderOutcome.ASKS.value),
+        (changed, OrderOutcome.DONE.value),
+        else_=OrderOutcome.UNCHANGED.value,
+    )
+    also = Order.exit_status == ExitStatus.VERIFICATION_FAILED if word == CHECKS_FAILED else false()
+    return and_(Order.ended_at.is_not(None), or_(shown == word, also))
 
 
 def outcome_of(order: Order, *, in_race: bool) -> OrderOutcome | None:

@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from sqlalchemy import CursorResult, select, update
@@ -165,6 +165,14 @@ def refuse_other(wait: Wait, digest: str | None) -> None:
             why="what you read was decided, or asked again, meanwhile",
             next=f"read what waits now: fleet show {wait.order_id}",
         )
+
+
+def decided_by(wait: Wait) -> str:
+    """Who gave the first answer, and when, for those who come too late: ` by kim at 2026-11-25 14:02 UTC`."""
+    how = {"clock": " automatically", "interruption": " by an interruption"}
+    person = f" by {wait.answered_by}" if wait.answered_by else ""
+    at = wait.answered_at or wait.closed_at
+    return how.get(wait.decided_by or "", person) + (f" at {at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "")
 
 
 def answer(db: Session, core: Core, wait: Wait, given: WaitAnswer) -> bool:

@@ -11,8 +11,10 @@ from control_plane.declarations.drones import DroneDocument
 from control_plane.declarations.pools import PoolDocument
 from control_plane.documents.orders import OrderSummary
 from control_plane.operations.drones import managing, pools
+from control_plane.operations.drones.recent_work import RecentWork, recent_work
 from control_plane.operations.orders import reading
 from control_plane.web.presentation import ShownState
+from shared.durations import roughly
 from shared.sizes import gigabytes
 from shared.states import DroneStatus, OrderStatus
 
@@ -81,15 +83,42 @@ def drone_card(core: Core, caller: Caller, name: str) -> DroneCard:
     return _card(drone, running, _in_order(_orders(core, caller, OrderStatus.ASSIGNED)))
 
 
+@dataclass(frozen=True)
+class Outlook:
+    """What the past says about a drone, for its card; it is no part of the page's version, as it changes with time."""
+
+    idle_since: datetime | None
+    """None: it works, or it is unknown."""
+    next_in: str
+    """When its queue moves on: `6 min`; empty: at once, or unknown."""
+
+
+def outlooks(core: Core, caller: Caller, cards: Sequence[DroneCard]) -> dict[str, Outlook]:
+    """By the drone's id."""
+    recent, now = recent_work(core, caller), core.clock.now()
+    return {card.drone.id: _outlook(card, recent.get(card.drone.id), now) for card in cards}
+
+
+def _outlook(card: DroneCard, recent: RecentWork | None, now: datetime) -> Outlook:
+    if recent is None:
+        return Outlook(None, "")
+    # What it did for other organizations is unknown.
+    idle = not card.drone.running and not card.drone.serves
+    full = card.queue and card.drone.running >= card.drone.concurrency
+    begun = [(now - order.started_at).total_seconds() for order in card.running if order.started_at]
+    left = recent.usual_s - max(begun) if full and begun and recent.usual_s is not None else 0.0
+    return Outlook(recent.ended_at if idle else None, roughly(left) if left > 0 else "")
+
+
 def steady(view: FleetView) -> object:
     """The same without what changes with every heartbeat and is not shown, for the version of the page."""
-    waiting = [(o.id, o.prompt, o.reason, o.priority) for o in view.waiting]
+    waiting = [(o.id, o.session_title, o.reason, o.priority) for o in view.waiting]
     return [_steady(each) for each in view.cards], waiting, view.pools
 
 
 def _steady(card: DroneCard) -> object:
     drone = card.drone.model_copy(update={"last_seen_at": None, "doing": [], "machine": None})
-    orders = [(o.id, o.prompt, o.status, o.reason, o.doing, o.priority) for o in (*card.running, *card.queue)]
+    orders = [(o.id, o.session_title, o.status, o.reason, o.doing, o.priority) for o in (*card.running, *card.queue)]
     return drone, card.machine, card.state.words, card.why, card.since, orders
 
 

@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from control_plane.documents.orders import OrderSummary
-from shared import titles
 from shared.states import OrderStatus
 
 Kind = Literal["ok", "run", "fail", "ask", "off"]
 """It went well; it is at work; it failed; it needs a person; it rests."""
-MAX_TITLE = 120
 
 _KINDS: dict[str, Kind] = {
     "ok": "ok",
@@ -74,8 +72,8 @@ def words(state: str) -> str:
 
 
 def title(order: OrderSummary) -> str:
-    """What an order is called: the first line of its prompt."""
-    return titles.title(order.prompt, MAX_TITLE) or "Empty prompt"
+    """What an order is called: as its session; the line of the turn itself is `OrderSummary.title`."""
+    return order.session_title or "Empty prompt"
 
 
 def moment(at: datetime) -> str:

@@ -104,6 +104,7 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
         "profiles": f"{mark}-profile",
         "pools": f"{mark}-pool",
         "memory": memory.list_(core, caller)[0].id,
+        "inbox": f"race:{grouped['races']}",
         "agents": f"{mark}_agent",
         "budgets": f"{mark}-project",
         "budget-kinds": "project",

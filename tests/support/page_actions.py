@@ -23,8 +23,9 @@ from control_plane.db.drones import Drone
 from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.declarations import orders, projects
+from control_plane.declarations import memory, orders, projects
 from control_plane.declarations.code_hosts import HostUserRequest
+from control_plane.declarations.memory import MemoryRequest
 from control_plane.declarations.operation import NoDoor, Operation, every_operation
 from control_plane.declarations.organizations import OrganizationEdit
 from control_plane.declarations.projects import ProjectEdit
@@ -250,6 +251,8 @@ CASES: Mapping[str, Sent] = {
         typed={"title": "-Add it's currency", "description": "To\nprices", "project": "{projects}", "priority": "-3"}
     ),
     "comment_task": Sent({"task_id": "{open_task}"}, {"text": "- what about\nthis?"}),
+    "dismiss_item": Sent({"item_id": "race:{races}"}),
+    "restore_item": Sent({"item_id": "memory:{kept_note}"}),
     "label_entry": Sent({"session_id": "{failed_session}"}, {"entry": "{failed}", "text": "it's good"}),
     "create_join_token": Sent(typed={"expires_s": "7200", "uses": "3", "labels": "gpu=yes", "serves": "*"}),
     "add_pool": Sent(typed={"name": "burst", "labels": "gpu=yes", "max_drones": "20", "expires_s": "7200"}),
@@ -478,6 +481,7 @@ def _orders(api: Api, names: dict[str, str]) -> None:
         finish(db, api.core, order, OrderStatus.FAILED, Ending("stopped", RunEnd(), "done"))
     names |= {"failed": failed.order_id, "waiting": waiting.order_id, "asks": asks.order_id}
     names["failed_session"] = api.client.call(orders.SHOW, order_id=failed.order_id)["session"]
+    names["kept_note"] = api.client.call(memory.ADD, MemoryRequest(text="Run make test"))["id"]
     names["plans"] = api.submit("plans", project=project, plan_first=True)["id"]
     points = (PlanPoint(text="a"), PlanPoint(text="b"))
     played.take({"id": names["plans"]}).presents(AgentPlan(title="Tidy", points=points))

@@ -15,7 +15,9 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.waits import Wait
 from control_plane.declarations.inbox import InboxItem, InboxKind
+from control_plane.lookups.sessions import session_title
 from control_plane.operations.access.roles import may
+from control_plane.operations.inbox.dismissing import NEEDED, is_dismissed
 from control_plane.operations.inbox.scope import InboxView
 from control_plane.operations.row_documents import waiting_document
 from control_plane.orders.follow_up import FollowUp
@@ -25,8 +27,7 @@ from shared.titles import title
 
 MAX_TEXT = 4000
 """Characters of a response; its end, where the question is."""
-_KINDS: Mapping[FollowUp, InboxKind] = {"question": "reply", "verification": "checks", "budget": "spent"}
-_NEEDED: Mapping[str, FollowUp] = {kind: needed for needed, kind in _KINDS.items()}
+_KINDS = {needed: cast("InboxKind", kind) for kind, needed in NEEDED.items()}
 _ANSWERS = {"question": "fleet answer {0}", "plan": "fleet plan show {0}"}
 _FOLLOW_UPS: Mapping[FollowUp, str] = {
     "question": "fleet submit 'TEXT' --session {1}",
@@ -44,14 +45,14 @@ def count_waits(db: Db, inbox: InboxView) -> dict[str, int]:
 def waiting_items(db: Db, inbox: InboxView, kind: InboxKind | None, limit: int) -> Iterator[InboxItem]:
     """The open waits, nearest deadline first."""
     wanted = (
-        select(Order, Project.slug, Drone.name, Wait)
+        select(Order, Project.slug, Drone.name, session_title(), Wait)
         .join(Wait, Wait.order_id == Order.id)
         .join(Project, Project.id == Order.project_id)
         .outerjoin(Drone, Drone.id == Order.drone_id)
     ).where(*_waiting(inbox), *([Wait.kind == kind] if kind else ()))
     # Rows without a deadline last, on both databases.
     nearest = wanted.order_by(Wait.deadline.is_(None), Wait.deadline, Wait.number.desc()).limit(limit)
-    for order, project, drone, wait in db.execute(nearest):
+    for order, project, drone, called, wait in db.execute(nearest):
         yield InboxItem(
             id=f"{wait.kind}:{order.id}:{wait.subject}",
             kind=cast("InboxKind", wait.kind),
@@ -63,7 +64,7 @@ def waiting_items(db: Db, inbox: InboxView, kind: InboxKind | None, limit: int) 
             waiting_for=waiting_document(wait),
             may_answer=may(inbox.caller, cast("Role", wait.role)),
             next=inbox.command(_answer(wait).format(order.id), order.organization_id),
-            **_subject(inbox, order, project, drone),
+            **_subject(inbox, order, (project, drone, called)),
         )
 
 
@@ -83,14 +84,16 @@ def count_follow_ups(db: Db, inbox: InboxView) -> dict[str, int]:
 def ended_items(db: Db, inbox: InboxView, kind: InboxKind | None, limit: int) -> Iterator[InboxItem]:
     """Ended orders that need a follow-up, newest first."""
     wanted = (
-        select(Order, Project.slug, Drone.name)
+        select(Order, Project.slug, Drone.name, session_title())
         .join(Project, Project.id == Order.project_id)
         .outerjoin(Drone, Drone.id == Order.drone_id)
         .where(*_unanswered(inbox))
     )
     if kind is not None:
-        wanted = wanted.where(Order.follow_up == _NEEDED.get(kind, ""))
-    for order, project, drone in db.execute(wanted.order_by(Order.ended_at.desc(), Order.number.desc()).limit(limit)):
+        wanted = wanted.where(Order.follow_up == NEEDED.get(kind, ""))
+    for order, project, drone, called in db.execute(
+        wanted.order_by(Order.ended_at.desc(), Order.number.desc()).limit(limit)
+    ):
         needed = cast("FollowUp", order.follow_up)
         command = _FOLLOW_UPS[needed].format(order.id, order.session_id)
         yield InboxItem(
@@ -104,7 +107,7 @@ def ended_items(db: Db, inbox: InboxView, kind: InboxKind | None, limit: int) ->
             waiting_for=None,
             may_answer=may(inbox.caller, "operator"),
             next=inbox.command(command, order.organization_id),
-            **_subject(inbox, order, project, drone),
+            **_subject(inbox, order, (project, drone, called)),
         )
 
 
@@ -121,12 +124,13 @@ def _waiting(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
 
 
 def _unanswered(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
-    """Of an ended order: it needs a follow-up, and no later order of its session exists."""
+    """Of an ended order: it needs a follow-up, was not dismissed, and no later order of its session exists."""
     later = aliased(Order)
     return (
         Order.organization_id.in_(inbox.organizations),
         Order.follow_up.is_not(None),
         Order.ended_at > inbox.oldest,
+        ~is_dismissed(Order.id, Order.ended_at),
         ~select(later.id).where(later.session_id == Order.session_id, later.number > Order.number).exists(),
         *_mine(inbox),
     )
@@ -136,9 +140,10 @@ def _mine(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
     return (Order.user_id == inbox.user_id,) if inbox.user_id is not None else ()
 
 
-def _subject(inbox: InboxView, order: Order, project: str, drone: str | None) -> dict[str, Any]:
+def _subject(inbox: InboxView, order: Order, names: tuple[str, str | None, str]) -> dict[str, Any]:
+    project, drone, called = names
     return {
-        "title": title(order.prompt),
+        "title": title(called),
         "organization": inbox.organizations[order.organization_id],
         "project": project,
         "order": order.id,

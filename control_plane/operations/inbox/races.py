@@ -1,4 +1,4 @@
-"""Races in the inbox: all orders have ended, some left work, and nobody has taken one."""
+"""Races in the inbox: all orders have ended, some left work, and no user has taken one or dismissed the race."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.declarations.inbox import InboxItem
 from control_plane.operations.access.roles import may
+from control_plane.operations.inbox.dismissing import is_dismissed
 from control_plane.operations.inbox.scope import InboxView
 from shared.states import OrderStatus
 from shared.titles import title
@@ -56,7 +57,7 @@ def race_items(db: Db, inbox: InboxView, limit: int) -> Iterator[InboxItem]:
 
 
 def _undecided(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
-    """Of a race: it has no winner, nothing runs that may become it or choose it, and there is work to choose from."""
+    """Of a race: it has no winner and was not dismissed, nothing runs that may win or choose, and there is work."""
     judge = aliased(Order)
     judged = select(judge.id).where(judge.id == OrderGroup.judge_id, judge.ended_at.is_not(None)).exists()
     mine = (OrderGroup.user_id == inbox.user_id,) if inbox.user_id is not None else ()
@@ -65,6 +66,7 @@ def _undecided(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
         OrderGroup.kind == "race",
         OrderGroup.winner_id.is_(None),
         OrderGroup.created_at > inbox.oldest,
+        ~is_dismissed(OrderGroup.id, OrderGroup.created_at),
         or_(OrderGroup.pick != "judge", judged),
         ~select(Order.id).where(_OWN, Order.ended_at.is_(None)).exists(),
         select(Order.id).where(_OWN, *_HAS_WORK).exists(),

@@ -17,7 +17,7 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import waits_of
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import QUESTION, WaitAnswer, answer, find_wait, refuse_other, tell_run
+from control_plane.orders.waits import QUESTION, WaitAnswer, answer, decided_by, find_wait, refuse_other, tell_run
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
@@ -129,6 +129,5 @@ def _answered(wait: Wait) -> Conflict:
     elif wait.answered_at is None:
         what = f"the question was not answered in time; its default counts: {shown(wait.answer)}"
     else:
-        by = wait.answered_by or "a user"
-        what = f"the question was already answered by {by}: {shown(wait.answer)}; the first answer counts"
+        what = f"the question was already answered{decided_by(wait)}: {shown(wait.answer)}; the first answer counts"
     return Conflict(what, code="E-ANSWER-ANSWERED", next=f"fleet say {wait.order_id} TEXT")

@@ -18,6 +18,7 @@ from control_plane.lookups.ids import FULL, needs_lookup
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.texts import begins, contains_words
 from control_plane.lookups.users import require_user
+from control_plane.orders.outcomes import shows
 from control_plane.validation.checks import shown, unknown
 from shared.errors import Invalid, NotFound
 from shared.states import OrderStatus
@@ -27,6 +28,7 @@ class OrderTerms(TypedDict, total=False):
     """As `declarations.orders.OrderFilter` describes them; None and False do not narrow the list."""
 
     status: str | None
+    outcome: str | None
     project: str | None
     drone: str | None
     model: str | None
@@ -63,6 +65,7 @@ class _Filters:
     def conditions(self, terms: OrderTerms) -> Iterator[ColumnElement[bool]]:
         of: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
             "status": lambda text: Order.status == _status(text),
+            "outcome": shows,
             "project": lambda slug: Order.project_id == find_project(self.db, self.caller.organization_id, slug).id,
             "drone": self._drone,
             "model": lambda name: Order.model == name,

@@ -23,7 +23,7 @@ from control_plane.operations.orders.reading import order_summary, plan_of
 from control_plane.operations.orders.steering import MAX_COMMENT, waits_of
 from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK, edit_of, keep_approved, keep_edit
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import WaitAnswer, answer, decision_of, tell_run
+from control_plane.orders.waits import WaitAnswer, answer, decided_by, decision_of, tell_run
 from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.plan_text import NotAPlan, read_plan
@@ -190,7 +190,7 @@ def _decided(wait: Wait) -> Conflict:
         return Conflict("the plan no longer waits", code="E-PLAN-DECIDED", next=f"fleet plan show {wait.order_id}")
     word = "approved" if wait.answer == APPROVE else "sent back"
     return Conflict(
-        f"the plan was already {word} by {wait.answered_by or 'a user'}; the first decision counts",
+        f"the plan was already {word}{decided_by(wait)}; the first decision counts",
         code="E-PLAN-DECIDED",
         next=f"fleet plan show {wait.order_id}",
     )

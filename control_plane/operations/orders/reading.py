@@ -32,6 +32,7 @@ from control_plane.documents.orders import (
     SubmitRequest,
 )
 from control_plane.documents.plans import PlanDocument, plan_document
+from control_plane.lookups.sessions import session_title
 from control_plane.operations import row_documents
 from control_plane.operations.flower_links import flower_address
 from control_plane.operations.gateway import performs
@@ -220,13 +221,14 @@ def raw_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     )
 
 
-Row = tuple[Order, str | None, str, str | None, str | None, str | None, str | None]
+Row = tuple[Order, str | None, str, str | None, str | None, str | None, str | None, str]
 _Reviewer = aliased(Provider)
 
 
-def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | None, str | None, str | None]:
+def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | None, str | None, str | None, str]:
+    names = Project.slug, Provider.name, Drone.name, Agent.name, OrderGroup.kind, _Reviewer.name
     return (
-        select(Order, Project.slug, Provider.name, Drone.name, Agent.name, OrderGroup.kind, _Reviewer.name)
+        select(Order, *names, session_title())
         .join(Project, Project.id == Order.project_id)
         .join(Provider, Provider.id == Order.provider_id)
         .outerjoin(Drone, Drone.id == Order.drone_id)
@@ -275,8 +277,8 @@ def _clocks(order_id: str, waited: Mapping[tuple[str, str], timedelta]) -> Order
 def _summary(
     caller: Caller, row: Row, figures: tuple[Stats, OrderClocks], waiting: Sequence[Wait] | None
 ) -> OrderSummary:
-    order, project, provider, drone, agent, group_kind, reviewer = row
-    names = OrderNames(caller.organization, project, provider, drone, agent, group_kind, reviewer)
+    order, project, provider, drone, agent, group_kind, reviewer, title = row
+    names = OrderNames(caller.organization, project, provider, drone, agent, group_kind, reviewer, title)
     return row_documents.order_summary(order, names, *figures, waiting[0] if waiting else None)
 
 

@@ -30,6 +30,7 @@ from control_plane.orders.waits import (
     QUESTION,
     WaitAnswer,
     answer,
+    decided_by,
     find_wait,
     open_waits,
     refuse_other,
@@ -299,12 +300,10 @@ def _named(db: Db, order: Order, waiting: list[Wait], call_id: str) -> Wait:
 
 
 def _decided(wait: Wait) -> Conflict:
-    person = f" by {wait.answered_by}" if wait.answered_by else ""
-    how = {"clock": " automatically", "interruption": " by an interruption"}.get(wait.decided_by or "", person)
     word = "approved" if wait.answer == APPROVE else "denied"
     what = {"secret": "the delivery", "branch": "the branch"}.get(wait.kind, f"call {shown(wait.subject)}")
     return Conflict(
-        f"{what} was already {word}{how}; the first decision counts",
+        f"{what} was already {word}{decided_by(wait)}; the first decision counts",
         code="E-APPROVAL-DECIDED",
     )
 

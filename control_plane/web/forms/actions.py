@@ -7,7 +7,9 @@ becomes a call in one place, with the permissions, the audit entry and the comma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from anyio import to_thread
@@ -48,6 +50,7 @@ from shared.names import new_id
 
 router = APIRouter(prefix="/actions", include_in_schema=False)
 MOST_FIELDS = 500
+_SAVING = Lock()
 
 
 @dataclass(frozen=True)
@@ -107,11 +110,13 @@ def _act(request: Request, caller: Caller, operation: Operation, form: FormData)
     core: Core = request.app.state.core
     sent, wanted = SentForm.of(operation, form), str(form.get("next", ""))
     try:
-        if sent.was and (found := differences(sent, present(core, caller, operation, sent.names))):
-            raise ChangedMeanwhile(found)
-        call = sent.call()
-        with drafts.sending(core, caller, sent.key_of_page, sent.drafts):
-            answer = perform(core, caller, call)
+        # Of two who save at once, the second is compared with what the first saved.
+        with _SAVING if sent.was else nullcontext():
+            if sent.was and (found := differences(sent, present(core, caller, operation, sent.names))):
+                raise ChangedMeanwhile(found)
+            call = sent.call()
+            with drafts.sending(core, caller, sent.key_of_page, sent.drafts):
+                answer = perform(core, caller, call)
     except drafts.AlreadySent:
         # The answer was lost on its way, and the page asks again.
         answer = None

@@ -257,6 +257,7 @@ HAND_WRITTEN: Mapping[str, HandWritten] = {
     ),
     "approve": HandWritten(flags={**_DIGEST, "raise_usd": "--raise"}),
     "deny": HandWritten(flags=_DIGEST),
+    "restore_item": HandWritten(always="--undo"),
     "label_entry": HandWritten(positional=("entry", "text")),
     "comment_task": HandWritten(positional=("text",)),
     "create_task": HandWritten(positional=("title",)),

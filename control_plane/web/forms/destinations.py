@@ -15,6 +15,7 @@ PAGES: Mapping[str, str] = {
     "batches": "/batches",
     "sessions": "/sessions",
     "tasks": "/tasks",
+    "inbox": "/",
     "drones": "/fleet",
     "projects": "/projects",
     "memory": "/projects",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import Request
 
@@ -79,6 +79,12 @@ class Filters:
     def address(self) -> str:
         """The address of the list as it is narrowed and shown."""
         return f"{self.path}?{urlencode(self.terms)}" if self.terms else self.path
+
+    @property
+    def topic(self) -> str:
+        """The live topic of the list as it is narrowed and shown, without `=`, which separates topics and versions."""
+        kind = self.path.strip("/")
+        return f"{kind}:{quote(urlencode(self.terms), safe='')}" if self.terms else kind
 
     def without(self, *names: str) -> Filters:
         """Without these terms, from the list's beginning."""

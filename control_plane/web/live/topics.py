@@ -14,10 +14,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 from pydantic import TypeAdapter
 
 from control_plane.core import Caller, Core
+from control_plane.declarations import orders as declared_orders
+from control_plane.declarations import sessions as declared_sessions
+from control_plane.declarations.operation import Operation
 from control_plane.operations import budgets, code_hosts, costs, memory, modes, prices, profiles, projects, providers
 from control_plane.operations.access import login_sessions, tokens, users
 from control_plane.operations.agents import reading as agents
@@ -34,6 +38,7 @@ from control_plane.operations.tasks import reading as tasks
 from control_plane.operations.weaknesses import weaknesses
 from control_plane.web.counts import counts_of
 from control_plane.web.fleet_view import fleet_view, steady
+from control_plane.web.forms.filters import Filters
 from control_plane.web.text_in_flight import last_step_of
 from shared.errors import Refused
 
@@ -44,8 +49,9 @@ SHELL = "shell"
 """The topic of the sidebar, on every page."""
 GONE = "gone"
 """The version of something that was removed, or that the caller may no longer see."""
-LISTED = 100
 MESSAGES = 50
+MOST_TERMS = 2000
+"""Characters of the terms of a list."""
 REMEMBERED = 2000
 FRESH_S = 0.4
 
@@ -65,6 +71,8 @@ class Topic:
     """`order:ID`; else the name alone."""
     is_of_order: bool = False
     """Whether the id is that of an order, whose steps may change it."""
+    takes_terms: bool = False
+    """Of a list that is narrowed and lengthened: the name alone, or with the quoted terms of its address."""
 
 
 def _order(core: Core, caller: Caller, order_id: str) -> Any:
@@ -119,6 +127,15 @@ def _visible(part: Callable[[Core, Caller], Any], core: Core, caller: Caller) ->
         return None
 
 
+def _list(operation: Operation, read: Callable[..., Any]) -> Topic:
+    """The rows that a page with these terms shows, however far they are from the newest."""
+
+    def source(core: Core, caller: Caller, terms: str) -> Any:
+        return read(core, caller, **Filters.of("", operation, dict(parse_qsl(unquote(terms)))).arguments())
+
+    return Topic(source, 5.0, follows_orders=True, takes_terms=True)
+
+
 TOPICS: Mapping[str, Topic] = {
     SHELL: Topic(lambda core, caller, _: counts_of(core, caller), 5.0, follows_orders=True),
     "inbox": Topic(
@@ -130,14 +147,12 @@ TOPICS: Mapping[str, Topic] = {
         3.0,
         follows_orders=True,
     ),
-    "orders": Topic(
-        lambda core, caller, _: orders.list_orders(core, caller, limit=LISTED, every=True), 5.0, follows_orders=True
-    ),
+    "orders": _list(declared_orders.LIST, orders.list_orders),
     "order": Topic(_order, 5.0, pause_s=0.02, takes_id=True, is_of_order=True),
     "changes": Topic(_changes, 5.0, takes_id=True, is_of_order=True),
     "batches": Topic(lambda core, caller, _: batches.list_(core, caller), 5.0, follows_orders=True, pause_s=1.0),
     "batch": Topic(_batch, 5.0, follows_orders=True, pause_s=1.0, takes_id=True),
-    "sessions": Topic(lambda core, caller, _: sessions.list_(core, caller), 5.0, follows_orders=True),
+    "sessions": _list(declared_sessions.LIST, sessions.list_),
     "session": Topic(sessions.show, 5.0, follows_orders=True, takes_id=True),
     "tasks": Topic(lambda core, caller, _: tasks.list_(core, caller), 3.0, follows_orders=True),
     "task": Topic(tasks.show, 3.0, follows_orders=True, takes_id=True),
@@ -165,7 +180,7 @@ TOPICS: Mapping[str, Topic] = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """One topic that a client follows: `orders`, `order:4f1c2a9be07d`."""
+    """One topic that a client follows: `orders`, `orders:status%3Dfailed`, `order:4f1c2a9be07d`."""
 
     kind: str
     id: str = ""
@@ -175,7 +190,9 @@ class Wanted:
         """None for a name that is no topic: a page of another version of the application may ask for one."""
         kind, _, id = text.partition(":")
         topic = TOPICS.get(kind)
-        return cls(kind, id) if topic is not None and topic.takes_id == bool(id) else None
+        if topic is None or len(id) > MOST_TERMS:
+            return None
+        return cls(kind, id) if topic.takes_id == bool(id) or topic.takes_terms else None
 
     @property
     def topic(self) -> Topic:

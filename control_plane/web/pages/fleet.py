@@ -11,7 +11,7 @@ from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from control_plane.web.access import CallerDep, CoreDep
-from control_plane.web.fleet_view import drone_card, fleet_view
+from control_plane.web.fleet_view import drone_card, fleet_view, outlooks
 from control_plane.web.pages.frame import frame_for, rights
 from control_plane.web.rendering import page, wants_part
 from shared.errors import NotFound
@@ -25,7 +25,9 @@ def fleet(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     """A card for each drone, and the orders that no drone has."""
     part = wants_part(request)
     around = frame_for(request, caller, "fleet", ["fleet"])
-    return page("fleet/cards.html" if part else "fleet/page.html", {**around, "fleet": fleet_view(core, caller)})
+    view = fleet_view(core, caller)
+    context = {**around, "fleet": view, "outlooks": outlooks(core, caller, view.cards)}
+    return page("fleet/cards.html" if part else "fleet/page.html", context)
 
 
 @router.get("/joined")
@@ -46,4 +48,4 @@ def drone(request: Request, core: CoreDep, caller: CallerDep, name: str) -> Resp
     card = drone_card(core, caller, name)
     recent = [each for each in reading.list_orders(core, caller, drone=name, limit=RECENT) if each.ended_at]
     template = "fleet/drone.html" if part else "fleet/drone_page.html"
-    return page(template, {**around, "card": card, "recent": recent})
+    return page(template, {**around, "card": card, "recent": recent, "outlooks": outlooks(core, caller, [card])})

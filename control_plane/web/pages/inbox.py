@@ -12,8 +12,10 @@ from starlette.responses import Response
 from control_plane.core import Caller, Core
 from control_plane.documents.orders import OrderSummary
 from control_plane.operations import budgets
+from control_plane.operations.drones import managing
 from control_plane.operations.inbox.listing import list_inbox
 from control_plane.operations.orders import reading
+from control_plane.operations.tasks import reading as tasks
 from control_plane.operations.weaknesses import weaknesses
 from control_plane.web.access import CallerDep, CoreDep, is_https
 from control_plane.web.pages.first_use import TOPICS as FIRST_USE
@@ -48,8 +50,20 @@ def inbox(request: Request, core: CoreDep, caller: CallerDep) -> Response:
 
 
 def _waiting(core: Core, caller: Caller) -> dict[str, Any]:
-    pressing = budgets.pressing(core, caller.organization_id)
-    return {"items": list_inbox(core, caller, limit=SHOWN), "weaknesses": weaknesses(core), "pressing": pressing}
+    items = list_inbox(core, caller, limit=SHOWN)
+    races = reading.orders_of_groups(core, caller, [each.race for each in items if each.race])
+    drones = managing.list_drones(core, caller) if any(each.kind == "drone" for each in items) else []
+    failed = (
+        tasks.list_(core, caller, status="failed", limit=SHOWN) if any(each.kind == "task" for each in items) else []
+    )
+    return {
+        "items": items,
+        "failed": {each.id for each in failed},
+        "candidates": {race: [each for each in orders if each.head_commit] for race, orders in races.items()},
+        "draining": {each.name for each in drones if each.draining},
+        "weaknesses": weaknesses(core),
+        "pressing": budgets.pressing(core, caller.organization_id),
+    }
 
 
 def _since(cookie: str, now: datetime) -> datetime | None:

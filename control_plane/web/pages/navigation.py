@@ -30,7 +30,6 @@ from control_plane.web.forms import texts
 from control_plane.web.local_page import local_page
 from control_plane.web.pages.frame import frame
 from control_plane.web.pages.settings import tabs_for
-from control_plane.web.presentation import title
 from control_plane.web.rendering import page
 from shared.errors import Forbidden
 
@@ -77,7 +76,7 @@ class Place:
 
 @router.get("/search")
 def search(core: CoreDep, caller: CallerDep, text: Annotated[str, Query(max_length=200)] = "") -> list[Place]:
-    """What the palette offers for a text: a few of each kind; without one, what was worked on last, and fixed places."""
+    """What the palette offers for a text: a few of each kind; without one, what was worked on last and fixed places."""
     words = text.strip()
     return list(_found(core, caller, words) if words else (*_recent(core, caller), *_fixed(caller)))
 
@@ -110,7 +109,7 @@ def _found(core: Core, caller: Caller, words: str) -> Iterator[Place]:
     yield from (_task(each) for each in tasks.list_(core, caller, text=words, limit=EACH))
     yield from (_session(each) for each in sessions.list_(core, caller, text=words, limit=EACH))
     yield from (
-        Place("Order", title(order), f"/orders/{order.id}")
+        Place("Order", order.title or "Empty prompt", f"/orders/{order.id}")
         for order in orders.list_orders(core, caller, EACH, text=words)
     )
 

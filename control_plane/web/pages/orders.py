@@ -26,7 +26,7 @@ def list_orders(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     """The list, narrowed by what the address says."""
     filters = Filters.of(LISTED, declared.LIST, request.query_params)
     part = wants_part(request)
-    around = frame_for(request, caller, "orders", ["orders"])
+    around = frame_for(request, caller, "orders", [filters.topic])
     context = {
         **around,
         **filters.listed(request, "orders", partial(reading.list_orders, core, caller)),

@@ -22,7 +22,7 @@ def list_sessions(request: Request, core: CoreDep, caller: CallerDep) -> Respons
     """The sessions with the newest turns, narrowed by what the address says."""
     filters = Filters.of("/sessions", declared.LIST, request.query_params)
     part = wants_part(request)
-    around = frame_for(request, caller, "sessions", ["sessions"])
+    around = frame_for(request, caller, "sessions", [filters.topic])
     context = {
         **around,
         **filters.listed(request, "sessions", partial(reading.list_, core, caller)),

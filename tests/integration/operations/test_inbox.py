@@ -15,11 +15,12 @@ from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.declarations.inbox import InboxItem
 from control_plane.documents.orders import AnswerRequest, ApproveRequest
+from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.retrying import retry
 from control_plane.operations.orders.steering import approve
-from shared.errors import Invalid
+from shared.errors import Invalid, NotFound, Refused
 from shared.events import ApprovalStep, DecisionStep, Delivered
 from shared.names import new_id
 from shared.work_order import WorkOrder
@@ -128,6 +129,52 @@ def test_an_ended_order_waits_until_its_session_goes_on_or_it_runs_again(plane: 
     assert [item.order for item in inbox(plane)] == [order.order_id]
     retry(plane.core, plane.admin, order.order_id)
     assert inbox(plane) == []
+
+
+def test_what_needs_no_decision_is_dismissed_for_all_users_until_it_ends_again(plane: Plane, oka: DroneStandIn) -> None:
+    """The first user is named, an undo puts it back, and what needs a decision stays."""
+    ann, bob = (replace(plane.admin, user=name) for name in ("ann", "bob"))
+    for how, kind in ((ASKS, "reply"), (UNVERIFIED, "checks"), (SPENT, "spent")):
+        order = ended(plane, oka, **how)
+        before = plane.order(order.order_id)
+        item = f"{kind}:{order.order_id}"
+        done = [dismissing.dismiss(plane.core, each, item) for each in (ann, bob)]
+        assert [each.dismissed_by for each in done] == ["ann", "ann"]
+        assert inbox(plane) == inbox(plane, bob) == []
+        assert plane.order(order.order_id) == before
+        assert dismissing.restore(plane.core, bob, f"{kind}:{order.order_id[:6]}").dismissed_at is None
+        assert [each.id for each in inbox(plane)] == [item]
+        dismissing.dismiss(plane.core, bob, item)
+    retry(plane.core, plane.admin, order.order_id)
+    again = plane.until(oka.take)
+    assert oka.claim(again)
+    oka.report(again, oka.started(), oka.ended(**UNVERIFIED))
+    plane.until(lambda: [each.kind for each in inbox(plane)] == ["checks"])
+
+    asked = asking(plane, oka)
+    other = Caller(new_id(), "other", "admin", "ann")
+    refused = {
+        (plane.admin, f"question:{asked.order_id}:c1"): "E-INBOX-DECIDE",
+        (plane.admin, "drone:oka"): "E-INBOX-DECIDE",
+        (plane.admin, f"spent:{order.order_id}"): "E-INBOX-404",
+        (plane.admin, f"reply:{new_id()}"): "E-INBOX-404",
+        (plane.admin, "reply:"): "E-ID-AMBIGUOUS",
+        (plane.admin, "race:none"): "E-INBOX-404",
+        (plane.admin, "memory:none"): "E-INBOX-DECIDE",
+        (plane.admin, "nothing"): "E-INBOX-404",
+        (plane.admin, ""): "E-INBOX-404",
+        (other, f"checks:{order.order_id}"): "E-INBOX-404",
+    }
+    found = {}
+    for caller, item in refused:
+        with pytest.raises(Refused) as error:
+            dismissing.dismiss(plane.core, caller, item)
+        found[caller, item] = error.value.code
+    assert found == refused
+    with pytest.raises(NotFound):
+        dismissing.restore(plane.core, other, f"checks:{order.order_id}")
+    with pytest.raises(NotFound):
+        dismissing.restore(plane.core, plane.admin, "memory:none")
 
 
 def test_only_a_recent_success_without_changes_that_ends_with_a_question_asks(plane: Plane, oka: DroneStandIn) -> None:

@@ -9,6 +9,7 @@ import pytest
 from control_plane.core import Caller, Core
 from control_plane.declarations.memory import MemoryDocument, MemoryEdit, MemoryRequest
 from control_plane.operations import memory
+from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.orders.memory_notes import MAX_BYTES, MOST_PROPOSED
 from shared.errors import Conflict, Refused
@@ -64,8 +65,13 @@ def test_a_proposal_waits_in_the_inbox_and_is_made_once(plane: Plane, oka: Drone
     assert (item.title, item.text, item.project, item.order) == (NOTE.text, NOTE.why, "app", note.order)
     assert (item.next, item.may_answer) == (f"fleet memory accept {note.id}", True)
     assert count_inbox(plane.core, plane.admin).kinds["memory"] == 1
+    for decide in (memory.accept, memory.refuse):
+        decide(plane.core, plane.admin, note.id)
+        assert list_inbox(plane.core, plane.admin, kind="memory") == []
+        # An undo.
+        dismissing.restore(plane.core, plane.admin, item.id)
+        assert [each.id for each in list_inbox(plane.core, plane.admin, kind="memory")] == [item.id]
     memory.refuse(plane.core, plane.admin, note.id)
-    assert list_inbox(plane.core, plane.admin, kind="memory") == []
     assert count_inbox(plane.core, plane.admin).kinds["memory"] == 0
 
     useless = ("x" * 5_000_000, f"The token is {SECRET}", " \n ", NOTE.text)
@@ -84,6 +90,9 @@ def test_a_note_is_kept_once_however_often_it_is_accepted_and_cannot_be_refused_
     assert {(each.state, each.decided_at) for each in found} == {("kept", note.decided_at)}
     assert memory.edit(core, admin, note.id, MemoryEdit(text="sec\nond")).text == "sec ond"
     assert code_of(lambda: memory.refuse(core, admin, note.id)) == "E-MEMORY-KEPT"
+    dismissing.restore(core, admin, f"memory:{note.id}")
+    assert memory.refuse(core, admin, note.id).state == memory.refuse(core, admin, note.id).state == "refused"
+    assert code_of(lambda: memory.accept(core, admin, note.id)) == "E-MEMORY-REFUSED"
 
 
 def test_beyond_the_limit_a_note_is_refused_and_none_is_dropped(core: Core, admin: Caller) -> None:

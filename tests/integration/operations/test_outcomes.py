@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,13 +14,16 @@ from control_plane.cli.orders import follow_to_the_end
 from control_plane.cli.rendering import outcome_text
 from control_plane.db.automation import WebhookDelivery
 from control_plane.declarations.graphs import GraphRequest
+from control_plane.declarations.orders import OutcomeFilter
 from control_plane.declarations.webhooks import WebhookRequest
-from control_plane.documents.orders import OrderDocument
+from control_plane.documents.orders import OrderDocument, OrderSummary
 from control_plane.operations import graphs
 from control_plane.operations.automation import webhooks
 from control_plane.operations.orders.canceling import cancel
+from control_plane.operations.orders.reading import list_orders
 from control_plane.web.presentation import shown_state
 from shared.events import Delivered
+from shared.outcome import Verification
 from shared.work_order import WorkOrder
 from tests.support.batches import rows, rows_of, submit_batch, work_off
 from tests.support.batches import shown as shown_batch
@@ -77,6 +80,7 @@ def shown(order: OrderDocument) -> tuple[str, str, int]:
     return word, page.kind, follow_to_the_end(Followed(order), order.id, as_json=True)
 
 
+@pytest.mark.dialects
 def test_the_outcome_of_each_end_is_read_alike_everywhere(
     plane: Plane, oka: DroneStandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,6 +96,26 @@ def test_the_outcome_of_each_end_is_read_alike_everywhere(
     assert found == {name: expected for name, (_, _, expected) in ENDS.items()}
     sent = [row.data["outcome"] for row in plane.rows(WebhookDelivery)]
     assert sorted(sent) == sorted(word for word, _, _ in found.values())
+
+    for delivered in (CHANGE, UNPUSHED, NOTHING):
+        order = plane.begun(oka)
+        oka.report(order, of(order, delivered), oka.ended(verification=Verification.FAILED))
+        plane.reaches(order.order_id, "succeeded")
+    waits = plane.submit()
+    listed = list_orders(plane.core, plane.admin)
+    filtered = {word: {each.id for each in list_orders(plane.core, plane.admin, outcome=word)} for word in OUTCOMES}
+    assert {each.id: {word for word in OUTCOMES if each.id in filtered[word]} for each in listed} == {
+        each.id: outcomes_shown(each) if each.id != waits else set() for each in listed
+    }
+
+
+OUTCOMES = get_args(OutcomeFilter)
+
+
+def outcomes_shown(order: OrderSummary) -> set[str]:
+    """The words of a row, and that its checks failed where that failed the order."""
+    words = {shown_state(order).words.replace(" ", "_")}
+    return words | {"checks_failed"} if order.exit_status == "verification_failed" else words
 
 
 def test_a_canceled_order_is_read_as_that_also_if_its_run_had_succeeded(plane: Plane, oka: DroneStandIn) -> None:

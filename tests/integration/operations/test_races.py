@@ -15,6 +15,7 @@ from control_plane.declarations.inbox import InboxItem
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.races import RaceDocument, RaceRequest, TakeRequest
 from control_plane.operations import budgets, providers, races
+from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.runs import blobs
 from shared.errors import Precondition
@@ -154,6 +155,10 @@ def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(runnin
     assert (item.id, item.race, item.title) == (f"race:{document.race.id}", document.race.id, "do it")
     assert item.text == "3 of 3 orders left work; take one"
     assert item.next == f"fleet race take {document.race.id} {document.orders[0].id}"
+    dismissing.dismiss(running.core, running.admin, item.id)
+    assert to_decide(running) == []
+    dismissing.restore(running.core, running.admin, item.id)
+    assert to_decide(running) == [item]
     chosen = document.orders[1]
     take = TakeRequest(order="B")
     assert races.take(running.core, running.admin, document.race.id, take).race.winner == chosen.id

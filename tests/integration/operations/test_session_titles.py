@@ -82,6 +82,9 @@ def test_a_model_writes_the_title_of_a_session_from_its_first_prompt(plane: Plan
     assert order.title.prompt == "The parser fails on tabs.\n\nPlease fix it."
     assert (order.limits.max_retries, order.limits.max_iterations, order.questions) == (0, 1, False)
     assert (title_of(plane, order_id), sessions.show(core, admin, session).name) == ("Tabs in the parser", "")
+    orders = [(each.session_title, each.title) for each in reading.list_orders(core, admin)]
+    parser = "Tabs in the parser"
+    assert orders == [("The parser", "three"), (parser, "two"), (parser, "The parser fails on tabs.")]
 
 
 def test_a_name_that_a_user_gave_is_never_replaced_and_a_fork_keeps_the_title(plane: Plane) -> None:

@@ -359,11 +359,11 @@ def test_an_answer_is_a_choice_its_number_or_any_text_and_the_first_one_counts_a
         asks(plane, oka, order, QUESTION.model_copy(update={"call_id": call, "choices": choices}))
         answered(plane, order, text, kim, call=call)
         plane.until(lambda call=call, meant=meant: (call, True, meant) in told(oka))
-        with pytest.raises(Conflict, match=f"already answered by kim: '{meant}'"):
+        with pytest.raises(Conflict, match=rf"already answered by kim at .* UTC: '{meant}'"):
             answered(plane, order, "2", call=call)
         decided(oka, order, call, about="question", answer=meant, who="kim")
     plane.until(lambda: plane.status(order.order_id) == "running")
-    with pytest.raises(Conflict, match="already answered by kim: '17'"):
+    with pytest.raises(Conflict, match=r"already answered by kim at .* UTC: '17'"):
         answered(plane, order, "2")
     for call, default, says in (("d1", "SQLite", "its default counts: 'SQLite'"), ("d2", "", "without an answer")):
         asks(plane, oka, order, QUESTION.model_copy(update={"call_id": call, "default": default or None}))

@@ -10,17 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
 
 from control_plane.client import following
 from control_plane.core import Caller, Core
-from control_plane.declarations import projects, tokens
+from control_plane.declarations import orders, projects, sessions, tokens
 from control_plane.declarations.orders import SHOW
 from control_plane.declarations.organizations import ADD, OrganizationRequest
 from control_plane.declarations.projects import ProjectEdit
+from control_plane.declarations.sessions import SessionEdit
 from control_plane.lookups.organizations import system_caller
+from control_plane.web.forms.filters import Filters
 from control_plane.web.live import topics as live_topics
 from control_plane.web.live.page_stream import MOST_TOPICS
 from control_plane.web.live.topics import GONE, TOPICS
@@ -108,6 +111,46 @@ def test_a_new_order_changes_the_list_although_it_would_not_be_looked_at(
         assert stream.versions()["orders"] == versions(browser, "orders")["orders"]
 
 
+SHOWN = {
+    ("orders", "text=oldest&status=queued"): True,
+    ("orders", "limit=100&all=yes"): True,
+    ("orders", "limit=60"): True,
+    ("orders", ""): False,
+    ("orders", "text=order"): False,
+    ("orders", "since=2001-01-01"): False,
+    ("sessions", "text=oldest"): True,
+    ("sessions", "limit=100"): True,
+    ("sessions", ""): False,
+    ("sessions", "project=demo"): False,
+}
+"""Lists, by the terms of their address, and whether they show the oldest of 53 orders and its session."""
+
+
+def test_a_narrowed_or_lengthened_list_is_told_of_each_row_that_it_shows_and_of_no_other(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_topics, "FRESH_S", 0.0)
+    api.add_work()
+    oldest = api.submit("The oldest")
+    for number in range(52):
+        api.submit(f"Order {number}")
+    declared = {"orders": orders.LIST, "sessions": sessions.LIST}
+    topics = {
+        Filters.of(f"/{kind}", declared[kind], dict(parse_qsl(terms))).topic: shown
+        for (kind, terms), shown in SHOWN.items()
+    }
+    with api.browser() as browser:
+        before = versions(browser, *topics)
+        api.client.call(orders.CANCEL, order_id=oldest["id"])
+        api.client.call(sessions.EDIT, SessionEdit(name="Renamed"), session_id=oldest["session"])
+        after = versions(browser, *topics)
+        assert versions(browser, "orders:status%3Dnone", "orders:x") == {
+            "orders:status%3Dnone": GONE,
+            "orders:x": after["orders"],
+        }
+    assert {topic: after[topic] != version for topic, version in before.items()} == topics
+
+
 def test_after_a_gap_only_what_changed_is_told(api: Api, run: PlayedRun) -> None:
     other = api.submit()["id"]
     topics = (f"order:{run.order_id}", f"order:{other}")
@@ -165,7 +208,7 @@ def test_only_the_newest_versions_are_remembered(core: Core, admin: Caller, monk
 
 
 def test_names_that_are_no_topics_are_ignored(api: Api, run: PlayedRun) -> None:
-    strange = {"none": "", "orders:1": "", "order": "", "order:": "", "": "", "projects": ""}
+    strange = {"none": "", "tasks:1": "", "order": "", "order:": "", "": "", "projects": ""}
     with api.browser() as browser, live(browser) as stream:
         answer = stream.follow(strange | {f"order:{number}": "" for number in range(2 * MOST_TOPICS)})
         assert answer.status_code == 204, answer.text

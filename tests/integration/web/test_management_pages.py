@@ -6,6 +6,8 @@ import hashlib
 import html
 import json
 import re
+from datetime import timedelta
+from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx
@@ -14,6 +16,7 @@ from sqlalchemy import select, update
 
 from control_plane.db.access import Pool
 from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
 from control_plane.declarations import (
@@ -210,11 +213,43 @@ def test_the_inbox_shows_the_whole_command_with_what_can_be_done_and_what_ended_
             browser.cookies.set("fleet-visit", cookie)
             pages[name] = page(browser, "/")
     acts = [f'action="/actions/{each}"' for each in ("approve", "deny", "answer_order", "resume", "comment_task")]
-    for words in (COMMAND.replace("&", "&amp;"), "<title>(4) Inbox", "While you were away", *acts):
+    for words in (COMMAND.replace("&", "&amp;"), "<title>(16) Inbox", "While you were away", *acts):
         assert words in pages["day away"], words
     listed = {name: each.count(f'/orders/{waiting.checks.order_id}" data-title') for name, each in pages.items()}
     assert (listed["day away"], listed["just here"]) == (2, 1)
     assert all("Recently finished" in pages[each] for each in ("nonsense", "long"))
+
+
+def test_a_card_says_since_when_its_drone_is_idle_and_when_its_queue_moves_on(work: Api) -> None:
+    """After as long as its orders usually take; unknown of one that already takes longer, and from too few orders."""
+    mila, now = work.add_drone("mila"), work.core.clock.now()
+
+    def began(order_id: str, minutes: int, **row: Any) -> None:
+        values = {"started_at": now - timedelta(minutes=minutes), **row}
+        with work.core.database.write() as db:
+            db.execute(update(Order).where(Order.id == order_id).values(values))
+
+    with work.browser() as browser:
+        said = [fleet_facts(browser)]
+        for minutes in (5, 90, 20):
+            run = mila.take(work.submit())
+            run.ends()
+            began(run.order_id, minutes, ended_at=now)
+            said.append(fleet_facts(browser))
+        running = mila.take(work.submit())
+        began(work.submit()["id"], 0, started_at=None, status="assigned", drone_id=mila.id)
+        for minutes in (8, 30):
+            began(running.order_id, minutes)
+            said.append(fleet_facts(browser))
+    idle, at_work = [(True, True, "")] * 3, [(False, False, "11 min"), (False, False, "")]
+    assert said == [(True, False, ""), *idle, *at_work]
+
+
+def fleet_facts(browser: httpx.Client) -> tuple[bool, bool, str]:
+    """Whether the drone is idle, whether it says since when, and when the next order of its queue starts."""
+    text = page(browser, "/fleet")
+    soon = re.search(r"next in about ([\w ]+)", text)
+    return ">Idle" in text, "last order ended <time" in text, soon[1] if soon else ""
 
 
 def test_the_first_page_names_what_failed_its_check_with_what_to_do_and_tests_it_again(api: Api) -> None:

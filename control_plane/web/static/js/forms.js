@@ -31,7 +31,7 @@ document.addEventListener("submit", async (event) => {
     // What was done leads to a page, which is not loaded: what changed is fetched.
     const answer = await fetch(action, { method: "POST", body, redirect: leads ? "follow" : "manual", headers: { Accept: accept } });
     const target = answer.redirected ? answer.url : answer.headers.get("Location");
-    if (answer.type === "opaqueredirect" || target) done(form, sent);
+    if (answer.type === "opaqueredirect" || target) done(form, submitter, sent);
     if (target) location.assign(target);
     else if (answer.type === "opaqueredirect") return;
     else if (answer.status === 401) say(form, LOGGED_OUT);
@@ -71,8 +71,9 @@ function hold(form) {
   }, READ_FIRST_MS);
 }
 
-/** What was sent is cleared; what was typed meanwhile stays. @param {HTMLFormElement} form @param {(readonly [import("./drafts.js").Field, string])[]} sent */
-function done(form, sent) {
+/** What was sent is cleared; what was typed meanwhile stays. @param {HTMLFormElement} form @param {HTMLElement | null} submitter @param {(readonly [import("./drafts.js").Field, string])[]} sent */
+function done(form, submitter, sent) {
+  const told = submitter?.dataset.said || form.dataset.done;
   say(form, "");
   const later = sent.filter(([field, text]) => field.value !== text);
   const rest = later.map(([field, text]) => field.value.startsWith(text) ? field.value.slice(text.length).trimStart() : field.value);
@@ -80,7 +81,7 @@ function done(form, sent) {
   later.forEach(([field], each) => { field.value = rest[each]; });
   form.dispatchEvent(new CustomEvent("form:done", { bubbles: true, detail: later.map(([field]) => field) }));
   form.closest("dialog")?.close();
-  if (form.dataset.done) notice(form.dataset.done, undoOf(form));
+  if (told) notice(told, undoOf(form));
   refreshAll();
 }
 
@@ -88,7 +89,21 @@ function done(form, sent) {
 function undoOf(form) {
   const { undo } = form.dataset;
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
-  return undo ? () => fetch(`/actions/${undo}`, { method: "POST", body, redirect: "manual" }).then(refreshAll, () => notice("Not undone: the server does not answer.")) : null;
+  return undo ? () => takeBack(undo, body) : null;
+}
+
+/** @param {string} operation @param {URLSearchParams} body */
+async function takeBack(operation, body) {
+  const answer = await fetch(`/actions/${operation}`, { method: "POST", body, redirect: "manual", headers: { Accept: "application/json" } }).catch(() => null);
+  if (answer?.type !== "opaqueredirect") notice(`Not undone: ${await reasonOf(answer)}`);
+  refreshAll();
+}
+
+/** Why a request was refused, for people. @param {Response | null} answer @returns {Promise<string>} */
+async function reasonOf(answer) {
+  const problem = await answer?.json().catch(() => null);
+  if (!problem) return answer ? `the server answered ${answer.status}.` : "the server does not answer.";
+  return [problem.detail, problem.why].filter(Boolean).join(" · ");
 }
 
 function refreshAll() {

@@ -1,19 +1,11 @@
 // Rows that are handled in place: a comment opens with the focus in it, and a handled row fades.
-import { notice } from "./notices.js";
-
 document.addEventListener("toggle", (event) => {
   const details = /** @type {HTMLDetailsElement} */ (event.target);
-  if (details.matches("details[data-focus]") && details.open) /** @type {HTMLElement | null} */ (details.querySelector("textarea, input"))?.focus();
-}, true);
-
-let said = "";
-document.addEventListener("submit", (event) => {
-  said = event.submitter?.dataset.said || "";
+  if (details.matches("details[data-focus]") && details.open) /** @type {HTMLElement | null} */ (details.querySelector("textarea, input:not([type=hidden])"))?.focus();
 }, true);
 
 document.addEventListener("form:done", (event) => {
   const row = /** @type {HTMLElement} */ (event.target).closest("[data-row]");
-  if (said) notice(said);
   if (!row) return;
   // The list is fetched again at once; what fades is a picture of the row.
   const box = row.getBoundingClientRect();

@@ -85,14 +85,30 @@ async function fetchOnce(part) {
   const address = part.dataset.part || "";
   try {
     const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
-    const text = await answer.text();
     if (answer.status === 401) return showStatus({ type: "status", state: "out", at: Date.now(), now: null });
-    if (answer.status === 404) return void (part.dataset.gone = "");
+    if (answer.status === 404) return gone(answer, part);
+    const text = await answer.text();
     if (answer.ok && part.dataset.part === address) await htmx.swap({ target: part, text, swap: "outerMorph", sourceElement: part });
   } catch {
     // The connection is gone, which the mark says; the next change or the next connection fetches it again.
     for (const topic of (part.dataset.live || "").split(" ")) waiting.add(topic);
   }
+}
+
+/**
+ * What the page shows was removed: says so once, with where to go. What was typed stays, and nothing can be sent any more.
+ * @param {Response} answer @param {HTMLElement | null} [part] @returns {Promise<void>}
+ */
+export async function gone(answer, part) {
+  const { detail = "This is gone" } = await answer.json().catch(() => ({}));
+  if (part && !part.closest("main")) return void (part.textContent = detail);
+  const note = /** @type {HTMLElement} */ (document.getElementById("gone"));
+  const [said, link] = [note.querySelector("span"), note.querySelector("a")];
+  const list = /** @type {HTMLAnchorElement | null} */ (document.querySelector("#side a[aria-current]"));
+  if (said) said.textContent = `${detail[0].toUpperCase()}${detail.slice(1)}.`;
+  if (link && list && note.hidden) { link.href = list.href; link.append(list.querySelector("span")?.textContent || "the list"); }
+  note.hidden = false;
+  for (const button of /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll("main form button"))) button.disabled = true;
 }
 
 /** @type {Record<string, string>} */

@@ -1,5 +1,5 @@
 // The page of a session: later parts of the conversation appear, and the reader's place is kept.
-import { follow } from "./live.js";
+import { follow, gone } from "./live.js";
 import { dropText } from "./session-flight.js";
 import { markTabs, merge, morph, movePanels, trimBlocks } from "./session-parts.js";
 import "./session-log.js";
@@ -35,7 +35,7 @@ function showUnseen(count) {
 // One request at a time: what changes meanwhile is in the next answer.
 async function takeNews() {
   again = true;
-  if (busy || !document.getElementById("now")) return void (page?.dataset.order || location.reload());
+  if (busy || !document.getElementById("now")) return page?.dataset.order ? undefined : reload();
   busy = true;
   try {
     while (again) { again = false; await news(false); }
@@ -46,12 +46,18 @@ async function takeNews() {
   }
 }
 
+/** A session without turns has its first one, or was removed. */
+async function reload() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+  return answer.status === 404 ? gone(answer) : location.reload();
+}
+
 /** @param {boolean} whole the turn is new to the page */
 async function news(whole) {
   const resume = whole ? 0 : Number(page.dataset.resume);
   const address = `/orders/${page.dataset.order}/news?session=${page.dataset.session}&resume=${resume}&around=${page.dataset.around ?? ""}&${whole ? "whole=true" : `last=${page.dataset.last}`}`;
   const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
-  if (answer.status === 404) return gone();
+  if (answer.status === 404) return gone(answer);
   if (!answer.ok) throw new Error(String(answer.status));
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const about = /** @type {HTMLElement} */ (fresh.getElementById("news")).dataset;
@@ -102,12 +108,6 @@ function settle() {
   form.action = acts.dataset.action || "";
   box.name = acts.dataset.field || "";
   box.placeholder = acts.dataset.hint || "";
-}
-
-function gone() {
-  const note = Object.assign(document.createElement("p"), { className: "problem", textContent: "This order was removed, or you may no longer see it. What you wrote stays here until you leave." });
-  document.getElementById("now")?.replaceChildren(note);
-  for (const button of form?.querySelectorAll("button") ?? []) button.disabled = true;
 }
 
 if (page && !location.hash && page.dataset.ended === "no") toEnd();
