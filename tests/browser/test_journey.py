@@ -314,7 +314,6 @@ def review(way: Journey, order: Doc) -> Doc:
     hands.press(way.button("Send 1 comment"))
     expect(page.locator(".comment.answer")).to_contain_text("done in", timeout=90_000 * PATIENCE)
     way.picture("review")
-    hands.press(page.locator(".comment").get_by_role("link", name="in the next turn"))
     ended = way.ends("The comment is settled.")
     assert (ended["session"], ended["base_commit"]) == (order["session"], order["head_commit"])
     return ended
@@ -406,9 +405,9 @@ def look_around(way: Journey) -> None:
 
 
 def open_order(way: Journey, title: str) -> None:
-    """Open the newest order with this title from the list."""
+    """Open the oldest order whose row has this text: of a session's title, its first turn."""
     way.hands.press(way.page.locator("nav.side a[href='/orders']"))
-    way.hands.press(way.link(title))
+    way.hands.press(way.page.locator("li.entry", has_text=title).last.get_by_role("link").first)
     way.page.locator("#conversation").wait_for()
 
 

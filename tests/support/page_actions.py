@@ -285,7 +285,8 @@ GIVEN: Mapping[str, Sent] = {
     "clear_queue": Sent(WAITS, {"message": "{message}"}),
     "send_back_plan": Sent({"order_id": "{plans}"}, {"revision": None, "round": None}),
     "add_review_comment": Sent(
-        {"order_id": "{reviewed}"}, {"path": "calc.py", "start_line": "3", "end_line": "4", "parent": None}
+        {"order_id": "{reviewed}"},
+        {"path": "calc.py", "start_line": "3", "end_line": "4", "parent": None, "patch": None},
     ),
     "edit_review_comment": Sent({"order_id": "{reviewed}", "comment_id": "{comment}"}),
     "remove_review_comment": Sent({"order_id": "{reviewed}", "comment_id": "{comment}"}),

@@ -52,7 +52,8 @@ def addresses_of_pages(api: Api) -> list[str]:
 
 def named(paths: list[str], filled: Filled) -> list[str]:
     """Those of one thing, with the name of one that there is."""
-    queries = {"children": "?call=1", "earlier": "?before=x.1", "compare": f"?other={filled.names['batches']}"}
+    compared = f"?other={filled.names['batches']}"
+    queries = {"children": "?call=1", "sent": "?step=1", "earlier": "?before=x.1", "compare": compared}
     kinds = {path: kind for path in paths for start, kind in NAMED.items() if path.startswith(f"{start}{NOBODY}")}
     return [
         path.replace(NOBODY, filled.names[kind]) + queries.get(path.rpartition("/")[2], "")

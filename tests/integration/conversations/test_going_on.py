@@ -469,7 +469,7 @@ def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: P
 
 
 def test_of_a_long_run_only_its_newest_checkpoints_are_kept(plane: Plane, oka: DroneStandIn) -> None:
-    names = [f"step {number}" for number in range(8)]
+    names = [f"step {number}" for number in range(18)]
     order = begin(plane, oka)
     work(plane, oka, order, *names)
     plane.until(lambda: len(plane.rows(Blob)) == len(names))
@@ -479,7 +479,7 @@ def test_of_a_long_run_only_its_newest_checkpoints_are_kept(plane: Plane, oka: D
             stored = update(Blob).where(Blob.sha256 == digest(bundle_of(name)))
             db.execute(stored.values(created_at=now - timedelta(hours=2, minutes=age)))
     clean(plane.core)
-    assert {blob.sha256 for blob in plane.rows(Blob)} == {digest(bundle_of(name)) for name in names[-5:]}
+    assert {blob.sha256 for blob in plane.rows(Blob)} == {digest(bundle_of(name)) for name in names[-15:]}
 
 
 def test_a_key_that_was_used_before_an_upgrade_still_fits() -> None:

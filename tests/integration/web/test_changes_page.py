@@ -492,7 +492,7 @@ def test_a_column_that_is_gone_or_foreign_says_so_and_too_many_are_left_out(api:
     api.client.call(ADD, OrganizationRequest(name="other"))
     with api.browser() as browser:
         empty = browser.get("/compare")
-        many = browser.get("/compare", params={"order": [run.order_id, *map(str, range(8))]})
+        many = browser.get("/compare", params={"order": [run.order_id, *(f"{number:012}" for number in range(8))]})
         mixed = browser.get(f"/compare?order={orders[0]}&order=000000000000&order=%3Cb%3E")
         none = browser.get("/compare?order=000000000000")
         browser.post("/organization", data={"organization": "other"})

@@ -46,7 +46,7 @@ class Row(HTMLParser):
         action, values = self._form
         if tag == "form":
             self._form = given["action"], {}
-        elif tag == "input" and (given.get("type") != "checkbox" or "checked" in given):
+        elif tag == "input" and "name" in given and (given.get("type") != "checkbox" or "checked" in given):
             values.setdefault(given["name"], []).append(given.get("value", ""))
         elif tag == "textarea":
             self._area, self._text = given["name"], []

@@ -81,11 +81,14 @@ def test_markup_in_any_name_or_text_stays_text_on_every_page(api: Api) -> None:
     form = dict.fromkeys(("prompt", "project", "provider", "drone", "labels"), MARKUP)
     with api.browser() as browser:
         pages = {path: each.text for path, each in read(browser, pages_of(api)).items()}
+        steps = [f"{path}?step={number}" for path in pages if path.endswith("/sent") for number in range(1, 9)]
+        sent = {path: each.text for path, each in read(browser, steps).items()}
         others = {path: each.text for path, each in read(browser, [path + MARKUP for path in IN_ADDRESS]).items()}
         refused = browser.post("/actions/submit", data=form, headers=HTML).text
-    every = {**pages, **others, "refused form": refused}
+    every = {**pages, **sent, **others, "refused form": refused}
     assert {path: found for path, page in every.items() if (found := Markup(page).found)} == {}
     assert all("<html" in page for page in others.values())
+    assert any(ESCAPED in page for page in sent.values())
     assert sum(path.endswith("/plan") and ESCAPED in page for path, page in pages.items()) == 2
     without = {path for path, page in pages.items() if ESCAPED not in page and not path.endswith(PARTS)}
     assert without <= WITHOUT_TEXTS
@@ -94,8 +97,8 @@ def test_markup_in_any_name_or_text_stays_text_on_every_page(api: Api) -> None:
 
 HTML = {"Accept": "text/html"}
 IN_ADDRESS = ("/", "/orders/", "/sessions/", "/login?next=", "/login?token=", "/?project=")
-PARTS = ("/earlier", "/children", "/steps", "/checks", "/plan")
-"""Parts of pages, which have no text of some orders."""
+PARTS = ("/earlier", "/children", "/steps", "/checks", "/plan", "/sent")
+"""Parts of pages, which have no text of some orders, or of some steps."""
 WITHOUT_TEXTS = {"/login", "/orders", "/side", "/fleet/joined", "/settings", "/settings/attention"}
 
 
@@ -182,8 +185,8 @@ def test_a_viewer_is_offered_no_action_on_any_page_and_another_organization_sees
         answers = read(viewer, [*plain, *things])
     assert {path for path, each in answers.items() if each.status_code == 403} == NOT_FOR_VIEWERS
     refused = {path for path, each in answers.items() if each.status_code not in {200, 403}}
-    # There is no plan, and the other one asks for a join token.
-    assert {path.rpartition("/")[2] for path in refused} == {"plan", "joined"}
+    # There is no plan and no answer of the model, and the other one asks for a join token.
+    assert {path.rpartition("/")[2] for path in refused} == {"plan", "sent?step=1", "joined"}
     assert {path for path, each in answers.items() if ACTS.search(each.text)} <= OWN
     assert sum(MARK in each.text for each in answers.values()) > 20
 
