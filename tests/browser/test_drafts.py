@@ -47,7 +47,7 @@ class Kind:
 def kinds(api: Api) -> Mapping[str, Kind]:
     """One place of each kind, on a fleet where all of them are open at once."""
     waiting = everything_waits(api)
-    drone = api.add_drone("oka")
+    drone = api.add_drone("ida")
     running = drone.take(api.submit("A running one")).order_id
     reviewed = deliver(api, drone.take(api.submit("A finished one")))
     second = drone.take(api.submit("Another release"))

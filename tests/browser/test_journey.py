@@ -169,6 +169,8 @@ class Journey:
     def replies(self, text: str, words: str) -> Doc:
         """Write the next turn's message, and return its order once it has ended."""
         before = self.order()
+        if not self.page.get_by_label("Message", exact=True).is_visible():
+            self.panel("talk")
         self.hands.write(self.page.get_by_label("Message", exact=True), text)
         self.hands.press(self.button("Reply"))
         wait_until(lambda: self.order() not in {before, ""})

@@ -121,7 +121,7 @@ let reached = null;
 /** Go to the next comment (1) or the previous one (-1) from where the focus is. @param {number} by */
 function toComment(by) {
   const here = document.activeElement?.closest(".file, .thread") ? document.activeElement : reached;
-  const threads = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#changes section.thread"))].filter((each) => each.checkVisibility());
+  const threads = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#changes .thread"))].filter((each) => each.checkVisibility());
   const side = by > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING;
   const there = threads.filter((each) => !here?.isConnected || (!each.contains(here) && here.compareDocumentPosition(each) & side));
   const next = there.at(by > 0 ? 0 : -1);
