@@ -54,7 +54,9 @@ def kinds(api: Api) -> Mapping[str, Kind]:
     second.asks("c2", "shell", "Publishes", "git push")
     api.wait_for_hub()
     return {
-        "new order": Kind("/orders/new", lambda page: page.get_by_label("What should be done?"), "Submit order"),
+        "new order": Kind(
+            "/orders/new?project=demo", lambda page: page.get_by_label("What should be done?"), "Submit order"
+        ),
         "reply": Kind(f"/orders/{reviewed}", message, "Reply"),
         "steer": Kind(f"/orders/{running}", message, "Send"),
         "answer": Kind("/", in_row("Which rounding", "Write an answer"), "Answer"),

@@ -41,6 +41,7 @@ export function showDialog(html) {
   dialog.setAttribute("aria-label", dialog.querySelector("h2")?.textContent || "Form");
   htmx.process(dialog);
   if (!dialog.open) dialog.showModal();
+  document.dispatchEvent(new CustomEvent("dialog:shown"));
 }
 
 dialog.addEventListener("close", () => discard(dialog));

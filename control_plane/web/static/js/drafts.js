@@ -82,7 +82,7 @@ function changed() {
   if (present.some(([field]) => !filled.has(field))) restore();
   for (const [field, draft] of present) showNote(draft, field);
 }
-for (const name of ["htmx:after:swap", "keys:changed"]) document.addEventListener(name, changed);
+for (const name of ["htmx:after:swap", "dialog:shown"]) document.addEventListener(name, changed);
 restore();
 
 /** What a form sends is stored before it is sent, so that it is lost nowhere on its way. @param {HTMLFormElement} form */
