@@ -154,7 +154,8 @@ def changed_files(core: Core, caller: Caller, order_id: str) -> int:
     if report is None:
         return 0
     try:
-        return len(read_patch(changes.patch_in(core, report)))
+        # Each step asks for it, so the patch is not parsed: only the head of a file begins a line like this.
+        return (b"\n" + changes.patch_in(core, report)).count(b"\ndiff --git ")
     except NotFound:
         return 0
 
