@@ -81,7 +81,7 @@ UNDONE = frozenset({"spent", "memory"})
 BY_KEYS = {
     "approval": ("Shift+A",),
     "question": ("1",),
-    "plan": ("e", "Enter"),
+    "plan": ("e", "Escape a"),
     "limit": ("s",),
     "budget": ("a",),
     "secret": ("d",),
@@ -95,7 +95,7 @@ BY_KEYS = {
     "provider": ("t",),
     "project": ("t",),
 }
-"""Kind, the key in its row, what is typed into the field that has the focus then, and the key that sends it."""
+"""Kind, the key in its row, what is typed into the field that has the focus then, and the keys that send it."""
 
 
 def test_each_kind_is_handled_in_place_by_mouse(person: Person, waiting: Waiting) -> None:
@@ -137,7 +137,7 @@ def test_each_kind_is_handled_in_place_by_keys(person: Person, waiting: Waiting)
         if typed:
             page.locator(":is(textarea, input):focus").wait_for()
             page.keyboard.type("".join(typed[:-1]))
-            page.keyboard.press(typed[-1])
+            person.press(typed[-1])
         item.wait_for(state="detached")
     row(page, "drone").get_by_role("link").first.focus()
     page.keyboard.press("d")

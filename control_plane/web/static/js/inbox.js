@@ -1,7 +1,7 @@
 // Rows that are handled in place: a comment opens with the focus in it, and a handled row fades.
 document.addEventListener("toggle", (event) => {
   const details = /** @type {HTMLDetailsElement} */ (event.target);
-  if (details.matches("details[data-focus]") && details.open) /** @type {HTMLElement | null} */ (details.querySelector("textarea, input:not([type=hidden])"))?.focus();
+  if (details.matches("details[data-focus]") && details.open) /** @type {HTMLElement | null} */ (details.querySelector(":is(textarea, input:not([type=hidden])):enabled"))?.focus();
 }, true);
 
 document.addEventListener("form:done", (event) => {
