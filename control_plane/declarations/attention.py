@@ -18,7 +18,11 @@ MAX_BROWSER_NAME = 64
 
 EMAIL = About("e-mail", "Send e-mail to your address.", flag="--email/--no-email")
 WEBHOOK_URL = About(
-    "webhook", "URL of your own that receives signed messages (http or https).", flag="--webhook", none="none"
+    "webhook",
+    "URL of your own that receives signed messages (http or https).",
+    absent="no webhook",
+    flag="--webhook",
+    none="none",
 )
 WEBHOOK_SECRET = About(
     "secret",
@@ -27,7 +31,7 @@ WEBHOOK_SECRET = About(
     secret=True,
     reader="typed_values:or_stdin",
 )
-KINDS_FIELD = About("kinds", "What to tell you about.", flag="--kind", none="--no-kinds")
+KINDS_FIELD = About("kinds", "What to tell you about.", absent="every kind", flag="--kind", none="--no-kinds")
 ABOUT = About("about", "own: your orders, tasks and drones; all: everything in the organization.")
 BROWSER = About("browser", "Name of this browser.")
 BROWSER_ID = About("id", "Id of the browser, as in: fleet attention show.")

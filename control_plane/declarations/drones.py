@@ -13,7 +13,14 @@ from control_plane.documents.base import Document, Request
 NAME = About("drone", "The drone's name.", source="drones:name")
 
 
-OWNER = About("owner", "E-mail address of the user who owns it.", source="users:email", metavar="USER", none="none")
+OWNER = About(
+    "owner",
+    "E-mail address of the user who owns it.",
+    absent="nobody",
+    source="users:email",
+    metavar="USER",
+    none="none",
+)
 NEW_NAME = About(
     "name",
     "Another name for the drone. Its worker in Flower has it as soon as the drone's current runs have ended.",

@@ -12,7 +12,7 @@ from control_plane.declarations.tokens import SECRETS_STAY_OUT
 from control_plane.documents.base import Document, Request
 
 NAME = About("pool", "The pool's name; its drones are named after it.", source="pools:name")
-LABELS = About("labels", "Label k=v fixed on its drones.", flag="--label", none="--no-labels")
+LABELS = About("labels", "Label k=v fixed on its drones.", absent="no labels", flag="--label", none="--no-labels")
 MOST = About("at most", "Maximum number of its drones at the same time.", flag="--max-drones", metavar="N")
 EXPIRES = About("expires", "Lifetime of the token.", unit="seconds")
 YEAR = 365 * 24 * 3600

@@ -6,6 +6,7 @@ With `PICTURES=DIRECTORY` the pictures of the pages go there (`make pictures`).
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -14,8 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+import yaml
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from control_plane.client.fleet import FleetClient
+from control_plane.declarations import attention, tokens
+from control_plane.declarations.attention import AttentionEdit
 from drone.model.scripted.script import Book
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import Reply, calls, shell
@@ -24,11 +29,13 @@ from tests.support import PATIENCE, wait_until
 from tests.support.axe import scrolls_sideways
 from tests.support.code_hosts import CodeHost
 from tests.support.git_servers import serving
+from tests.support.mail_servers import MailServerStandIn
 from tests.support.repositories import CALC, bare_remote, commit_files, git
 from tests.support.whole_fleet import Doc, WholeFleet, WorkstationDrone
 
 _MOST_STEPS = 400
 """Of the Tab key, after which a target counts as unreachable."""
+_UNFETCHED = re.compile(r"^Open (changes|checks|log|details)$")
 _HAS_FOCUS = "element => element === document.activeElement"
 
 
@@ -106,6 +113,54 @@ MENDS: list[Reply] = [
     shell("until [ -e go.cache ]; do sleep 0.1; done; python3 test_calc.py", text="I run the long check."),
     calls(("submit", {"summary": "calc.add adds now, and its test passes."})),
 ]
+PLAN = {
+    "title": "Refuse text",
+    "summary": "add() joins two texts today.",
+    "points": [
+        {"text": "Raise TypeError for anything but numbers", "files": ["calc.py"]},
+        {"text": "Test it with text and with None", "files": ["test_calc.py"], "verify": "python3 test_calc.py"},
+    ],
+}
+GRAPH = [
+    {"name": "units", "prompt": "Add a column for the unit"},
+    {"name": "page", "prompt": "Show the unit on the page", "after": ["units"]},
+    {"name": "import", "prompt": "Read the unit from the import file", "after": ["units"]},
+]
+ROWS = ((1, "Say what add() does in its docstring"), (2, "Say in the README how to run the test"))
+PICTURED = {
+    "plan": "/orders/{plan}/plan",
+    "answer": "{link}",
+    "orders": "/orders",
+    "sessions": "/sessions",
+    "changes": "/orders/{order}/changes",
+    "log": "/orders/{order}?panel=log",
+    "details": "/orders/{order}?panel=details",
+    "compare": "/compare?{compared}",
+    "batches": "/batches",
+    "batch": "/batches/{batch}",
+    "batches-compared": "/batches/{batch}/compare?other={other}",
+    "graphs": "/graphs",
+    "graph": "/graphs/{graph}",
+    "tasks": "/tasks",
+    "task": "/tasks/{task}",
+    "agents": "/agents",
+    "agent": "/agents/lead",
+    "fleet": "/fleet",
+    "drone": "/fleet/mila",
+    "projects": "/projects",
+    "models": "/models",
+    "automation": "/automation",
+    "code-host": "/automation/hosts/shop",
+    "webhook": "/automation/webhooks/chat",
+    "cost": "/cost",
+    "settings": "/settings",
+    "access": "/settings/access",
+    "health": "/settings/health",
+    "audit": "/settings/audit",
+    "notifications": "/settings/attention",
+}
+"""The pages of which a picture is taken after the journey, with their addresses."""
+ON_THE_WAY = {"login": "/login", "inbox": "/", "new-order": "/orders/new", "finished": "/orders/{order}"}
 NOTES: list[Reply] = [shell("echo noted >> notes.txt"), {"text": "Noted in notes.txt."}]
 
 
@@ -121,6 +176,7 @@ class Journey:
     page: Page
     hands: Mouse
     pictures: Path
+    mail: MailServerStandIn
     machine: WorkstationDrone = field(init=False)
 
     def plays(self, *replies: Reply) -> None:
@@ -149,7 +205,10 @@ class Journey:
         self.hands.press(self.page.locator(f"#tabs a[data-tab={name}]"))
 
     def picture(self, name: str) -> None:
-        """Keep a picture of the page as it is now."""
+        """Keep a picture of the page as it is now, once it is live and its panels are there."""
+        if self.page.locator("#live-mark").count():
+            self.page.locator("#live-mark[data-state=live]").wait_for(state="attached")
+        self.page.locator("[data-panel-name]:not([hidden]) a", has_text=_UNFETCHED).wait_for(state="detached")
         size = self.page.viewport_size
         assert size
         wide = "wide" if size["width"] > 900 else "narrow"
@@ -188,20 +247,26 @@ class Device:
     scheme: Literal["light", "dark"]
 
 
-DEVICES = (Device(Mouse, 1280, "light"), Device(Mouse, 375, "dark"), Device(Keyboard, 1280, "light"))
+DEVICES = (
+    *(Device(Mouse, width, scheme) for width in (1280, 375) for scheme in ("light", "dark")),
+    Device(Keyboard, 1280, "light"),
+)
 
 
 @pytest.fixture(
     params=first_of(*DEVICES),
     ids=lambda device: f"{device.hands.__name__}-{device.width}-{device.scheme}",
 )
-def way(request: pytest.FixtureRequest, chromium: Browser, tmp_path: Path) -> Iterator[Journey]:
+def way(
+    request: pytest.FixtureRequest, chromium: Browser, mail_server: MailServerStandIn, tmp_path: Path
+) -> Iterator[Journey]:
     """An empty fleet, and a user who has opened the link that `fleet up` prints."""
     device: Device = request.param
     pictures = Path(os.environ.get("PICTURES") or tmp_path / "pictures")
     pictures.mkdir(parents=True, exist_ok=True)
     remote = bare_remote(tmp_path / "hosted" / "shop" / "calc.git", CALC)
-    fleet = WholeFleet(tmp_path / "fleet", drones=0)
+    sends = {"FLEET_SMTP_URL": mail_server.url, "FLEET_MAIL_FROM": "Dronefleet <fleet@example.org>"}
+    fleet = WholeFleet(tmp_path / "fleet", drones=0, settings=sends)
     context = chromium.new_context(viewport={"width": device.width, "height": 860}, color_scheme=device.scheme)
     try:
         with ScriptedServer(READS) as model, serving(CodeHost(tmp_path / "hosted", login=LOGIN)) as host:
@@ -210,9 +275,11 @@ def way(request: pytest.FixtureRequest, chromium: Browser, tmp_path: Path) -> It
             page.set_default_timeout(60_000 * PATIENCE)
             watch(page, errors, fleet.url)
             page.goto(fleet.json("login-link")["url"])
+            way = Journey(fleet, model, host, remote, tmp_path, page, device.hands(page), pictures, mail_server)
+            way.picture("login")
             page.get_by_role("button", name="Log in").click()
             page.wait_for_url(f"{fleet.url}/")
-            yield Journey(fleet, model, host, remote, tmp_path, page, device.hands(page), pictures)
+            yield way
             assert errors == []
     finally:
         context.close()
@@ -226,7 +293,7 @@ def test_a_user_comes_from_an_empty_fleet_to_a_merged_branch(way: Journey) -> No
     taken = take_over(way, reviewed)
     fork_and_switch(way, taken)
     merge(way, taken)
-    look_around(way)
+    look_around(way, reviewed)
 
 
 def set_up(way: Journey) -> None:
@@ -372,38 +439,65 @@ def merge(way: Journey, order: Doc) -> None:
     assert merged[1:] == ["Written by hand.", "noted"]
 
 
-def look_around(way: Journey) -> None:
+def look_around(way: Journey, order: Doc) -> None:
     """A picture of every other page, none of which is wider than its window."""
-    order, *_ = way.fleet.json("orders")
-    (way.root / "lead.md").write_text("You lead the work on calc.")
-    way.fleet.json("agent", "add", "lead", "--instructions", str(way.root / "lead.md"))
-    task = way.fleet.json("task", "create", "Refunds round half a cent the wrong way")
-    pages = {
-        "orders": "/orders",
-        "sessions": "/sessions",
-        "changes": f"/orders/{order['id']}/changes",
-        "log": f"/orders/{order['id']}?panel=log",
-        "details": f"/orders/{order['id']}?panel=details",
-        "compare": "/compare?" + "&".join(f"order={each['id']}" for each in way.fleet.json("orders")[:2]),
-        "tasks": "/tasks",
-        "task": f"/tasks/{task['id']}",
-        "agents": "/agents",
-        "fleet": "/fleet",
-        "drone": "/fleet/mila",
-        "projects": "/projects",
-        "models": "/models",
-        "automation": "/automation",
-        "cost": "/cost",
-        "settings": "/settings",
-        "access": "/settings/access",
-        "audit": "/settings/audit",
-    }
-    for name, address in pages.items():
-        way.page.goto(way.fleet.url + address)
-        way.page.locator("#live-mark[data-state=live]").wait_for(state="attached")
-        way.page.locator("[data-panel-name]:not([hidden]) a", has_text="Open ").wait_for(state="detached")
+    names = {**fill_up(way), **plan_and_link(way)}
+    done = [each["id"] for each in way.fleet.json("orders") if each["status"] == "succeeded"]
+    names |= {"order": order["id"], "compared": f"order={done[0]}&order={done[1]}"}
+    for name, address in PICTURED.items():
+        if name == "notifications":
+            log_in(way.page, names["login"])
+        way.page.goto(way.fleet.url + address.format(**names))
         way.picture(name)
         assert not scrolls_sideways(way.page), name
+
+
+def fill_up(way: Journey) -> dict[str, str]:
+    """One of each thing that the journey did not make; ids and names by what is pictured."""
+    fleet = way.fleet
+    way.plays(*NOTES)
+    lead, graph, rows = (way.root / name for name in ("lead.md", "release.yaml", "issues.jsonl"))
+    lead.write_text("You lead the work on calc.")
+    fleet.json("agent", "add", "lead", "--instructions", str(lead))
+    task = fleet.json("task", "create", "Refunds round half a cent the wrong way")["id"]
+    graph.write_text(yaml.safe_dump({"project": "calc", "orders": GRAPH}))
+    rows.write_text("".join(json.dumps({"id": f"calc-{number}", "prompt": text}) + "\n" for number, text in ROWS))
+    fleet.fleet("graph", "run", str(graph), "--follow")
+    for name in ("before", "after"):
+        fleet.fleet("batch", "run", str(rows), "--project", "calc", "--name", name)
+    batches = fleet.json("batch", "ls")
+    wait_until(lambda: all(each["ended_at"] for each in fleet.json("orders")))
+    fleet.json("hosts", "add", "shop", "--kind", "gitea", "--project", "calc", "--repository", "shop/calc")
+    fleet.json("webhook", "add", "chat", "--url", "https://chat.example.org/fleet", "--event", "task.waiting")
+    return {
+        "task": task,
+        "graph": fleet.json("graph", "ls")[0]["id"],
+        "batch": batches[0]["id"],
+        "other": batches[1]["id"],
+    }
+
+
+def plan_and_link(way: Journey) -> dict[str, str]:
+    """A plan that waits, and the link in the e-mail about it, by which a user without a log-in answers."""
+    fleet, user = way.fleet, "ada@example.org"
+    fleet.json("user", "add", user, "--name", "Ada", "--role", "operator")
+    token = fleet.json("api-token", "create", "--role", "operator", "--name", "ada", "--user", user)["token"]
+    with FleetClient(fleet.url, token, ca_file=fleet.ca_file) as ada:
+        ada.call(attention.EDIT, AttentionEdit(email=True, about="all", kinds=["approvals", "questions"]))
+        login = ada.call(tokens.CREATE_LOGIN_LINK)["url"]
+    way.plays(calls(("present_plan", PLAN)))
+    order = fleet.submit("Refuse text in add()", "--plan-first", project="calc")
+    wait_until(lambda: len(way.mail.received) == 1)
+    text = str(way.mail.received[0].get_body(("plain",)).get_content())  # type: ignore[union-attr]
+    link = re.search(r"/answer/\S+", text)
+    assert link is not None, text
+    return {"plan": order["id"], "link": link[0], "login": login}
+
+
+def log_in(page: Page, link: str) -> None:
+    page.goto(link)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(re.compile(r":\d+/$"))
 
 
 def open_order(way: Journey, title: str) -> None:

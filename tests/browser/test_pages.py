@@ -18,8 +18,10 @@ from control_plane.db.teams import Task
 from control_plane.declarations import tokens
 from control_plane.lookups.organizations import system_caller
 from tests.browser.conftest import Person, first_of
+from tests.browser.test_journey import ON_THE_WAY, PICTURED
 from tests.support import wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations
+from tests.support.documents import ROOT
 from tests.support.filled import fill
 from tests.support.fleet import KEY_HEADER, Api
 from tests.support.receivers import Receiver
@@ -105,3 +107,13 @@ def test_no_page_has_an_accessibility_problem_or_is_too_wide(
             found += [f"{path} at {width}: wider than the window"] if scrolls_sideways(page) else []
             assert page.locator("img[src=x]").count() == 0
     assert found == [], "\n".join(found)
+
+
+def test_each_page_has_a_picture_on_a_desk_and_on_a_phone(api: Api) -> None:
+    pictured = {**PICTURED, **ON_THE_WAY}
+    places = {re.sub(r"\{\w+\}", NOBODY, each.partition("?")[0]) for each in pictured.values()}
+    places |= {re.sub(r"/(lead|mila|shop|chat)$", f"/{NOBODY}", each) for each in places}
+    assert [each for each in addresses_of_pages(api) if not PARTS.search(each) and each not in places] == []
+    shown = (ROOT / "docs" / "pages" / "README.md").read_text()
+    files = [f"{name}-{size}.png" for name in pictured for size in ("wide", "narrow")]
+    assert [each for each in files if f"({each})" not in shown or not (ROOT / "docs" / "pages" / each).is_file()] == []

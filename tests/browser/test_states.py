@@ -105,6 +105,8 @@ def logged_out(person: Person) -> None:
 
 
 def problems(page: Page, name: str, width: int) -> list[str]:
+    # The bars at the edges cover what is scrolled below them.
+    page.evaluate("scrollTo(0, 0)")
     # An open menu covers parts of the page until it is closed.
     within = ".menu-of[open] > .menu, .side .menu" if name.endswith("menu") else "html"
     found = [f"{name} at {width}: {each}" for each in violations(page, within)]

@@ -78,6 +78,8 @@ class WholeFleet:
     """Whether a model writes titles of sessions: one more order for each, which most tests do not expect."""
     process: subprocess.Popen[bytes] | None = None
     workstations: list[WorkstationDrone] = field(default_factory=list)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of the control plane."""
     code: Mapping[str, str] = field(default_factory=dict)
     """Variables that make Python run another version of the project; see `tests.support.previous`."""
 
@@ -91,6 +93,7 @@ class WholeFleet:
             "XDG_STATE_HOME": str(self.root / "state"),
             "XDG_CONFIG_HOME": str(self.root / "config"),
             "NO_COLOR": "1",
+            **self.settings,
         }
 
     @property
