@@ -65,7 +65,7 @@ class FleetView:
 
     @property
     def busy(self) -> int:
-        return sum(each.drone.running for each in self.cards)
+        return sum(each.drone.running for each in self.cards if each.drone.status in ON_LINE)
 
 
 def fleet_view(core: Core, caller: Caller) -> FleetView:

@@ -126,6 +126,9 @@ def test_a_card_shows_its_sandbox_its_machine_its_pool_and_the_running_order(api
     }
     with api.browser() as browser:
         pages = {path: page(browser, path) for path in expected}
+        with api.core.database.write() as db:
+            db.execute(update(Drone).values(last_seen_at=api.core.clock.now() - timedelta(hours=1)))
+        assert re.findall(r"\d+ of \d+ (?:online|slots)", page(browser, "/fleet")) == ["0 of 1 online", "0 of 0 slots"]
         api.client.call(drones.REMOVE, name="mila")
         page(browser, "/fleet/mila", 404)
     missing = {(path, each) for path, words in expected.items() for each in words if each not in pages[path]}
