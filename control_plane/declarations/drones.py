@@ -16,7 +16,7 @@ NAME = About("drone", "The drone's name.", source="drones:name")
 OWNER = About(
     "owner",
     "E-mail address of the user who owns it.",
-    absent="nobody",
+    absent="no owner",
     source="users:email",
     metavar="USER",
     none="none",
