@@ -101,7 +101,7 @@ chaos: $(STAMP) ## the long form of: kill, pause and restart everything at rando
 	@CHAOS_MINUTES="$(MINUTES)" CHAOS_WRITE=1 $(PYTEST) -m chaos $(ARGS)
 
 hostile: $(STAMP) ## the long form of: attacks on the fleet, and commands that try to get away
-	@$(PYTEST) -m hostile $(ARGS)
+	@$(PYTEST) -m hostile -n 3 --dist load $(ARGS)
 
 browser: $(STAMP) scripts ## the long form of: the pages in a real browser
 	@$(PYTEST) -m browser $(ARGS)
