@@ -127,6 +127,14 @@ class PostgresServer:
             self.process.wait(60)
             self.process = None
 
+    def kill(self) -> None:
+        """Kill it with all its processes, as a machine that loses its power."""
+        assert self.process is not None
+        for process in (self.process, *psutil.Process(self.process.pid).children()):
+            process.kill()
+        self.process.wait(60)
+        self.process = None
+
     def remove(self) -> None:
         self.stop(how=signal.SIGQUIT)
         shutil.rmtree(self.root)
@@ -202,11 +210,7 @@ class ReplicatedPostgres(PostgresServer):
 
     def fail_over(self) -> None:
         """Kill the primary and promote the standby."""
-        assert self.process is not None
-        for process in (self.process, *psutil.Process(self.process.pid).children()):
-            process.kill()
-        self.process.wait(60)
-        self.process = None
+        self.kill()
         self.standby.execute("SELECT pg_promote()")
 
     def remove(self) -> None:

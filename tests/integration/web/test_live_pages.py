@@ -24,11 +24,15 @@ from control_plane.declarations.projects import ProjectEdit
 from control_plane.declarations.sessions import SessionEdit
 from control_plane.lookups.organizations import system_caller
 from control_plane.web.forms.filters import Filters
+from control_plane.web.live import page_stream
 from control_plane.web.live import topics as live_topics
 from control_plane.web.live.page_stream import MOST_TOPICS
 from control_plane.web.live.topics import GONE, TOPICS
 from tests.support import wait_until
-from tests.support.fleet import Api, PlayedRun
+from tests.support.broker import BrokerServer
+from tests.support.database import CoreFactory
+from tests.support.fleet import Api, PlayedRun, api_on
+from tests.support.postgres import PostgresServer
 
 
 @dataclass
@@ -40,6 +44,8 @@ class LiveStream:
     """With the versions that the pages have."""
     events: list[tuple[str, Any]] = field(default_factory=list)
     closed: bool = False
+    ended: bool = False
+    """Whether the server itself closed it."""
     response: httpx.Response | None = None
 
     def of(self, kind: str) -> list[Any]:
@@ -66,6 +72,7 @@ class LiveStream:
         ):
             for message in following.parse(self.response.iter_bytes()):
                 self.events.append((message.event, json.loads(message.data)))
+            self.ended = True
         self.closed = True
 
 
@@ -228,6 +235,34 @@ def test_a_stream_belongs_to_the_session_that_opened_it_and_ends_with_it(api: Ap
         api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session)
         wait_until(lambda: stream.closed)
         assert browser.get("/live/now", headers={"Accept": "application/json"}).status_code == 401
+
+
+def test_a_server_that_stops_waits_for_no_stream(api: Api) -> None:
+    with api.browser() as browser, live(browser, "orders") as one, live(browser, "fleet") as other:
+        api.stop()
+        wait_until(lambda: one.closed and other.closed)
+        assert (one.ended, other.ended) == (True, True)
+
+
+def test_a_stream_says_that_the_database_is_away_and_then_what_has_changed(
+    postgres_server: PostgresServer,
+    postgres_url: str,
+    valkey: BrokerServer,
+    core_factory: CoreFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_stream, "BEAT_S", 0.2)
+    monkeypatch.setitem(TOPICS, "orders", replace(TOPICS["orders"], every_s=0.2))  # type: ignore[arg-type]
+    with api_on(postgres_url, valkey, core_factory) as api, api.browser() as browser, live(browser, "orders") as stream:
+        api.add_work()
+        for end in (postgres_server.stop, postgres_server.kill):
+            wait_until(lambda: [each["reads"] for each in stream.of("beat")][-1:] == [True])
+            end()
+            wait_until(lambda: not stream.of("beat")[-1]["reads"])
+            postgres_server.start()
+            api.submit()
+            wait_until(lambda: stream.versions() == versions(browser, "orders"))
+        assert not stream.closed
 
 
 def test_an_order_of_another_organization_is_told_as_gone(api: Api, run: PlayedRun) -> None:
