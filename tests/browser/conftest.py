@@ -43,14 +43,17 @@ class Person:
     api: Api
     context: BrowserContext
     page: Page = field(init=False)
+    origin: str = ""
+    """Where its browser finds the pages, if not at the server itself."""
     errors: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """Requests that got no answer."""
 
     def __post_init__(self) -> None:
+        self.origin = self.origin or self.api.url
         self.page = self.context.new_page()
         self.page.set_default_timeout(60_000 * PATIENCE)
-        watch(self.page, self.errors, self.api.url)
+        watch(self.page, self.errors, self.origin)
         self.page.on("requestfailed", lambda request: self.failed.append(f"{request.url}: {request.failure}"))
 
     def log_in(self, token: str = "") -> None:
@@ -58,13 +61,13 @@ class Person:
         self.open("/login").get_by_label("API token").fill(token or self.api.token)
         self.page.get_by_role("button", name="Log in").click()
         try:
-            self.page.wait_for_url(f"{self.api.url}/")
+            self.page.wait_for_url(f"{self.origin}/")
         except TimeoutError as error:
             shown, log = self.page.inner_text("body"), self.api.log.read_text()[-3000:]
             pytest.fail(f"{error}\nat {self.page.url}: {shown}\nno answer: {self.failed}\nthe server: {log}")
 
     def open(self, path: str) -> Page:
-        self.page.goto(self.api.url + path)
+        self.page.goto(self.origin + path)
         return self.page
 
     def press(self, keys: str) -> None:

@@ -23,6 +23,7 @@ export class Connection {
     /** @type {EventSource | null} */
     this.source = null;
     this.stream = "";
+    this.asked = ""; // what the stream was opened with
     this.failures = 0;
     this.silences = 0;
     this.heardAt = Date.now();
@@ -42,11 +43,14 @@ export class Connection {
   }
 
   async send() {
-    if (!this.stream) return; // the next stream begins with the present topics
+    const { stream } = this;
+    if (!stream) return; // it is told once it has said its name
     const body = JSON.stringify(Object.fromEntries(this.versions));
     const headers = { "Content-Type": "application/json" };
-    const answer = await fetch(`/live/${this.stream}/topics`, { method: "POST", body, headers }).catch(() => null);
-    if (answer && answer.status === 404) this.open(); // another process answered, or the stream has just ended
+    const answer = await fetch(`/live/${stream}/topics`, { method: "POST", body, headers }).catch(() => null);
+    if (stream !== this.stream || answer?.ok) return;
+    if (answer?.status === 404) this.open(); // another process answered, or the stream has just ended
+    else this.lost(); // it does not know what the pages show; the next one begins with that
   }
 
   query() {
@@ -55,7 +59,8 @@ export class Connection {
 
   open() {
     this.close();
-    const source = new EventSource(`/live?${this.query()}`);
+    this.asked = this.query();
+    const source = new EventSource(`/live?${this.asked}`);
     this.source = source;
     this.expect(FIRST_MS);
     /** @param {string} name @param {(data: any) => void} take */
@@ -64,7 +69,7 @@ export class Connection {
       this.expect(SILENCE_MS);
       take(JSON.parse(/** @type {MessageEvent} */ (event).data));
     });
-    on("hello", (data) => { this.stream = data.stream; this.failures = this.silences = 0; this.heard("live", data.now); this.send(); });
+    on("hello", (data) => { this.stream = data.stream; this.failures = this.silences = 0; this.heard("live", data.now); if (this.query() !== this.asked) this.send(); });
     on("beat", (data) => this.heard(data.reads ? "live" : "stale", data.now));
     on("changed", (data) => this.changed(data.topic, data.version));
     on("delta", (data) => this.tell({ ...data, type: "delta" }));
@@ -91,7 +96,7 @@ export class Connection {
     this.failures += 1;
     if (this.silences >= 2) return void this.poll(Date.now() + STREAM_AGAIN_MS);
     const wait = Math.min(250 * 2 ** this.failures, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2);
-    this.say("reconnecting", null);
+    if (this.status.state !== "out") this.say("reconnecting", null);
     if (this.failures > 1) this.ask(); // an EventSource does not tell why it failed
     this.timer = setTimeout(() => this.open(), wait);
   }
@@ -106,7 +111,8 @@ export class Connection {
   /** Ask for the present versions; whether there was an answer. */
   async ask() {
     try {
-      const answer = await fetch(`/live/now?${this.query()}`, { headers: { Accept: "application/json" }, cache: "no-store" });
+      const signal = AbortSignal.timeout(SILENCE_MS); // else a proxy that holds it back would stop the polling
+      const answer = await fetch(`/live/now?${this.query()}`, { headers: { Accept: "application/json" }, cache: "no-store", signal });
       if (answer.status === 401) this.say("out", null);
       if (!answer.ok) return false;
       const { now, versions } = await answer.json();
@@ -123,6 +129,17 @@ export class Connection {
     if (this.versions.get(topic) === version || !this.versions.has(topic)) return;
     this.versions.set(topic, version);
     this.tell({ type: "changed", topic, version });
+  }
+
+  /** What a tab that has these versions did not hear. @param {Map<string, string>} has @returns {News[]} */
+  missed(has) {
+    /** @type {News[]} */
+    const news = [this.status];
+    for (const [topic, version] of has) {
+      const known = this.versions.get(topic);
+      if (known && known !== version) news.push({ type: "changed", topic, version: known });
+    }
+    return news;
   }
 
   /** @param {Status["state"]} state @param {string | number | null} now the server's clock */

@@ -27,7 +27,8 @@ document.addEventListener("submit", async (event) => {
   try {
     await stored(form);
     const action = submitter?.getAttribute("formaction") || form.getAttribute("action") || "";
-    const accept = "form" in form.dataset ? "text/x-part" : "application/json";
+    const takesParts = "form" in form.dataset;
+    const accept = takesParts ? "text/x-part" : "application/json";
     // What was done leads to a page, which is not loaded: what changed is fetched.
     const answer = await fetch(action, { method: "POST", body, redirect: leads ? "follow" : "manual", headers: { Accept: accept } });
     const target = answer.redirected ? answer.url : answer.headers.get("Location");
@@ -35,8 +36,11 @@ document.addEventListener("submit", async (event) => {
     if (target) location.assign(target);
     else if (answer.type === "opaqueredirect") return;
     else if (answer.status === 401) say(form, LOGGED_OUT);
-    else if ((answer.headers.get("content-type") || "").startsWith("text/html")) shown(form, await answer.text());
-    else await refused(form, answer);
+    else if ((answer.headers.get("content-type") || "").startsWith("text/html")) {
+      // A page that was not asked for is of a proxy that found no server.
+      if (!takesParts || answer.status >= 500) throw new Error(`the server answered ${answer.status}`);
+      shown(form, await answer.text());
+    } else await refused(form, answer);
   } catch (error) {
     say(form, `Not sent: ${error instanceof Error ? error.message : error}. The text stays here.`, () => form.requestSubmit(submitter));
   } finally {

@@ -17,12 +17,18 @@ export function leaderTab(hear) {
   /** @type {Connection | null} */
   let connection = null;
 
+  /** @param {string} tab @param {Record<string, string>} shown @param {(news: import("./connection.js").News) => void} tell */
+  function take(tab, shown, tell) {
+    const topics = new Map(Object.entries(shown));
+    tabs.set(tab, topics);
+    connection?.missed(topics).forEach(tell);
+  }
   const follow = () => connection?.follow(new Map([...tabs.values()].flatMap((topics) => [...topics])));
   channel.onmessage = ({ data }) => {
     if (data.news) return hear(data.news);
     if (data.calls) return channel.postMessage({ tab: me, topics: own });
     if (data.leave) tabs.delete(data.tab);
-    else tabs.set(data.tab, new Map(Object.entries(data.topics)));
+    else take(data.tab, data.topics, (news) => channel.postMessage({ news }));
     follow();
   };
   navigator.locks.request(CHANNEL, () => {
@@ -36,7 +42,7 @@ export function leaderTab(hear) {
     /** @param {{topics?: Record<string, string>, leave?: boolean}} message */
     postMessage(message) {
       own = message.topics ?? {};
-      if (connection) { tabs.set(me, new Map(Object.entries(own))); follow(); }
+      if (connection) { take(me, own, hear); follow(); }
       else channel.postMessage({ tab: me, ...message });
     },
   };

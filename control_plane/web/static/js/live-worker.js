@@ -27,13 +27,9 @@ self.onconnect = (/** @type {MessageEvent} */ event) => {
       tabs.delete(port);
       return follow();
     }
-    tabs.set(port, new Map(Object.entries(data.topics)));
-    port.postMessage(connection.status);
-    // What this tab has may be older than what the connection heard last.
-    for (const [topic, version] of tabs.get(port) ?? []) {
-      const known = connection.versions.get(topic);
-      if (known && known !== version) port.postMessage({ type: "changed", topic, version: known });
-    }
+    const topics = new Map(Object.entries(data.topics));
+    tabs.set(port, topics);
+    for (const news of connection.missed(topics)) port.postMessage(news);
     follow();
   };
 };

@@ -5,6 +5,7 @@ import { leaderTab } from "./leader-tab.js";
 import { setServerNow } from "./times.js";
 
 const SOON_MS = 10;
+const DEAD_MS = 30000;
 const body = document.body;
 /** @type {Record<string, string>} */
 const shown = JSON.parse(body.dataset.topics || "{}");
@@ -37,8 +38,11 @@ function connect() {
   }
 }
 
+let heardAt = Date.now();
+
 /** @param {import("./connection.js").News} news */
 function hear(news) {
+  heardAt = Date.now();
   if (news.type === "status") showStatus(news);
   else if (news.type === "delta") document.dispatchEvent(new CustomEvent("live:delta", { detail: news }));
   else if (news.topic in shown && shown[news.topic] !== news.version) {
@@ -89,10 +93,18 @@ async function fetchOnce(part) {
     if (answer.status === 404) return gone(answer, part);
     const text = await answer.text();
     if (answer.ok && part.dataset.part === address) await htmx.swap({ target: part, text, swap: "outerMorph", sourceElement: part });
+    if (answer.status >= 500) later(part);
   } catch {
-    // The connection is gone, which the mark says; the next change or the next connection fetches it again.
-    for (const topic of (part.dataset.live || "").split(" ")) waiting.add(topic);
+    later(part);
   }
+}
+
+/**
+ * Neither the server nor a proxy before it gave the part: it is fetched again with the next sign of life, because no
+ * change may come any more. @param {HTMLElement} part
+ */
+function later(part) {
+  for (const topic of (part.dataset.live || "").split(" ")) waiting.add(topic);
 }
 
 /**
@@ -119,12 +131,23 @@ let status = null;
 /** @param {import("./connection.js").Status} news */
 function showStatus(news) {
   if (news.now) setServerNow(news.now);
-  if (status && status.state !== "live" && news.state === "live" && waiting.size) fetchParts();
+  if (["live", "polling"].includes(news.state) && waiting.size && !soon) fetchParts();
   status = news;
   tick();
 }
 
+/** A connection says something every few seconds: a worker that does not has ended, or this machine was asleep. */
+function revive() {
+  heardAt = Date.now();
+  if (status) status.state = "reconnecting";
+  if (!(port instanceof MessagePort)) return;
+  port.postMessage({ leave: true });
+  port = connect();
+  port.postMessage({ topics: shown });
+}
+
 function tick() {
+  if (port && Date.now() - heardAt > DEAD_MS) revive();
   if (!status) return;
   const age = Math.round((Date.now() - status.at) / 1000);
   const text = WORDS[status.state] + (status.state === "reconnecting" ? ` (last event ${age} s ago)` : "");
