@@ -96,8 +96,8 @@ def asked(operation: Operation) -> list[tuple[str, About]]:
 def test_what_a_person_is_asked_for_by_a_derived_command_is_explained() -> None:
     derived = [operation for operation in OPERATIONS if isinstance(operation.command, Command)]
     assert [(each.name, name) for each in derived for name, about in asked(each) if len(about.help) < 5] == []
-    changed = [each for each in derived if each.method == "PATCH"]
-    assert [(each.name, name) for each in changed for name, about in asked(each) if about.none and not about.absent] == []
+    emptied = [(each, name, about) for each in derived if each.method == "PATCH" for name, about in asked(each)]
+    assert [(each.name, name) for each, name, about in emptied if about.none and not about.absent] == []
 
 
 def test_the_values_of_a_field_come_from_a_list_that_there_is() -> None:
