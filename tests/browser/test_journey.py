@@ -133,6 +133,8 @@ PICTURED = {
     "orders": "/orders",
     "sessions": "/sessions",
     "changes": "/orders/{order}/changes",
+    "session": "/sessions/{session}",
+    "checks": "/orders/{order}?panel=checks",
     "log": "/orders/{order}?panel=log",
     "details": "/orders/{order}?panel=details",
     "compare": "/compare?{compared}",
@@ -443,7 +445,7 @@ def look_around(way: Journey, order: Doc) -> None:
     """A picture of every other page, none of which is wider than its window."""
     names = {**fill_up(way), **plan_and_link(way)}
     done = [each["id"] for each in way.fleet.json("orders") if each["status"] == "succeeded"]
-    names |= {"order": order["id"], "compared": f"order={done[0]}&order={done[1]}"}
+    names |= {"order": order["id"], "session": order["session"], "compared": f"order={done[0]}&order={done[1]}"}
     for name, address in PICTURED.items():
         if name == "notifications":
             log_in(way.page, names["login"])
