@@ -89,7 +89,12 @@ def live(browser: httpx.Client, *topics: str, **versions: str) -> Iterator[LiveS
         try:
             yield stream
         finally:
-            if stream.response is not None and (network := stream.response.extensions.get("network_stream")):
+            # The socket of one that the server closed is gone.
+            if (
+                stream.response is not None
+                and not stream.closed
+                and (network := stream.response.extensions.get("network_stream"))
+            ):
                 network.get_extra_info("socket").shutdown(2)
             thread.join(60)
             assert not thread.is_alive()
