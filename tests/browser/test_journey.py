@@ -161,7 +161,7 @@ PICTURED = {
     "audit": "/settings/audit",
     "notifications": "/settings/attention",
 }
-"""The pages of which a picture is taken after the journey, with their addresses."""
+"""Addresses of the pages that are pictured after the journey, by the name of the picture."""
 ON_THE_WAY = {"login": "/login", "inbox": "/", "new-order": "/orders/new", "finished": "/orders/{order}"}
 NOTES: list[Reply] = [shell("echo noted >> notes.txt"), {"text": "Noted in notes.txt."}]
 

@@ -29,7 +29,7 @@ class BadProxy(ThreadingHTTPServer):
         self.holds = False
         """Whether it passes on an answer only as a whole, and so no stream at all."""
         self.cuts_after_s: float | None = None
-        """The age at which it cuts a connection, whatever is on its way."""
+        """The age at which it cuts a connection, even while an answer is sent."""
         self.cuts = 0
         """How many it has cut."""
         self.loses = ""
