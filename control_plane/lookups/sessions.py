@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session as Db
@@ -25,6 +26,7 @@ _READ = 500
 """Characters of a prompt that are read for its title."""
 
 
+@cache
 def session_title() -> ScalarSelect[str]:
     """What the session of an order is called: its name or title, else the beginning of its first prompt."""
     first = aliased(Order)

@@ -81,12 +81,39 @@ def patch_in(core: Core, report: Report) -> bytes:
     """The patch of a report. Raises NotFound if it is no longer stored."""
     if report.sha256 is None:
         return b""
+    _require_stored(core, report, report.sha256)
+    return _content(core, report, report.sha256)
+
+
+def files_in(core: Core, report: Report) -> int:
+    """How many files a report's patch changes. Raises NotFound if it is no longer stored.
+
+    Each step of an open page asks for it, so a patch is read once for all, and not parsed.
+    """
+    if report.sha256 is None:
+        return 0
+    _require_stored(core, report, report.sha256)
+    if report.sha256 not in _FILES:
+        if len(_FILES) >= _MOST_COUNTED:
+            _FILES.clear()
+        # Only the head of a file begins a line like this.
+        _FILES[report.sha256] = (b"\n" + _content(core, report, report.sha256)).count(b"\ndiff --git ")
+    return _FILES[report.sha256]
+
+
+_MOST_COUNTED = 10_000
+_FILES: dict[str, int] = {}
+"""By the SHA-256 of a patch, how many files it changes."""
+
+
+def _require_stored(core: Core, report: Report, sha256: str) -> None:
     with core.database.read() as db:
-        if db.get(Blob, (report.run_id, report.sha256)) is None:
+        if db.get(Blob, (report.run_id, sha256)) is None:
             raise no_longer_stored(f"the patch of order {report.order_id}", "FLEET_KEEP_WORK_DAYS", report.order_id)
-    if report.sealed:
-        return core.blobs.read_sealed(report.sha256, core.vault.open_content)
-    return core.blobs.read(report.sha256)
+
+
+def _content(core: Core, report: Report, sha256: str) -> bytes:
+    return core.blobs.read_sealed(sha256, core.vault.open_content) if report.sealed else core.blobs.read(sha256)
 
 
 def patch_named(core: Core, caller: Caller, order_id: str, sha256: str) -> bytes:
@@ -159,9 +186,11 @@ def _newest(db: Db, order: Order, scope: Scope) -> Report | None:
 
 
 def _reported(db: Db, order: Order, scope: Scope) -> Report | None:
-    path = order_path(db, order)
     last = select(Step).where(Step.order_id == order.id, Step.kind == "checkpoint", Step.late.is_(False))
     steps = db.scalars(last.order_by(Step.seq.desc()).limit(CHECKPOINTS)).all()
+    if not steps:
+        return None
+    path = order_path(db, order)
     runs = {step.run_id for step in steps}
     sealed = select(Blob.run_id, Blob.sha256).where(Blob.run_id.in_(runs), Blob.sealed)
     stored = {(run_id, sha256) for run_id, sha256 in db.execute(sealed)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Unpack
 
 from sqlalchemy import Select, select
@@ -39,7 +40,7 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.orders import progress
 from control_plane.operations.orders.filtering import OrderTerms, narrowed
 from control_plane.operations.orders.removed import has_file, has_patch, no_longer_stored, removed_note
-from control_plane.operations.orders.step_reading import StepRange, runs_of, steps_of, todo_of
+from control_plane.operations.orders.step_reading import StepRange, own_order, runs_of, steps_of, todo_of
 from control_plane.operations.orders.submitting import check_request, submit_within
 from control_plane.operations.row_documents import OrderClocks, OrderNames, word_document
 from control_plane.operations.runs.blobs import blob_of_run
@@ -127,33 +128,33 @@ def beside_summary(
 ) -> tuple[list[dict[str, Any]], list[SteeringMessageDocument]]:
     """The model's to-do list, and the messages that it has not read yet. Raises NotFound."""
     with core.database.read() as db:
-        order = _find(db, caller, order_id)[0]
+        order = own_order(db, caller, order_id)
         return todo_of(db, order), [word_document(word) for word in unread(db, order)]
 
 
 def limits_of(core: Core, caller: Caller, order_id: str) -> dict[str, EffectiveLimit]:
     """Each limit of an order with its value and where it is set. Raises NotFound."""
     with core.database.read() as db:
-        order = _find(db, caller, order_id)[0]
+        order = own_order(db, caller, order_id)
         return effective_limits(order.limits, order.limit_sources)
 
 
 def removed_from(core: Core, caller: Caller, order_id: str) -> str | None:
     """What of the order is no longer stored, in one sentence; None: all of it is. Raises NotFound."""
     with core.database.read() as db:
-        return removed_note(db, _find(db, caller, order_id)[0])
+        return removed_note(db, own_order(db, caller, order_id))
 
 
 def plan_of(core: Core, caller: Caller, order_id: str) -> PlanDocument | None:
     """The order's plan; None if it needs none. Raises NotFound."""
     with core.database.read() as db:
-        return _plan(db, _find(db, caller, order_id)[0])
+        return _plan(db, own_order(db, caller, order_id))
 
 
 def is_decided(core: Core, caller: Caller, order_id: str, call_id: str) -> bool:
     """Whether the wait of this call has its answer, which the run has not confirmed yet. Raises NotFound."""
     with core.database.read() as db:
-        order = _find(db, caller, order_id)[0]
+        order = own_order(db, caller, order_id)
         wait = find_wait(db, order.run_id, call_id) if order.run_id else None
         return wait is not None and wait.answer is not None
 
@@ -163,14 +164,14 @@ def steps_after(core: Core, caller: Caller, order_id: str, after: int = 0, limit
     """At most `limit` steps with a number above `after`, in order. Raises NotFound."""
     with core.database.read() as db:
         wanted = StepRange(after, limit=max(1, min(limit, MAX_STEPS)))
-        return steps_of(db, _find(db, caller, order_id)[0], wanted)
+        return steps_of(db, own_order(db, caller, order_id), wanted)
 
 
 @performs(declared.PATCH)
 def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
     """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound if there is none."""
     with core.database.read() as db:
-        order = _find(db, caller, order_id)[0]
+        order = own_order(db, caller, order_id)
         if order.result_run_id is not None and (order.patch_sha256 is None or has_patch(db, order)):
             return blob_of_run(db, core, order.result_run_id, order.patch_sha256) if order.patch_sha256 else b""
     if order.result_run_id is not None:
@@ -187,7 +188,7 @@ def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
 def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     """The full output of the tool result at step `seq`. Raises NotFound if that step is no tool result."""
     with core.database.read() as db:
-        _find(db, caller, order_id)
+        own_order(db, caller, order_id)
         step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
         if step is not None and step.kind == "tool_result" and (name := step.body.get("log_sha256")):
             if not has_file(db, step.run_id, name):
@@ -207,7 +208,7 @@ def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
 def raw_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     """The raw answer that the provider gave at step `seq`, as JSON Lines. Raises NotFound if none is kept."""
     with core.database.read() as db:
-        _find(db, caller, order_id)
+        own_order(db, caller, order_id)
         step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
         if step is not None and (name := step.body.get("raw_sha256")):
             if not has_file(db, step.run_id, name):
@@ -222,10 +223,17 @@ def raw_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
 
 
 Row = tuple[Order, str | None, str, str | None, str | None, str | None, str | None, str]
+_Orders = Select[Order, str | None, str, str | None, str | None, str | None, str | None, str]
 _Reviewer = aliased(Provider)
 
 
-def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | None, str | None, str | None, str]:
+def _orders(caller: Caller) -> _Orders:
+    return _all_orders().where(Order.organization_id == caller.organization_id)
+
+
+@cache
+def _all_orders() -> _Orders:
+    """Built once: for each request, it took longer than the query itself."""
     names = Project.slug, Provider.name, Drone.name, Agent.name, OrderGroup.kind, _Reviewer.name
     return (
         select(Order, *names, session_title())
@@ -235,7 +243,6 @@ def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | 
         .outerjoin(Agent, Agent.id == Order.agent_id)
         .outerjoin(OrderGroup, OrderGroup.id == Order.group_id)
         .outerjoin(_Reviewer, _Reviewer.id == Order.reviewer_id)
-        .where(Order.organization_id == caller.organization_id)
     )
 
 

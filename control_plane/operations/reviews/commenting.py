@@ -74,9 +74,9 @@ def add(core: Core, caller: Caller, order_id: str, request: ReviewCommentRequest
 @performs(declared.LIST)
 def list_comments(core: Core, caller: Caller, order_id: str, status: str | None = None) -> list[ReviewCommentDocument]:
     """The comments on the order that the caller may see, oldest first. Raises NotFound."""
-    order_summary(core, caller, order_id)
     with core.database.read() as db:
-        seen = select(ReviewComment).where(ReviewComment.order_id == order_id, _visible_to(caller))
+        order = own_order(db, caller, order_id)
+        seen = select(ReviewComment).where(ReviewComment.order_id == order.id, _visible_to(caller))
         rows = db.scalars(seen.order_by(ReviewComment.number)).all()
     return [comment_document(row, caller) for row in rows if status in {None, row.status}]
 

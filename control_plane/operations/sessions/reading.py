@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.conversations.history import last_work, way_to
@@ -72,7 +73,7 @@ def list_(  # noqa: PLR0913 - the filters are the interface
     user started; raises Invalid for a token without one.
     """
     with core.database.read() as db:
-        wanted = _sessions(caller)
+        wanted = _sessions()
         if not every:
             wanted = wanted.where(ChatSession.task_id.is_(None), ~_of_a_service())
         if mine:
@@ -81,7 +82,8 @@ def list_(  # noqa: PLR0913 - the filters are the interface
             wanted = wanted.where(ChatSession.project_id == find_project(db, caller.organization_id, project).id)
         if text is not None:
             wanted = wanted.where(or_(_says(text), begins(ChatSession.id, text.lower())))
-        rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))))]
+        own = {"organization": caller.organization_id}
+        rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))), own)]
         running = _running(db, [row.chat.id for row in rows])
         emails = member_emails(db, caller.organization_id)
     return [_summary(row, running.get(row.chat.id), emails) for row in rows]
@@ -98,7 +100,7 @@ def show(core: Core, caller: Caller, session_id: str) -> SessionDocument:
 def session_document(db: Db, caller: Caller, chat: ChatSession) -> SessionDocument:
     """The document of a session, as it is in this transaction."""
     db.flush()
-    row = _Row(*db.execute(_sessions(caller, Turn.session_id == chat.id).where(ChatSession.id == chat.id)).one())
+    row = _Row(*db.execute(_one_session(), {"organization": caller.organization_id, "session": chat.id}).one())
     waiting = [order.id for order in unfinished(db, chat.id)]
     entries = tree_of(db, chat)
     turns = _turns(db, [*waiting, *(entry.order_id for entry in entries if entry.order_id)])
@@ -154,10 +156,12 @@ def _head(db: Db, caller: Caller, session_id: str) -> tuple[ChatSession, Order]:
     return chat, order
 
 
-def _sessions(
-    caller: Caller, *of: ColumnElement[bool]
-) -> Select[ChatSession, str, int | None, datetime | None, datetime | None, str | None, str | None]:
-    """All sessions; `of` are conditions on their turns, which spare the others from being counted."""
+_Sessions = Select[ChatSession, str, int | None, datetime | None, datetime | None, str | None, str | None]
+
+
+def _sessions(*of: ColumnElement[bool]) -> _Sessions:
+    """All sessions of the bound `organization`; `of` are conditions on their turns, so that no others are counted."""
+    organization = bindparam("organization", type_=Turn.organization_id.type)
     turns = (
         select(
             Turn.session_id,
@@ -165,7 +169,7 @@ def _sessions(
             func.max(Turn.created_at).label("began"),
             func.max(Turn.ended_at).label("ended"),
         )
-        .where(Turn.organization_id == caller.organization_id, *of)
+        .where(Turn.organization_id == organization, *of)
         .group_by(Turn.session_id)
         .subquery()
     )
@@ -173,9 +177,16 @@ def _sessions(
         select(ChatSession, Project.slug, turns.c.turns, turns.c.began, turns.c.ended, _first_prompt(), _last_turn())
         .join(Project, Project.id == ChatSession.project_id)
         .outerjoin(turns, turns.c.session_id == ChatSession.id)
-        .where(ChatSession.organization_id == caller.organization_id)
+        .where(ChatSession.organization_id == organization)
         .order_by(func.coalesce(turns.c.began, ChatSession.created_at).desc(), ChatSession.id)
     )
+
+
+@cache
+def _one_session() -> _Sessions:
+    """The bound `session`. Built once: an open page reads its session with every step."""
+    one = bindparam("session", type_=ChatSession.id.type)
+    return _sessions(Turn.session_id == one).where(ChatSession.id == one)
 
 
 def _first_prompt() -> ColumnElement[str | None]:

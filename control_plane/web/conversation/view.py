@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.providers import ProviderDocument
 from control_plane.declarations.session_documents import EntryDocument, SessionDocument, TurnDocument
 from control_plane.documents.orders import OrderSummary, StepDocument
-from control_plane.operations import providers
 from control_plane.operations.orders import changes, reading
 from control_plane.operations.orders.step_reading import StepRange, read_steps
 from control_plane.operations.sessions import reading as sessions
@@ -137,13 +137,15 @@ def checks_of(core: Core, caller: Caller, order_id: str) -> list[StepDocument]:
     return [step for step in steps if (step.model_dump().get("attempt"), step.run) == round_of]
 
 
-def context_use(core: Core, caller: Caller, order: OrderSummary) -> ContextUse | None:
+def context_use(
+    core: Core, caller: Caller, order: OrderSummary, providers: Sequence[ProviderDocument]
+) -> ContextUse | None:
     """The tokens of the order's last call; None before its first one."""
     last = read_steps(core, caller, order.id, StepRange(kinds=("assistant",), limit=1, newest=True))
     tokens = (last[0].model_dump().get("usage") or {}).get("input_tokens", 0) if last else 0
     if not tokens:
         return None
-    provider = next((each for each in providers.list_(core, caller) if each.name == order.provider), None)
+    provider = next((each for each in providers if each.name == order.provider), None)
     known = (provider.context_window or provider.check.context_window) if provider else None
     return ContextUse(tokens, known or None)
 
@@ -154,8 +156,7 @@ def changed_files(core: Core, caller: Caller, order_id: str) -> int:
     if report is None:
         return 0
     try:
-        # Each step asks for it, so the patch is not parsed: only the head of a file begins a line like this.
-        return (b"\n" + changes.patch_in(core, report)).count(b"\ndiff --git ")
+        return changes.files_in(core, report)
     except NotFound:
         return 0
 

@@ -44,8 +44,6 @@ def conversation_page(request: Request, caller: Caller, around: dict[str, Any], 
         "window": shown,
         "before": before,
         "panel": panel if panel in PANELS else "",
-        "providers": providers.list_(core, caller),
-        "modes": modes.list_(core, caller, view.session.project),
     }
     return page("session/page.html", context)
 
@@ -82,8 +80,6 @@ def conversation_news(
         "window": shown,
         "more": len(steps) == MOST_NEWS,
         "resumed": chat.resumed and not known.whole,
-        "providers": providers.list_(core, caller),
-        "modes": modes.list_(core, caller, view.session.project),
     }
     shows_acts = context["may_submit"] and view.session.project
     names = AROUND if shows_acts else AROUND[:-1]
@@ -96,7 +92,7 @@ def conversation_news(
 
 def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str, Any]:
     """What both need beside the blocks."""
-    order = view.order
+    order, known_providers = view.order, providers.list_(core, caller)
     found: dict[str, Any] = {
         "view": view,
         "session": view.session,
@@ -114,6 +110,8 @@ def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str
         "can_run_again": False,
         "map": _map(view),
         "may_change_way": not view.session.unfinished,
+        "providers": known_providers,
+        "modes": modes.list_(core, caller, view.session.project),
     }
     if order is None:
         return found
@@ -123,10 +121,10 @@ def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str
         "unheard": unheard,
         "plan": reading.plan_of(core, caller, order.id),
         "checks": checks_of(core, caller, order.id),
-        "context": context_use(core, caller, order),
+        "context": context_use(core, caller, order, known_providers),
         "files": files_of(core, caller, order),
         "changed": changed_files(core, caller, order.id),
-        "removed": reading.removed_from(core, caller, order.id),
+        "removed": reading.removed_from(core, caller, order.id) if view.ended else None,
         "decided": bool(order.waiting_for and reading.is_decided(core, caller, order.id, order.waiting_for.call_id)),
         "can_cancel": not view.ended and order.status != OrderStatus.CANCELING,
         "can_run_again": _can_run_again(order),

@@ -10,13 +10,15 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, event, update
 
 from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch
-from control_plane.db.runs import Run
+from control_plane.db.runs import Blob, Run
 from control_plane.declarations import orders, plans
+from control_plane.operations.orders import changes as reported
 from control_plane.orders.scores import Candidate, Usual, score
+from shared.blobs import digest
 from shared.errors import Invalid
 from shared.events import (
     ApprovalStep,
@@ -40,6 +42,7 @@ from shared.reasons import DroneChoice, Placed
 from shared.states import OrderStatus
 from tests.integration.web.conftest import Fleet
 from tests.support.fleet import Api, Doc, PlayedRun
+from tests.support.patches import SMALL, deliver, report
 
 
 @pytest.fixture
@@ -166,6 +169,47 @@ def test_a_step_is_sent_once_and_as_many_bytes_as_before_however_long_its_group_
     assert "live-now" in news()
     run.step(ToolResultStep(call_id="late", output="fine", return_code=0))
     assert re.findall(r'<p id="c-[^"]+" data-gone>', news())
+
+
+def test_the_patch_is_read_once_for_all_steps_and_its_number_of_files_is_shown_as_long_as_it_is_stored(
+    api: Api, run: PlayedRun, browser: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, reads = api.core.vault.open_content, list[bytes]()
+    monkeypatch.setattr(api.core.vault, "open_content", lambda sealed: (reads.append(sealed), opened(sealed))[1])
+    monkeypatch.setattr(reported, "_FILES", {})
+    report(api, run, SMALL)
+    shown = []
+    for number in range(3):
+        run.says(f"step {number}")
+        shown.append(">Changes 3</a>" in browser.get(f"/orders/{run.order_id}/news").text)
+    deliver(api, run)
+    shown.append(">Changes 3</a>" in browser.get(f"/orders/{run.order_id}").text)
+    assert (shown, len(reads)) == ([True] * 4, 1)
+    with api.core.database.write() as db:
+        db.execute(delete(Blob).where(Blob.sha256 == digest(SMALL)))
+    assert ">Changes 3</a>" not in browser.get(f"/orders/{run.order_id}").text
+
+
+MOST_STATEMENTS = 32
+"""Of the database, for what an open page fetches with a step."""
+
+
+def test_a_step_on_an_open_page_costs_few_statements_however_long_its_order_is(
+    api: Api, run: PlayedRun, browser: httpx.Client
+) -> None:
+    seen = list[str]()
+    calls(run, "one", "out")
+    event.listen(api.core.database.engine, "before_cursor_execute", lambda *given: seen.append(given[2]))
+
+    def fetched() -> int:
+        seen.clear()
+        browser.get(f"/orders/{run.order_id}/news").raise_for_status()
+        return len([each for each in seen if each.startswith("SELECT")])
+
+    few = fetched()
+    for number in range(30):
+        calls(run, f"more-{number}", "out")
+    assert (fetched(), few <= MOST_STATEMENTS) == (few, True)
 
 
 def test_the_details_show_calls_waits_attempts_models_and_how_drones_were_scored(
