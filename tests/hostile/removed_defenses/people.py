@@ -7,7 +7,7 @@ from tests.hostile.removed_defenses.removal import removal
 _ACCESS = "control_plane/web/access.py"
 _NO_TOKEN = '    raise Unauthenticated(\n        "a token is required",\n'
 _READING = "control_plane/operations/orders/reading.py"
-_OF_THE_ORGANIZATION = "        .where(Order.organization_id == caller.organization_id)\n"
+_OF_THE_ORGANIZATION = ".where(Order.organization_id == caller.organization_id)"
 _KEY = "            await to_thread.run_sync(check)\n"
 _BROWSER_KEY = "control_plane/web/browser_key.py"
 
