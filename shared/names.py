@@ -16,6 +16,8 @@ RUN_TASK = "fleet.run"
 EVENTS_GROUP = "collectors"
 ORDER_CHANGED = "fleet:changed"
 """Channel on which the control plane notifies itself that an order's row or steps changed; the body is the order id."""
+ORDER_ROW_CHANGED = "fleet:changed:row"
+"""The same, before it, if more than steps changed: a list need not be read again for each step."""
 LIVE_PATTERN = "fleet:*:live"
 BEAT_PATTERN = "fleet:*:beat"
 

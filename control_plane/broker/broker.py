@@ -221,20 +221,22 @@ class Broker:
 
         Call it after the commit. An unavailable server is not an error here: followers and loops also poll.
         """
-        try:
-            with self.redis.pipeline(transaction=False) as pipe:
-                pipe.publish(names.ORDER_CHANGED, order_id)
-                pipe.publish(WAKE, order_id)
-                pipe.execute()
-        except (redis.RedisError, OSError):
-            return
+        self._publish([order_id], names.ORDER_ROW_CHANGED, names.ORDER_CHANGED, WAKE)
+
+    def changed_by_supervisor(self, order_ids: Iterable[str]) -> None:
+        """As `changed`, without waking the supervisor."""
+        self._publish(order_ids, names.ORDER_ROW_CHANGED, names.ORDER_CHANGED)
 
     def stepped(self, order_ids: Iterable[str]) -> None:
-        """As `changed`, for new steps only: the supervisor is not woken."""
+        """As `changed`, for new steps only: the supervisor is not woken, and lists show their figures a bit later."""
+        self._publish(order_ids, names.ORDER_CHANGED)
+
+    def _publish(self, order_ids: Iterable[str], *channels: str) -> None:
         try:
             with self.redis.pipeline(transaction=False) as pipe:
                 for order_id in order_ids:
-                    pipe.publish(names.ORDER_CHANGED, order_id)
+                    for channel in channels:
+                        pipe.publish(channel, order_id)
                 pipe.execute()
         except (redis.RedisError, OSError):
             return

@@ -89,7 +89,7 @@ class Scene:
     event: Event
     late: bool
     order_changed: bool = False
-    """The order's status or result changed."""
+    """The order's status or result changed, or something beside it that lists show: a wait, a comment."""
     also_changed: str | None = None
     """Another order whose followers have to be notified."""
     drone_notified: bool = False
@@ -199,10 +199,10 @@ def _approval(scene: Scene, body: ApprovalStep) -> None:
     wait = open_wait(scene.db, scene.core, scene.run, body)
     # An order that is being canceled keeps its status: its run will receive the cancel and ask no more.
     begins_to_wait = scene.order.status == OrderStatus.RUNNING
+    scene.order_changed = True
     if begins_to_wait:
         waiting = OrderFacts(placed=scene.order.facts.placed, waits=reason(wait))
         move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, waiting)
-        scene.order_changed = True
     if wait.answered_at is not None:
         # A person decided about this while no run waited for it: it is not asked for twice.
         notify_drone(scene.db, scene.core, scene.drone.id, decision_of(wait), scene.run.id)
@@ -227,6 +227,7 @@ def _comment(scene: Scene, body: CommentStep) -> None:
         note_taken_back(scene.db, scene.core, scene.order, body.taken_back)
     if body.to_task and not scene.late and scene.order.task_id is not None:
         agent_wrote(scene.db, scene.core, scene.order, scene.run, _clean(body.text))
+        scene.order_changed = True
 
 
 def _review_answer(scene: Scene, body: ReviewAnswerStep) -> None:

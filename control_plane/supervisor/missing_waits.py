@@ -20,7 +20,7 @@ def ask_what_is_missing(core: Core) -> list[str]:
         order_ids = db.scalars(without).all()
     asked_now = each_alone("waits", order_ids, lambda order_id: order_id if _ask(core, order_id) else "")
     found = list(filter(None, asked_now))
-    core.broker.stepped(found)
+    core.broker.changed_by_supervisor(found)
     return found
 
 

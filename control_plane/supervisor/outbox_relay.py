@@ -166,7 +166,7 @@ class Relay:
             # One that is being canceled keeps its own reason.
             if (order.run_id, order.status) == (run_id, OrderStatus.ASSIGNED):
                 explain(db, order, order.facts.model_copy(update={"waits": CannotBeSent(detail=unsendable.what)}))
-        self._core.broker.stepped([dispatch.order_id])
+        self._core.broker.changed_by_supervisor([dispatch.order_id])
 
     def _mark(self, run_ids: Iterable[str]) -> None:
         with self._core.database.write() as db:

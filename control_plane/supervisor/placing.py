@@ -43,7 +43,7 @@ def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
         except Conflict:
             # Canceled, or placed by another process, since the read.
             continue
-        core.broker.stepped([order_id])
+        core.broker.changed_by_supervisor([order_id])
         count += went
     return count
 

@@ -39,7 +39,7 @@ def refresh_reasons(core: Core) -> list[str]:
             # Only while it still waits in that queue: an order that moved meanwhile has its own facts.
             explain(db, order, facts)
     changed = [order.id for order, _ in stale]
-    core.broker.stepped(changed)
+    core.broker.changed_by_supervisor(changed)
     return changed
 
 

@@ -39,6 +39,20 @@ ANY_ORDER = "*"
 """A subscription to this receives every change, and no text in flight."""
 
 
+@dataclass(frozen=True)
+class Changes:
+    """When an order changed, by the monotonic clock; 0: not since this was last asked."""
+
+    row: float = 0.0
+    """More than steps."""
+    steps: float = 0.0
+    """Steps; with a change of the row, too."""
+
+    @property
+    def last(self) -> float:
+        return max(self.row, self.steps)
+
+
 @dataclass(eq=False)
 class Subscription:
     """One stream's mailbox: filled from the hub's thread, emptied in the stream's event loop."""
@@ -50,31 +64,30 @@ class Subscription:
     """The source of the order's current text in flight; set by the stream."""
     closing: bool = False
     _deltas: deque[Delta] = field(default_factory=lambda: deque(maxlen=WAITING_DELTAS))
-    _changed: float = 0.0
+    _changes: Changes = Changes()
     _something: asyncio.Event = field(default_factory=asyncio.Event)
     """A stream with several mailboxes waits for one event of all."""
 
-    def post(self, news: Delta | float) -> None:
-        """Callable from any thread: a delta arrived, or the order changed before this moment of the monotonic clock."""
+    def post(self, news: Delta | Changes) -> None:
+        """Callable from any thread: a delta arrived, or the order changed before these moments."""
         try:
             self.loop.call_soon_threadsafe(self._take, news)
         except RuntimeError:  # the loop is closed: the server is stopping, and there is no reader any more
             return
 
-    async def wait(self, seconds: float) -> bool:
-        """Whether the order changed, after at most `seconds`; also returns early for deltas."""
+    async def wait(self, seconds: float) -> None:
+        """Return after at most `seconds`, or as soon as anything arrived."""
         try:
             async with asyncio.timeout(seconds):
                 await self._something.wait()
         except TimeoutError:
             pass
         self._something.clear()
-        return bool(self.take_changed())
 
-    def take_changed(self) -> float:
-        """When the order changed since this was last asked; 0 if it did not."""
-        changed, self._changed = self._changed, 0.0
-        return changed
+    def take_changes(self) -> Changes:
+        """When the order changed since this was last asked."""
+        changes, self._changes = self._changes, Changes()
+        return changes
 
     def deltas(self) -> list[Delta]:
         """The pieces of text that arrived since the last call; consecutive pieces of one run and kind are joined.
@@ -90,11 +103,11 @@ class Subscription:
                 joined.append(delta)
         return joined
 
-    def _take(self, news: Delta | float) -> None:
+    def _take(self, news: Delta | Changes) -> None:
         if isinstance(news, Delta):
             self._deltas.append(news)
         else:
-            self._changed = news
+            self._changes = Changes(news.row or self._changes.row, news.steps or self._changes.steps)
         self._something.set()
 
 
@@ -129,7 +142,7 @@ class Hub:
         self._closing = True
         for subscription in self._all():
             subscription.closing = True
-            subscription.post(time.monotonic())
+        self._wake_all()
 
     @contextmanager
     def subscription(self, order_id: str) -> Iterator[Subscription]:
@@ -188,7 +201,7 @@ class Hub:
     def _receive(self) -> None:
         pubsub = CheckedSubscription(self._core.broker.redis.connection_pool)
         try:
-            pubsub.subscribe(names.ORDER_CHANGED)
+            pubsub.subscribe(names.ORDER_ROW_CHANGED, names.ORDER_CHANGED)
             pubsub.psubscribe(names.LIVE_PATTERN)
             confirmed = 0
             while not self._stop.is_set():
@@ -197,7 +210,7 @@ class Hub:
                     continue
                 if message["type"] in {"subscribe", "psubscribe"}:
                     confirmed += 1
-                    if confirmed == 2:
+                    if confirmed == 3:
                         self._note_connected()
                 else:
                     self._pass_on(message)
@@ -208,8 +221,9 @@ class Hub:
         if message["type"] == "message":
             # The same moment for all, so that the first one that reads reads for all.
             now = time.monotonic()
+            changes = Changes(row=now) if message["channel"] == names.ORDER_ROW_CHANGED else Changes(steps=now)
             for subscription in (*self._of(message["data"]), *self._of(ANY_ORDER)):
-                subscription.post(now)
+                subscription.post(changes)
         elif message["type"] == "pmessage":
             self._pass_on_live(names.drone_of(message["channel"]), message["data"])
 
@@ -242,8 +256,9 @@ class Hub:
             return [each for group in self._subscriptions.values() for each in group]
 
     def _wake_all(self) -> None:
+        now = time.monotonic()
         for subscription in self._all():
-            subscription.post(time.monotonic())
+            subscription.post(Changes(row=now, steps=now))
 
 
 def _continues(earlier: Delta, later: Delta) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from anyio import to_thread
@@ -47,7 +47,8 @@ class Pace:
 class News:
     """The state of the database at one moment."""
 
-    order: OrderSummary
+    order: OrderSummary | None
+    """None: it was not read, since only steps came."""
     source: Source | None
     steps: list[StepDocument]
     last_step: int
@@ -59,7 +60,7 @@ class News:
 
     @property
     def ended(self) -> bool:
-        return OrderStatus(self.order.status) in ENDED and not self.more
+        return self.order is not None and OrderStatus(self.order.status) in ENDED and not self.more
 
 
 StillAllowed = Callable[[], object]
@@ -88,6 +89,9 @@ class OrderStream:
         self._shown: OrderSummary | None = None
         self._shown_at = 0.0
         self._withheld = False
+        self._steps_only = False
+        """Whether nothing but steps came since the order was read, a short time ago."""
+        self._read_at = 0.0
         self._beat_at = self._allowed_at = time.monotonic()
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
@@ -107,6 +111,7 @@ class OrderStream:
                         )
                         return
                     if news.more:
+                        self._steps_only = False
                         continue
                 async for event in self._until_changed(mailbox, calm=news is not None):
                     yield event
@@ -126,8 +131,11 @@ class OrderStream:
         return True
 
     async def _news(self, last: int) -> News | None:
+        if not self._steps_only:
+            self._read_at = time.monotonic()
         try:
-            return await self._read(_read_news, self._core, self._caller, self._order_id, last)
+            question = _read_steps if self._steps_only else _read_news
+            return await self._read(question, self._core, self._caller, self._order_id, last)
         except FleetFault as error:
             # A stream outlives a short outage of the database; changes in the meantime are read when it is back.
             log.warning("a live stream is waiting for the database", order=self._order_id, why=error.what)
@@ -135,14 +143,15 @@ class OrderStream:
 
     async def _events_of(self, news: News) -> AsyncIterator[bytes]:
         """The news as events. The end of an order is sent after its last step, any other change before its steps."""
-        worth = self._is_worth_telling(news.order)
-        self._withheld = not worth and news.order != self._shown
-        if worth and not news.ended:
-            yield self._order_event(news.order)
+        order = news.order
+        worth = order is not None and self._is_worth_telling(order)
+        self._withheld = not worth and order != self._shown
+        if order is not None and worth and not news.ended:
+            yield self._order_event(order)
         for step in news.steps:
             yield _event("step", step, id=str(step.seq))
-        if news.ended:
-            yield self._order_event(news.order)
+        if order is not None and news.ended:
+            yield self._order_event(order)
 
     async def _until_changed(self, mailbox: Subscription, *, calm: bool) -> AsyncIterator[bytes]:
         """Deltas and heartbeats, until it is time to query the database again."""
@@ -162,9 +171,13 @@ class OrderStream:
             )
             for delta in self._due(mailbox):
                 yield _event("delta", _Delta.of(delta))
-            changed = await mailbox.wait(max(due - now, 0.05))
+            await mailbox.wait(max(due - now, 0.05))
+            changes, now = mailbox.take_changes(), time.monotonic()
             # Also without a message from the broker: a lost message costs one heartbeat, not the stream.
-            if (changed and calm) or time.monotonic() - looked_at >= asking:
+            is_time = now - looked_at >= asking
+            if (changes.last and calm) or is_time:
+                recent = now - self._read_at < self._pace.figures_s
+                self._steps_only = recent and not changes.row and not is_time
                 return
 
     def _due(self, mailbox: Subscription) -> list[Delta]:
@@ -208,9 +221,13 @@ class _Delta(BaseModel):
 def _read_news(core: Core, caller: Caller, order_id: str, last: int) -> News:
     # The order before its steps: everything that led to the state seen here is then among the steps.
     order = reading.order_summary(core, caller, order_id)
+    return replace(_read_steps(core, caller, order_id, last), order=order)
+
+
+def _read_steps(core: Core, caller: Caller, order_id: str, last: int) -> News:
     steps = reading.steps_after(core, caller, order_id, last, STEPS_AT_ONCE)
     last_step = steps[-1].seq if steps else last
-    return News(order, source_of(core, order_id, last_step), steps, last_step)
+    return News(None, source_of(core, order_id, last_step), steps, last_step)
 
 
 def _event(name: str, document: BaseModel, id: str | None = None) -> bytes:

@@ -14,7 +14,8 @@ from anyio import to_thread
 from fastapi.sse import format_sse_event
 
 from control_plane.core import Caller, Core
-from control_plane.web.hub import ANY_ORDER, WAITING_DELTAS, Hub, Subscription
+from control_plane.web.hub import ANY_ORDER, WAITING_DELTAS, Changes, Hub, Subscription
+from control_plane.web.live import topics as live_topics
 from control_plane.web.live.topics import FRESH_S, GONE, Versions, Wanted
 from control_plane.web.stream import Pace, StillAllowed
 from control_plane.web.text_in_flight import Source, last_step_of, source_of
@@ -41,12 +42,29 @@ class _Followed:
     version: str
     """As the client last heard it; empty: never."""
     looked_at: float = 0.0
+    due: float = 0.0
+    """When it is looked at next, by the monotonic clock."""
+    changed_at: float = 0.0
+    """When it last changed since it was looked at; 0: not."""
     last_step: int = 0
     held: list[Delta] = field(default_factory=list)
 
-    def due_at(self, *, changed: bool) -> float:
+    def note(self, own: Changes, any_order: Changes) -> None:
+        """Something changed: in the order that it is of, if there is one, or in any."""
         topic = self.wanted.topic
-        return self.looked_at + (topic.pause_s if changed or not self.version else topic.every_s)
+        of_any = any_order if topic.follows_orders else Changes()
+        soon = own.row, of_any.row, own.steps if topic.shows_steps else 0.0
+        for moments, pause_s in ((soon, topic.pause_s), ((own.steps, of_any.steps), live_topics.STEPS_S)):
+            for moment in filter(None, moments):
+                self.changed_at = max(self.changed_at, moment)
+                self.due = min(self.due, max(moment, self.looked_at + pause_s))
+
+    def looking(self) -> float:
+        """It is looked at now; returns the moment after which it must be read."""
+        now = time.monotonic()
+        changed_at, self.changed_at = self.changed_at or now - FRESH_S, 0.0
+        self.looked_at, self.due = now, now + self.wanted.topic.every_s
+        return changed_at
 
 
 class PageStream:
@@ -61,8 +79,6 @@ class PageStream:
         self._still_allowed = still_allowed
         self._something = asyncio.Event()
         self._followed: dict[Wanted, _Followed] = {}
-        self._dirty: dict[Wanted, float] = {}
-        """When it was last noted that something of a topic has changed."""
         self._any_order: Subscription | None = None
         self._reads = True
         """Whether the database answered the last time."""
@@ -103,24 +119,24 @@ class PageStream:
     # --- news ------------------------------------------------------------------------------
 
     async def _news(self) -> list[bytes]:
-        """Changed versions of the topics that are due, then the text in flight that may be shown now."""
+        """The changed version of the topic that has been due for longest, then the text in flight that may be shown.
+
+        One topic at a time: a step, which is looked at first, does not wait until lists were read.
+        """
         self._note_changes()
-        now = time.monotonic()
-        due = [each for each in self._followed.values() if each.due_at(changed=each.wanted in self._dirty) <= now]
-        events = [event for each in due if (event := await self._look(each)) is not None]
+        due = min(self._followed.values(), key=lambda each: (each.due, each.wanted.topic.pause_s), default=None)
+        changed = await self._look(due) if due is not None and due.due <= time.monotonic() else None
+        events = [] if changed is None else [changed]
         return events + [event for each in self._followed.values() for event in self._deltas(each)]
 
     def _note_changes(self) -> None:
-        any_order = self._any_order.take_changed() if self._any_order is not None else 0.0
+        any_order = self._any_order.take_changes() if self._any_order is not None else Changes()
         for each in self._followed.values():
-            own = each.mailbox.take_changed() if each.mailbox is not None else 0.0
-            if changed := max(own, any_order if each.wanted.topic.follows_orders else 0.0):
-                self._dirty[each.wanted] = changed
+            each.note(each.mailbox.take_changes() if each.mailbox is not None else Changes(), any_order)
 
     async def _look(self, followed: _Followed) -> bytes | None:
         """The event for a changed version; None if it is the one that the client has."""
-        wanted, followed.looked_at = followed.wanted, time.monotonic()
-        changed_at = self._dirty.pop(wanted, followed.looked_at - FRESH_S)
+        wanted, changed_at = followed.wanted, followed.looking()
         try:
             version = await self._read(self._versions.since, changed_at, self.caller, wanted)
             if followed.mailbox is not None and wanted.kind == "order":
@@ -131,6 +147,8 @@ class PageStream:
         except FleetFault as error:
             log.warning("a stream of pages is waiting for the database", topic=str(wanted), why=error.what)
             self._reads = False
+            if not followed.version:
+                followed.due = followed.looked_at + wanted.topic.pause_s
             return None
         if version == followed.version:
             return None
@@ -153,10 +171,11 @@ class PageStream:
     # --- waiting -----------------------------------------------------------------------------
 
     async def _wait(self, latest: float) -> None:
-        due = [each.due_at(changed=each.wanted in self._dirty) for each in self._followed.values()]
-        pause = max(min([latest, *due]) - time.monotonic(), 0.01)
+        pause = min([latest, *(each.due for each in self._followed.values())]) - time.monotonic()
+        if pause <= 0:
+            return
         try:
-            async with asyncio.timeout(pause):
+            async with asyncio.timeout(max(pause, 0.01)):
                 await self._something.wait()
         except TimeoutError:
             pass
@@ -175,7 +194,6 @@ class PageStream:
         return await to_thread.run_sync(functools.partial(question, *args, **kwargs), limiter=self._hub.readers)
 
     def _drop(self, followed: _Followed) -> None:
-        self._dirty.pop(followed.wanted, None)
         if followed.mailbox is not None:
             self._hub.unsubscribe(followed.mailbox)
 

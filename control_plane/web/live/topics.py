@@ -54,6 +54,8 @@ MOST_TERMS = 2000
 """Characters of the terms of a list."""
 REMEMBERED = 2000
 FRESH_S = 0.4
+STEPS_S = 2.0
+"""For steps alone, a topic that does not show them is looked at no more often than this."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Topic:
     """How often its version is computed without news."""
     pause_s: float = 0.25
     """It is looked at no more often than this, however often it changes."""
+    shows_steps: bool = False
+    """Whether each step is shown as soon as another change; otherwise steps change only figures (`STEPS_S`)."""
     follows_orders: bool = False
     """Whether a change of any order may change it."""
     takes_id: bool = False
@@ -148,7 +152,7 @@ TOPICS: Mapping[str, Topic] = {
         follows_orders=True,
     ),
     "orders": _list(declared_orders.LIST, orders.list_orders),
-    "order": Topic(_order, 5.0, pause_s=0.02, takes_id=True, is_of_order=True),
+    "order": Topic(_order, 5.0, pause_s=0.02, shows_steps=True, takes_id=True, is_of_order=True),
     "changes": Topic(_changes, 5.0, takes_id=True, is_of_order=True),
     "batches": Topic(lambda core, caller, _: batches.list_(core, caller), 5.0, follows_orders=True, pause_s=1.0),
     "batch": Topic(_batch, 5.0, follows_orders=True, pause_s=1.0, takes_id=True),

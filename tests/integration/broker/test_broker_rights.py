@@ -50,6 +50,7 @@ FOREIGN_CHANNELS = (
     names.live_channel(MILA),
     names.beat_channel(MILA),
     names.ORDER_CHANGED,
+    names.ORDER_ROW_CHANGED,
     WAKE,
 )
 DENIED = re.compile("permission|not allowed|ACL failure|user executing the script can't")

@@ -28,6 +28,7 @@ from control_plane.web.live import page_stream
 from control_plane.web.live import topics as live_topics
 from control_plane.web.live.page_stream import MOST_TOPICS
 from control_plane.web.live.topics import GONE, TOPICS
+from shared.events import AssistantStep, Usage
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
@@ -121,6 +122,49 @@ def test_a_new_order_changes_the_list_although_it_would_not_be_looked_at(
         api.submit()
         wait_until(lambda: stream.told("orders") > told)
         assert stream.versions()["orders"] == versions(browser, "orders")["orders"]
+
+
+def test_steps_change_a_list_only_from_time_to_time_and_anything_else_at_once(
+    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = list[float](), TOPICS["orders"].source
+    counted = lambda *about: (reads.append(time.monotonic()), read(*about))[1]  # noqa: E731
+    monkeypatch.setitem(TOPICS, "orders", replace(TOPICS["orders"], every_s=3600.0, source=counted))  # type: ignore[arg-type]
+    monkeypatch.setattr(live_topics, "STEPS_S", 3600.0)
+    api.wait_for_hub()
+    order = f"order:{run.order_id}"
+    with api.browser() as browser, live(browser, "orders", order) as stream:
+        wait_until(lambda: stream.told("orders") and stream.told(order))
+        reads.clear()
+        for _ in range(3):
+            told = stream.told(order)
+            run.step(AssistantStep(text="paid", usage=Usage(input_tokens=10, cost_usd=0.5)))
+            wait_until(lambda told=told: stream.told(order) > told)
+        assert reads == []
+        run.asks("c1", "shell", "Publishes commits")
+        wait_until(lambda: stream.told("orders") == 2)
+        monkeypatch.setattr(live_topics, "STEPS_S", 0.0)
+        run.step(AssistantStep(text="paid", usage=Usage(input_tokens=10, cost_usd=0.5)))
+        wait_until(lambda: stream.told("orders") == 3)
+
+
+def test_a_step_is_told_before_lists_are_read(api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists, order = ("shell", "inbox", "orders", "fleet"), f"order:{run.order_id}"
+    reading, told = threading.Event(), threading.Event()
+    for name in lists:
+        monkeypatch.setitem(TOPICS, name, replace(TOPICS[name], every_s=3600.0))  # type: ignore[arg-type]
+    api.wait_for_hub()
+    with api.browser() as browser, live(browser, *lists, order) as stream:
+        wait_until(lambda: all(stream.told(each) for each in (*lists, order)))
+        before = stream.told(order)
+        for name in lists:
+            read = TOPICS[name].source
+            held = lambda *about, read=read: (reading.set(), told.wait(60), read(*about))[2]  # noqa: E731
+            monkeypatch.setitem(TOPICS, name, replace(TOPICS[name], source=held))  # type: ignore[arg-type]
+        run.asks("c1", "shell", "Publishes commits")
+        wait_until(lambda: stream.told(order) > before)
+        assert (reading.wait(60), told.is_set()) == (True, False)
+        told.set()
 
 
 SHOWN = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from control_plane.web.hub import WAITING_DELTAS, Subscription
+from control_plane.web.hub import WAITING_DELTAS, Changes, Subscription
 from shared.events import Delta
 
 
@@ -18,10 +18,10 @@ def filled(*deltas: Delta, changed: bool = False) -> tuple[bool, list[Delta]]:
     async def look() -> tuple[bool, list[Delta]]:
         mailbox = Subscription("order", asyncio.get_running_loop())
         await asyncio.to_thread(lambda: [mailbox.post(each) for each in deltas])
-        mailbox.post(1.0) if changed else None
+        mailbox.post(Changes(row=1.0)) if changed else None
         # The posts of the other thread reach this loop in its next round.
         await asyncio.sleep(0)
-        return bool(mailbox.take_changed()), mailbox.deltas()
+        return bool(mailbox.take_changes().last), mailbox.deltas()
 
     return asyncio.run(look())
 
@@ -40,6 +40,17 @@ def test_a_mailbox_that_nobody_empties_keeps_the_newest_text_only() -> None:
 def test_text_alone_is_no_change_of_the_order() -> None:
     assert filled(delta("a"))[0] is False
     assert filled(delta("a"), changed=True)[0] is True
+
+
+def test_steps_do_not_hide_that_more_than_steps_changed_before_them() -> None:
+    async def look() -> list[Changes]:
+        mailbox = Subscription("order", asyncio.get_running_loop())
+        for changes in (Changes(row=1.0), Changes(steps=2.0)):
+            mailbox.post(changes)
+        await asyncio.sleep(0)
+        return [mailbox.take_changes(), mailbox.take_changes()]
+
+    assert asyncio.run(look()) == [Changes(row=1.0, steps=2.0), Changes()]
 
 
 def test_a_post_to_a_stream_whose_loop_has_ended_is_dropped_in_peace() -> None:
