@@ -48,6 +48,7 @@ _WITHOUT_NUL = r"^[^\x00]*$"
 BootId = Annotated[str, Field(max_length=64, pattern=_WITHOUT_NUL)]
 MachineId = Annotated[str, Field(max_length=128, pattern=_WITHOUT_NUL)]
 Version = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
+NetworkReach = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
 SandboxKind = Annotated[str, Field(max_length=32, pattern=_WITHOUT_NUL)]
 NameOrNone = Annotated[str, Field(pattern=f"^$|{DRONE_NAME}")]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -716,6 +717,9 @@ class Beat(Wire):
     """Why the policy of its owner allows no new order now, with the line that says so; '' if it allows them."""
     policy_broken: bool = False
     """That policy cannot be read, or cannot be enforced there: its owner has to fix it."""
+    network: NetworkReach = ""
+    """What its commands can reach now: `none`, `hosts` (only those its owner lists), `public` or `host` (everything that
+    its machine reaches). '' from an older drone."""
     open_network: str = ""
     """Why its commands use the machine's own network although its default policy allows less; '' if they do not."""
     hours_left_s: Seconds | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from control_plane.declarations.drones import NETWORK_WORDS
 from shared.sizes import gigabytes
 from shared.terminal.command_line import print_table, put
 from shared.terminal.output import printable
@@ -45,6 +46,7 @@ def drone_text(drone: Doc) -> str:
         *([f"pool      {drone['pool']}; it leaves when it has nothing to do"] if drone.get("pool") else []),
         f"labels    {labels(drone['labels'])}",
         f"sandbox   {drone['sandbox']}",
+        *([f"network   {_network(drone['network'])}"] if drone.get("network") else []),
         f"host      {drone['host']}, version {drone['version']}",
         *([f"machine   {_machine(drone['machine'])}"] if drone.get("machine") else []),
         f"keys      {_keys(drone)}",
@@ -57,6 +59,10 @@ def drone_text(drone: Doc) -> str:
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _network(reach: str) -> str:
+    return NETWORK_WORDS.get(reach, printable(reach))
 
 
 def _machine(use: Doc) -> str:

@@ -70,6 +70,10 @@ class DroneDocument(Document):
     running: int
     queued: int
     sandbox: str
+    network: str = ""
+    """What its commands can reach, by its owner's policy: none, hosts (only listed ones), public (the web) or host
+    (everything that its machine reaches); empty from a drone that does not say it.
+    """
     version: str
     host: str
     draining: bool
@@ -97,6 +101,13 @@ class DroneDocument(Document):
     """What each of its runs is doing, as of the last heartbeat."""
 
 
+NETWORK_WORDS = {
+    "none": "none",
+    "hosts": "only hosts that its owner lists",
+    "public": "the public web",
+    "host": "everything its machine reaches",
+}
+"""`DroneDocument.network` for people."""
 FOR_MODELS = {"name": "The drone's name; list_drones has them."}
 NAMES = {"name": Annotated[str, Field(max_length=255), NAME]}
 TEXT = "drone_text:drone_text"

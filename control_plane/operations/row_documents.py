@@ -114,6 +114,7 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
         running=load.running,
         queued=load.waiting,
         sandbox=drone.sandbox,
+        network=(drone.beat or {}).get("network", ""),
         version=drone.version,
         host=drone.host,
         draining=drone.draining,

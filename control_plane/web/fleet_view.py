@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from control_plane.core import Caller, Core
-from control_plane.declarations.drones import DroneDocument
+from control_plane.declarations.drones import NETWORK_WORDS, DroneDocument
 from control_plane.declarations.pools import PoolDocument
 from control_plane.documents.orders import OrderSummary
 from control_plane.operations.drones import managing, pools
@@ -36,6 +36,11 @@ class DroneCard:
     running: Sequence[OrderSummary]
     queue: Sequence[OrderSummary]
     """In the order in which they start."""
+
+    @property
+    def network(self) -> str:
+        """What its commands can reach, in words; '' if unknown."""
+        return NETWORK_WORDS.get(self.drone.network, self.drone.network)
 
     @property
     def machine(self) -> str:

@@ -45,6 +45,7 @@ class Standing:
     full: str = ""
     withheld: str = ""
     policy_broken: bool = False
+    network: str = ""
     open_network: str = ""
     hours_left_s: float | None = None
     policy_age_s: float | None = None
@@ -212,6 +213,7 @@ class Heartbeat:
             full=standing.full,
             withheld=standing.withheld,
             policy_broken=standing.policy_broken,
+            network=standing.network,
             open_network=standing.open_network,
             hours_left_s=standing.hours_left_s,
             policy_age_s=standing.policy_age_s,

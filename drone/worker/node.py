@@ -285,6 +285,7 @@ class Node:
             full=self.slots.lacking(),
             withheld=self.slots.withheld(),
             policy_broken=self._policy.is_broken,
+            network=self._policy.current.network.reach(self._me.sandbox, self._me.no_network),
             open_network=self._me.no_network if self._policy.current.network.is_replaceable else "",
             hours_left_s=self._policy.current.when.hours_left(),
             policy_age_s=self._policy.age_s,

@@ -59,6 +59,11 @@ class NetworkAccess:
         """A default, which gives way to the machine's network where it cannot be enforced."""
         return self.is_routed and not self.chosen
 
+    def reach(self, sandbox: str, missing: str) -> AccessKind:
+        """What commands can reach in that kind of sandbox; `missing` is why they cannot have a network of their own."""
+        is_open = sandbox == "none" or (missing and self.is_replaceable)
+        return "host" if is_open else self.kind
+
     @property
     def rule(self) -> str:
         """What commands can reach, for the model: the same bytes as long as the policy is the same."""

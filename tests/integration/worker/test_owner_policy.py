@@ -176,14 +176,16 @@ def test_a_drone_without_networks_says_that_its_default_gives_way_and_takes_no_o
     wait_until(lambda: stand_in.beats(drone.id))
     assert "no more namespaces" in stand_in.beats(drone.id)[-1].open_network
 
-    def said() -> tuple[bool, bool, bool]:
-        """Whether its network is open, whether its policy is broken, and whether it takes orders."""
+    assert stand_in.beats(drone.id)[-1].network == "host"
+
+    def said() -> tuple[bool, bool, bool, str]:
+        """Whether its network is open, whether its policy is broken, whether it takes orders, and what they reach."""
         beat = stand_in.beats(drone.id)[-1]
-        return bool(beat.open_network), beat.policy_broken, not beat.withheld
+        return bool(beat.open_network), beat.policy_broken, not beat.withheld, beat.network
 
     steps = (
-        ('[network]\naccess = "none"\n', (True, True, False)),
-        ('[network]\naccess = "host"\n', (False, False, True)),
+        ('[network]\naccess = "none"\n', (True, True, False, "host")),
+        ('[network]\naccess = "host"\n', (False, False, True, "host")),
     )
     for text, wanted in steps:
         policy.write_text(text)

@@ -105,3 +105,19 @@ def test_the_owners_list_counts_for_addresses_inside_too() -> None:
         reached = [(*each[:3], refused(NetworkAccess(kind, each[:1]), each[1], each[2]) == "") for each in LISTED]
         assert reached == LISTED, kind
     assert "not among the hosts" in refused(NetworkAccess("hosts", ("git.example",)), "pypi.org")
+
+
+@pytest.mark.parametrize(
+    ("access", "sandbox", "missing", "reach"),
+    [
+        (NetworkAccess(), "bwrap", "", "public"),
+        (NetworkAccess(), "bwrap", "nsenter is not installed", "host"),
+        (NetworkAccess(), "docker", "", "public"),
+        (NetworkAccess("hosts", chosen=True), "bwrap", "nsenter is not installed", "hosts"),
+        (NetworkAccess("none", chosen=True), "none", "", "host"),
+    ],
+)
+def test_what_commands_reach_depends_on_what_can_be_enforced(
+    access: NetworkAccess, sandbox: str, missing: str, reach: str
+) -> None:
+    assert access.reach(sandbox, missing) == reach
