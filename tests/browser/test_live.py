@@ -54,7 +54,7 @@ READ = """(() => {
   const rows = (selector, read) => [...document.querySelectorAll(selector)].map(read);
   return %s;
 })()"""
-AWAY = re.compile("status of 50[23]")
+AWAY = "status of (50[23]|{})"
 """What Chromium writes to the console when the proxy finds no server, or the server no database."""
 
 
@@ -246,7 +246,8 @@ def watched(chromium: Browser, postgres_url: str, valkey: BrokerServer, core_fac
         watched.open()
         yield watched
         context.close()
-    assert [error for error in person.errors if not AWAY.search(error)] == []
+    away = re.compile(AWAY.format(watched.proxy.away))
+    assert [error for error in person.errors if not away.search(error)] == []
 
 
 def test_pages_equal_the_database_while_a_proxy_cuts_each_connection(watched: Watched) -> None:
@@ -277,9 +278,11 @@ def test_pages_equal_the_database_behind_a_proxy_that_holds_streams_back_and_say
     watched.equal_the_database()
 
 
+@pytest.mark.parametrize("away", [502, 404])
 def test_pages_equal_the_database_after_a_restart_of_the_server_and_nothing_written_meanwhile_is_lost(
-    watched: Watched,
+    watched: Watched, away: int
 ) -> None:
+    watched.proxy.away = away
     watched.change()
     watched.api.stop()
     watched.say("Reconnecting (last event")

@@ -19,13 +19,15 @@ _OF_A_CONNECTION = frozenset({"connection", "content-length", "keep-alive", "tra
 
 
 class BadProxy(ThreadingHTTPServer):
-    """It answers 502 while the server is away, as nginx does. What it does wrong can be changed at any time."""
+    """What it does wrong can be changed at any time."""
 
     def __init__(self, server: int) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.server = server
         """The port of the server behind it."""
+        self.away = 502
+        """What it answers while the server is away: nginx 502, routers that forget the server meanwhile 404."""
         self.holds = False
         """Whether it passes on an answer only as a whole, and so no stream at all."""
         self.cuts_after_s: float | None = None
@@ -101,7 +103,7 @@ class _Connection(BaseHTTPRequestHandler):
                 self.behind.request(self.command, self.path, body, headers)
                 answer = self.behind.getresponse()
             except (OSError, http.client.HTTPException):
-                self.send_error(502)
+                self.send_error(self.server.away)
                 return
             with answer:
                 self._pass_on(answer)

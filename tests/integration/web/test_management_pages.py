@@ -110,9 +110,17 @@ def test_a_card_shows_its_sandbox_its_machine_its_pool_and_the_running_order(api
     pools.add(api.core, system_caller(api.core), request)
     with api.core.database.write() as db:
         pool = db.scalars(select(Pool.id)).one()
-        db.execute(update(Drone).where(Drone.id == drone.id).values(beat={"machine": use, "network": "hosts"}, pool_id=pool))
+        db.execute(
+            update(Drone).where(Drone.id == drone.id).values(beat={"machine": use, "network": "hosts"}, pool_id=pool)
+        )
     running = f'<a href="/orders/{run.order_id}">Fix the rounding</a>'
-    both = ("commands run unconfined", "only hosts that its owner lists", "CPU 40 %, memory 60 %, 120 GB free", running, "1 of 1 slot")
+    both = (
+        "commands run unconfined",
+        "only hosts that its owner lists",
+        "CPU 40 %, memory 60 %, 120 GB free",
+        running,
+        "1 of 1 slot",
+    )
     expected = {
         "/fleet": (
             *both,

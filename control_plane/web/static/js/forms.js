@@ -38,7 +38,7 @@ document.addEventListener("submit", async (event) => {
     else if (answer.status === 401) say(form, LOGGED_OUT);
     else if ((answer.headers.get("content-type") || "").startsWith("text/html")) {
       // A page about an error that was not asked for is of a proxy that found no server.
-      if (answer.status >= 500 || !(answer.ok || takesParts)) throw new Error(`the server answered ${answer.status}`);
+      if (answer.status === 404 || answer.status >= 500 || !(answer.ok || takesParts)) throw new Error(`the server answered ${answer.status}`);
       shown(form, await answer.text());
     } else await refused(form, answer);
   } catch (error) {

@@ -90,10 +90,10 @@ async function fetchOnce(part) {
   try {
     const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
     if (answer.status === 401) return showStatus({ type: "status", state: "out", at: Date.now(), now: null });
-    if (answer.status === 404) return gone(answer, part);
+    if (isGone(answer)) return gone(answer, part);
     const text = await answer.text();
     if (answer.ok && part.dataset.part === address) await htmx.swap({ target: part, text, swap: "outerMorph", sourceElement: part });
-    if (answer.status >= 500) later(part);
+    if (!answer.ok) later(part);
   } catch {
     later(part);
   }
@@ -106,6 +106,9 @@ async function fetchOnce(part) {
 function later(part) {
   for (const topic of (part.dataset.live || "").split(" ")) waiting.add(topic);
 }
+
+/** Whether the server says so: a proxy that finds no server may answer 404 with a page of its own. @param {Response} answer */
+export const isGone = (answer) => answer.status === 404 && !!answer.headers.get("content-type")?.startsWith("application/problem+json");
 
 /**
  * What the page shows was removed: says so once, with where to go. What was typed stays, and nothing can be sent any more.

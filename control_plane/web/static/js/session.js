@@ -1,5 +1,5 @@
 // The page of a session: later parts of the conversation appear, and the reader's place is kept.
-import { follow, gone } from "./live.js";
+import { follow, gone, isGone } from "./live.js";
 import { dropText } from "./session-flight.js";
 import { markTabs, merge, morph, movePanels, trimBlocks } from "./session-parts.js";
 import "./session-log.js";
@@ -48,8 +48,10 @@ async function takeNews() {
 
 /** A session without turns has its first one, or was removed. */
 async function reload() {
-  const answer = await fetch(location.href, { headers: { Accept: "text/x-part" }, cache: "no-store" });
-  return answer.status === 404 ? gone(answer) : location.reload();
+  const answer = await fetch(location.href, { headers: { Accept: "text/x-part" }, cache: "no-store" }).catch(() => null);
+  if (answer && isGone(answer)) return gone(answer);
+  if (answer?.ok) location.reload();
+  else setTimeout(takeNews, AGAIN_MS);
 }
 
 /** @param {boolean} whole the turn is new to the page */
@@ -57,7 +59,7 @@ async function news(whole) {
   const resume = whole ? 0 : Number(page.dataset.resume);
   const address = `/orders/${page.dataset.order}/news?session=${page.dataset.session}&resume=${resume}&around=${page.dataset.around ?? ""}&${whole ? "whole=true" : `last=${page.dataset.last}`}`;
   const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
-  if (answer.status === 404) return gone(answer);
+  if (isGone(answer)) return gone(answer);
   if (!answer.ok) throw new Error(String(answer.status));
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const about = /** @type {HTMLElement} */ (fresh.getElementById("news")).dataset;
