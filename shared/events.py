@@ -718,8 +718,8 @@ class Beat(Wire):
     policy_broken: bool = False
     """That policy cannot be read, or cannot be enforced there: its owner has to fix it."""
     network: NetworkReach = ""
-    """What its commands can reach now: `none`, `hosts` (only those its owner lists), `public` or `host` (everything that
-    its machine reaches). '' from an older drone."""
+    """What its commands can reach now: `none`, `hosts` (only those its owner lists), `public` or `host` (all that its
+    machine reaches). '' from an older drone."""
     open_network: str = ""
     """Why its commands use the machine's own network although its default policy allows less; '' if they do not."""
     hours_left_s: Seconds | None = None

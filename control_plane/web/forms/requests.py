@@ -87,7 +87,7 @@ class SentForm:
             {name: texts[WAS + name] for name in fields if WAS + name in texts},
             ASKS in texts,
             texts.get(KEY, "")[:MOST_KEY] or None,
-            {subject: texts.get(name, "") for name, subject in _named_drafts(form)},
+            {subject: texts.get(name, "") for name, subject in named_drafts(form)},
         )
 
     def overwriting(self, differences: Sequence[ForeignChange]) -> SentForm:
@@ -129,8 +129,7 @@ class SentForm:
     @property
     def key_of_page(self) -> str:
         """The key of a form whose operation takes none, so that the page's request counts once; empty: it has none."""
-        key = self.key or ""
-        return f"{self.operation.name}:{key}" if _SAFE.fullmatch(key) and not self.operation.idempotent else ""
+        return "" if self.operation.idempotent else key_of_page(self.operation.name, self.key or "")
 
     def _told(self) -> Iterator[FormField]:
         """The fields that the request contains. A nested value is replaced as a whole, so it is sent as a whole."""
@@ -150,7 +149,12 @@ class SentForm:
 CORRECT = "correct the marked fields"
 
 
-def _named_drafts(form: FormData) -> Iterator[tuple[str, str]]:
+def key_of_page(action: str, key: str) -> str:
+    """As what a page's request for this action is recorded; empty without a key."""
+    return f"{action}:{key}" if _SAFE.fullmatch(key) else ""
+
+
+def named_drafts(form: FormData) -> Iterator[tuple[str, str]]:
     """The field and the subject of each draft that the form sends."""
     for each in form.getlist(DRAFTS):
         name, _, subject = str(each).partition(" ")

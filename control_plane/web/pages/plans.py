@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,16 @@ from starlette.responses import RedirectResponse, Response
 from control_plane.core import Caller, Core
 from control_plane.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
 from control_plane.documents.plans import PlanDocument
+from control_plane.operations.drafts import AlreadySent, sending
 from control_plane.operations.orders.planning import approve_plan, edit_plan, send_back_plan, show_plan
 from control_plane.operations.orders.reading import order_summary
 from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.forms.requests import KEY, key_of_page, named_drafts
 from control_plane.web.local_page import local_page
-from control_plane.web.pages.frame import frame
+from control_plane.web.pages.frame import frame_for
 from control_plane.web.presentation import title
 from control_plane.web.problems import problem_of
-from control_plane.web.rendering import page
+from control_plane.web.rendering import page, wants_part
 from shared.errors import Invalid, Refused
 from shared.plan_text import plan_text
 from shared.plans import MAX_POINTS, AgentPlan, PlanPoint
@@ -39,6 +41,10 @@ class SentPlan:
     act: str
     revision: int
     round: int
+    key: str
+    """Under which what is decided is recorded, so that it counts once; empty: the form has none."""
+    drafts: Mapping[str, str]
+    """By the subject of a draft: the text that is sent with the decision."""
 
     @property
     def title(self) -> str:
@@ -56,12 +62,15 @@ class SentPlan:
     def of(cls, form: FormData) -> SentPlan:
         """Points without a text are left out, and the others are in the order of their places."""
         points = [point for _, point in sorted(_points(form), key=lambda each: each[0])]
+        comment = _text(form, "comment")
         return cls(
             AgentPlan(title=_text(form, "title"), summary=_text(form, "summary"), points=tuple(points)),
-            _text(form, "comment"),
+            comment,
             _text(form, "act"),
             _number(_text(form, "revision")),
             _number(_text(form, "round")),
+            key_of_page("plan", _text(form, KEY)),
+            {subject: comment for name, subject in named_drafts(form) if name == "comment"},
         )
 
 
@@ -83,6 +92,9 @@ def _act(request: Request, caller: Caller, order_id: str, form: FormData) -> Res
     sent = SentPlan.of(form)
     try:
         _do(core, caller, order_id, sent)
+    except AlreadySent:
+        # The answer was lost on its way, and the page asks again.
+        pass
     except Refused as error:
         if request.headers.get("accept") == "application/json":
             raise
@@ -92,23 +104,31 @@ def _act(request: Request, caller: Caller, order_id: str, form: FormData) -> Res
 
 
 def _do(core: Core, caller: Caller, order_id: str, sent: SentPlan) -> None:
-    """Save what was edited, then decide about that. Raises the refusals of the operations."""
-    read = {"revision": sent.revision, "round": sent.round}
-    if sent.act == "send-back":
-        send_back_plan(core, caller, order_id, SendBackPlanRequest(text=sent.comment, **read))
-        return
-    if sent.act not in {"approve", "save"}:
+    """Save what was edited, then decide about that. Raises their refusals, and AlreadySent for a decision."""
+    if sent.act not in {"approve", "save", "send-back"}:
         raise Invalid("choose approve, save or send back", code="E-PLAN-ACT")
-    if sent.plan != _now(core, caller, order_id):
-        read["revision"] = edit_plan(
-            core, caller, order_id, EditPlanRequest(text=plan_text(sent.plan), **read)
-        ).revision
-    if sent.act == "approve":
-        approve_plan(core, caller, order_id, ApprovePlanRequest(comment=sent.comment, **read))
+    read = {"revision": sent.revision, "round": sent.round}
+    if sent.act != "send-back":
+        read["revision"] = _save(core, caller, order_id, sent)
+    if sent.act == "save":
+        return
+    with sending(core, caller, sent.key, sent.drafts):
+        if sent.act == "approve":
+            approve_plan(core, caller, order_id, ApprovePlanRequest(comment=sent.comment, **read))
+        else:
+            send_back_plan(core, caller, order_id, SendBackPlanRequest(text=sent.comment, **read))
 
 
-def _now(core: Core, caller: Caller, order_id: str) -> AgentPlan:
-    document = show_plan(core, caller, order_id)
+def _save(core: Core, caller: Caller, order_id: str, sent: SentPlan) -> int:
+    """Save what was edited; returns the revision that has it. A plan that is as it was sent is not edited."""
+    now = show_plan(core, caller, order_id)
+    if sent.round == now.round and sent.plan == _plan_of(now):
+        return now.revision
+    request = EditPlanRequest(text=plan_text(sent.plan), revision=sent.revision, round=sent.round)
+    return edit_plan(core, caller, order_id, request).revision
+
+
+def _plan_of(document: PlanDocument) -> AgentPlan:
     points = (
         PlanPoint(text=each.text, files=tuple(each.files), verify=each.verify, approved=each.approved)
         for each in document.points
@@ -119,9 +139,10 @@ def _now(core: Core, caller: Caller, order_id: str) -> AgentPlan:
 def _shown(request: Request, core: Core, caller: Caller, order_id: str, *, status: int = 200, **given: Any) -> Response:
     plan: PlanDocument = show_plan(core, caller, order_id)
     order = order_summary(core, caller, order_id)
-    around = frame(request, caller, "orders", [])
+    around = frame_for(request, caller, "orders", [f"order:{order.id}"])
     shown = {"order": order, "plan": plan, "title": title(order), "next": f"/orders/{order.id}", "sent": None}
-    return page("plan/page.html", {**around, "problem": None, **shown, **given}, status)
+    name = "plan/body.html" if wants_part(request) else "plan/page.html"
+    return page(name, {**around, "problem": None, **shown, **given}, status)
 
 
 def _points(form: FormData) -> Iterator[tuple[int, PlanPoint]]:

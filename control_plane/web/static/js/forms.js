@@ -17,7 +17,7 @@ document.addEventListener("submit", async (event) => {
   if (submitter?.dataset.confirm && !confirm(submitter.dataset.confirm)) return;
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form, submitter)));
   const buttons = [...form.querySelectorAll("button")];
-  const sent = textsIn(form).map((field) => /** @type {const} */ ([field, field.value]));
+  const sent = textsIn(form).map((field) => /** @type {const} */ ([field, field.name === submitter?.dataset.unsent ? "" : field.value]));
   // A form on a page of its own leads to the page of what was changed.
   const leads = "form" in form.dataset && !form.closest("dialog");
   // What vanishes with its form cannot be continued meanwhile.
