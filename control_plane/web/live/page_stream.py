@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +16,9 @@ from fastapi.sse import format_sse_event
 
 from control_plane.core import Caller, Core
 from control_plane.web.hub import ANY_ORDER, WAITING_DELTAS, Changes, Hub, Subscription
-from control_plane.web.live import topics as live_topics
-from control_plane.web.live.topics import FRESH_S, GONE, Versions, Wanted
+from control_plane.web.live.topics import FRESH_S, GONE, Versions, Wanted, with_step
 from control_plane.web.stream import Pace, StillAllowed
-from control_plane.web.text_in_flight import Source, last_step_of, source_of
+from control_plane.web.text_in_flight import last_step_of, source_of
 from shared.errors import FleetFault, Unauthenticated
 from shared.events import Delta
 from shared.names import new_id
@@ -31,6 +31,8 @@ log = logs.get(__name__)
 
 MOST_TOPICS = 200
 BEAT_S = 5.0
+FETCH_S = 0.25
+"""In which a page fetches a step that it was told of, unless the server is busy with lists."""
 
 
 @dataclass(eq=False)
@@ -46,6 +48,11 @@ class _Followed:
     """When it is looked at next, by the monotonic clock."""
     changed_at: float = 0.0
     """When it last changed since it was looked at; 0: not."""
+    not_before: float = 0.0
+    read_at: float = -math.inf
+    """When all of it was read, and the caller's right to see it was checked."""
+    stale: bool = False
+    """Whether more than steps has changed since then."""
     last_step: int = 0
     held: list[Delta] = field(default_factory=list)
 
@@ -53,11 +60,20 @@ class _Followed:
         """Something changed: in the order that it is of, if there is one, or in any."""
         topic = self.wanted.topic
         of_any = any_order if topic.follows_orders else Changes()
-        soon = own.row, of_any.row, own.steps if topic.shows_steps else 0.0
-        for moments, pause_s in ((soon, topic.pause_s), ((own.steps, of_any.steps), live_topics.STEPS_S)):
-            for moment in filter(None, moments):
-                self.changed_at = max(self.changed_at, moment)
-                self.due = min(self.due, max(moment, self.looked_at + pause_s))
+        self._note(max(own.row, of_any.row), topic.pause_s)
+        self.stale |= bool(own.row or of_any.row)
+        if topic.steps_s is not None:
+            self._note(max(own.steps, of_any.steps), max(topic.pause_s, topic.steps_s))
+
+    def _note(self, moment: float, pause_s: float) -> None:
+        if moment:
+            self.changed_at = max(self.changed_at, moment)
+            self.due = min(self.due, max(moment, self.looked_at + pause_s, self.not_before))
+
+    def gives_way(self, until: float) -> None:
+        """It is looked at when a page has fetched the step that it was just told of; but it gives way only once."""
+        if self.wanted.topic.steps_s != 0.0 and self.not_before <= self.looked_at:
+            self.not_before, self.due = until, max(self.due, until)
 
     def looking(self) -> float:
         """It is looked at now; returns the moment after which it must be read."""
@@ -138,11 +154,7 @@ class PageStream:
         """The event for a changed version; None if it is the one that the client has."""
         wanted, changed_at = followed.wanted, followed.looking()
         try:
-            version = await self._read(self._versions.since, changed_at, self.caller, wanted)
-            if followed.mailbox is not None and wanted.kind == "order":
-                # Only now is it known that the caller may see the order.
-                position = (0, None) if version == GONE else await self._read(_position, self._core, wanted.id)
-                followed.last_step, followed.mailbox.source = position
+            version = await self._read(self._version, followed, changed_at)
             self._reads = True
         except FleetFault as error:
             log.warning("a stream of pages is waiting for the database", topic=str(wanted), why=error.what)
@@ -153,7 +165,30 @@ class PageStream:
         if version == followed.version:
             return None
         followed.version = version
+        if wanted.topic.steps_s == 0.0:
+            for each in self._followed.values():
+                each.gives_way(time.monotonic() + FETCH_S)
         return self._event("changed", {"topic": str(wanted), "version": version})
+
+    def _version(self, followed: _Followed, changed_at: float) -> str:
+        """The present version; where steps are shown, also the place after which text in flight goes on."""
+        wanted, now = followed.wanted, time.monotonic()
+        if wanted.topic.steps_s != 0.0:
+            return self._versions.since(changed_at, self.caller, wanted)
+        version = followed.version
+        if followed.stale or now - followed.read_at >= wanted.topic.every_s:
+            version = self._versions.since(changed_at, self.caller, wanted)
+            followed.stale, followed.read_at = False, now
+        if version == GONE:
+            last, source = 0, None
+        else:
+            last = last_step_of(self._core, wanted.id)
+            source = source_of(self._core, wanted.id, last)
+            version = with_step(version, last)
+        followed.last_step = last
+        if followed.mailbox is not None:
+            followed.mailbox.source = source
+        return version
 
     def _deltas(self, followed: _Followed) -> Iterable[bytes]:
         """Text in flight that may be shown: text after a step waits until the client was told of that step."""
@@ -199,9 +234,3 @@ class PageStream:
 
     def _event(self, name: str, data: Mapping[str, object]) -> bytes:
         return format_sse_event(event=name, data_str=json.dumps(data))
-
-
-def _position(core: Core, order_id: str) -> tuple[int, Source | None]:
-    """The last stored step of an order, and the source of the text that follows it."""
-    last = last_step_of(core, order_id)
-    return last, source_of(core, order_id, last)

@@ -54,8 +54,8 @@ MOST_TERMS = 2000
 """Characters of the terms of a list."""
 REMEMBERED = 2000
 FRESH_S = 0.4
-STEPS_S = 2.0
-"""For steps alone, a topic that does not show them is looked at no more often than this."""
+FIGURES_S = 2.0
+"""How often the costs and tokens of running orders follow their steps."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ class Topic:
     """How often its version is computed without news."""
     pause_s: float = 0.25
     """It is looked at no more often than this, however often it changes."""
-    shows_steps: bool = False
-    """Whether each step is shown as soon as another change; otherwise steps change only figures (`STEPS_S`)."""
+    steps_s: float | None = None
+    """How often at most it is looked at for steps alone; 0: at once; None: not at all, since what they change of it, if
+    anything, may be as old as `every_s`."""
     follows_orders: bool = False
     """Whether a change of any order may change it."""
     takes_id: bool = False
@@ -86,7 +87,7 @@ def _order(core: Core, caller: Caller, order_id: str) -> Any:
     stats = summary.stats.model_copy(update=counting)
     beside = orders.beside_summary(core, caller, order_id)
     comments = review.list_comments(core, caller, order_id)
-    return summary.model_copy(update={"stats": stats}), beside, comments, last_step_of(core, summary.id)
+    return summary.model_copy(update={"stats": stats}), beside, comments
 
 
 def _changes(core: Core, caller: Caller, order_id: str) -> Any:
@@ -137,7 +138,7 @@ def _list(operation: Operation, read: Callable[..., Any]) -> Topic:
     def source(core: Core, caller: Caller, terms: str) -> Any:
         return read(core, caller, **Filters.of("", operation, dict(parse_qsl(unquote(terms)))).arguments())
 
-    return Topic(source, 5.0, follows_orders=True, takes_terms=True)
+    return Topic(source, 5.0, steps_s=FIGURES_S, follows_orders=True, takes_terms=True)
 
 
 TOPICS: Mapping[str, Topic] = {
@@ -152,12 +153,12 @@ TOPICS: Mapping[str, Topic] = {
         follows_orders=True,
     ),
     "orders": _list(declared_orders.LIST, orders.list_orders),
-    "order": Topic(_order, 5.0, pause_s=0.02, shows_steps=True, takes_id=True, is_of_order=True),
-    "changes": Topic(_changes, 5.0, takes_id=True, is_of_order=True),
+    "order": Topic(_order, 5.0, pause_s=0.02, steps_s=0.0, takes_id=True, is_of_order=True),
+    "changes": Topic(_changes, 5.0, steps_s=FIGURES_S, takes_id=True, is_of_order=True),
     "batches": Topic(lambda core, caller, _: batches.list_(core, caller), 5.0, follows_orders=True, pause_s=1.0),
     "batch": Topic(_batch, 5.0, follows_orders=True, pause_s=1.0, takes_id=True),
     "sessions": _list(declared_sessions.LIST, sessions.list_),
-    "session": Topic(sessions.show, 5.0, follows_orders=True, takes_id=True),
+    "session": Topic(sessions.show, 5.0, steps_s=FIGURES_S, follows_orders=True, takes_id=True),
     "tasks": Topic(lambda core, caller, _: tasks.list_(core, caller), 3.0, follows_orders=True),
     "task": Topic(tasks.show, 3.0, follows_orders=True, takes_id=True),
     "agents": Topic(lambda core, caller, _: agents.list_(core, caller), 5.0),
@@ -253,9 +254,15 @@ class Versions:
 
 def _digest(core: Core, caller: Caller, wanted: Wanted) -> str:
     try:
-        return version_of(wanted.topic.source(core, caller, wanted.id))
+        version = version_of(wanted.topic.source(core, caller, wanted.id))
     except Refused:
         return GONE
+    return with_step(version, last_step_of(core, wanted.id)) if wanted.topic.steps_s == 0.0 else version
+
+
+def with_step(version: str, last_step: int) -> str:
+    """The version of a topic that shows steps, when this is the last one and nothing else has changed."""
+    return f"{version.partition('.')[0]}.{last_step}"
 
 
 def version_of(shown: object) -> str:

@@ -18,7 +18,7 @@ import pytest
 from control_plane.client import following
 from control_plane.core import Caller, Core
 from control_plane.declarations import orders, projects, sessions, tokens
-from control_plane.declarations.orders import SHOW
+from control_plane.declarations.orders import SHOW, CancelRequest
 from control_plane.declarations.organizations import ADD, OrganizationRequest
 from control_plane.declarations.projects import ProjectEdit
 from control_plane.declarations.sessions import SessionEdit
@@ -129,8 +129,8 @@ def test_steps_change_a_list_only_from_time_to_time_and_anything_else_at_once(
 ) -> None:
     reads, read = list[float](), TOPICS["orders"].source
     counted = lambda *about: (reads.append(time.monotonic()), read(*about))[1]  # noqa: E731
-    monkeypatch.setitem(TOPICS, "orders", replace(TOPICS["orders"], every_s=3600.0, source=counted))  # type: ignore[arg-type]
-    monkeypatch.setattr(live_topics, "STEPS_S", 3600.0)
+    slow = replace(TOPICS["orders"], every_s=3600.0, steps_s=3600.0, source=counted)
+    monkeypatch.setitem(TOPICS, "orders", slow)  # type: ignore[arg-type]
     api.wait_for_hub()
     order = f"order:{run.order_id}"
     with api.browser() as browser, live(browser, "orders", order) as stream:
@@ -143,9 +143,21 @@ def test_steps_change_a_list_only_from_time_to_time_and_anything_else_at_once(
         assert reads == []
         run.asks("c1", "shell", "Publishes commits")
         wait_until(lambda: stream.told("orders") == 2)
-        monkeypatch.setattr(live_topics, "STEPS_S", 0.0)
+        monkeypatch.setitem(TOPICS, "orders", replace(slow, steps_s=0.1))  # type: ignore[arg-type]
         run.step(AssistantStep(text="paid", usage=Usage(input_tokens=10, cost_usd=0.5)))
         wait_until(lambda: stream.told("orders") == 3)
+
+
+def test_an_order_that_changes_without_a_step_is_told_at_once(
+    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TOPICS, "order", replace(TOPICS["order"], every_s=3600.0))  # type: ignore[arg-type]
+    api.wait_for_hub()
+    order = f"order:{run.order_id}"
+    with api.browser() as browser, live(browser, order) as stream:
+        wait_until(lambda: stream.told(order))
+        api.client.call(orders.CANCEL, CancelRequest(), order_id=run.order_id)
+        wait_until(lambda: stream.told(order) == 2)
 
 
 def test_a_step_is_told_before_lists_are_read(api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +333,7 @@ def test_an_order_of_another_organization_is_told_as_gone(api: Api, run: PlayedR
     with api.browser(token=made["token"]) as stranger:
         order = f"order:{run.order_id}"
         assert versions(stranger, order) == {order: GONE}
-        with live(stranger, order) as stream:
+        with live(stranger, **{order: "0123456789ab.1"}) as stream:
             run.streams("secret")
             run.says("secret")
             wait_until(lambda: stream.told(order))
