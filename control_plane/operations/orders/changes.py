@@ -93,12 +93,13 @@ def files_in(core: Core, report: Report) -> int:
     if report.sha256 is None:
         return 0
     _require_stored(core, report, report.sha256)
-    if report.sha256 not in _FILES:
+    count = _FILES.get(report.sha256)
+    if count is None:
         if len(_FILES) >= _MOST_COUNTED:
             _FILES.clear()
         # Only the head of a file begins a line like this.
-        _FILES[report.sha256] = (b"\n" + _content(core, report, report.sha256)).count(b"\ndiff --git ")
-    return _FILES[report.sha256]
+        count = _FILES[report.sha256] = (b"\n" + _content(core, report, report.sha256)).count(b"\ndiff --git ")
+    return count
 
 
 _MOST_COUNTED = 10_000
