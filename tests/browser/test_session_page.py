@@ -140,6 +140,26 @@ def test_text_in_flight_is_shown_whole_and_once_and_calls_fold_into_one_line(per
 
 @pytest.mark.browser
 @pytest.mark.long
+def test_lines_of_the_log_that_an_address_names_are_shown_and_marked_and_clicks_name_others(
+    person: Person, run: PlayedRun
+) -> None:
+    calls(run, "build", output="\n".join(f"output {number}" for number in range(1, 1001)))
+    run.ends()
+    page = person.open(f"/orders/{run.order_id}/log#L700-L705")
+    marked = page.locator(".log-line.marked code")
+    expect(marked).to_have_text([f"output {number}" for number in range(700, 706)])
+    expect(page.locator("#L700")).to_be_in_viewport()
+    page.locator("#L710 a.no").click()
+    page.locator("#L715 a.no").click(modifiers=["Shift"])
+    chosen = [f"output {number}" for number in range(710, 716)]
+    expect(marked).to_have_text(chosen)
+    other = person.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".log-line.marked code")).to_have_text(chosen)
+
+
+@pytest.mark.browser
+@pytest.mark.long
 def test_a_long_turn_keeps_its_newest_part_and_pages_back_and_who_scrolled_up_stays_there(
     person: Person, run: PlayedRun
 ) -> None:
