@@ -383,7 +383,8 @@ def test_an_edited_plan_is_there_again_and_saving_it_keeps_the_comment_that_is_n
     expect(point).to_have_value(typed["What to do"])
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("form.plan input[name=revision]")).to_have_value("1")
-    assert [box.input_value() for box in fields(page)] == list(typed.values())
+    for box, text in zip(fields(page), typed.values(), strict=True):
+        expect(box).to_have_value(text)
     wait_until(lambda: drafts(person.api) == [typed["Comment"]])
     page.get_by_role("button", name="Send back").click()
     wait_until(lambda: drafts(person.api) == [])
