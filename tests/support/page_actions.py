@@ -51,6 +51,7 @@ from tests.support.reviews import reviewed, with_patch
 from tests.support.team_rows import add_agent, add_task, begin, order_of
 from tests.support.team_rows import end as end_of_turn
 from tests.support.turns import end, said
+from tests.support.waiting import ENDS
 
 _Attributes = list[tuple[str, str | None]]
 
@@ -480,6 +481,7 @@ def _orders(api: Api, names: dict[str, str]) -> None:
     with api.core.database.write() as db:
         order = db.get_one(Order, failed.order_id)
         finish(db, api.core, order, OrderStatus.FAILED, Ending("stopped", RunEnd(), "done"))
+    played.take(api.submit("order 3", project=project)).ends(**ENDS["reply"])
     names |= {"failed": failed.order_id, "waiting": waiting.order_id, "asks": asks.order_id}
     names["failed_session"] = api.client.call(orders.SHOW, order_id=failed.order_id)["session"]
     names["kept_note"] = api.client.call(memory.ADD, MemoryRequest(text="Run make test"))["id"]
