@@ -194,6 +194,27 @@ SHOWN = {
 """Lists, by the terms of their address, and whether they show the oldest of 53 orders and its session."""
 
 
+def test_lists_wait_until_a_page_has_fetched_the_step_that_it_was_told_of(
+    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, reads, read = f"order:{run.order_id}", list[str](), TOPICS["orders"].source
+    counted = lambda *about: (reads.append("orders"), read(*about))[1]  # noqa: E731
+    slow = replace(TOPICS["orders"], every_s=3600.0, pause_s=0.0, steps_s=0.001, source=counted)
+    monkeypatch.setitem(TOPICS, "orders", slow)  # type: ignore[arg-type]
+    monkeypatch.setattr(page_stream, "FETCH_S", 3600.0)
+    api.wait_for_hub()
+    with api.browser() as browser, live(browser, "orders") as stream:
+        wait_until(lambda: stream.told("orders"))
+        stream.follow({"orders": stream.versions()["orders"], order: ""})
+        wait_until(lambda: stream.told(order))
+        reads.clear()
+        for _ in range(3):
+            told = stream.told(order)
+            run.says("looked")
+            wait_until(lambda told=told: stream.told(order) > told)
+        assert reads == []
+
+
 def test_a_narrowed_or_lengthened_list_is_told_of_each_row_that_it_shows_and_of_no_other(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
