@@ -35,6 +35,10 @@ from tests.support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 NO_SHARED_WORKER = "delete window.SharedWorker"
+HEARS_TOPICS = """() => void (window.heard = new Promise((done) => {
+  new BroadcastChannel("fleet-live").onmessage = ({ data }) => data.topics && done();
+}))"""
+"""Notes in the leading tab that another one has said which topics it shows."""
 
 
 PATHS = {"orders": "/orders", "session": "/orders/{}", "fleet": "/fleet", "inbox": "/"}
@@ -139,6 +143,23 @@ def test_topics_of_a_new_tab_that_did_not_reach_the_server_are_told_again(watche
     wait_until(lambda: not watched.proxy.loses)
     watched.api.client.call(agents.ADD, AgentRequest(name="tester", instructions="You test."))
     tab.get_by_role("link", name="tester").first.wait_for()
+
+
+def test_topics_of_a_tab_that_comes_before_the_stream_has_begun_are_told_once_it_has(person: Person) -> None:
+    person.api.add_work()
+    person.context.add_init_script(NO_SHARED_WORKER)
+    first, later = person.context.new_page(), person.context.new_page()
+    held: list[Route] = []
+    first.route("**/live?*", lambda route: route.continue_() if held else held.append(route))
+    first.goto(person.api.url + "/orders")
+    wait_until(lambda: (first.title(), held)[1])
+    first.evaluate(HEARS_TOPICS)
+    later.goto(person.api.url + "/agents")
+    first.evaluate("() => heard")
+    held[0].continue_()
+    mark(later, "Live")
+    person.api.client.call(agents.ADD, AgentRequest(name="tester", instructions="You test."))
+    later.get_by_role("link", name="tester").first.wait_for()
 
 
 def test_without_shared_workers_one_tab_holds_the_connection_and_another_takes_over(person: Person) -> None:
