@@ -31,7 +31,8 @@ _LINE = 1_000
 GRACE = 2.0
 """Seconds to exit after its stdin is closed, and again after TERM (MCP, lifecycle: shutdown)."""
 _READ = 64 * 1024
-_EXIT_SECONDS = 0.5
+_EXIT_SECONDS = 3.0
+"""How long a server that closed its stdout has to exit; on a busy machine an interpreter needs more than one second."""
 _ANSWER = re.compile(rb'"id"\s*:\s*(\d{1,9})')
 _HEAD = 200
 """Bytes at the start of a message that identify it."""
