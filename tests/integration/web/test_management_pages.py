@@ -401,3 +401,7 @@ def test_every_icon_that_a_template_names_is_in_the_sprite() -> None:
         for name in re.findall(r"icon\(\"([a-z0-9-]+)\"", each.read_text())
     }
     assert (len(named) > 5, named - sprite) == (True, set())
+
+
+def test_all_styles_together_have_40_kB_at_most() -> None:
+    assert sum(each.stat().st_size for each in (STATIC / "css").glob("*.css")) <= 40_000
