@@ -1,6 +1,7 @@
 // <a data-dialog href="ADDRESS"> opens the page at the address in a dialog; without scripts, the page itself opens.
 import { discard } from "./drafts.js";
-import { notice } from "./notices.js";
+import { notice, reasonOf } from "./notices.js";
+import { getPart } from "./parts.js";
 
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 
@@ -28,11 +29,10 @@ document.addEventListener("click", async (event) => {
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   openMenus().forEach(closeMenu);
-  const answer = await fetch(link.href, { headers: { Accept: "text/x-part" }, cache: "no-store" }).catch(() => null);
+  const answer = await getPart(link.href).catch(() => null);
   if (answer?.ok) return showDialog(await answer.text());
   // It was removed meanwhile, or the right to it was: said here, and what is being written on the page stays.
-  const problem = await answer?.json().catch(() => null);
-  notice(problem ? [problem.detail, problem.why].filter(Boolean).join(" · ") : "The server does not answer. Try again.");
+  notice(`Not opened: ${await reasonOf(answer)}`);
 });
 
 /** Show this in the dialog. @param {string} html from our server, which escapes every text in it */

@@ -3,8 +3,9 @@
 import { browserKey } from "./browser-key.js";
 import { showDialog } from "./dialogs.js";
 import { stored, textsIn } from "./drafts.js";
-import { notice } from "./notices.js";
+import { notice, reasonOf } from "./notices.js";
 import { refresh } from "./live.js";
+import { button, parsed } from "./parts.js";
 
 const LOGGED_OUT = "You are logged out. Log in again in another tab, then repeat this; the text stays here.";
 
@@ -103,20 +104,13 @@ async function takeBack(operation, body) {
   refreshAll();
 }
 
-/** Why a request was refused, for people. @param {Response | null} answer @returns {Promise<string>} */
-async function reasonOf(answer) {
-  const problem = await answer?.json().catch(() => null);
-  if (!problem) return answer ? `the server answered ${answer.status}.` : "the server does not answer.";
-  return [problem.detail, problem.why].filter(Boolean).join(" · ");
-}
-
 function refreshAll() {
   for (const topic of Object.keys(JSON.parse(document.body.dataset.topics || "{}"))) refresh(topic);
 }
 
 /** The form as it was sent, or what is shown once it is done. @param {HTMLFormElement} form @param {string} html */
 function shown(form, html) {
-  const page = new DOMParser().parseFromString(html, "text/html");
+  const page = parsed(html);
   const fresh = /** @type {HTMLFormElement | null} */ (page.querySelector(`form[action="${form.getAttribute("action")}"]`));
   if (!fresh) {
     showDialog(html);
@@ -153,7 +147,7 @@ function say(form, text, again) {
   outlive.disconnect();
   if (line) line.textContent = text;
   else if (text) notice(text);
-  if (line && again) return line.append(" ", Object.assign(document.createElement("button"), { type: "button", textContent: "Try again", onclick: again }));
+  if (line && again) return line.append(" ", button("Try again", again));
   if (!line || !text) return;
   said = { line, text, until: Date.now() + READ_MS };
   outlive.observe(document.body, { childList: true, subtree: true });

@@ -2,6 +2,7 @@
 // `Mod+k` also works in text boxes, `Mod+Enter` in those of its form. A key within a row ([data-row]) is for the row with
 // the focus. All keys belong to the topmost open thing: a dialog, else a menu, else the page. `?` lists them.
 import { closeMenu, openMenus } from "./dialogs.js";
+import { element } from "./parts.js";
 
 const SEQUENCE_MS = 1500;
 const FIELD = "textarea, select, [contenteditable], input:not([type=checkbox], [type=radio], [type=button], [type=submit])";
@@ -141,17 +142,12 @@ document.addEventListener("click", (event) => {
 /** @param {string} name @param {Map<string, string>} keys */
 function group(name, keys) {
   if (!keys.size) return [];
-  const list = Object.assign(document.createElement("div"), { className: "keys" });
-  for (const [key, label] of keys) {
-    const line = document.createElement("div");
-    line.append(label, ...key.split(" ").map(shown));
-    list.append(line);
-  }
-  return [Object.assign(document.createElement("h3"), { textContent: name }), list];
+  const lines = [...keys].map(([key, label]) => element("div", {}, label, ...key.split(" ").map(shown)));
+  return [element("h3", {}, name), element("div", { className: "keys" }, ...lines)];
 }
 
 /** A key as it is written on the keyboard. @param {string} key */
 export function shown(key) {
   const words = key.replace("Mod", APPLE ? "⌘" : "Ctrl").replace("Escape", "Esc").split("+");
-  return Object.assign(document.createElement("kbd"), { textContent: words.map((each) => (each.length > 1 || words.length === 1 ? each : each.toUpperCase())).join(" ") });
+  return element("kbd", {}, words.map((each) => (each.length > 1 || words.length === 1 ? each : each.toUpperCase())).join(" "));
 }

@@ -2,6 +2,7 @@
 // from. An element with data-live="orders" and data-part="ADDRESS" is fetched again and morphed when its topic changes.
 import { browserKey } from "./browser-key.js";
 import { leaderTab } from "./leader-tab.js";
+import { getPart } from "./parts.js";
 import { setServerNow } from "./times.js";
 
 const SOON_MS = 10;
@@ -88,7 +89,7 @@ export async function fetchPart(part) {
 async function fetchOnce(part) {
   const address = part.dataset.part || "";
   try {
-    const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+    const answer = await getPart(address);
     if (answer.status === 401) return showStatus({ type: "status", state: "out", at: Date.now(), now: null });
     if (isGone(answer)) return gone(answer, part);
     const text = await answer.text();

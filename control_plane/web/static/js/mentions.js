@@ -1,4 +1,6 @@
 // <text-expander keys="@"> completes the names of agents while a comment is written.
+import { element } from "./parts.js";
+
 document.addEventListener("text-expander-change", (event) => {
   const { key, text, provide } = /** @type {CustomEvent} */ (event).detail;
   if (key === "@") provide(suggestions(text));
@@ -13,22 +15,11 @@ document.addEventListener("text-expander-value", (event) => {
 async function suggestions(text) {
   const answer = await fetch(`/mentions?text=${encodeURIComponent(text)}`, { headers: { Accept: "application/json" } }).catch(() => null);
   const found = /** @type {{name: string, about: string}[]} */ (answer?.ok ? await answer.json() : []);
-  const list = document.createElement("ul");
-  list.setAttribute("role", "listbox");
-  list.className = "suggestions";
-  for (const { name, about } of found) {
-    const option = document.createElement("li");
-    option.setAttribute("role", "option");
-    option.id = `mention-${name}`;
+  const options = found.map(({ name, about }) => {
+    const texts = [element("span", { className: "strong" }, `@${name} `), element("span", { className: "muted small" }, about.slice(0, 80))];
+    const option = element("li", { id: `mention-${name}`, role: "option" }, ...texts);
     option.dataset.value = name;
-    const tag = document.createElement("span");
-    tag.className = "strong";
-    tag.textContent = `@${name} `;
-    const more = document.createElement("span");
-    more.className = "muted small";
-    more.textContent = about.slice(0, 80);
-    option.append(tag, more);
-    list.append(option);
-  }
-  return { matched: found.length > 0, fragment: list };
+    return option;
+  });
+  return { matched: found.length > 0, fragment: element("ul", { className: "suggestions", role: "listbox" }, ...options) };
 }

@@ -1,16 +1,15 @@
 // Short notices for what was just done; screen readers hear them through the one polite live region.
-const SHOWN_MS = 6000;
+import { button, element } from "./parts.js";
 
+const SHOWN_MS = 6000;
 const UNDO_MS = 12000;
 
 /** @param {string} text @param {(() => void) | null} [undo] */
 export function notice(text, undo) {
   const region = document.getElementById("notices");
   if (!region) return;
-  const toast = document.createElement("p");
-  toast.className = "toast";
-  toast.textContent = text;
-  if (undo) toast.append(" ", Object.assign(document.createElement("button"), { type: "button", textContent: "Undo", onclick: () => { toast.remove(); undo(); } }));
+  const toast = element("p", { className: "toast" }, text);
+  if (undo) toast.append(" ", button("Undo", () => { toast.remove(); undo(); }));
   region.append(toast);
   setTimeout(() => toast.remove(), undo ? UNDO_MS : SHOWN_MS);
 }
@@ -21,3 +20,10 @@ document.addEventListener("clipboard-copy", (event) => {
   notice("Copied");
   setTimeout(() => delete element.dataset.copied, 1500);
 });
+
+/** Why a request was refused, for people. @param {Response | null} answer @returns {Promise<string>} */
+export async function reasonOf(answer) {
+  const problem = await answer?.json().catch(() => null);
+  if (!problem) return answer ? `the server answered ${answer.status}.` : "the server does not answer.";
+  return [problem.detail, problem.why].filter(Boolean).join(" · ");
+}

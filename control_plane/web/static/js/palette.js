@@ -1,6 +1,7 @@
 // The palette (Ctrl K): what was worked on last, what can be done on this page, what can be created, and every thing by its
 // name. What a page offers is read from its own buttons, links and menus.
 import { activate, reachable, shown } from "./keys.js";
+import { element } from "./parts.js";
 
 /**
  * @typedef {{kind: string, label: string, run: () => void, href?: string, key?: string, far?: boolean}} Choice
@@ -79,7 +80,7 @@ async function ask(text) {
 
 /** @param {string} href @param {boolean} isForm */
 function lead(href, isForm) {
-  const link = Object.assign(document.createElement("a"), { href });
+  const link = element("a", { href });
   if (isForm) link.dataset.dialog = "";
   document.body.append(link);
   link.click();
@@ -123,12 +124,9 @@ function show(chosen) {
 
 /** @param {Choice} choice @param {number} index */
 function option({ kind, label, key }, index) {
-  const line = Object.assign(document.createElement("div"), { id: `palette-${index}`, onclick: () => choose(index) });
-  line.setAttribute("role", "option");
-  line.setAttribute("aria-selected", String(index === at));
-  line.append(Object.assign(document.createElement("span"), { className: "clip", textContent: label }));
-  line.append(Object.assign(document.createElement("span"), { className: "muted small end", textContent: kind }), ...(key?.split(" ").map(shown) ?? []));
-  return line;
+  const texts = [element("span", { className: "clip" }, label), element("span", { className: "muted small end" }, kind)];
+  const keys = key?.split(" ").map(shown) ?? [];
+  return element("div", { id: `palette-${index}`, role: "option", ariaSelected: String(index === at), onclick: () => choose(index) }, ...texts, ...keys);
 }
 
 /** @param {number} index */

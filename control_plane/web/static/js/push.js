@@ -1,6 +1,7 @@
 // "Notify in this browser": subscribes at the browser's push service, and says why where that is not possible.
 import { browserKey } from "./browser-key.js";
 import { refresh } from "./live.js";
+import { reasonOf } from "./notices.js";
 
 const box = document.getElementById("push");
 if (box) offer(box);
@@ -46,8 +47,7 @@ async function subscribe(box, name) {
   const body = JSON.stringify({ name, endpoint, p256dh: keys?.p256dh, auth: keys?.auth });
   const answer = await fetch("/api/v1/attention/browsers", { method: "POST", headers, body });
   if (answer.ok) return "This browser shows notifications.";
-  const problem = await answer.json().catch(() => ({}));
-  throw new Error([problem.detail, problem.why].filter(Boolean).join(": ") || `the server answered ${answer.status}`);
+  throw new Error(await reasonOf(answer));
 }
 
 /** Wait until the worker runs: only then can it subscribe. @param {ServiceWorkerRegistration} registration */

@@ -1,6 +1,7 @@
 // Comments on a diff, in place: pressing a line number opens a form below it. Dragging to another number, Shift, or a
 // second press by keyboard or touch while the form is empty, makes it a range. Without scripts, the links open the forms.
 import { restore } from "./drafts.js";
+import { readPart } from "./parts.js";
 
 const panel = () => document.getElementById("changes");
 /** @param {Element} form @param {string} name */
@@ -165,9 +166,8 @@ document.addEventListener("form:done", (event) => {
 
 /** @param {HTMLAnchorElement} link */
 async function showRows(link) {
-  const answer = await fetch(link.dataset.rows || "", { headers: { Accept: "text/x-part" }, cache: "no-store" }).catch(() => null);
-  if (!answer?.ok) return location.assign(link.href);
-  const fresh = /** @type {HTMLElement} */ (new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".lines"));
+  const fresh = /** @type {HTMLElement | null | undefined} */ ((await readPart(link.dataset.rows || ""))?.querySelector(".lines"));
+  if (!fresh) return location.assign(link.href);
   // What stood at the top of the file, because its line was not shown, is in its place now.
   for (const each of fresh.querySelectorAll("[id]")) document.getElementById(each.id)?.remove();
   link.closest(".more")?.replaceWith(fresh);

@@ -1,4 +1,6 @@
 // The log of an order: pages, search, links to lines (#L120-L140), and following while it grows.
+import { getPart } from "./parts.js";
+
 const LINES = /^#L(\d+)(?:-L(\d+))?$/;
 const log = () => document.getElementById("log");
 const scroller = () => document.getElementById("panel-body") || document.scrollingElement;
@@ -6,7 +8,7 @@ const scroller = () => document.getElementById("panel-body") || document.scrolli
 /** @param {string} address */
 async function show(address) {
   const old = log();
-  const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+  const answer = await getPart(address);
   if (!old || !answer.ok) return;
   await htmx.swap({ target: old, text: await answer.text(), swap: "outerHTML", sourceElement: old });
   const hash = new URL(address, location.href).hash;

@@ -1,16 +1,11 @@
 // Parts of a session's page that are fetched when the reader asks for them: panels, folded calls, earlier parts.
 import { fetchPart } from "./live.js";
+import { button, element, readPart } from "./parts.js";
 
 const page = document.getElementById("conversation");
 const KEPT_BLOCKS = 80;
 const WIDE = matchMedia("(min-width: 901px)");
 let panel = page?.dataset.panel || "";
-
-/** @param {string} address */
-async function part(address) {
-  const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
-  return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
-}
 
 // --- panels ----------------------------------------------------------------------------------
 
@@ -64,7 +59,8 @@ export function markTabs() {
 export function movePanels(order) {
   for (const each of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-panel-name] > [data-part]"))) {
     each.parentElement?.querySelector(".onward")?.remove();
-    if (each.querySelector(".new-comment")) each.before(onward(() => movePanel(each, order)));
+    const onward = button("Show the new turn's changes", () => movePanel(each, order));
+    if (each.querySelector(".new-comment")) each.before(element("p", { className: "onward pad small muted" }, "These are the changes of the turn before. ", onward));
     else movePanel(each, order);
   }
 }
@@ -74,13 +70,6 @@ function movePanel(content, order) {
   content.parentElement?.querySelector(".onward")?.remove();
   for (const name of ["part", "live"]) content.dataset[name] = content.dataset[name]?.replace(/[0-9a-f]{12}/, order);
   if (!content.parentElement?.hidden) fetchPart(content);
-}
-
-/** @param {() => void} go */
-function onward(go) {
-  const line = Object.assign(document.createElement("p"), { className: "onward pad small muted", textContent: "These are the changes of the turn before. " });
-  line.append(Object.assign(document.createElement("button"), { type: "button", textContent: "Show the new turn's changes", onclick: go }));
-  return line;
 }
 
 if (page && (panel || WIDE.matches)) showPanel(panel || "changes");
@@ -104,7 +93,7 @@ async function load(fold) {
   if (!fold.open || !into || !address || into.dataset.loaded === address) return;
   into.dataset.loaded = address;
   const { last } = into.dataset;
-  const fresh = /** @type {HTMLElement | null | undefined} */ ((await part(last ? `${address}&known=${last}` : address))?.querySelector("[data-into]"));
+  const fresh = /** @type {HTMLElement | null | undefined} */ ((await readPart(last ? `${address}&known=${last}` : address))?.querySelector("[data-into]"));
   if (!fresh) return void delete into.dataset.loaded;
   into.dataset.keep = "";
   if (last) await merge(into, fresh);
@@ -141,7 +130,7 @@ export async function merge(old, fresh) {
 async function showEarlier(link) {
   if (link.ariaBusy) return;
   link.ariaBusy = "true";
-  const fresh = await part(link.dataset.earlier || "");
+  const fresh = await readPart(link.dataset.earlier || "");
   link.ariaBusy = null;
   const talk = document.getElementById("talk");
   const blocks = document.getElementById("blocks");
@@ -160,7 +149,7 @@ export function trimBlocks() {
   if (!blocks || !page || extra <= KEPT_BLOCKS / 2) return;
   for (const old of [...blocks.children].slice(0, extra)) old.remove();
   const { order, first } = /** @type {HTMLElement} */ (blocks.firstElementChild).dataset;
-  const link = Object.assign(document.createElement("a"), { className: "button", href: `?before=${order}.${first}`, textContent: "Show earlier" });
+  const link = element("a", { className: "button", href: `?before=${order}.${first}`, textContent: "Show earlier" });
   link.dataset.earlier = `/orders/${page.dataset.order}/earlier?before=${order}.${first}`;
   document.getElementById("earlier")?.replaceChildren(link);
 }

@@ -1,5 +1,6 @@
 // The page of a session: later parts of the conversation appear, and the reader's place is kept.
 import { follow, gone, isGone } from "./live.js";
+import { getPart, parsed } from "./parts.js";
 import { dropText } from "./session-flight.js";
 import { markTabs, merge, morph, movePanels, trimBlocks } from "./session-parts.js";
 import "./session-log.js";
@@ -48,7 +49,7 @@ async function takeNews() {
 
 /** A session without turns has its first one, or was removed. */
 async function reload() {
-  const answer = await fetch(location.href, { headers: { Accept: "text/x-part" }, cache: "no-store" }).catch(() => null);
+  const answer = await getPart(location.href).catch(() => null);
   if (answer && isGone(answer)) return gone(answer);
   if (answer?.ok) location.reload();
   else setTimeout(takeNews, AGAIN_MS);
@@ -58,10 +59,10 @@ async function reload() {
 async function news(whole) {
   const resume = whole ? 0 : Number(page.dataset.resume);
   const address = `/orders/${page.dataset.order}/news?session=${page.dataset.session}&resume=${resume}&around=${page.dataset.around ?? ""}&${whole ? "whole=true" : `last=${page.dataset.last}`}`;
-  const answer = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+  const answer = await getPart(address);
   if (isGone(answer)) return gone(answer);
   if (!answer.ok) throw new Error(String(answer.status));
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = parsed(await answer.text());
   const about = /** @type {HTMLElement} */ (fresh.getElementById("news")).dataset;
   if (about.resumed) return location.reload();
   const stay = !atEnd();
