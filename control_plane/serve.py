@@ -39,8 +39,8 @@ class Part(Protocol):
 def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAIT_SECONDS) -> int:
     """Serve until SIGTERM or Ctrl-C, then stop; returns the exit code.
 
-    Running requests have `web.server.GRACE_S` to end, then the loops 5 s. Both end at once as a rule; the whole time, about
-    16 s, is needed while the database does not answer.
+    Running requests have `web.server.GRACE_S` to end, then the loops 5 s. Both end at once as a rule; the whole time,
+    about 16 s, is needed while the database does not answer.
 
     The schema is brought up to date first. Raises Unreachable (exit code 5) if the database or the broker does not
     respond for `patience_s`, Precondition if the database is newer than this program.
