@@ -88,8 +88,8 @@ def _task(dispatch: Dispatch, order: Order, drone: Drone, run: Run | None, organ
 def state_of(dispatch: Dispatch, order: Order, run: Run | None) -> str:
     """Celery's state of a run.
 
-    A run that failed while its order continues is a retry, and so is one that its drone gave back. A run that never
-    began, because its order was canceled or went to another drone, was revoked.
+    A run that failed while its order continues is a retry, and so is one that its drone gave back, until the order ends
+    without another run. A run that never began, because its order was canceled or went to another drone, was revoked.
     """
     if dispatch.closed_at is None:
         return PENDING if run is None else STARTED
@@ -98,10 +98,12 @@ def state_of(dispatch: Dispatch, order: Order, run: Run | None) -> str:
     never_began = run is None and dispatch.claimed_at is None
     if never_began or (run is not None and run.exit_status == ExitStatus.CANCELED):
         return REVOKED
-    if order.run_id == dispatch.id and order.status in ENDED:
-        return REVOKED if order.status == OrderStatus.CANCELED else FAILURE
     # The last run before a user resumed the order: it had failed then.
-    return FAILURE if dispatch.generation in _ends_by_hand(order) else RETRY
+    if dispatch.generation in _ends_by_hand(order):
+        return FAILURE
+    if dispatch.generation == order.generation and order.status in ENDED:
+        return REVOKED if order.status == OrderStatus.CANCELED else FAILURE
+    return RETRY
 
 
 def _ends_by_hand(order: Order) -> set[Any]:

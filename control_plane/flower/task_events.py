@@ -30,7 +30,8 @@ GRACE_SECONDS = 3.0
 LOOK_BACK = timedelta(days=1)
 """Runs that ended earlier are not added when Flower starts."""
 _OVERLAP = timedelta(minutes=10)
-"""Later reads repeat what ended in this time: commits may come late, and clocks differ."""
+"""Later reads repeat what ended in this time: commits may come late, clocks differ, and a run that was to be followed
+by another is the last one if its order is canceled first. What happens later is shown once Flower is restarted."""
 RECEIVED = "RECEIVED"
 SENDER = "control-plane"
 _KIND_OF = {SUCCESS: "succeeded", FAILURE: "failed", RETRY: "retried", REVOKED: "revoked"}
@@ -44,8 +45,8 @@ class TaskEvents(Events):  # type: ignore[misc]  # Flower has no types
         super().__init__(app, max_tasks_in_memory=limit, **options)
         self._clock = clock
         self._limit = limit
-        self._settled: dict[str, None] = {}
-        """Tasks whose end is that in the database."""
+        self._settled: dict[str, str] = {}
+        """Tasks whose end is that in the database, with their state."""
         self._organizations: dict[str, str] = {}
         self._since: datetime | None = None
 
@@ -89,11 +90,11 @@ class TaskEvents(Events):  # type: ignore[misc]  # Flower has no types
         for task in sorted(tasks, key=lambda task: task.sent_at):
             _remember(self._organizations, task.run_id, task.organization, self._limit)
             changed_at = task.ended_at or task.started_at or task.sent_at
-            if task.run_id in self._settled or now - changed_at < GRACE_SECONDS:
+            if self._settled.get(task.run_id) == task.state or now - changed_at < GRACE_SECONDS:
                 continue
             self._bring(task)
             if task.ended:
-                _remember(self._settled, task.run_id, None, self._limit)
+                _remember(self._settled, task.run_id, task.state, self._limit)
 
     def _bring(self, task: RecordedTask) -> None:
         known = self.state.tasks.data.get(task.run_id)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from celery import Celery
+
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.flower.recorded_tasks import state_of
+from control_plane.flower.recorded_tasks import RecordedTask, state_of
+from control_plane.flower.task_events import TaskEvents
+from tests.support.clocks import HandClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OPEN: dict[str, Any] = {"closed_at": None}
 CLAIMED = {"closed_at": NOW, "claimed_at": NOW}
 CLOSED = {"closed_at": NOW}
+ONLY_ONE = {"generation": 1, "renewed_generation": 0, "fresh_generation": 0}
 LAST = {"run_id": "r1"}
+SECOND = {"run_id": "r2", "generation": 2}
 
 
 STATES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, str]] = [
@@ -23,10 +31,12 @@ STATES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, str]] 
     (CLOSED, {"status": "failed", **LAST}, {"status": "failed"}, "FAILURE"),
     (CLOSED, {"status": "failed", **LAST}, {"status": "lost"}, "FAILURE"),
     (CLOSED, {"status": "queued", "run_id": None}, {"status": "failed"}, "RETRY"),
-    (CLOSED, {"status": "succeeded", "run_id": "r2"}, {"status": "lost"}, "RETRY"),
-    (CLOSED, {"status": "running", "run_id": "r2"}, {"status": "preempted"}, "RETRY"),
-    (CLOSED, {"status": "running", "run_id": "r2", "renewed_generation": 1}, {"status": "failed"}, "FAILURE"),
-    (CLOSED, {"status": "running", "run_id": "r2", "fresh_generation": 1}, {"status": "failed"}, "FAILURE"),
+    (CLOSED, {"status": "canceled", "run_id": None}, {"status": "lost"}, "REVOKED"),
+    (CLOSED, {"status": "canceled", "run_id": None, "renewed_generation": 1}, {"status": "lost"}, "FAILURE"),
+    (CLOSED, {"status": "succeeded", **SECOND}, {"status": "lost"}, "RETRY"),
+    (CLOSED, {"status": "running", **SECOND}, {"status": "preempted"}, "RETRY"),
+    (CLOSED, {"status": "running", **SECOND, "renewed_generation": 1}, {"status": "failed"}, "FAILURE"),
+    (CLOSED, {"status": "running", **SECOND, "fresh_generation": 1}, {"status": "failed"}, "FAILURE"),
     (CLOSED, {"status": "canceled", **LAST}, {"status": "lost"}, "REVOKED"),
     (CLOSED, {"status": "canceled", **LAST}, {"status": "preempted", "exit_status": "canceled"}, "REVOKED"),
     (CLOSED, {"status": "failed", **LAST}, {"status": "failed", "exit_status": "canceled"}, "REVOKED"),
@@ -42,7 +52,30 @@ def test_a_run_has_failed_only_if_its_order_has() -> None:
     for dispatch, order, run, state in STATES:
         sent = Dispatch(id="r1", generation=1, **dispatch)
         began = Run(id="r1", generation=1, **run) if run is not None else None
-        found = state_of(sent, Order(**{"renewed_generation": 0, "fresh_generation": 0, **order}), began)
+        found = state_of(sent, Order(**{**ONLY_ONE, **order}), began)
         if found != state:
             wrong.append((dispatch, order, run, found))
     assert wrong == []
+
+
+def test_a_retry_that_turns_out_to_be_the_last_run_is_shown_as_it_ended() -> None:
+    app, loop = Celery(set_as_current=False), asyncio.new_event_loop()
+    flower = TaskEvents(app, HandClock(NOW), limit=10, io_loop=loop)
+    task = RecordedTask(
+        run_id="r1",
+        order_id="o1",
+        organization="default",
+        generation=1,
+        worker="mila.d1@host",
+        state="RETRY",
+        exit_status="lost",
+        sent_at=NOW.timestamp() - 60,
+        started_at=NOW.timestamp() - 50,
+        ended_at=NOW.timestamp() - 40,
+    )
+    shown = []
+    for state in ("RETRY", "REVOKED"):
+        flower.settle([replace(task, state=state)])
+        shown.append(flower.state.tasks["r1"].state)
+    assert shown == ["RETRY", "REVOKED"]
+    loop.close()
