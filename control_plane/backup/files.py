@@ -52,10 +52,11 @@ def counted(path: Path, found: dict[str, BackupPart], *, durable: bool = True) -
     file = CountedFile(path)
     try:
         yield file
+        # A full disk may show only when it is flushed.
+        found[path.name] = file.close(durable=durable)
     except BaseException:
         file.abandon()
         raise
-    found[path.name] = file.close(durable=durable)
 
 
 @contextmanager

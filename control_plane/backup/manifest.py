@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from control_plane.db.upgrade import known_revisions
+from control_plane.db.upgrade import known_revisions, require_released
 from shared.errors import Invalid, Precondition
 from shared.terminal.boundary import version
 
@@ -105,7 +105,8 @@ def manifest_text(manifest: Manifest) -> str:
 def read_manifest(backup: Path) -> Manifest:
     """The manifest of the backup in this directory.
 
-    Raises Invalid if it is missing, cut off or changed, Precondition if a newer version made the backup.
+    Raises Invalid if it is missing, cut off or changed, Precondition if a newer version made the backup, or one
+    from before the first release.
     """
     try:
         document = json.loads((backup / MANIFEST).read_text())
@@ -146,6 +147,7 @@ def _require_known(backup: Path, document: dict[str, Any]) -> None:
     made_by, revision = str(document.get("program"))[:40], str(document.get("revision"))[:40]
     if document.get("format") == FORMAT and revision in known_revisions():
         return
+    require_released(revision, f"the database in {backup}")
     raise Precondition(
         f"{backup} was made by Dronefleet {made_by} with revision {revision} of the database",
         code="E-BACKUP-NEWER",

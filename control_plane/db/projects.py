@@ -66,8 +66,6 @@ class Project(Checkable, Owned, Row):
     provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
     reviewer_id: Mapped[str | None] = mapped_column(Id)
     """The provider whose model reviews the changes of its orders; None: the organization's."""
-    budget_usd_day: Mapped[float | None]
-    """A copy of its daily budget, for processes of the previous version; the row in `budgets` applies."""
     pull_requests: Mapped[str] = mapped_column(String(16), default="never")
     """never, ready (title and body are composed) or open (and opened from a drone's workstation)."""
     trailers: Mapped[list[str]] = mapped_column(default=list)

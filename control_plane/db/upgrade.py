@@ -5,6 +5,7 @@ Several control planes may start at the same time: the second one waits, and the
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -20,12 +21,15 @@ from shared.errors import Precondition
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _ADVISORY_LOCK = 0x64726F6E65
 """An arbitrary number that only the fleet uses: PostgreSQL's lock for running migrations."""
+_UNRELEASED = re.compile(r"[0-9]{4}")
+"""The ids of revisions before the first release: 0001 to 0042. Those since then begin with a letter."""
 
 
 def apply_migrations(database_url: str, revision: str = "head") -> list[str]:
     """Bring the schema up to date, in one transaction, and return the ids of the revisions that were applied.
 
-    Raises Unreachable if the database does not respond, Precondition if it is newer than this program.
+    Raises Unreachable if the database does not respond, Precondition if it is newer than this program or was written
+    before the first release.
     """
     database = Database(database_url)
     try:
@@ -58,7 +62,7 @@ def current_revision(database: Database) -> str | None:
 
 
 def pending_migrations(database: Database) -> list[str]:
-    """The ids of the revisions that the database lacks, oldest first. Raises Precondition if it is newer."""
+    """The ids of the revisions that the database lacks, oldest first. Raises Precondition if its own is unknown."""
     with database.read() as session:
         return _pending(session.connection())
 
@@ -79,6 +83,7 @@ def _pending(connection: Connection) -> list[str]:
     current = revision_of(connection)
     if current is None:
         return history
+    require_released(current, "the database")
     if current not in history:
         raise Precondition(
             f"the database is at revision {current}, which is unknown to this version of dronefleet",
@@ -86,6 +91,17 @@ def _pending(connection: Connection) -> list[str]:
             next="run the version that created it, or a newer one",
         )
     return history[history.index(current) + 1 :]
+
+
+def require_released(revision: str, holder: str) -> None:
+    """Raise Precondition if the revision is from before the first release: no migration begins there."""
+    if _UNRELEASED.fullmatch(revision):
+        raise Precondition(
+            f"{holder} is at revision {revision}, from before the first release, and cannot be upgraded",
+            code="E-DB-UNRELEASED",
+            next="export its organizations with the version that wrote it (fleet organization export), and import "
+            "them into a new database; or start with a new one",
+        )
 
 
 def revision_of(connection: Connection) -> str | None:

@@ -46,7 +46,6 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
         **columns_of(request),
         provider_id=None,
         reviewer_id=None,
-        budget_usd_day=None,
         created_at=core.clock.now(),
         removed_at=None,
     )

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.core.rows import each_alone
-from control_plane.db.projects import Project
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.spending.accounts import Account, recount
 from shared.amounts import dollars
@@ -68,7 +67,6 @@ def set_budget(db: Session, core: Core, target: BudgetTarget, terms: Terms) -> A
     # People are told again when the new limit is near.
     period = db.get_one(BudgetPeriod, (budget.id, account.begins_at))
     period.warned_at = period.refused_at = period.exhausted_at = None
-    _copy_to_project(db, target, terms.per, dollars(terms.limit_nusd))
     return account
 
 
@@ -77,7 +75,6 @@ def remove_budgets(db: Session, core: Core, target: BudgetTarget, *per: str) -> 
     removed = list(db.scalars(_locked(target, *per)))
     for budget in removed:
         budget.removed_at = core.clock.now()
-        _copy_to_project(db, target, budget.per, None)
     db.flush()
     return removed
 
@@ -117,9 +114,3 @@ def _alive(target: BudgetTarget, *per: str) -> Select[Budget]:
 
 def _locked(target: BudgetTarget, *per: str) -> Select[Budget]:
     return _alive(target, *per).with_for_update().execution_options(populate_existing=True)
-
-
-def _copy_to_project(db: Session, target: BudgetTarget, per: str, usd: float | None) -> None:
-    """Keep the copy for processes of the previous version up to date."""
-    if target.kind == "project" and per == "day":
-        db.execute(update(Project).where(Project.id == target.id).values(budget_usd_day=usd))

@@ -72,9 +72,8 @@ BROKEN = {
     ),
     "S-128": removal(
         "integration/db/test_database_migrations.py::test_models_and_migrations_agree",
-        "control_plane/db/migrations/versions/r0027_stacks.py",
-        '    op.add_column("orders", sa.Column("merge_only", sa.Boolean(), nullable=False, '
-        "server_default=sa.false()))\n",
+        "control_plane/db/migrations/versions/r0001_first_schema.py",
+        '        sa.Column("merge_only", sa.Boolean, nullable=False, server_default=sa.false()),\n',
         "",
     ),
 }

@@ -19,14 +19,13 @@ from control_plane.operations.transfer.kinds import (
     DRONE,
     END,
     HEADER,
+    OLDEST,
     ORGANIZATION,
-    ORGANIZATION_SINCE,
     RUN_SETTINGS,
     TASK,
     VERSION,
     Kind,
     TransferTotals,
-    completed,
     is_id,
     plain_type,
 )
@@ -66,7 +65,7 @@ class LineRefused(Exception):
 def check(spool: BinaryIO, to: Import) -> Checked:
     """Validate the whole file and summarize its contents.
 
-    Raises Invalid with the line's number, Conflict for a newer version.
+    Raises Invalid with the line's number, Conflict for a version that is newer or too old.
     """
     return _Check(to).whole(spool)
 
@@ -140,12 +139,16 @@ class _Check:
                 code="E-IMPORT-NEWER",
                 next="upgrade this installation, then import again",
             )
+        if version < OLDEST:
+            raise Conflict(
+                f"the file was written by an older version: its format is {version}; the oldest supported is {OLDEST}",
+                code="E-IMPORT-OLDER",
+                next="upgrade the installation that wrote it to the version before this one, then export again",
+            )
         _time(line.get("made_at"), "made_at")
         self._checked = Checked(line, {})
 
     def _organization(self, kind: str, line: Line) -> None:
-        if self._checked is not None:
-            line = completed(line, ORGANIZATION_SINCE, self._checked.version)
         if kind != "organization" or set(line) != set(ORGANIZATION) or self._checked is None:
             raise LineRefused("is not the organization's own line")
         check_organization(str(line["name"]))
@@ -167,7 +170,7 @@ class _Check:
         elif (kind := BY_NAME.get(name)) is None:
             raise LineRefused(f"has an unknown kind: {shown(name)}")
         else:
-            line = kind.completed(line, checked.version)
+            line = kind.current(line, checked.version)
             self._columns(kind, line)
             if kind.name in RUN_SETTINGS:
                 _run_settings(line)

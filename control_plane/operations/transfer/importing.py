@@ -20,7 +20,6 @@ from control_plane.core import Caller, Core
 from control_plane.core.vault import Purpose
 from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
-from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.spending import Budget
@@ -35,15 +34,12 @@ from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK
 from control_plane.operations.transfer.settings import Import
 from control_plane.orders.numbers import ORDERS
 from control_plane.spending.accounts import recount
-from control_plane.spending.limits import MAX_USD, check_limit
-from control_plane.spending.setting import BudgetTarget, Terms, set_budget
 from control_plane.validation.checks import check_organization, shown
 from control_plane.validation.issued_secrets import hashed, new_secret
 from shared.errors import Conflict, FleetFault
 from shared.outcome import ExitStatus
 from shared.states import ENDED, RunStatus, TaskStatus, TurnStatus
 
-SINCE_BUDGETS = 3
 """The version of the format from which on it has budgets."""
 BATCH = 500
 """Rows in memory at once."""
@@ -59,8 +55,8 @@ def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | N
     in progress become open and are assigned to the user, with a system comment; unfinished orders are canceled. Drones
     are imported as removed, for their names. `warnings` lists what must be set up again.
 
-    Raises Conflict for a name that is taken and for a newer file, Invalid with the line's number for a broken or
-    foreign file; nothing is changed then.
+    Raises Conflict for a name that is taken and for a file that is newer or too old, Invalid with the line's number for
+    a broken or foreign file; nothing is changed then.
     """
     if name is not None:
         check_organization(name)
@@ -179,7 +175,7 @@ class _Import:
         }
 
     def _row(self, kind: Kind, line: Line) -> Line:
-        row = kind.completed(line, self.checked.version)
+        row = kind.current(line, self.checked.version)
         for column in kind.times:
             row[column] = datetime.fromisoformat(row[column]) if row[column] is not None else None
         self._rename(kind, row)
@@ -278,13 +274,7 @@ class _Import:
         row["sealed_git_url"] = None
 
     def _count_money(self, db: Session) -> None:
-        """Count the blocks in the budgets' periods; the daily budgets of older files are those of their projects."""
-        if self.checked.version < SINCE_BUDGETS:
-            projects = select(Project).where(Project.organization_id == self.organization_id)
-            for project in db.scalars(projects.where(Project.budget_usd_day > 0, Project.removed_at.is_(None))):
-                limit = check_limit(min(project.budget_usd_day or 0.0, MAX_USD))
-                target = BudgetTarget(self.organization_id, "project", project.id)
-                set_budget(db, self.core, target, Terms("day", limit, None, ""))
+        """Count the blocks in the budgets' periods."""
         alive = select(Budget).where(Budget.organization_id == self.organization_id, Budget.removed_at.is_(None))
         for budget in db.scalars(alive).all():
             recount(db, budget, self.core.clock.now())

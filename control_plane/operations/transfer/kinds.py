@@ -34,9 +34,8 @@ from control_plane.db.stacks import Stack
 from control_plane.db.teams import Agent, Comment, Task
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
-VERSION = 4
-"""2: orders have typed facts in addition to their reason, and projects a description. 3: budgets, prices and money, and
-review comments. 4: orders that start after others, and the lines that their work changed."""
+VERSION, OLDEST = 5, 4
+"""The format that is written, and the oldest one that is read. 5: without the copy of a project's daily budget."""
 HEADER = "dronefleet_export"
 DRONE, END = "drone", "end"
 TASK = "task"
@@ -58,8 +57,8 @@ class Kind:
     """JSON columns, and their keys that hold ids; a list holds nothing else."""
     states: type[StrEnum] | None = None
     """Valid values of `status`."""
-    since: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    """Columns that files of versions before this one lack, with the values for their rows."""
+    gone: frozenset[str] = frozenset()
+    """Columns that only files of the format before this one have; they are ignored."""
     only: Callable[[Table], ColumnElement[bool]] | None = None
     """Which rows are exported; None: all."""
 
@@ -79,9 +78,9 @@ class Kind:
         plain = (column.name for column in self.columns if isinstance(column.type, JSON))
         return {name: TypeAdapter(get_args(declared[name])[0]) for name in plain}
 
-    def completed(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
-        """The line in the format of the current version."""
-        return completed(line, self.since, version)
+    def current(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
+        """The line in the format of this version."""
+        return {name: value for name, value in line.items() if version == VERSION or name not in self.gone}
 
     @cached_property
     def times(self) -> tuple[str, ...]:
@@ -95,49 +94,10 @@ class Kind:
         return frozenset(column.name for column in self.columns if column.foreign_keys and column.name in self.refers)
 
 
-def completed(line: Mapping[str, Any], since: Mapping[int, Mapping[str, Any]], version: int) -> dict[str, Any]:
-    """The line with the values of the columns that a file of this version lacks."""
-    added = (columns for first, columns in since.items() if version < first)
-    return {**{name: value for columns in added for name, value in columns.items()}, **line}
-
-
 def _kind(name: str, model: type[Owned], *sorted_by: str, without: str = "", **more: Any) -> Kind:
     return Kind(name, model, sorted_by, frozenset(without.split()), **more)
 
 
-_FACTS = (
-    "explained",
-    "returned_because",
-    "placed_because",
-    "waits_because",
-    "cancel_asked_by",
-    "cancel_text",
-    "ended_because",
-)
-"""Columns of orders. Without them the reason keeps the text of the older version."""
-_EMPTY = (
-    "wanted_commit",
-    "group_id",
-    "group_key",
-    "thinking",
-    "mode_definition",
-    "files_changed",
-    "lines_added",
-    "lines_removed",
-    "reviewer_id",
-    "profile",
-    "verify",
-)
-_SINCE_4: Mapping[str, Any] = {
-    "after": [],
-    "merge_only": False,
-    "plan_first": False,
-    "keep_raw": False,
-    "limit_sources": {},
-    **dict.fromkeys(_EMPTY),
-}
-_UNSET: Mapping[str, Any] = {"limits": {}, "thinking": None}
-"""Settings of runs that a level does not set."""
 _CHECK = "check_state check_order_id check_report"
 """What was found on the drones of one fleet says nothing about those of another."""
 KINDS: tuple[Kind, ...] = (
@@ -147,7 +107,6 @@ KINDS: tuple[Kind, ...] = (
         "created_at",
         "id",
         without=f"sealed_key {_CHECK}",
-        since={3: {"rpm": 0, "tpm": 0}, 4: {"thinking": "auto", "rotation": "off"}},
     ),
     _kind(
         "project",
@@ -155,8 +114,8 @@ KINDS: tuple[Kind, ...] = (
         "created_at",
         "id",
         without=f"sealed_git_url {_CHECK}",
+        gone=frozenset({"budget_usd_day"}),
         refers={"provider_id": "provider", "reviewer_id": "provider"},
-        since={2: {"description": ""}, 4: {**_UNSET, "reviewer_id": None}},
     ),
     _kind("mode", CustomMode, "created_at", "id", refers={"project_id": "project"}),
     _kind(
@@ -165,7 +124,6 @@ KINDS: tuple[Kind, ...] = (
         "created_at",
         "id",
         refers={"project_id": "project", "boss_id": "agent", "provider_id": "provider", "reviewer_id": "provider"},
-        since={4: {**_UNSET, "reviewer_id": None}},
     ),
     _kind(
         "session",
@@ -180,7 +138,6 @@ KINDS: tuple[Kind, ...] = (
             "forked_from_id": "session",
             "task_id": TASK,
         },
-        since={4: {**_UNSET, "restack": True, "left_leaf_id": None}},
     ),
     _kind(
         TASK,
@@ -197,7 +154,6 @@ KINDS: tuple[Kind, ...] = (
         "id",
         without="user_id idempotency_key request_hash",
         refers={"winner_id": "order", "judge_id": "order"},
-        since={4: dict.fromkeys(("parallel", "begun_at", "canceled_at"))},
     ),
     _kind(
         "order",
@@ -206,7 +162,6 @@ KINDS: tuple[Kind, ...] = (
         without="number user_id idempotency_key request_hash grant_until run_again_at traceparent",
         states=OrderStatus,
         inside={"pull_request": ("order",), "after": ()},
-        since={2: dict.fromkeys(_FACTS), 3: {"on_limit": "stop"}, 4: _SINCE_4},
         refers={
             "project_id": "project",
             "session_id": "session",
@@ -247,7 +202,6 @@ KINDS: tuple[Kind, ...] = (
         "id",
         without="unsuitable",
         states=RunStatus,
-        since={3: {"assumed_usd": 0.0, "prices": None}, 4: {"cached_tokens": 0}},
         refers={
             "id": "dispatch",
             "order_id": "order",
@@ -270,7 +224,6 @@ KINDS: tuple[Kind, ...] = (
         SteeringMessage,
         "number",
         without="number",
-        since={4: {"alone": False, "take_back_at": None, "taken_back": False}},
         refers={"order_id": "order", "run_id": "dispatch"},
     ),
     _kind("comment", Comment, "id", without="id", refers={"task_id": TASK, "agent_id": "agent", "run_id": "dispatch"}),
@@ -342,8 +295,6 @@ ORGANIZATION = (
     "thinking",
 )
 """The exported columns of the organization itself."""
-ORGANIZATION_SINCE: Mapping[int, Mapping[str, Any]] = {4: _UNSET}
-"""Those that files of versions before this one lack, with their values."""
 SUMMED = ("input_tokens", "output_tokens", "thinking_tokens", "tool_calls", "duration_ms")
 
 

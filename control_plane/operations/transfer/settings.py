@@ -74,7 +74,7 @@ def _provider(line: Line, _: Import) -> None:
 
 def _project(line: Line, to: Import) -> None:
     # The ids in these columns are not the names that a request has.
-    projects.columns_of(_request(ProjectRequest, line, budget_usd_day=None))
+    projects.columns_of(_request(ProjectRequest, line))
     if parse_git_url(line["git_url"], files_allowed=to.settings.file_urls_allowed).secret is not None:
         raise Invalid("the git URL has a password", code="E-GIT-URL")
 

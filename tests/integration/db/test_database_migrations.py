@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import JSON, Boolean, Column, Float, Inspector, Integer, LargeBinary, Table, inspect, select, text
-from sqlalchemy import column as light_column
-from sqlalchemy import table as light_table
+from sqlalchemy import Engine, event, inspect, select, text
 
 from control_plane.db.base import Row
 from control_plane.db.engine import Database
 from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
-from control_plane.db.spending import Budget, SpendingBlock
-from control_plane.db.types import UtcDateTime
 from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
+from tests.support.old_databases import create_old, rows_of
 
-REVISIONS = [f"{number:04}" for number in range(1, 43)]
+REVISIONS = ["r0001", "r0002"]
+GONE = {("projects", "budget_usd_day")}
+"""Columns that later revisions remove."""
+
+
+class PowerCut(Exception):
+    """Ends an upgrade in the middle."""
 
 
 @pytest.mark.dialects
@@ -58,7 +59,7 @@ def test_a_database_without_tables_names_the_command_that_makes_them_and_a_newer
         db.scalars(select(Organization.name)).all()
     with empty.write() as db:
         db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32))"))
-        db.execute(text("INSERT INTO alembic_version VALUES ('9999')"))
+        db.execute(text("INSERT INTO alembic_version VALUES ('r9999')"))
     empty.dispose()
     with pytest.raises(Precondition) as refusal:
         apply_migrations(empty_database_url)
@@ -66,61 +67,57 @@ def test_a_database_without_tables_names_the_command_that_makes_them_and_a_newer
 
 
 @pytest.mark.dialects
+def test_a_database_from_before_the_first_release_is_refused_and_stays_as_it_is(empty_database_url: str) -> None:
+    old = Database(empty_database_url)
+    with old.write() as db:
+        db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32))"))
+        db.execute(text("CREATE TABLE organizations (name VARCHAR(64))"))
+        db.execute(text("INSERT INTO alembic_version VALUES ('0001')"))
+    for revision in ("0001", "0042"):
+        with old.write() as db:
+            db.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+        for start in (lambda: apply_migrations(empty_database_url), lambda: require_current(old)):
+            with pytest.raises(Precondition) as refusal:
+                start()
+            assert (refusal.value.code, "fleet organization export" in refusal.value.next) == ("E-DB-UNRELEASED", True)
+        with old.read() as db:
+            assert inspect(db.connection()).get_table_names() == ["alembic_version", "organizations"]
+    old.dispose()
+
+
+@pytest.mark.dialects
 def test_rows_of_the_first_revision_are_all_there_and_readable_after_the_upgrade(empty_database_url: str) -> None:
-    apply_migrations(empty_database_url, "0001")
-    database = Database(empty_database_url)
-    with database.write() as db:
-        inspector = inspect(db.connection())
-        old = {name: {each["name"] for each in inspector.get_columns(name)} for name in tables(inspector)}
-        for table in (table for table in METADATA.sorted_tables if table.name in old):
-            values = filled(table, old[table.name])
-            # Not the table itself, whose defaults would name columns of later revisions.
-            bare = light_table(table.name, *(light_column(name, table.columns[name].type) for name in values))
-            db.execute(bare.insert().values(values))
-        db.execute(text("UPDATE projects SET removed_at = NULL"))
-    counted = {name: count(database, name) for name in old}
+    create_old(empty_database_url)
+    before = rows_of(empty_database_url)
 
     assert apply_migrations(empty_database_url) == REVISIONS[1:]
-    assert {name: count(database, name) for name in old} == counted
-    mappers = [mapper for mapper in Row.registry.mappers if mapper.local_table in old_tables(old)]
+    after = rows_of(empty_database_url)
+    for name, rows in before.items():
+        kept = [{column: value for column, value in row.items() if (name, column) not in GONE} for row in rows]
+        assert (name, [{column: row[column] for column in kept[0]} for row in after[name]]) == (name, kept)
+    database = Database(empty_database_url)
     with database.read() as db:
-        read = [db.scalars(select(mapper.class_)).all() for mapper in mappers]
-        blocks = db.execute(select(SpendingBlock.run_id, SpendingBlock.spent_nusd, SpendingBlock.closed_at)).all()
-        budgets = db.scalars(select(Budget)).all()
+        assert all(db.scalars(select(mapper.class_)).all() for mapper in Row.registry.mappers)
     database.dispose()
-    assert all(read)
-    assert [tuple(row) for row in blocks] == [("7", 7_000_000_000, datetime(2026, 11, 22, tzinfo=UTC))]
-    assert [(each.kind, each.target_id, each.limit_nusd) for each in budgets] == [("project", "7", 7_000_000_000)]
 
 
-def tables(inspector: Inspector) -> list[str]:
-    """Those that the database has."""
-    there = set(inspector.get_table_names())
-    return [table.name for table in METADATA.sorted_tables if table.name in there]
+@pytest.mark.dialects
+def test_an_upgrade_that_is_cut_off_leaves_everything_as_it_was(empty_database_url: str) -> None:
+    create_old(empty_database_url)
+    before = rows_of(empty_database_url)
+    statements: list[str] = []
 
+    def cut(*arguments: Any) -> None:
+        statements.append(str(arguments[2]))
+        if "version_num" in statements[-1] and statements[-1].startswith("UPDATE"):
+            raise PowerCut
 
-def old_tables(names: Collection[str]) -> list[Table]:
-    return [METADATA.tables[name] for name in names]
-
-
-def filled(table: Table, columns: set[str]) -> dict[str, Any]:
-    """A row with something in each of these columns; foreign keys name the row of the other table."""
-    return {column.name: value_for(column) for column in table.columns if column.name in columns}
-
-
-def value_for(column: Column[Any]) -> Any:
-    if isinstance(column.type, JSON):
-        return {}
-    if isinstance(column.type, UtcDateTime):
-        return datetime(2026, 11, 22, tzinfo=UTC)
-    if isinstance(column.type, LargeBinary):
-        return b"7"
-    if isinstance(column.type, Boolean):
-        return True
-    # One word for all ids, so that every reference finds its row; a short one, as some columns are.
-    return 7 if isinstance(column.type, Integer | Float) else "7"
-
-
-def count(database: Database, name: str) -> int:
-    with database.read() as db:
-        return int(db.scalar(text(f"SELECT count(*) FROM {name}")) or 0)
+    event.listen(Engine, "after_cursor_execute", cut)
+    try:
+        with pytest.raises(PowerCut):
+            apply_migrations(empty_database_url)
+    finally:
+        event.remove(Engine, "after_cursor_execute", cut)
+    assert any("projects" in statement for statement in statements)
+    assert rows_of(empty_database_url) == before
+    assert apply_migrations(empty_database_url) == REVISIONS[1:]

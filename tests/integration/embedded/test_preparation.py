@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from control_plane.client.fleet import FleetClient
@@ -40,6 +42,13 @@ print(*sorted({name.split(".")[0] for name in sys.modules} & rarely_used))
 
 def test_the_process_of_fleet_up_prepares_the_database_without_loading_what_that_takes(tmp_path: Path) -> None:
     assert _lines(_UP, tmp_path / "data") == ["same", ""]
+
+
+def test_a_data_directory_from_before_the_first_release_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with closing(sqlite3.connect(tmp_path / "data" / "fleet.db")) as old:
+        old.executescript("CREATE TABLE alembic_version (version_num); INSERT INTO alembic_version VALUES ('0001')")
+    assert _lines(_UP, tmp_path / "data")[0].startswith("Precondition E-DB-UNRELEASED export its organizations")
 
 
 def test_a_server_loads_the_libraries_of_mcp_openid_and_buckets_only_when_they_are_used() -> None:
