@@ -16,21 +16,11 @@ from shared.names import DRONE_NAME
 from shared.plans import AgentPlan, PointReport
 from shared.wire import Wire
 
-ABILITIES = (
-    *("resume", "teams", "no-scripts", "rotation", "checks", "titles", "merges", "races", "plans", "queue", "modes"),
-    *("code-hosts", "reviewer", "raw-answers", "taking-turns", "suspend"),
-)
-"""Abilities that a drone of this version declares. `resume`: it resumes from a checkpoint if an order has `resumed`.
-`teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`. `no-scripts`: it needs
-neither scripts in Redis nor the right to write what drones share there. `checks`: it tries providers and projects.
-`titles`: it writes titles of sessions. `merges`: it merges the work of other orders into the base of an order.
-`races`: it says whether its work is verified when it asks to push, and pushes the stored work of an order. `plans`: it
-presents a plan before it changes anything. `queue`: it withholds messages that were taken back, and gives the model one
-at a time where that was asked for. `modes`: it keeps to the text and the tools of a mode that is not built in.
-`code-hosts`: it reads and writes comments at code hosts, and merges a branch of the remote into an order's base.
-`reviewer`: a second model reads the change of an order before it is delivered. `raw-answers`: it keeps the raw answers
-of the provider if the order asks for them. `taking-turns`: several models answer in one run. `suspend`: a run that
-waits for a person can end, and another run continues at the same calls."""
+FIRST_RELEASE = "release-1"
+"""All that a drone of the first release can do; no drone without it is registered."""
+ABILITIES = (FIRST_RELEASE,)
+"""Abilities that a drone of this version declares. What a later version can do beyond the first release gets a name of
+its own, which the control plane looks for in the drone's beat while drones without it may be registered."""
 
 
 MAX_COUNT = 2**31 - 1
@@ -738,9 +728,9 @@ class Beat(Wire):
     done: tuple[str, ...] = ()
     """Ids of control messages that were handled and may be removed from the inbox."""
     abilities: tuple[str, ...] = ()
-    """What this drone can do beyond the first version, from ABILITIES; unknown values are ignored."""
+    """ABILITIES of the drone; unknown values are ignored."""
     name: NameOrNone = ""
-    """The name by which its worker is named in this boot; '' from a drone that does not follow its name, or may not."""
+    """The name by which its worker is named in this boot."""
 
 
 class Hello(Wire):

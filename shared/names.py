@@ -73,7 +73,7 @@ def drone_of(key: str) -> str:
 
 
 def worker(drone_id: str, host: str, name: str) -> str:
-    """Celery's node name of a drone, as Flower shows it. `name` is empty for a drone of an earlier version."""
+    """Celery's node name of a drone, as Flower shows it. `name` is empty before it reported one."""
     return f"{name}.{drone_id}@{host}" if name else f"{drone_id}@{host}"
 
 

@@ -309,7 +309,7 @@ def resumption_text(resumes: Resumption | None) -> str:
     if resumes is None:
         return ""
     if resumes.step is None:
-        return f"starts over: {_WHY_ANEW[resumes.why_not].format(resumes.drone)}"
+        return f"starts over: {_WHY_ANEW[resumes.why_not]}"
     if not resumes.drone:
         return f"resumes from step {resumes.step}"
     elsewhere = f"from step {resumes.elsewhere}" if resumes.elsewhere is not None else "from the beginning"
@@ -322,7 +322,6 @@ _WHY_ANEW = {
     "lost": "its checkpoint was unavailable",
     "expired": "its checkpoints were not stored or were deleted",
     "not_stored": "no checkpoint was stored",
-    "drone_cannot": "drone {} cannot resume from checkpoints",
 }
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from shared.wire import Wire
 
-NoCheckpoint = Literal["", "nothing_done", "lost", "expired", "not_stored", "drone_cannot"]
+NoCheckpoint = Literal["", "nothing_done", "lost", "expired", "not_stored"]
 
 
 class Resumption(Wire):

@@ -19,8 +19,8 @@ def ensure_bindings(broker: Broker, workers: Mapping[str, str]) -> list[str]:
 
     `workers`: drone id to Celery's name of its worker.
 
-    Returns the keys that were corrected. With another type in its place, neither the control plane nor a drone of an
-    earlier version can bind a queue, and such a drone's worker fails at each start. Raises Unreachable.
+    Returns the keys that were corrected. With another type in its place, the control plane cannot bind a queue. Raises
+    Unreachable.
     """
     sets = [key for exchange in (*SHARED_EXCHANGES, *map(names.queue, workers)) for key in binding_keys(exchange)]
     mailboxes = {names.mailbox(worker) for worker in workers.values()}

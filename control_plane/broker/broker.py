@@ -258,24 +258,20 @@ class Broker:
         place = f"{quote(user, safe='')}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
         return urlunsplit((parts.scheme, place, "/0", parts.query, ""))
 
-    def ensure_user(
-        self, drone_id: str, *password_hashes: str, needs_scripts: bool = False, may_write: bool = True
-    ) -> None:
+    def ensure_user(self, drone_id: str, *password_hashes: str, may_write: bool = True) -> None:
         """Create or renew the drone's user, with exactly the rights of `broker_users`."""
         if self._shared_login:
             return
-        user = DroneUser(password_hashes, needs_scripts, may_write)
+        user = DroneUser(password_hashes, may_write)
         with self._managing_users():
             self._users.give(drone_id, user)
         self._on_replicas(lambda replica: replica.give(drone_id, user))
 
-    def renew_user(
-        self, drone_id: str, password_hash: str, *, needs_scripts: bool = False, may_write: bool = True
-    ) -> None:
+    def renew_user(self, drone_id: str, password_hash: str, *, may_write: bool = True) -> None:
         """As `ensure_user`, and close its connections: those that used another password cannot come back."""
         if self._shared_login:
             return
-        self.ensure_user(drone_id, password_hash, needs_scripts=needs_scripts, may_write=may_write)
+        self.ensure_user(drone_id, password_hash, may_write=may_write)
         with self.reaching():
             self.redis.client_kill_filter(user=drone_id)
 
@@ -496,9 +492,7 @@ def _address_in(client_info: str) -> str:
 def _keys_of(drone_id: str) -> list[str]:
     ours = [names.lease_key, names.boot_key, names.inbox_key, names.events_stream, names.queue]
     queue = names.queue(drone_id)
-    # Written by drones of earlier versions.
-    kombu = [f"{name}.{drone_id}" for name in ("unacked", "unacked_index", "unacked_mutex")]
-    return [*(name(drone_id) for name in ours), *binding_keys(queue), *kombu]
+    return [*(name(drone_id) for name in ours), *binding_keys(queue)]
 
 
 def _age(first: str, now: int) -> float:

@@ -27,12 +27,6 @@ _COMMANDS = (
     "+multi", "+exec", "+discard", "+unwatch",
     "+subscribe", "+unsubscribe", "+psubscribe", "+punsubscribe",
 )
-_COMMANDS_OF_PREVIOUS_VERSION = (
-    "+@all", "-@admin", "-@dangerous", "-keys", "-scan", "-randomkey", "-dbsize",
-    "+info", "-client", "+client|setname", "+client|id",
-    "-publish", "-spublish", "-function", "-script", "+script|load", "+script|exists",
-    "-select", "-swapdb", "-move", "-copy", "-pubsub",
-)
 # fmt: on
 
 
@@ -42,8 +36,6 @@ class DroneUser:
 
     password_hashes: tuple[str, ...]
     """SHA-256 of each valid password in hexadecimal: two while the drone's keys are being replaced."""
-    needs_scripts: bool = False
-    """The drone is of the version that claims by a script and writes bindings: it keeps the rights of that version."""
     may_write: bool = True
     """False while its keys hold more of the broker's memory than its quota: it reads, beats, and keeps its lease."""
 
@@ -59,8 +51,6 @@ def rules(drone_id: str, user: DroneUser, *, knows_setinfo: bool) -> list[str]:
     if not user.may_write:
         channels = [f"&{names.control_channel(drone_id)}"]
         return [*who, *channels, *_COMMANDS, *setinfo, *_reading_selectors(drone_id)]
-    if user.needs_scripts:
-        return [*who, *_previous_version(drone_id), *setinfo, *_selectors_of_previous_version(drone_id)]
     channels = ["&/0.celery.pidbox", f"&{names.control_channel(drone_id)}"]
     return [*who, *channels, *_COMMANDS, *setinfo, *_selectors(drone_id)]
 
@@ -99,36 +89,10 @@ def _reading_selectors(drone_id: str) -> list[str]:
 
 
 def _mailboxes(drone_id: str) -> str:
-    """Where a drone's worker looks for remote control, under every name of the drone; with its name, and without."""
-    return " ".join(f"%R~{names.mailbox(worker)}*" for worker in (f"*.{drone_id}@*", f"{drone_id}@*"))
+    """Where a drone's worker looks for remote control, under every name of the drone."""
+    return f"%R~{names.mailbox(f'*.{drone_id}@*')}*"
 
 
 def binding_keys(exchange: str) -> tuple[str, str]:
     """The two sets in which kombu keeps the queues of an exchange: all, and those that never expire."""
     return f"_kombu.binding.{exchange}", f"_kombu.binding_permanent.{exchange}"
-
-
-# --- drones of the previous version -----------------------------------------------------------
-
-
-def _previous_version(drone_id: str) -> list[str]:
-    queue = names.queue(drone_id)
-    patterns = [
-        queue,
-        queue + _UP_TO_PRIORITIES,
-        f"fleet:{drone_id}:*",
-        *(f"{name}.{drone_id}" for name in ("unacked", "unacked_index", "unacked_mutex")),
-        *(key for exchange in (queue, *SHARED_EXCHANGES) for key in binding_keys(exchange)),
-        "_kombu.binding_deadlines*",
-        f"{drone_id}@*.celery.pidbox*",
-    ]
-    channels = ["&/0.celery.pidbox", f"&fleet:{drone_id}:*"]
-    return [*(f"~{pattern}" for pattern in patterns), *channels, *_COMMANDS_OF_PREVIOUS_VERSION]
-
-
-def _selectors_of_previous_version(drone_id: str) -> list[str]:
-    return [
-        f"(+publish &fleet:{drone_id}:* &/0.celeryev*)",
-        f"(+lpush +rpush %W~{_REPLY_QUEUES})",
-        "(+smembers +sismember %R~_kombu.binding.reply.celery.pidbox)",
-    ]

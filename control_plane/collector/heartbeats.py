@@ -136,10 +136,9 @@ class Beats:
     def _tell_name(self, db: Session, drone: Drone, beat: Beat) -> bool:
         """Tell a drone that was renamed; true if a message for it was written.
 
-        One that is leaving may know already: its next boot will show. One of an earlier version does not follow.
+        One that is leaving may know already: its next boot will show.
         """
-        follows = bool(beat.name) and not (beat.leaving or beat.stopping)
-        if not follows or beat.name == drone.name or pending(db, drone.id, None, "rename"):
+        if beat.leaving or beat.stopping or beat.name == drone.name or pending(db, drone.id, None, "rename"):
             return False
         notify_drone(db, self._core, drone.id, Rename(name=drone.name))
         return True
@@ -201,9 +200,7 @@ def _note_doing(run: Run, beat: RunBeat, now: datetime) -> None:
     if run.status != RunStatus.RUNNING:
         run.doing, run.waits_for = "", ""
         return
-    if run.doing_since is None or beat.doing != run.doing or beat.doing_seconds:
-        # An older drone does not send the duration: then it counts from the first beat with this activity.
-        run.doing_since = now - timedelta(seconds=beat.doing_seconds)
+    run.doing_since = now - timedelta(seconds=beat.doing_seconds)
     run.doing, run.waits_for = beat.doing, beat.waits_for
     run.progress_at = now - timedelta(seconds=beat.quiet_seconds)
 

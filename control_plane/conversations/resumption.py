@@ -20,7 +20,6 @@ from control_plane.conversations.run_paths import Segment, path_to
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Blob, Run, Step
-from control_plane.drones.load import has_ability
 from shared.events import CheckpointStep, Prepared, Spent
 from shared.reasons import NoCheckpoint, Resumption
 from shared.states import RunStatus
@@ -54,7 +53,7 @@ class Checkpoint:
 
 def choose(db: Session, order: Order, drone: Drone) -> Checkpoint | None:
     """The checkpoint from which a run of the order resumes on this drone; None: it begins anew."""
-    if order.attempt == 0 or not has_ability(drone, "resume"):
+    if order.attempt == 0:
         return None
     return _Candidates(db, order).best(drone.id)
 
@@ -88,8 +87,6 @@ def resumption_on(db: Session, order: Order, drone: Drone) -> Resumption | None:
     candidates = _Candidates(db, order)
     if not candidates.spoke:
         return None
-    if not has_ability(drone, "resume"):
-        return Resumption(drone=drone.name, why_not="drone_cannot")
     best = candidates.best(drone.id)
     return Resumption(step=best.step.seq) if best else Resumption(why_not=candidates.why_none)
 

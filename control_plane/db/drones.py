@@ -46,10 +46,6 @@ class Drone(Owned, Row):
     """The last key that was revoked: it cannot be registered again."""
     keys_revoked_at: Mapped[datetime | None]
     """Set while it has no keys, because they were revoked and it has not registered again."""
-    needs_broker_scripts: Mapped[bool] = mapped_column(default=False)
-    """Its version runs scripts in Redis and writes bindings that all drones share, so its user may do both.
-
-    True only in rows from before this column; the first heartbeat or registration of a newer version ends it."""
     over_quota_at: Mapped[datetime | None]
     """Since when it may not write to Redis, because its keys hold more memory than its quota; None: it may."""
     join_token_id: Mapped[str | None] = mapped_column(Id)

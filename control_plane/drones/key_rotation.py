@@ -20,7 +20,7 @@ def user_of(drone: Drone) -> DroneUser:
     """The drone's user in Redis, with each password that is valid now."""
     hashes = (drone.broker_password_hash, drone.next_broker_password_hash)
     known = tuple(each for each in hashes if each)
-    return DroneUser(known, drone.needs_broker_scripts, may_write=drone.over_quota_at is None)
+    return DroneUser(known, may_write=drone.over_quota_at is None)
 
 
 def confirm(db: Session, core: Core, drone: Drone) -> list[str]:
@@ -56,5 +56,5 @@ def forget_next_keys(drone: Drone) -> None:
 
 def end_old_password(core: Core, drone_id: str, user: DroneUser, message_ids: list[str]) -> None:
     """After the commit of `confirm`: only the new password is valid, and connections with the old one are closed."""
-    core.broker.renew_user(drone_id, *user.password_hashes, needs_scripts=user.needs_scripts, may_write=user.may_write)
+    core.broker.renew_user(drone_id, *user.password_hashes, may_write=user.may_write)
     forget(core, drone_id, message_ids)

@@ -111,8 +111,3 @@ def is_today(moment: datetime | None, now: datetime) -> bool:
 def worker_of(drone: Drone) -> str:
     """Celery's name of the drone's worker, by the name that the drone reported: a new one takes effect when it does."""
     return names.worker(drone.id, drone.host, str((drone.beat or {}).get("name", "")))
-
-
-def has_ability(drone: Drone, ability: str) -> bool:
-    """Whether the drone reported this ability (`shared.events.ABILITIES`); an older one reports none."""
-    return ability in (drone.beat or {}).get("abilities", ())

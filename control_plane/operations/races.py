@@ -25,7 +25,7 @@ from control_plane.operations.groups import cancel_open, cost_of, submit_once
 from control_plane.operations.orders.reading import orders_of_groups
 from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import create_order
-from control_plane.orders.placement import fitness
+from control_plane.orders.placement import fits
 from control_plane.services import judging
 from control_plane.spending.accounts import accounts_of, budgets_of
 from control_plane.validation.checks import check_text, shown
@@ -163,8 +163,7 @@ def _check_drones(db: Db, order: Order) -> None:
         drones: Sequence[Drone] = [db.get_one(Drone, order.wanted_drone_id)]
     else:
         living = db.scalars(select(Drone).where(Drone.removed_at.is_(None))).all()
-        is_fitting = fitness(db, order)
-        drones = [drone for drone in living if is_fitting(drone)]
+        drones = [drone for drone in living if fits(drone, order)]
     slots = sum(drone.concurrency for drone in drones)
     if slots < 2:
         which = f"{drones[0].name} has one" if drones else "there is none"

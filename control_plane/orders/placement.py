@@ -8,7 +8,7 @@ fleet, only the likely ones are scored (`control_plane.orders.likely_drones`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nsmallest
@@ -22,12 +22,12 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.drones.load import Load, has_ability, load_by_drone, status_of, why_not_starting
+from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
 from control_plane.orders.likely_drones import ENOUGH, likely_drones
 from control_plane.orders.pools import pool_for
-from control_plane.orders.races import drones_of_race, race_of, waits_for_base
+from control_plane.orders.races import drones_of_race, waits_for_base
 from control_plane.orders.scores import Candidate, score, usual_of
 from control_plane.rates.headroom import seconds_until_calls
 from shared.reasons import (
@@ -76,9 +76,9 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
 
 def _among_likely(db: Session, core: Core, order: Order, refusals: Mapping[str, DroneState]) -> Placement | None:
     """None if all drones have to be read, to find a drone or to tell why there is none."""
-    now, is_fitting = core.clock.now(), fitness(db, order)
+    now = core.clock.now()
     likely = likely_drones(db, order, now, drone_with_workspace(db, order))
-    fitting, load = [drone for drone in likely if is_fitting(drone)], load_by_drone(db, [drone.id for drone in likely])
+    fitting, load = [drone for drone in likely if fits(drone, order)], load_by_drone(db, [drone.id for drone in likely])
     able = _able(order, fitting, load, refusals, now)
     if not able or (len(able) == 1 and len(likely) == ENOUGH):
         return None
@@ -87,8 +87,7 @@ def _among_likely(db: Session, core: Core, order: Order, refusals: Mapping[str, 
 
 def _among_all(db: Session, core: Core, order: Order, refusals: Mapping[str, DroneState]) -> Placement | Waits:
     living = select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)
-    able_to_run = _ability_check(db, order)
-    fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id) and able_to_run(drone)]
+    fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id)]
     fitting = [drone for drone in fleet if _has(drone, order.wanted_labels)]
     now, load = core.clock.now(), load_by_drone(db)
     if not fitting:
@@ -234,57 +233,12 @@ def another_drone(db: Session, core: Core, order: Order) -> bool:
         return False
     load, now = load_by_drone(db), core.clock.now()
     drones = db.scalars(select(Drone).where(Drone.removed_at.is_(None), Drone.id.not_in(refusals)))
-    fitting = fitness(db, order)
-    return any(fitting(drone) and status_of(drone, load[drone.id], now) in TAKES_WORK for drone in drones)
+    return any(fits(drone, order) and status_of(drone, load[drone.id], now) in TAKES_WORK for drone in drones)
 
 
-def fitness(db: Session, order: Order) -> Callable[[Drone], bool]:
-    """Whether a drone may run the order at all: it serves the organization, and has the ability and the labels.
-
-    What the order needs is read once, however many drones are checked.
-    """
-    is_able = _ability_check(db, order)
-
-    def check(drone: Drone) -> bool:
-        return serves(drone, order.organization_id) and is_able(drone) and _has(drone, order.wanted_labels)
-
-    return check
-
-
-def _ability_check(db: Session, order: Order) -> Callable[[Drone], bool]:
-    """Whether a drone's version supports the order; a drone that has never sent a beat is not ruled out."""
-    if order.purpose == "code_host" or "merge" in (order.asked or {}):
-        return lambda drone: has_ability(drone, "code-hosts")
-    if order.purpose in GIVES_WAY:
-        ability = "titles" if order.purpose == "title" else "checks"
-        return lambda drone: has_ability(drone, ability)
-    needed = frozenset(_needed(db, order))
-    plain = order.task_id is None and order.purpose == "work"
-
-    def check(drone: Drone) -> bool:
-        if not all(has_ability(drone, each) for each in needed):
-            return False
-        return plain or drone.beat is None or "teams" in drone.beat.get("abilities", ())
-
-    return check
-
-
-def _needed(db: Session, order: Order) -> Iterator[str]:
-    """The abilities that the order needs beyond those of the first version."""
-    if order.after:
-        yield "merges"
-    if order.reviewer_id is not None:
-        yield "reviewer"
-    if order.plan_first:
-        yield "plans"
-    if order.mode_definition is not None:
-        yield "modes"
-    if order.keep_raw:
-        yield "raw-answers"
-    if order.purpose == "work" and db.get_one(Provider, order.provider_id).rotation != "off":
-        yield "taking-turns"
-    if order.purpose == "push" or race_of(db, order) is not None:
-        yield "races"
+def fits(drone: Drone, order: Order) -> bool:
+    """Whether the drone may run the order at all: it serves the organization, and has the labels."""
+    return serves(drone, order.organization_id) and _has(drone, order.wanted_labels)
 
 
 def _has(drone: Drone, wanted: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.orders import Dispatch, Order
-from control_plane.db.runs import Run, Step
+from control_plane.db.runs import Run
 from control_plane.db.waits import Wait
 from control_plane.drones.inbox import notify_drone
 from control_plane.orders.plan_waits import APPROVE, KEPT, PLAN, SEND_BACK
@@ -208,22 +208,6 @@ def suspend_all(db: Session, core: Core, run_id: str) -> None:
     """Leave the waits of a run that has ended to the run that continues its order."""
     open_ones = update(Wait).where(Wait.run_id == run_id, Wait.closed_at.is_(None))
     db.execute(open_ones.values(suspended_at=core.clock.now()))
-
-
-def ask_missing(db: Session, core: Core, run_id: str) -> int:
-    """Write the waits that a collector of the previous version stored as steps only; returns their number."""
-    steps = select(Step.body).where(Step.run_id == run_id, Step.kind.in_(("approval", "decision")))
-    asked: dict[str, ApprovalStep] = {}
-    for body in db.scalars(steps.order_by(Step.run_seq)):
-        if body["kind"] == "approval":
-            asked[body["call_id"]] = ApprovalStep.model_validate(body)
-        else:
-            asked.pop(body["call_id"], None)
-    known = set(db.scalars(select(Wait.subject).where(Wait.run_id == run_id, Wait.closed_at.is_(None))))
-    missing = [step for call_id, step in asked.items() if call_id not in known]
-    for step in missing:
-        open_wait(db, core, db.get_one(Run, run_id), step)
-    return len(missing)
 
 
 def reason(wait: Wait) -> ForPerson:

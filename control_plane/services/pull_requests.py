@@ -19,7 +19,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.declarations.pull_requests import PullRequestDocument
-from control_plane.drones.load import has_ability, load_by_drone, status_of
+from control_plane.drones.load import load_by_drone, status_of
 from control_plane.lookups.drones import serves
 from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.races import race_of
@@ -163,7 +163,7 @@ def _before(db: Session, order: Order) -> int | None:
 def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
     """The drone that pushed the branch, if it takes work now: its workstation is known to the repository's host."""
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
-    if drone is None or not has_ability(drone, "teams") or not serves(drone, order.organization_id):
+    if drone is None or not serves(drone, order.organization_id):
         return None
     load = load_by_drone(db, [drone.id])[drone.id]
     return drone.id if status_of(drone, load, core.clock.now()) in TAKES_WORK else None

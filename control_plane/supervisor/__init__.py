@@ -29,7 +29,6 @@ from control_plane.supervisor.gone_members import remove_gone
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.leader import Leader
 from control_plane.supervisor.lost_runs import take_back_lost_runs
-from control_plane.supervisor.missing_waits import ask_what_is_missing
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.races import go_on
@@ -103,7 +102,6 @@ class Supervisor:
         self._add("unclaimed", self._unclaimed.check)
         self._add("stale messages", self._stale_messages.drop, every=4 * often)
         self._add("reasons", lambda: refresh_reasons(self._core))
-        self._add("waits", lambda: ask_what_is_missing(self._core))
         self._add("suspending", lambda: suspend_long_waits(self._core, self._timings.suspend_after))
         self._add("continuing", lambda: continue_answered(self._core))
         self._add("lost", lambda: take_back_lost_runs(self._core, self._heartbeats, self._timings))

@@ -18,7 +18,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.load import Load, load_by_drone, status_of
 from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue
-from control_plane.orders.placement import Placement, fitness
+from control_plane.orders.placement import Placement, fits
 from shared.errors import Conflict
 from shared.reasons import Placed, TakenBack
 from shared.states import DroneStatus, OrderStatus
@@ -40,8 +40,7 @@ class FreeSlots:
 
     def take(self, order: Order) -> Drone | None:
         """Take a slot of the fitting drone with the largest share of free slots; None if no drone fits."""
-        is_fitting = fitness(self._db, order)
-        fitting = [drone for drone, free in self._free.items() if free > 0 and is_fitting(drone)]
+        fitting = [drone for drone, free in self._free.items() if free > 0 and fits(drone, order)]
         if not fitting:
             return None
         chosen = max(fitting, key=lambda drone: self._free[drone] / drone.concurrency)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 
 from sqlalchemy import or_, select
 
@@ -106,5 +105,4 @@ class BrokerQuota:
 
     def _write_user(self, drone: Drone, *, may_write: bool) -> None:
         user = user_of(drone)
-        write = partial(self._core.broker.ensure_user, drone.id, *user.password_hashes, may_write=may_write)
-        write(needs_scripts=user.needs_scripts)
+        self._core.broker.ensure_user(drone.id, *user.password_hashes, may_write=may_write)

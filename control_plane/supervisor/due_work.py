@@ -32,7 +32,7 @@ OUTBOXES: Mapping[str, Question] = {
 }
 """What each loop of this name sends."""
 OPEN_ORDERS: Mapping[str, Question] = dict.fromkeys(
-    ("placing", "unclaimed", "reasons", "waits", "suspending", "continuing", "lost"),
+    ("placing", "unclaimed", "reasons", "suspending", "continuing", "lost"),
     lambda _: union_all(
         select(Order.id).where(Order.ended_at.is_(None)), select(Dispatch.id).where(Dispatch.closed_at.is_(None))
     ),

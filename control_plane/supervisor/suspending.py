@@ -10,7 +10,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from itertools import chain
 
-from sqlalchemy import Row, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.steering_messages import undelivered_steering
@@ -20,7 +20,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.drones.inbox import notify_drone
-from control_plane.drones.load import has_ability, load_by_drone
+from control_plane.drones.load import load_by_drone
 from control_plane.orders.ending import requeue
 from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK
 from control_plane.orders.waits import DENY, QUESTION, close_all, open_waits
@@ -48,24 +48,20 @@ def suspend_long_waits(core: Core, after: float) -> list[str]:
 
 def _slots_to_free(db: Session, before: datetime, now: datetime) -> list[tuple[Wait, str]]:
     """The waits whose runs should end, each with its drone."""
-    held = select(Wait, Drone).join(Order, Order.run_id == Wait.run_id).join(Drone, Drone.id == Order.drone_id)
+    waiting = select(Wait, Drone).join(Order, Order.run_id == Wait.run_id).join(Drone, Drone.id == Order.drone_id)
     long = Wait.asked_at <= before, Wait.answered_at.is_(None), Wait.closed_at.is_(None)
-    rows = db.execute(held.where(*_WAITING, *long, Wait.kind.in_(_SUSPENDABLE)).order_by(Wait.asked_at)).all()
-    able = [(row[0], row[1]) for row in each_alone("suspending", rows, _able) if row]
-    if not able:
+    rows = db.execute(waiting.where(*_WAITING, *long, Wait.kind.in_(_SUSPENDABLE)).order_by(Wait.asked_at)).all()
+    if not rows:
         return []
-    needed = _needed(db, {drone.id: drone for _, drone in able})
-    needed.subtract(drone.id for wait, drone in able if _is_ending(wait, now))
+    held = [(row[0], row[1]) for row in rows]
+    needed = _needed(db, {drone.id: drone for _, drone in held})
+    needed.subtract(drone.id for wait, drone in held if _is_ending(wait, now))
     found: list[tuple[Wait, str]] = []
-    for wait, drone in able:
+    for wait, drone in held:
         if wait.suspend_asked_at is None and needed[drone.id] > 0:
             needed[drone.id] -= 1
             found.append((wait, drone.id))
     return found
-
-
-def _able(row: Row[Wait, Drone]) -> Row[Wait, Drone] | None:
-    return row if has_ability(row[1], "suspend") else None
 
 
 def _is_ending(wait: Wait, now: datetime) -> bool:

@@ -120,7 +120,7 @@ def _consume(node: Node, me: DroneIdentity, shutdown: WorkerShutdown) -> None:
         config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots, config.ca_file
     )
     worker = shutdown.worker_of(app)(
-        hostname=node.name_worker(),
+        hostname=names.worker(config.drone_id, config.host, config.name),
         queues=[names.queue(config.drone_id)],
         loglevel="INFO",
         task_events=True,

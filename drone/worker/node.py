@@ -12,7 +12,6 @@ from pathlib import Path
 
 from celery.exceptions import Ignore
 from prometheus_client import CollectorRegistry
-from redis.exceptions import NoPermissionError, RedisError
 
 from drone.installation.disk import DiskSpace
 from drone.installation.spending import DaySpending
@@ -58,7 +57,6 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 10.0
 CLEAN_SECONDS = 3600.0
-NAME_RETRY_SECONDS = 0.5
 BY_FLOWER = "stopped by an operator in Flower"
 
 
@@ -100,7 +98,6 @@ class Node:
         self._membership = Membership(identity, clock, self._leave)
         self._on_refusal: Callable[[FleetError], None] = log.error
         self._finish_boot: Callable[[], None] = lambda: None
-        self._name = ""
         """By which this boot's worker is named; empty until that is known, and if it may not have one."""
         self._meter = MachineMeter(Path(identity.config.workspace))
         self._beats = Heartbeat(self._redis, sealer, self._standing, self.runs, inbox, self._membership)
@@ -173,25 +170,6 @@ class Node:
         # The parent is stopped or ending; the next report makes up for a lost one.
         with suppress(OSError):
             os.write(stdout, line.encode())
-
-    def name_worker(self) -> str:
-        """Celery's name of this boot's worker, with the drone's name in it. Returns once the broker has answered.
-
-        A control plane of an earlier version gives its drones no right to such a name, only to one with the id.
-        """
-        config = self._me.config
-        named = names.worker(config.drone_id, config.host, config.name)
-        while True:
-            try:
-                self._redis.llen(names.mailbox(named))
-            except NoPermissionError:
-                return names.worker(config.drone_id, config.host, "")
-            except RedisError:
-                # The thread that introduces the drone, and then the heartbeat, log why.
-                self._clock.sleep(NAME_RETRY_SECONDS)
-            else:
-                self._name = config.name
-                return named
 
     def execute(self, order_id: str, run_id: str, generation: int, envelope: str) -> str:
         """Carry out one message of the queue; return the result that Flower shows."""
@@ -278,7 +256,7 @@ class Node:
             version=self._version,
             sandbox=self._me.sandbox,
             concurrency=self._me.config.concurrency,
-            name=self._name,
+            name=self._me.config.name,
             warm=self.fork_server.warm,
             draining=self.slots.draining,
             leaving=self.stopping.is_set() or self.slots.leaving,

@@ -191,14 +191,13 @@ class DroneStandIn:
 
     def sealed_beat(self, *runs: RunBeat, **fields: Any) -> str:
         """A beat as it is published."""
-        beat = Beat.model_validate(
-            {**self._self(), "sent_at": self._now(), "runs": runs, "done": self.acted_on, **fields}
-        )
+        said = {**self._self(), "name": self.name, "sent_at": self._now(), "runs": runs, "done": self.acted_on}
+        beat = Beat.model_validate({**said, **fields})
         return self.seal(beat.model_dump_json(), Binding(direction="beat", drone=self.id))
 
     def forge_beat(self, *runs: dict[str, Any], **fields: Any) -> None:
         """Send a beat with values that no model has checked, NaN included."""
-        said = {**self._self(), "sent_at": self._now().isoformat(), "runs": runs, **fields}
+        said = {**self._self(), "name": self.name, "sent_at": self._now().isoformat(), "runs": runs, **fields}
         sealed = self.seal(json.dumps(said), Binding(direction="beat", drone=self.id))
         self.redis.publish(names.beat_channel(self.id), sealed)
 

@@ -22,12 +22,12 @@ from control_plane.db.audit_chain import recording
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.users import User
 from control_plane.drones.key_rotation import forget_next_keys
-from control_plane.drones.load import has_ability
 from control_plane.operations.drones.joining_pools import made_name, require_kind, require_room
 from control_plane.validation.checks import check_labels, check_name, check_text, shown
 from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from shared.envelope import Binding, seal
 from shared.errors import Conflict, Invalid, Precondition, Unauthenticated
+from shared.events import FIRST_RELEASE
 from shared.names import new_id
 from shared.registration import Credentials, RegistrationAnswer, RegistrationRequest
 
@@ -62,12 +62,7 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
         # Another drone took the name between the check and the insert.
         raise _name_taken(request.name) from error
     # A drone beyond its quota does not regain its rights by registering again.
-    core.broker.ensure_user(
-        drone.id,
-        drone.broker_password_hash,
-        needs_scripts=drone.needs_broker_scripts,
-        may_write=drone.over_quota_at is None,
-    )
+    core.broker.ensure_user(drone.id, drone.broker_password_hash, may_write=drone.over_quota_at is None)
     credentials = Credentials(
         broker_url=core.broker.drone_url(drone.id, secrets.broker_password), api_token=secrets.bearer
     )
@@ -111,6 +106,13 @@ def unregister(core: Core, identity: AuthenticatedDrone) -> None:
 
 def _checked(request: RegistrationRequest) -> bytes:
     """Validate the request and return the drone's public key."""
+    if FIRST_RELEASE not in request.abilities:
+        raise Precondition(
+            f"the version of drone {shown(request.name)} is too old to register",
+            code="E-DRONE-VERSION",
+            why="it is from before the first release",
+            next="update the drone, then: drone register --url URL --token TOKEN",
+        )
     if request.name or not request.ephemeral:
         check_name("drone", request.name)
     check_labels(request.labels)
@@ -159,7 +161,6 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
         _give_keys(db, known, request.public_key, now)
     elif token.revoked_at is not None or token.expires_at <= now:
         _refuse(token, now)
-    _narrow_broker_rights(known, request)
     _write(known, request, token, secrets)
     db.flush()
     identity = AuthenticatedDrone(known.id, known.organization_id, known.name)
@@ -173,23 +174,6 @@ def _require_owner(db: Session, token: JoinToken) -> None:
     if owner is not None and owner.disabled_at is not None:
         raise Unauthenticated(
             f"the owner of join token {token.id} is disabled", code="E-USER-DISABLED", next=_NEW_TOKEN
-        )
-
-
-def _narrow_broker_rights(drone: Drone, request: RegistrationRequest) -> None:
-    """Take the right to run scripts from a drone that does not need it. A registration never gives it.
-
-    Raises Precondition for a version that needs scripts, unless this drone has the right and never had a newer version:
-    see docs/decisions/0012-broker-rights-of-drones.md.
-    """
-    if "no-scripts" in request.abilities:
-        drone.needs_broker_scripts = False
-    elif not drone.needs_broker_scripts or has_ability(drone, "no-scripts"):
-        raise Precondition(
-            f"the version of drone {shown(request.name)} is too old to register",
-            code="E-DRONE-VERSION",
-            why="it needs rights on the broker with which one drone can stop all others",
-            next="update the drone, then: drone register --url URL --token TOKEN",
         )
 
 

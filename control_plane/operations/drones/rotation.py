@@ -15,7 +15,6 @@ from control_plane.declarations import drones as declared
 from control_plane.declarations.drones import DroneDocument
 from control_plane.drones.inbox import notify_drone, pending
 from control_plane.drones.key_rotation import forget_next_keys, user_of
-from control_plane.drones.load import has_ability
 from control_plane.drones.reports import InvalidReport, open_report, sender_of
 from control_plane.operations.drones.managing import own_drone, show_drone, take_back
 from control_plane.operations.drones.registration import checked_key
@@ -33,16 +32,9 @@ log = logs.get(__name__)
 
 @performs(declared.ROTATE_KEYS)
 def rotate_keys(core: Core, caller: Caller, name: str) -> DroneDocument:
-    """Ask the drone to replace its keys. Raises Conflict if its version cannot."""
+    """Ask the drone to replace its keys."""
     with core.database.write() as db:
         drone = own_drone(db, caller, name)
-        if not has_ability(drone, "rotation"):
-            raise Conflict(
-                f"drone {name} cannot replace its keys",
-                code="E-DRONE-ROTATION",
-                why="its version is too old" if drone.beat else "it was never online",
-                next=f"update and start it; or: fleet drone rm {name} --yes, and register it again",
-            )
         drone.rotation_asked_at = drone.rotation_asked_at or core.clock.now()
         if not pending(db, drone.id, None, "rotate_keys"):
             notify_drone(db, core, drone.id, RotateKeys())
@@ -95,7 +87,7 @@ def issue_next_keys(core: Core, identity: AuthenticatedDrone, request: NewKeyReq
         drone.next_token_hash, drone.next_broker_password_hash = hashed(bearer), hashed(password)
         note_drone(db, core, identity, "issue_next_keys")
         user, sender = user_of(drone), core.vault.box_keys(db).current_private_key()
-    core.broker.ensure_user(drone.id, *user.password_hashes, needs_scripts=user.needs_scripts, may_write=user.may_write)
+    core.broker.ensure_user(drone.id, *user.password_hashes, may_write=user.may_write)
     credentials = Credentials(broker_url=core.broker.drone_url(drone.id, password), api_token=bearer)
     binding = Binding(direction="credentials", drone=drone.id)
     body, now = credentials.model_dump_json(), core.clock.now()

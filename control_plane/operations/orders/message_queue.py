@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.steering_messages import is_being_taken_back, take_back, undelivered_steering, unread
+from control_plane.conversations.steering_messages import take_back, undelivered_steering, unread
 from control_plane.core import Caller, Core
-from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.declarations import steering as declared
 from control_plane.declarations.steering import WaitingMessage
-from control_plane.drones.load import has_ability
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.row_documents import word_document
@@ -32,8 +28,7 @@ def list_(core: Core, caller: Caller, order_id: str) -> list[WaitingMessage]:
 def clear(core: Core, caller: Caller, order_id: str, message: str | None = None) -> list[WaitingMessage]:
     """Take back one message, or all; returns those taken back.
 
-    Raises NotFound for the order, Conflict for a message that was read or taken back before, and if the drone that has
-    it cannot give it back.
+    Raises NotFound for the order, Conflict for a message that was read or taken back before.
     """
     order_summary(core, caller, order_id)
 
@@ -49,25 +44,11 @@ def clear(core: Core, caller: Caller, order_id: str, message: str | None = None)
                 next=f"fleet queue ls {order.id}",
             )
         take_back(db, core, order, words)
-        _refuse_older_drone(db, order, words)
         return [_document(word) for word in words]
 
     documents = core.database.transact(write)
     core.broker.changed(order_id)
     return documents
-
-
-def _refuse_older_drone(db: Db, order: Order, words: Sequence[SteeringMessage]) -> None:
-    """Raise Conflict, which undoes the transaction, if a run has messages that its drone cannot give back."""
-    held = [word for word in words if is_being_taken_back(order, word)]
-    drone = db.get_one(Drone, order.drone_id) if held else None
-    if drone is not None and not has_ability(drone, "queue"):
-        raise Conflict(
-            f"the message was sent to drone {drone.name}, which cannot give it back",
-            code="E-QUEUE-DRONE",
-            why="the drone has an earlier version of Dronefleet",
-            next=f"fleet say {order.id} 'Ignore my last message'",
-        )
 
 
 def _document(word: SteeringMessage) -> WaitingMessage:

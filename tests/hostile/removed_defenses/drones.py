@@ -30,13 +30,6 @@ REMOVALS = (
         "entries = [self._entry(drone, name, of_user[drone.id]) for drone, name in drones]",
         "entries: list[AuditEntry] = []",
     ),
-    removal(
-        "integration/broker/test_broker_bindings.py::"
-        "test_registering_again_does_not_give_the_rights_of_the_previous_version_back",
-        "control_plane/operations/drones/registration.py",
-        '    elif not drone.needs_broker_scripts or has_ability(drone, "no-scripts"):\n',
-        "    elif not drone.needs_broker_scripts:\n        drone.needs_broker_scripts = True\n    elif False:\n",
-    ),
     # A shorter pattern for the queues of answers matches the bindings, too.
     removal(
         "integration/broker/test_broker_rights.py::test_shared_bindings_and_keys_of_another_type_are_not_written",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
@@ -36,7 +36,6 @@ WITHOUT_WRITING = ALLOWED - {"xadd", "lpush"}
 RIGHTS: dict[str, dict[str, bool]] = {
     "own": {},
     "beyond quota": {"may_write": False},
-    "previous": {"needs_scripts": True},
 }
 """The users that a drone can have."""
 FOREIGN_CHANNELS = (
@@ -67,8 +66,8 @@ def server_broker(broker_server: BrokerServer) -> Iterator[Broker]:
 
 
 @contextmanager
-def login(broker: Broker, *, needs_scripts: bool = False, may_write: bool = True) -> Iterator[redis.Redis]:
-    broker.ensure_user(OKA, HASH, needs_scripts=needs_scripts, may_write=may_write)
+def login(broker: Broker, *, may_write: bool = True) -> Iterator[redis.Redis]:
+    broker.ensure_user(OKA, HASH, may_write=may_write)
     with redis.Redis.from_url(broker.drone_url(OKA, PASSWORD), decode_responses=True) as drone:
         yield drone
 
@@ -126,13 +125,11 @@ def test_a_drone_beyond_its_quota_adds_to_none_of_its_own_keys(server_broker: Br
     with login(server_broker, may_write=False) as drone:
         allowed = [write for write in writes if not refused(drone, *write)]
         assert drone.set(names.lease_key(OKA), "x")
-    with login(server_broker, needs_scripts=True, may_write=False) as drone:
-        assert refused(drone, "EVAL", "return 1", "0")
     assert allowed == []
 
 
 def test_a_drone_looks_into_the_mailboxes_of_its_own_worker_alone(server_broker: Broker) -> None:
-    named = [names.worker(OKA, "host", name) for name in ("", "oka", "a.b_c-", f"x.{MILA}")]
+    named = [names.worker(OKA, "host", name) for name in ("oka", "a.b_c-", f"x.{MILA}")]
     foreign = [names.worker(MILA, "host", name) for name in ("", "mila", OKA)]
     for rights in ("own", "beyond quota"):
         with login(server_broker, **RIGHTS[rights]) as drone:
@@ -197,50 +194,6 @@ def test_no_script_can_stop_the_broker(server_broker: Broker) -> None:
     with login(server_broker) as drone:
         assert [script[0] for script in scripts if not refused(drone, *script)] == []
     server_broker.ping()
-
-
-FOREIGN_QUEUE, FOREIGN_LEASE = names.queue(MILA), names.lease_key(MILA)
-LUA_TRIES = {
-    "a foreign key": (f"return redis.call('GET', '{FOREIGN_LEASE}')", ()),
-    "a foreign key by pcall": (f"return redis.pcall('GET', '{FOREIGN_LEASE}')", ()),
-    "a foreign key in KEYS": ("return redis.call('SET', KEYS[1], 'x')", (FOREIGN_LEASE,)),
-    "a foreign key built inside": (
-        f"return redis.call('SET', string.gsub(KEYS[1], '{OKA}', '{MILA}'), 'x')",
-        (names.lease_key(OKA),),
-    ),
-    "another protocol": (f"redis.setresp(3) return redis.call('LRANGE', '{FOREIGN_QUEUE}', 0, -1)", ()),
-    "a foreign channel": (f"return redis.call('PUBLISH', '{names.control_channel(MILA)}', 'x')", ()),
-    "a broadcast": ("return redis.call('PUBLISH', '/0.celery.pidbox', 'x')", ()),
-    "another database": ("return redis.call('SELECT', 1)", ()),
-    "names of keys": ("return redis.call('KEYS', '*')", ()),
-    "its own rights": (f"return redis.call('ACL', 'SETUSER', '{OKA}', 'allkeys')", ()),
-    "a function": ("return redis.call('FUNCTION', 'LIST')", ()),
-}
-"""Scripts, each with its keys."""
-
-
-def test_a_script_of_the_previous_version_has_no_more_rights_than_the_drone_that_runs_it(
-    server_broker: Broker,
-) -> None:
-    server_broker.redis.set(FOREIGN_LEASE, "mine")
-    server_broker.redis.lpush(FOREIGN_QUEUE, "mine")
-    reads = f"redis.register_function('f', function() return redis.call('GET', '{FOREIGN_LEASE}') end)"
-    server_broker.redis.function_load(f"#!lua name=reads\n{reads}", replace=True)
-    with login(server_broker, needs_scripts=True) as drone:
-        allowed = [
-            what for what, (script, keys) in LUA_TRIES.items() if not denied(drone.eval, script, len(keys), *keys)
-        ]
-        assert denied(drone.fcall, "f", 0)
-        assert drone.register_script("return redis.call('SADD', KEYS[1], ARGV[1])")(keys=[PIDBOX], args=["x"]) == 1
-    assert (allowed, server_broker.redis.get(FOREIGN_LEASE)) == ([], "mine")
-
-
-def denied(call: Callable[..., Any], *arguments: Any) -> bool:
-    try:
-        call(*arguments)
-    except redis.ResponseError as error:
-        return DENIED.search(str(error)) is not None
-    return False
 
 
 # --- users, and what a broker accepted, after a restart -----------------------------------------

@@ -152,7 +152,7 @@ def recipients(plane: Plane, drone: DroneStandIn) -> list[str]:
     return [envelope.recipient_of(each) for each in plane.core.broker.redis.hgetall(names.inbox_key(drone.id)).values()]
 
 
-def test_keys_are_replaced_only_on_demand_with_the_present_key_and_by_a_drone_that_can(plane: Plane) -> None:
+def test_keys_are_replaced_only_on_demand_and_with_the_present_key(plane: Plane) -> None:
     oka = plane.drone()
     with pytest.raises(Conflict) as unasked:
         new_keys(plane, oka)
@@ -162,11 +162,8 @@ def test_keys_are_replaced_only_on_demand_with_the_present_key_and_by_a_drone_th
     with pytest.raises(Forbidden) as stolen_token:
         new_keys(plane, oka, sealed_by=new_private_key())
     assert row(plane, oka).next_public_key is None
-    plane.edit(Drone, oka.id, beat={"abilities": ["resume"]})
-    with pytest.raises(Conflict) as old:
-        rotation.rotate_keys(plane.core, plane.admin, oka.name)
-    codes = [each.value.code for each in (unasked, stolen_token, old)]
-    assert codes == ["E-KEYS-UNASKED", "E-DRONE-KEY", "E-DRONE-ROTATION"]
+    codes = [each.value.code for each in (unasked, stolen_token)]
+    assert codes == ["E-KEYS-UNASKED", "E-DRONE-KEY"]
 
 
 def test_registering_again_and_revoking_end_a_replacement_that_was_under_way(plane: Plane) -> None:

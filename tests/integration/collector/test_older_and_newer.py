@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.db.drones import Drone
-from control_plane.db.runs import Run, Step
-from control_plane.drones.load import has_ability
+from control_plane.db.runs import Step
 from control_plane.operations.drones import managing
 from shared import names
 from shared.envelope import Binding
-from shared.events import AssistantStep, CheckpointStep, Event, Prepared, UserStep
+from shared.events import Event, UserStep
 from shared.work_order import WorkOrder
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -63,7 +62,7 @@ def test_a_heartbeat_of_the_first_version_makes_the_drone_online_and_shows_what_
     plane.until(lambda: beat(oka, said) or plane.rows(Drone)[0].beat)
     assert managing.show_drone(plane.core, plane.admin, "oka").status == "online"
     assert plane.rows(Drone)[0].beat["runs"][0]["doing"] == said["runs"][0]["doing"]
-    assert (has_ability(plane.rows(Drone)[0], "resume"), has_ability(plane.rows(Drone)[0], "fly")) == (False, True)
+    assert plane.rows(Drone)[0].beat["abilities"] == ["fly"]
 
 
 def test_a_hello_of_the_first_version_takes_back_the_run_that_it_does_not_name(
@@ -112,21 +111,6 @@ def on_own_branches(stem: str, work: WorkOrder) -> Doc:
     """The branches of the delivery; the example names those of its own order."""
     own = {"branch": names.branch(work.order_id), "late_ref": names.late_branch(work.order_id, 2)}
     return own if stem == "event.delivered" else {}
-
-
-def test_a_drone_that_cannot_go_on_from_a_checkpoint_is_given_the_prompt_again(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    oka.abilities = ()
-    plane.edit(Drone, oka.id, beat={})
-    plane.collector(), plane.supervisor()
-    work = plane.claimed(oka)
-    steps = Prepared(base_commit="a" * 40), UserStep(text="do it", source="prompt"), AssistantStep(text="half")
-    oka.report(work, oka.started(), *steps, CheckpointStep(commit="", changed=False))
-    plane.until(lambda: plane.rows(Run, Run.last_seq == 5))
-    oka.restart()
-    again = plane.until(oka.take)
-    assert (again.generation, again.resume, again.resumed, again.context) == (2, False, None, ())
-    assert again.prompt == work.prompt
 
 
 # --- a newer one -------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from control_plane.core import Caller
-from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.declarations.inbox import InboxItem
 from control_plane.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
@@ -150,13 +149,6 @@ def test_what_does_not_work_waits_in_the_inbox_until_it_works_is_tried_again_or_
     providers.remove(plane.core, plane.admin, "spare")
     projects.edit(plane.core, plane.admin, "shop", ProjectEdit(branch="next"))
     assert waiting() == {}
-
-
-def test_a_drone_of_an_earlier_version_is_not_asked(plane: Plane) -> None:
-    old = plane.drone("old")
-    plane.edit(Drone, old.id, beat={"abilities": ["resume", "teams", "no-scripts"]})
-    assert add_provider(plane).check.drone is None
-    assert plane.dispatch(plane.submit(provider="scripted")).drone_id == old.id
 
 
 def test_checks_are_in_no_list_of_peoples_orders_and_keep_nothing_from_being_removed(plane: Plane) -> None:

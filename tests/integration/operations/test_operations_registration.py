@@ -94,6 +94,16 @@ def test_a_drone_that_joined_can_log_in_to_the_broker_and_to_the_api(core: Core,
     assert not any(each in drone.model_dump_json() for each in (credentials.api_token, secret))
 
 
+def test_a_drone_from_before_the_first_release_is_refused_and_uses_no_token(core: Core, admin: Caller) -> None:
+    secret = new_secret(core)
+    registration.register(core, request(secret))
+    for abilities in ((), ("resume", "teams", "no-scripts")):
+        for key in (KEY, new_private_key()):
+            refused = refusal_of(core, request(secret, key=key, abilities=abilities))
+            assert (refused.code, "drone register" in refused.next) == ("E-DRONE-VERSION", True)
+    assert tokens.list_join_tokens(core, admin)[0].used == 1
+
+
 def test_registering_again_or_leaving_makes_the_old_credentials_useless(core: Core, admin: Caller) -> None:
     """The first does not use the token again, and the second frees the name."""
     secret = new_secret(core)

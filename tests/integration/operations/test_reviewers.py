@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from control_plane.core import Caller, Core
-from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.teams import Agent
@@ -23,7 +20,7 @@ from control_plane.operations.organizations import changing as organizations
 from control_plane.orders.reviewers import reviewer_by_default
 from control_plane.spending.prices import prices_for
 from shared.errors import Conflict, Invalid
-from shared.events import ABILITIES, Finding, ReviewerStep, Usage
+from shared.events import Finding, ReviewerStep, Usage
 from tests.support.going_on import begin, checkpoint, fail, give_back, go, work
 from tests.support.made import make_project, submit
 from tests.support.planes import Plane
@@ -123,18 +120,3 @@ def test_a_run_that_goes_on_before_the_review_gets_its_findings_and_one_after_it
     again = go(oka).reviewer
     assert again is not None
     assert again.findings is None
-
-
-def test_a_drone_gets_no_order_that_asks_for_what_its_version_cannot_do(plane: Plane) -> None:
-    add(plane.core, plane.admin, "cheap", "openai/mini")
-    add(plane.core, plane.admin, "main", "openai/main")
-    old = plane.drone("old", concurrency=9)
-    asks: dict[str, dict[str, Any]] = {
-        "reviewer": {"reviewer": "cheap"},
-        "raw-answers": {"keep_raw": True},
-        "plans": {"plan_first": True},
-    }
-    for ability, fields in asks.items():
-        plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != ability]})
-        orders = plane.submit(provider="main"), plane.submit(provider="main", **fields)
-        assert [plane.status(each) for each in orders] == ["assigned", "queued"], ability

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from control_plane.broker.broker import Broker
-from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
 from control_plane.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
@@ -97,11 +96,6 @@ def test_a_name_that_a_user_gave_is_never_replaced_and_a_fork_keeps_the_title(pl
     plane.edit(ChatSession, session, name="", title="Written")
     plane.edit(Order, order_id, status="canceled", ended_at=plane.core.clock.now())
     assert sessions.fork(plane.core, plane.admin, session, ForkRequest()).title == "Written"
-    # An older drone is not asked.
-    drone.beat(abilities=("resume", "teams", "checks"))
-    plane.until(lambda: "titles" not in plane.rows(Drone)[0].beat["abilities"])
-    plane.submit("two")
-    assert titles(plane)[-1].status == "queued"
 
 
 def test_without_a_title_the_first_line_stays_and_no_second_call_is_paid_for(plane: Plane) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import update
 
 from control_plane.core import Caller
 from control_plane.db.drones import Drone, InboxMessage
@@ -313,13 +313,6 @@ def test_of_two_calls_that_wait_the_first_is_meant_unless_one_is_named_and_who_m
     assert plane.status(order.order_id) == "awaiting_approval"
     decided(oka, order, "c2", approved=False)
     plane.until(lambda: plane.status(order.order_id) == "running")
-    # What an older collector stored as a step alone can be answered too.
-    wants(plane, oka, order, "c3")
-    with plane.core.database.write() as db:
-        db.execute(delete(Wait))
-    plane.until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c3")
-    approve(plane, order)
-    plane.until(lambda: ("c3", True, "") in told(oka))
 
 
 def test_a_question_is_shown_and_its_answer_told_and_the_order_goes_on_when_the_run_does(

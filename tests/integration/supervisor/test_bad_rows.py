@@ -19,10 +19,8 @@ from control_plane.db.automation import Schedule
 from control_plane.db.batches import BatchRow
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.orders import Dispatch, Order
-from control_plane.db.runs import Step
 from control_plane.db.spending import Budget, BudgetPeriod, SpendingBlock
 from control_plane.db.teams import Task
-from control_plane.db.waits import Wait
 from control_plane.declarations.batches import BatchRequest
 from control_plane.declarations.budgets import BudgetRequest
 from control_plane.declarations.schedules import ScheduleRequest
@@ -36,11 +34,9 @@ from control_plane.supervisor import Supervisor
 from control_plane.supervisor.batches import submit_due
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.lost_runs import take_back_lost_runs
-from control_plane.supervisor.missing_waits import ask_what_is_missing
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.settling import settle
-from control_plane.supervisor.suspending import suspend_long_waits
 from control_plane.supervisor.task_claims import claim_everywhere
 from shared.control import Drain
 from shared.envelope import new_private_key, public_key
@@ -121,29 +117,6 @@ def told(core: Core, caller: Caller) -> str:
     drone = drone_of(core, caller)
     with core.database.write() as db:
         return inbox.notify_drone(db, core, drone, Drain(on=True))
-
-
-def asks_as_before(core: Core, caller: Caller) -> str:
-    """As an earlier version stored it: a step, without its wait."""
-    run_id = started(core, caller)
-    body = {"kind": "approval", "call_id": "c", "tool": "shell", "why": "x"}
-    with core.database.write() as db:
-        run = db.get_one(Dispatch, run_id)
-        db.get_one(Order, run.order_id).status = "awaiting_approval"
-        own = {"organization_id": caller.organization_id, "order_id": run.order_id, "run_id": run_id}
-        when = {"at": core.clock.now(), "drone_at": core.clock.now()}
-        db.add(Step(seq=1, run_seq=1, kind="approval", body=body, **when, **own))
-    return run_id
-
-
-def holds_a_slot(core: Core, caller: Caller) -> str:
-    """A run that waits for a person, while another order waits for its drone."""
-    run_id = asks_as_before(core, caller)
-    submit(core, caller)
-    with core.database.write() as db:
-        drone = db.get_one(Drone, db.get_one(Dispatch, run_id).drone_id)
-        drone.beat, drone.concurrency = {"abilities": ["suspend"]}, 1
-    return run_id
 
 
 def claimed(core: Core, caller: Caller) -> str:
@@ -231,18 +204,6 @@ CASES: dict[str, Case] = {
         inbox.send_new,
         lambda id: select(InboxMessage.id).where(InboxMessage.id == id, InboxMessage.sent_at.is_not(None)),
     ),
-    "suspending": Case(
-        holds_a_slot,
-        lambda id: update(Drone).where(of_run(Drone, id)).values(beat={"abilities": None}),
-        lambda core: (ask_what_is_missing(core), suspend_long_waits(core, 0)),
-        lambda id: select(Wait.number).where(Wait.run_id == id, Wait.suspend_asked_at.is_not(None)),
-    ),
-    "waits": Case(
-        asks_as_before,
-        lambda id: update(Step).where(Step.run_id == id).values(body={}),
-        ask_what_is_missing,
-        lambda id: select(Wait.number).where(Wait.run_id == id),
-    ),
 }
 
 
@@ -259,7 +220,7 @@ def add_drones(core: Core) -> None:
 
 ALIKE = {
     *("races", "stacks", "collecting", "silent drones", "unclaimed", "stale messages", "reasons", "gone members"),
-    *("quota", "continuing"),
+    *("quota", "continuing", "suspending"),
 }
 """They go through their rows with `each_alone`, too."""
 APART = {

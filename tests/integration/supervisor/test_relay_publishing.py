@@ -23,7 +23,7 @@ from control_plane.supervisor.stale_messages import StaleMessages
 from control_plane.supervisor.unclaimed import OFFERS, Unclaimed
 from shared import names
 from shared.errors import Unreachable
-from shared.events import ABILITIES, AssistantStep, Delivered, Prepared, RunBeat, Usage, UserStep
+from shared.events import AssistantStep, Delivered, Prepared, RunBeat, Usage, UserStep
 from shared.reasons import CannotBeSent
 from shared.work_order import WorkOrder
 from tests.support.broker import BrokerServer
@@ -193,17 +193,6 @@ def test_what_is_no_message_and_what_is_unknown_stays(plane: Plane) -> None:
     assert StaleMessages(plane.core).drop() == 0
     assert queued_runs(plane, oka.id) == {"1" * 12}
     assert oka.queued() == len(junk) + 1
-
-
-def test_a_drone_whose_models_cannot_take_turns_gets_no_order_for_such_a_provider(plane: Plane) -> None:
-    old = plane.drone("old")
-    plane.edit(Drone, old.id, beat={"abilities": [each for each in ABILITIES if each != "taking-turns"]})
-    add = partial(providers.add, plane.core, plane.admin)
-    add(ProviderRequest(name="second", model="openai/second"))
-    add(ProviderRequest(name="turning", model="openai/x", fallbacks=["second"], rotation="random"))
-    add(ProviderRequest(name="falling", model="openai/x", fallbacks=["second"]))
-    waiting, sent = plane.submit(provider="turning"), plane.submit(provider="falling")
-    assert (plane.status(waiting), plane.status(sent)) == ("queued", "assigned")
 
 
 # --- runs whose keys a broker lost: only the drone can tell whether it holds them

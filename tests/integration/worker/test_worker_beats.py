@@ -7,12 +7,10 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from control_plane.broker.users import DroneUser, rules
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.settings import DroneSettings
 from drone.reporting.journal import RunIdentity
@@ -26,7 +24,6 @@ from drone.worker.hello import Introduction
 from drone.worker.identity import begin_boot
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
-from drone.worker.node import Node
 from drone.worker.revocation import LOOK_AGAIN_SECONDS, Takeovers
 from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared import names
@@ -179,7 +176,7 @@ def test_a_run_that_may_have_been_taken_over_gets_no_lease_before_it_is_told(ben
     assert isinstance(bench.heard[1], LeaseExtended)
 
 
-# --- another drone with this id, or a control plane of an earlier version ----------------------------
+# --- another drone with this id ----------------------------------------------------------------------
 
 
 def twin_beats(bench: Bench) -> None:
@@ -224,15 +221,3 @@ def test_a_second_drone_of_the_same_id_refuses_to_work(bench: Bench) -> None:
     with pytest.raises(Conflict) as refused:
         introduction.make(lambda: None, lambda: pytest.fail("no hello"), threading.Event())
     assert refused.value.code == "E-DRONE-TWICE"
-
-
-def test_under_a_control_plane_of_an_earlier_version_the_worker_has_the_id_alone(bench: Bench) -> None:
-    user = DroneUser((sha256(b"drone-password").hexdigest(),))
-    node = Node(bench.identity, bench.clock)
-    named = [node.name_worker()]
-    rights = rules(bench.id, user, knows_setinfo=bench.fleet.broker.redis_version() >= (7, 2))
-    earlier = [word.replace(f"%R~*.{bench.id}@*.celery.pidbox*", "") for word in rights]
-    assert earlier != rights
-    bench.fleet.broker.redis.execute_command("ACL", "SETUSER", bench.id, *earlier)
-    named.append(node.name_worker())
-    assert named == [names.worker(bench.id, "testhost", name) for name in (bench.config.name, "")]

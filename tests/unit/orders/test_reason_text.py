@@ -56,8 +56,8 @@ TOLD: dict[OrderStatus, list[tuple[OrderFacts, list[str]]]] = {
             ["drone oka has not reported since 2026-11-20 12:03 UTC", "from step 9 on oka, or from step 2 on another"],
         ),
         (
-            OrderFacts(returned=AskedAgain(by="", resumes=Resumption(drone="oka", why_not="drone_cannot"))),
-            ["requested again by a user; starts over", "drone oka"],
+            OrderFacts(returned=AskedAgain(by="", resumes=Resumption(drone="oka", why_not="expired"))),
+            ["requested again by a user; starts over", "not stored or were deleted"],
         ),
     ],
     OrderStatus.ASSIGNED: [

@@ -259,7 +259,6 @@ def _create_drones() -> None:
         sa.Column("keys_made_at", UtcDateTime),
         sa.Column("revoked_public_key", sa.String(64)),
         sa.Column("keys_revoked_at", UtcDateTime),
-        sa.Column("needs_broker_scripts", sa.Boolean, nullable=False, server_default=sa.true()),
         sa.Column("over_quota_at", UtcDateTime),
         sa.Column("join_token_id", Id),
         sa.Column("pool_id", Id),
