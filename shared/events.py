@@ -65,7 +65,7 @@ class Stats(Wire):
     thinking_tokens: Count = 0
     output_tokens: Count = 0
     cached_tokens: Count = 0
-    """As in `Usage`; 0 from an older drone."""
+    """As in `Usage`."""
     cost_usd: Dollars | None = 0.0
     """None once any call had an unknown price."""
     duration_ms: Count = 0
@@ -120,9 +120,9 @@ class Prepared(Wire):
     """None in an empty repository."""
     default_branch: str | None = None
     workspace: str = ""
-    """The agent's working directory on the drone; empty if an older drone wrote this."""
+    """The agent's working directory on the drone."""
     cloned_s: Seconds | None = None
-    """How long the drone cloned the repository. None: it had a mirror, another run cloned, or the drone is older."""
+    """How long the drone cloned the repository. None: it had a mirror, or another run cloned."""
 
 
 class Delivered(Wire):
@@ -139,11 +139,11 @@ class Delivered(Wire):
     patch_bytes: Count = 0
     branch_patch_sha256: Sha256 | None = None
     """What a pull request of the branch would show; the same as `patch_sha256` if no earlier work is on the branch.
-    None if the branch has nothing, and from an older drone."""
+    None if the branch has nothing."""
     bundle_sha256: Sha256 | None = None
     files_changed: Count = 0
     lines_added: Count | None = None
-    """Of text files; None from an older drone."""
+    """Of text files."""
     lines_removed: Count | None = None
     late_ref: str | None = None
     left_out: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ class ReasoningStep(Wire):
     blocks: tuple[dict[str, Any], ...] = ()
     """As `Message.thinking_blocks`."""
     duration_ms: Count = 0
-    """How long it streamed; 0 if it came at once, and from an older drone."""
+    """How long it streamed; 0 if it came at once."""
 
 
 class AssistantStep(Wire):
@@ -219,7 +219,7 @@ class UserStep(Wire):
     text: str
     source: Literal["prompt", "steer", "follow_up", "loop"] = "loop"
     message: str = ""
-    """The id of the user's message; '' for other texts, and from an older drone or control plane."""
+    """The id of the user's message; '' for other texts."""
 
 
 class ToolCallStep(Wire):
@@ -230,17 +230,17 @@ class ToolCallStep(Wire):
     """Parsed, or the model's text if it is not JSON."""
 
 
-Execution = Literal["", "answered", "submitted", "timed_out", "broken_off", "held_back"]
+Execution = Literal["answered", "submitted", "timed_out", "broken_off", "held_back"]
 """The outcome of a call. `answered`: its tool, or the check of its arguments, gave the result. `submitted`: it declared
 the work done. `timed_out`: its time limit ended it. `broken_off`: the run ended it early. `held_back`: it was never
-executed. Empty: an older drone wrote this."""
+executed."""
 
 
 class ToolResultStep(Wire):
     kind: Literal["tool_result"] = "tool_result"
     call_id: str
     output: str
-    execution: Execution = ""
+    execution: Execution = "answered"
     note: str = ""
     """A note added for the model: how the call ended, or a guardrail's warning. `output` ends with it."""
     return_code: int | None = None
@@ -471,7 +471,7 @@ class CheckpointStep(Wire):
     """What is not in it either, but stays where it is on the drone's disk: caches, and changes inside submodules."""
     patch_sha256: Sha256 | None = None
     """Blob with the changes so far, for readers: without the content of binary files. None: nothing changed, it was
-    withheld, or an older drone wrote this."""
+    withheld."""
     branch_patch_sha256: Sha256 | None = None
     """As in `Delivered`, and for readers."""
     patch_withheld: Literal["", "secret", "size"] = ""
@@ -581,7 +581,7 @@ class ErrorStep(Wire):
     detail: str = ""
     code: str = ""
     next: str = ""
-    """What to do about it; empty from an older drone, or if nothing can be said."""
+    """What to do about it; empty if nothing can be said."""
     ended_run: bool = False
     """It ended the run, whose reason says the same."""
 
@@ -709,13 +709,13 @@ class Beat(Wire):
     """That policy cannot be read, or cannot be enforced there: its owner has to fix it."""
     network: NetworkReach = ""
     """What its commands can reach now: `none`, `hosts` (only those its owner lists), `public` or `host` (all that its
-    machine reaches). '' from an older drone."""
+    machine reaches)."""
     open_network: str = ""
     """Why its commands use the machine's own network although its default policy allows less; '' if they do not."""
     hours_left_s: Seconds | None = None
-    """Seconds until the hours end in which its owner allows new orders. None: it has no such hours, or is older."""
+    """Seconds until the hours end in which its owner allows new orders. None: it has no such hours."""
     policy_age_s: float | None = None
-    """Seconds since that policy changed: older refusals may be asked again. None from an older drone."""
+    """Seconds since that policy changed: older refusals may be asked again."""
     stream_full: bool = False
     """Its stream holds as much as it may: it keeps its events until the control plane has read what is there."""
     leaving: bool = False
@@ -723,7 +723,6 @@ class Beat(Wire):
     stopping: bool = False
     """The last beat of a clean stop."""
     machine: MachineUse | None = None
-    """None from an older drone."""
     runs: tuple[RunBeat, ...] = Field((), max_length=MAX_RUNS)
     done: tuple[str, ...] = ()
     """Ids of control messages that were handled and may be removed from the inbox."""

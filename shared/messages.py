@@ -37,4 +37,4 @@ class Message(Wire):
     is_error: bool = False
     """Set on tool messages only: the call failed, or was not run."""
     part: Part | None = None
-    """Set on user messages only. None there: an older process sent it, and the kind is derived from its text."""
+    """Set on user messages that the loop tells apart."""

@@ -12,14 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from shared import older_steps
 from shared.events import (
     AssistantStep,
     Body,
     CompactionStep,
-    DecisionStep,
     Execution,
-    GuardrailStep,
     Prepared,
     ReasoningStep,
     RunEnded,
@@ -89,7 +86,6 @@ class _TrajectoryBuilder:
     """Cost of the runs that the last one resumed."""
     _thought: ReasoningStep | None = None
     _calls: dict[str, ToolCall] = field(default_factory=dict)
-    _held_back: set[str] = field(default_factory=set)
 
     def add(self, at: float, body: Body) -> None:
         match body:
@@ -100,8 +96,6 @@ class _TrajectoryBuilder:
                 self.prepared, self.workspace = body, body.workspace
             case RunEnded():
                 self.ended, self.ended_at = body, at
-            case GuardrailStep(action="block" | "halt") | DecisionStep(about="approval", approved=False):
-                self._held_back.add(body.call_id)
             case _:
                 self._add_message(at, body)
 
@@ -121,8 +115,6 @@ class _TrajectoryBuilder:
             case ToolResultStep():
                 self.messages.append(self._observation(at, body))
             case UserStep():
-                if body.source == "prompt":
-                    self.workspace = self.workspace or older_steps.workspace_in(body.text)
                 self.messages.append(_said(at, body.text, body.source))
             case CompactionStep():
                 # The replaced messages are all here: this one marks where the model no longer saw them.
@@ -152,22 +144,15 @@ class _TrajectoryBuilder:
         return message
 
     def _observation(self, at: float, body: ToolResultStep) -> Doc:
-        call = self._calls.get(body.call_id)
-        is_shell = call is not None and call.name == "shell"
-        execution, note = body.execution, body.note
-        if not execution:
-            held_back = body.call_id in self._held_back
-            execution = "held_back" if held_back else older_steps.execution_of(body, is_shell=is_shell)
-            note = older_steps.note_of(body, execution, is_shell=is_shell)
-        why_ended = _why_ended(execution, note)
+        why_ended = _why_ended(body.execution, body.note)
         # A command submits only with return code 0, and the tool `submit` has none.
-        code = 0 if execution == "submitted" else body.return_code
+        code = 0 if body.execution == "submitted" else body.return_code
         extra = {
-            "raw_output": body.output.removesuffix(note),
+            "raw_output": body.output.removesuffix(body.note),
             "returncode": -1 if why_ended else code,
             "timestamp": at,
             "exception_info": why_ended,
-            "execution": execution,
+            "execution": body.execution,
             "duration_ms": body.duration_ms,
             "log_sha256": body.log_sha256,
         }

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from shared import older_steps
 from shared.events import AssistantStep, Body, CompactionStep, ReasoningStep, ToolResultStep, UserStep
-from shared.messages import Message, Part, ToolCall
+from shared.messages import Message, ToolCall
 
 BROKEN_OFF = "This call was interrupted"
 SITUATION = "<situation>"
@@ -68,20 +67,14 @@ def said(body: UserStep) -> Message:
 
 def summary_in(message: Message) -> str | None:
     """The summary in a summary message; None for any other message."""
-    if _part(message) != "summary":
+    if message.part != "summary":
         return None
     return message.content.removeprefix(SUMMARY_BEGINS).removesuffix(SUMMARY_ENDS)
 
 
 def opens_turn(message: Message) -> bool:
     """Whether it is the message that opened a run."""
-    return _part(message) == "opening"
-
-
-def _part(message: Message) -> Part | None:
-    if message.role == "user" and message.part is None:
-        return older_steps.part_of(message.content)
-    return message.part
+    return message.part == "opening"
 
 
 def not_run(call: ToolCall, why: str) -> Message:

@@ -42,7 +42,7 @@ def short_time(text: str | None) -> str:
 
 
 def outcome_word(document: dict[str, Any]) -> str:
-    """The outcome of an ended order or group of orders, else its status; an older control plane only has that."""
+    """The outcome of an ended order or group of orders, else its status."""
     return str(document.get("outcome") or document["status"])
 
 

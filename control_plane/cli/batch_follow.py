@@ -47,8 +47,6 @@ def follow_batch(fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, 
         print_json_line(batch)
     else:
         put(f"{text(for_people(batch))}\n")
-    if "outcome" not in batch:  # a control plane of an older version
-        return 0 if batch["succeeded"] == batch["total"] else 1
     return exit_code(batch)
 
 

@@ -24,7 +24,7 @@ def batch_text(batch: Doc) -> str:
     ]
     if batch["duration_mean_s"] is not None:
         lines.append(f"time       {roughly(batch['duration_mean_s'])} for each order")
-    lines += _counted("outcome", batch.get("outcomes") or {})  # none of an older control plane
+    lines += _counted("outcome", batch["outcomes"])
     lines += _counted("exit", batch["exit_statuses"]) + _counted("checks", batch["verifications"])
     return "\n".join(lines)
 

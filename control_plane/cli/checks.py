@@ -101,11 +101,10 @@ def settled_project(fleet: FleetClient, project: Doc) -> tuple[Doc, int]:
 
 
 def _settled(document: Doc, read: Callable[[], Doc]) -> tuple[Doc, int]:
-    """An older control plane has no checks."""
-    if document.get("check", {}).get("drone") is not None:
+    if document["check"]["drone"] is not None:
         document = _Waiting(ADD_SECONDS, 0.0).until_ended(document, read)
-    check = document.get("check", {})
-    if check.get("state") != "failed":
+    check = document["check"]
+    if check["state"] != "failed":
         return document, 0
     say("✗ it is saved, but does not work:")
     for label, text in advice(check):

@@ -140,7 +140,7 @@ def rotate_broker(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> 
         raise Conflict(
             f"the `fleet up` in {data.root} cannot replace the passwords while it runs",
             code="E-KEYS-RUNNING",
-            why="it is of an earlier version, or was started with another FLEET_HOME",
+            why="it was started with another FLEET_HOME",
             next="fleet stop && fleet keys rotate broker && fleet up",
         )
     old = settings_of(data, os.environ)

@@ -35,7 +35,6 @@ def outcome_text(order: Doc) -> str:
     lines = [_headline(order), *_figures(order)]
     if order.get("asks"):
         lines.append(f"  reply    fleet submit 'TEXT' --session {order['session']}")
-    # A control plane of an older version does not tell.
     lines += [f"  left out  {printable(each)}" for each in order.get("left_out") or ()]
     if order["patch"]:
         lines.append(f"  patch    fleet patch {order['id']}")
@@ -76,12 +75,10 @@ def _figures(order: Doc) -> list[str]:
 
 
 def _waited(stats: Doc) -> str:
-    # A control plane of an older version does not tell.
     return f" of work, {stats['waiting_label']} of waiting for a user" if stats.get("waiting_label") else ""
 
 
 def _tokens(stats: Doc) -> str:
-    # A control plane of an older version does not count what came from a cache.
     cached = stats.get("cached_tokens")
     return f"{stats['input_tokens']} in{f' ({cached} cached)' if cached else ''}, {stats['output_tokens']} out"
 
@@ -117,7 +114,6 @@ def order_text(order: Doc, *, outputs: bool = False) -> str:
 def _run_lines(run: Doc) -> Iterator[str]:
     doing = f" ({run['doing']})" if run["doing"] and not run["ended_at"] else ""
     yield f"run {run['id']}  attempt {run['attempt']} on {run['drone']}: {run['status']}{doing}"
-    # A control plane of an older version does not tell.
     placement = run.get("placement")
     if placement and placement["scores"]:
         scores = [DroneScore.model_validate(each) for each in placement["scores"]]
@@ -156,7 +152,7 @@ def _allowed(order: Doc) -> str:
 
 
 def _limits(order: Doc) -> list[str]:
-    """The limits that are not the default, and where they are set; an older control plane does not tell."""
+    """The limits that are not the default, and where they are set."""
     own = {name: each for name, each in order.get("limits", {}).items() if each["source"] != "default"}
     words = (f"{name} {_value(each['value'])} ({each['source']})" for name, each in own.items())
     return [f"limits   {', '.join(words)}"] if own else []
@@ -196,13 +192,11 @@ def _waiting(order: Doc) -> list[str]:
 
 
 def _queued(word: Doc) -> str:
-    # A control plane of an older version takes no message back.
     going = "recalled" if word.get("state") == "taking_back" else "queued  "
     return f"{going} {printable(word['text'])}"
 
 
 def _removed(order: Doc) -> list[str]:
-    # A control plane of an older version removes nothing.
     return [f"removed  {order['removed']}"] if order.get("removed") else []
 
 

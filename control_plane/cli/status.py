@@ -48,8 +48,7 @@ def _lines(found: Doc) -> str:
         f"runs     {found['active_runs']} running; capacity {found['max_concurrency']}",
         f"cost     {cost(totals['cost_usd'])} for {totals['runs']} {'run' if totals['runs'] == 1 else 'runs'}{more}",
         f"tokens   {totals['input_tokens']:,} in, {totals['output_tokens']:,} out",
-        # An older server does not know budgets.
-        *(f"budget   {near(each)}" for each in found.get("budgets", ())),
+        *(f"budget   {near(each)}" for each in found["budgets"]),
     ]
     return "\n".join(lines)
 

@@ -266,7 +266,6 @@ def _request(given: Doc) -> Doc:
         "prompt": argument_text(prompt),
         "labels": parse_labels(given["label"] or []),
         "allow": given["allow"] or [],
-        # A server of an earlier version knows neither.
         **({"verify": given["verify"]} if given["verify"] else {}),
         **({"limits": parse_params(given["limit"])} if given["limit"] else {}),
         "after": given["after"] or [],

@@ -155,8 +155,7 @@ def _without_delivered(db: Session, words: Sequence[SteeringMessage], path: Sequ
     bodies = [body for run_id, seq, body in db.execute(steps) if held[run_id].holds(seq)]
     named = {body["message"] for body in bodies if body.get("message")}
     left = [word for word in words if str(word.number) not in named]
-    # An interruption, and every message to an older drone, becomes a step without an id. Of one kind they are delivered
-    # in the order in which they were sent, interruptions first.
+    # An interruption becomes a step without an id; they are delivered in the order in which they were sent.
     nameless = Counter(body.get("source") for body in bodies if not body.get("message"))
     follow_ups = [word for word in left if word.after]
     others = sorted((word for word in left if not word.after), key=lambda word: not word.interrupt)

@@ -56,9 +56,6 @@ Purpose = Literal[
 ]
 """What a text is sealed for: the column where it is stored, or another place. It opens for nothing else, so a sealed
 text that is copied to another place is worth nothing there."""
-_NEVER_WITHOUT: tuple[Purpose, ...] = ("audit_keys.sealed_private_key", "login cookie")
-"""What earlier versions sealed has no purpose, and opens until the next rotation of the master key; but not for these,
-where a text of one's own choice would be believed."""
 
 
 class Vault:
@@ -79,8 +76,7 @@ class Vault:
     def reseal_content(self, sealed: bytes, purpose: Purpose = "checkpoint") -> bytes:
         """The content under the key that seals now: `sealed` itself, if it is. Raises Precondition."""
         found = self._open(sealed, purpose)
-        is_new = found.has_purpose and found.key == self.keys()[0]
-        return sealed if is_new else self.seal_content(found.content, purpose)
+        return sealed if found.key == self.keys()[0] else self.seal_content(found.content, purpose)
 
     def seal_at_rest(self, text: str, purpose: Purpose) -> str:
         """`text` as it may be stored in the database."""
@@ -113,10 +109,7 @@ class Vault:
     def _open(self, sealed: bytes, purpose: Purpose) -> _Opened:
         for key in self.keys():
             with contextlib.suppress(CryptoError, ValueError):
-                return _Opened(key, SecretBox(_key_for(key, purpose)).decrypt(sealed), has_purpose=True)
-            if purpose not in _NEVER_WITHOUT:
-                with contextlib.suppress(CryptoError, ValueError):
-                    return _Opened(key, SecretBox(key).decrypt(sealed), has_purpose=False)
+                return _Opened(key, SecretBox(_key_for(key, purpose)).decrypt(sealed))
         raise Precondition(
             "a stored secret cannot be decrypted with this master key",
             code="E-VAULT-KEY",
@@ -166,7 +159,6 @@ class _Opened:
     key: bytes
     """The master key."""
     content: bytes
-    has_purpose: bool
 
 
 def _key_for(master_key: bytes, purpose: Purpose) -> bytes:

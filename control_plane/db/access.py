@@ -58,9 +58,7 @@ class WebSession(Owned, Row):
     No foreign key: the token may belong to another organization, which may be removed.
     """
     user_id: Mapped[str | None] = mapped_column(Id)
-    """The user who logged in with the identity provider, without an API token. A row with neither is of an earlier
-    version, and not accepted.
-    """
+    """The user who logged in with the identity provider, without an API token. A row with neither is not accepted."""
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     role: Mapped[str] = mapped_column(String(16))
     everywhere: Mapped[bool] = mapped_column(default=False)

@@ -24,7 +24,7 @@ class AuditRecord(Row):
     """The name at that time."""
     actor_id: Mapped[str] = mapped_column(String(64))
     actor_user_id: Mapped[str] = mapped_column(Id)
-    """The person's id, which outlives the user; empty for others, and in records of earlier versions."""
+    """The person's id, which outlives the user; empty for others."""
     door: Mapped[str] = mapped_column(String(16))
     address: Mapped[str] = mapped_column(String(64))
     action: Mapped[str] = mapped_column(String(64))

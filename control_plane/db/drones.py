@@ -49,7 +49,7 @@ class Drone(Owned, Row):
     over_quota_at: Mapped[datetime | None]
     """Since when it may not write to Redis, because its keys hold more memory than its quota; None: it may."""
     join_token_id: Mapped[str | None] = mapped_column(Id)
-    """The join token with which it registered last; None: it registered with an earlier version."""
+    """The join token with which it registered last."""
     pool_id: Mapped[str | None] = mapped_column(Id, index=True)
     """The pool with whose token it registered: it is ephemeral. None: it stays."""
     user_id: Mapped[str | None] = mapped_column(Id)

@@ -149,10 +149,10 @@ class Order(Owned, Row):
     patch_sha256: Mapped[str | None] = mapped_column(String(64))
     patch_bytes: Mapped[int] = mapped_column(default=0)
     branch_patch_sha256: Mapped[str | None] = mapped_column(String(64))
-    """What a pull request of the branch would show. None: it has nothing, or an older drone did the work."""
+    """What a pull request of the branch would show. None: it has nothing."""
     files_changed: Mapped[int | None]
     lines_added: Mapped[int | None]
-    """Of text files; None before its work was delivered, and from an older drone."""
+    """Of text files; None before its work was delivered."""
     lines_removed: Mapped[int | None]
     bundle_sha256: Mapped[str | None] = mapped_column(String(64))
     pull_request: Mapped[dict[str, Any] | None]
@@ -264,4 +264,4 @@ class Dispatch(Owned, Row):
     money_awaited_nusd: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     """What it needs at least."""
     choice: Mapped[DroneChoice | None] = mapped_column(Fact(DroneChoice))
-    """How its drone was chosen; None: by an earlier version."""
+    """How its drone was chosen."""

@@ -60,8 +60,7 @@ class AuditRecordDocument(Document):
     actor_id: Annotated[str, About("actor id")]
     """The id of the API token, directly or behind a login session, or of the drone."""
     actor_user_id: Annotated[str, About("user id")]
-    """The id of the user to whom the token or login session belongs; empty for tokens without a user, and in records of
-    earlier versions."""
+    """The id of the user to whom the token or login session belongs; empty for tokens without a user."""
     door: Annotated[str, About("door")]
     """api, cli (the client's own statement), page, mcp, webhook, drone or control plane."""
     address: Annotated[str, About("address")]

@@ -174,7 +174,7 @@ class RunDocument(Document):
     resumed_from: str | None
     """The run from whose checkpoint this one resumed."""
     placement: PlacementDocument | None
-    """How its drone was chosen; null for a run from before this was stored."""
+    """How its drone was chosen."""
     flower: str | None
     """Its page in Flower, where its id is that of a task; null for a caller who may not use Flower."""
 

@@ -8,7 +8,6 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from control_plane.embedded.data_dir import DataDir, write_private
-from control_plane.embedded.drones import registered_ids
 from control_plane.embedded.plan import Plan
 from shared.errors import FleetError, FleetFault
 
@@ -60,7 +59,6 @@ def _prepare(plan: Plan, data: DataDir) -> str:
     from control_plane.assemble import open_core
     from control_plane.core.settings import read_settings
     from control_plane.db.upgrade import apply_migrations
-    from control_plane.operations.drones.managing import serve_all
 
     apply_migrations(data.database_url)
     # Passed as arguments, not through the environment, which drones inherit: these secrets are not for them.
@@ -73,8 +71,6 @@ def _prepare(plan: Plan, data: DataDir) -> str:
     )
     core = open_core(settings)
     try:
-        # Drones of an earlier `fleet up` may date from when there was only one organization.
-        serve_all(core, registered_ids(data))
         return _admin_token(core, data)
     finally:
         core.database.dispose()

@@ -203,7 +203,7 @@ def _best(db: Session, core: Core, order: Order, able: Sequence[Drone], load: Ma
 
 
 def _hours_left(drone: Drone, now: datetime) -> float | None:
-    """By its last beat; an older drone does not say it."""
+    """By its last beat; None: it has no such hours."""
     said = (drone.beat or {}).get("hours_left_s")
     if said is None or drone.last_seen_at is None:
         return None

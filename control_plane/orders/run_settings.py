@@ -20,7 +20,6 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent
 from shared.limits import EffectiveLimits, LimitLevel, effective
-from shared.work_order import Limits
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,7 @@ def thinking_of(
 
 def limits_again(order: Order) -> OwnLimits:
     """What the order itself says, for another order with the same settings."""
-    usual = Limits().model_dump(mode="json")
-    # An order of an earlier version has no sources: what is not the default was given with it.
-    of_order = {name for name, value in order.limits.items() if value != usual.get(name, value)}
-    of_order -= {name for name, level in order.limit_sources.items() if level != "order"}
-    return OwnLimits({name: order.limits[name] for name in order.limits if name in of_order})
+    return OwnLimits({name: value for name, value in order.limits.items() if order.limit_sources.get(name) == "order"})
 
 
 def set_limits(order: Order, values: Mapping[str, Any]) -> None:

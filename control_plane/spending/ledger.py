@@ -103,7 +103,7 @@ def settle(db: Session, core: Core, dispatch: Dispatch, spent: int, *, assumed: 
         return
     budgets = budgets_of(db, order, lock=True)
     if not blocks:
-        # An older drone reserves nothing: what it spent counts all the same.
+        # It reserved nothing: what it spent counts all the same.
         blocks = [_add_block(db, core, budgets, dispatch, order, order.model, 0)]
     _settle(db, core, budgets, blocks, spent, assumed=assumed, final=True)
 

@@ -258,7 +258,7 @@ class RunSpans:
         call.attributes |= {
             "dronefleet.return_code": body.return_code,
             "dronefleet.tool.output_bytes": body.output_bytes,
-            "dronefleet.tool.execution": body.execution or None,
+            "dronefleet.tool.execution": body.execution,
         }
         ended_badly = body.execution in {"timed_out", "broken_off", "held_back"}
         self._spans.append(call.closed(ended, body.execution if ended_badly else "tool_error" if body.is_error else ""))

@@ -95,13 +95,13 @@ def end_all(
     return _count(found)
 
 
-def end_process(pid: int, started_at: float | None, machine_boot: str = "") -> Ended:
+def end_process(pid: int, started_at: float | None, machine_boot: str) -> Ended:
     """Kill a process that an older boot of the drone started, and all below it; return how many there were.
 
     The counts are zero if it is gone, or if its pid now belongs to another process: `started_at` and `machine_boot` are
-    the values of `start_time` and `this_machine_boot` from then; without the latter only the former counts.
+    the values of `start_time` and `this_machine_boot` from then.
     """
-    if machine_boot not in {"", this_machine_boot()}:
+    if machine_boot != this_machine_boot():
         # The machine was restarted since then: a process with this pid, even with the same start time, is another one.
         return Ended()
     process = find(pid)

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from drone.replay.recording import Expected
-from shared.older_steps import note_of_shell
 
 _TIMED_OUT = re.compile(r"timed out|^ended after ")
-"""In the `exception_info` of mini-swe-agent, and of our exports that predate `execution`."""
+"""In the `exception_info` of mini-swe-agent, and of our exports."""
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d+)\s*</returncode>")
 _EXCEPTION = re.compile(r"(?>.*?<exception>)(.*?)</exception>", re.DOTALL)
 _OUTPUT = re.compile(r"(?>.*?<output>\n?)(.*)</output>", re.DOTALL)
@@ -21,6 +20,11 @@ _PARTS = re.compile(
     r"(?>.*?<output_tail>\n)(.*)\n</output_tail>",
     re.DOTALL,
 )
+_NOTE = r"^\((?:return code -?\d+|ended [^\n]*)\)"
+"""What our shell tool adds below a command's output."""
+_NOTE_ALONE = re.compile(rf"{_NOTE}\Z", re.MULTILINE)
+_NOTE_WITH_MORE = re.compile(rf"{_NOTE}\n\n\[", re.MULTILINE)
+"""More follows in brackets, up to the end."""
 _ELIDED = re.compile(r"\n\[… ([\d,]+) characters elided …\]\n")
 """Separates head and tail in the output of our shell tool."""
 
@@ -116,9 +120,10 @@ def _from_tags(text: str) -> tuple[Expected | None, bool] | None:
 
 
 def _from_our_text(text: str) -> tuple[Expected | None, bool] | None:
-    note = note_of_shell(text)
-    if not note:
+    found = (_NOTE_WITH_MORE if text.endswith("]") else _NOTE_ALONE).search(text)
+    if found is None:
         return None
+    note = text[found.start() :]
     code = re.match(r"\(return code (-?\d+)\)", note)
     why_ended = "" if code else note.strip("()")
     return _expected("shell", text.removesuffix(note), int(code[1]) if code else -1, why_ended)

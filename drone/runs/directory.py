@@ -35,7 +35,7 @@ class Meta:
     started_at: float | None = None
     """The kernel's start time of the process: a pid alone may have been reused."""
     machine_boot: str = ""
-    """The kernel's id of the machine's boot, from which that time counts; empty if an older drone wrote this."""
+    """The kernel's id of the machine's boot, from which that time counts."""
     confirmed: bool = False
     """The control plane has every event; the journal is gone."""
 

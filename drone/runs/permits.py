@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from drone.agent.protocols import Controls, Recorder
 from drone.model.rate_headers import rates_in
 from shared.clock import Clock
-from shared.errors import FleetError, NotFound
+from shared.errors import FleetError
 from shared.rates import LONGEST_PAUSE, MOST_REPORTS, CallReport, ModelPermit, PermitRequest, Rate, Tokens, wait_text
 from shared.work_order import OrderProvider
 
@@ -104,8 +104,6 @@ class FleetPermits:
         self._recorder = recorder
         self._controls = controls
         self._lock = threading.Lock()
-        self._known = True
-        """False: the control plane knows no permits, as those of earlier versions."""
         self._standings = {each.name: _Standing(each.limited) for each in (provider, *provider.fallbacks)}
         self._queries: SimpleQueue[_PermitQuery | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="permits", daemon=True)
@@ -131,7 +129,7 @@ class FleetPermits:
             standing.unended -= report.at is None
             standing.must_ask |= report.refused
             now = self.clock.monotonic()
-            available = self._known and now >= standing.away_until
+            available = now >= standing.away_until
             soon = report.refused or bool(report.rates) or standing.is_limited()
             due = available and (soon or now - standing.sent_at >= REPORTS_EVERY)
         if due:
@@ -167,7 +165,7 @@ class FleetPermits:
     def _needs_permit(self, provider: str, standing: _Standing, expected: Tokens) -> bool:
         with self._lock:
             now = self.clock.monotonic()
-            if not self._known or standing.may_call_freely(expected, now):
+            if standing.may_call_freely(expected, now):
                 return False
             limited = standing.is_limited()
             due = not limited and now >= standing.away_until and now - standing.sent_at >= 1.0
@@ -247,7 +245,6 @@ class FleetPermits:
             answer = self._desk.permit(asked)
         except FleetError as error:
             with self._lock:
-                self._known = self._known and not isinstance(error, NotFound)
                 standing.reports = [*began_reports, *standing.reports][-MOST_REPORTS:]
                 standing.away_until = self.clock.monotonic() + AWAY_SECONDS
             log.info("no permit for %s: %s", query.provider, error)

@@ -36,7 +36,7 @@ class AllowanceSource(Protocol):
     """The control plane's account of this run."""
 
     def allow(self, request: AllowanceRequest) -> Allowance:
-        """Report and request. Raises Unreachable, Conflict if the run is over, NotFound from older control planes."""
+        """Report and request. Raises Unreachable, Conflict if the run is over, NotFound if it is unknown."""
         ...
 
 
@@ -221,7 +221,7 @@ class Purse:
         except Unreachable as error:
             why = f"the control plane does not answer, and the granted money is used up ({error})"
             raise MoneyAwaited(UNANSWERED_SECONDS, why) from error
-        except Conflict as error:
+        except (Conflict, NotFound) as error:
             raise MoneyAwaited(UNANSWERED_SECONDS, "the fleet has given up this run") from error
 
     def _exchange(self, account: AllowanceSource, need: Need, how: Asking) -> tuple[Allowance, int | None]:
@@ -230,13 +230,7 @@ class Purse:
         Returns the answer, and what was reserved for a call that waited for it: no other thread takes it first.
         """
         with self._asking:
-            try:
-                answer = account.allow(self._request(need, how))
-            except NotFound:
-                # An older control plane knows no budgets.
-                with self._lock:
-                    self._account, self._bounded = None, False
-                    return Allowance(), self._taken(need) if how is Asking.NOW else None
+            answer = account.allow(self._request(need, how))
             granted = charged(answer.granted)
             if self._kept is not None and granted > self._granted:
                 self._kept.granted(granted)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -19,7 +19,7 @@ from control_plane.declarations import drones as declared
 from control_plane.declarations.drones import DroneDocument, DroneEdit
 from control_plane.drones.inbox import notify_drone, pending
 from control_plane.drones.load import Load, worker_of
-from control_plane.lookups.drones import EVERY, find_drone, serving
+from control_plane.lookups.drones import find_drone, serving
 from control_plane.lookups.users import find_member, require_user
 from control_plane.operations.access.roles import require
 from control_plane.operations.drones.visibility import eyes_of
@@ -130,12 +130,6 @@ def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
     remove(core, caller.organization_id, drone.id)
     with core.database.read() as db:
         return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now(), eyes_of(db, caller))
-
-
-def serve_all(core: Core, drone_ids: Iterable[str]) -> None:
-    """Let these drones serve every organization."""
-    with core.database.write() as db:
-        db.execute(update(Drone).where(Drone.id.in_(list(drone_ids))).values(serves=[EVERY]))
 
 
 def own_drone(db: Session, caller: Caller, name: str) -> Drone:

@@ -169,7 +169,7 @@ def _of_branch(db: Db, order: Order, earlier: Sequence[Order], turn: Report | No
     if own is not None and own.sha256 is not None:
         return own
     if turn is not None and turn.sha256 is not None:
-        return None  # an older drone did the work, or what was on the branch before is withheld
+        return None  # it has none, or what was on the branch before is withheld
     last = earlier[-1]
     if last.branch_patch_sha256 is not None:
         return _newest(db, last, "branch")

@@ -189,9 +189,7 @@ def test_of_many_drones_that_join_at_once_no_more_than_the_maximum_are_admitted(
     assert len(drone_names(core, admin)) == 2
 
 
-def test_a_drone_keeps_whom_it_serves_when_it_registers_again_and_those_of_this_machine_serve_all(
-    core: Core, admin: Caller
-) -> None:
+def test_a_drone_keeps_whom_it_serves_when_it_registers_again(core: Core, admin: Caller) -> None:
     other, key = add_organization(core, admin, "other"), new_private_key()
 
     def registered(serves: list[str]) -> str:
@@ -203,11 +201,6 @@ def test_a_drone_keeps_whom_it_serves_when_it_registers_again_and_those_of_this_
         assert db.get_one(Drone, first).serves == [other.organization_id]
     registered(["*"])
     assert managing.show_drone(core, admin, "anna").serves == ["other", "*"]
-    # Those that an earlier version registered on this machine served its own organization alone.
-    embedded, foreign = make_drone(core, admin, "local-1"), make_drone(core, admin, "berta")
-    managing.serve_all(core, [embedded.drone_id])
-    assert [managing.show_drone(core, admin, name).serves for name in ("local-1", "berta")] == [["*"], []]
-    assert foreign.drone_id != embedded.drone_id
 
 
 def test_a_drone_is_wanted_for_each_order_that_waits_and_each_that_works_up_to_the_maximum(

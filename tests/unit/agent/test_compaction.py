@@ -25,7 +25,7 @@ from shared.errors import Conflict, LimitsExceeded
 from shared.events import Body, Usage
 from shared.messages import Message
 from shared.outcome import ExitStatus
-from shared.transcripts import assert_valid, messages_of, problems
+from shared.transcripts import assert_valid, messages_of, problems, summary_message
 from shared.work_order import Limits
 from tests.support.compactions import (
     SYSTEM,
@@ -113,7 +113,7 @@ def test_an_opening_prompt_alone_cannot_be_compacted() -> None:
         assert not around.compaction.due(transcript)
         assert not around.compaction.compact(transcript, cause)  # type: ignore[arg-type]
         assert (len(transcript), around.steps, around.model.asked_for_summary) == (2, [], [])
-    summarized = conversation(said("user", "<summary>\nOld.\n</summary>"), said("user", "Go on."))
+    summarized = conversation(summary_message("Old."), said("user", "Go on."))
     assert not Compacting().compaction.compact(summarized, "asked")
     alone = Compacting(script=[says("", status=413)])
     assert alone.agent.run("You are tested.", (), "word " * 50_000).exit_status is ExitStatus.MODEL_ERROR

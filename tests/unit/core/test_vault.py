@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from nacl.secret import SecretBox
 
 from control_plane.core.master_key import MasterKeyFile, master_keys
 from control_plane.core.settings import FleetSettings, is_loopback, read_settings
@@ -93,15 +92,6 @@ def test_every_sealed_column_is_a_purpose_of_its_own() -> None:
     columns = (column for table in METADATA.sorted_tables for column in table.columns)
     sealed = {str(column) for column in columns if column.name.startswith("sealed_")}
     assert {*PURPOSES} == sealed | {"login cookie", "checkpoint"}
-
-
-def test_what_was_sealed_without_a_purpose_opens_until_it_is_sealed_again_but_is_no_audit_key_and_no_log_in() -> None:
-    vault, old = under(KEY), base64.b64encode(bytes(SecretBox(KEY).encrypt(b"x"))).decode()
-    refused = {purpose for purpose in PURPOSES if vault.key_at_rest(old, purpose) is None}
-    assert refused == {"audit_keys.sealed_private_key", "login cookie"}
-    resealed = vault.reseal_at_rest(old, PURPOSE)
-    assert vault.open_at_rest(resealed, PURPOSE) == "x"
-    assert vault.key_at_rest(resealed, "webhooks.sealed_secret") is None
 
 
 # --- several keys ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from drone.agent.in_memory import KeptEvents, QuietControls
 from drone.runs.permits import FleetPermits
-from shared.errors import FleetError, FleetFault, NotFound, Preempted, Unreachable
+from shared.errors import FleetError, FleetFault, Preempted, Unreachable
 from shared.rates import UNLIMITED, CallReport, ModelPermit, PermitRequest, Rate, Tokens
 from shared.work_order import OrderProvider
 from tests.support import wait_until
@@ -165,13 +165,6 @@ def test_after_a_refusal_the_next_call_needs_a_permit_and_the_report_comes_first
     refusal = next(report for report in running.reports if report.refused)
     assert refusal.retry_after_s == 30.0
     assert any(request.expected is not None for request in running.requests)
-
-
-def test_an_earlier_control_plane_is_asked_once_and_calls_are_made_as_before(run: Make) -> None:
-    running = run(NotFound("no such route", code="E-HTTP-404"))
-    assert [running.calls() for _ in range(3)] == [0.0] * 3
-    assert not running.permits.take("main", SOME).refused({}, 1.0)
-    assert len(running.requests) == 1
 
 
 def test_reports_are_kept_until_the_control_plane_answers_again(run: Make) -> None:

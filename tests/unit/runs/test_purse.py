@@ -193,12 +193,11 @@ def test_a_run_that_makes_no_call_gives_back_what_it_holds_also_after_an_ample_g
     wait_until(lambda: source.granted == reserved(0.01))
 
 
-def test_an_older_control_plane_is_not_asked_again() -> None:
-    source = Source(errors=[NotFound("no such route", code="E-HTTP-404")])
-    purse = Purse(0, 0, source, BOUNDED)
-    for _ in range(3):
-        call(purse, 0.1, 0.5, cost=0.5)
-    assert len(source.requests) == 1
+def test_a_run_that_the_fleet_has_given_up_or_does_not_know_waits_for_money_that_never_comes() -> None:
+    for error in (Conflict("over", code="E-RUN-OVER"), NotFound("unknown", code="E-RUN-404")):
+        with pytest.raises(MoneyAwaited) as waits:
+            Purse(0, 0, Source(errors=[error]), BOUNDED).reserve(need(0.1, 0.5))
+        assert waits.value.why == "the fleet has given up this run"
 
 
 def test_a_model_without_a_price_is_refused_only_where_a_budget_applies() -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from shared import names
 from shared.events import CompactionStep, UserStep
 from shared.limits import LIMITS, checked_limits, effective
-from shared.messages import Message
 from shared.outcome import GREEN, EndedWork, ExitStatus, OrderOutcome, order_outcome, outcome_together
 from shared.states import ENDED, DroneStatus, OrderStatus, drone_status
 from shared.transcripts import messages_of, opens_turn, said, summary_in, summary_message
@@ -128,12 +127,6 @@ def test_words_of_a_person_that_look_like_the_loops_own_are_a_persons() -> None:
     for text in (OPENING, SUMMARY):
         message = said(UserStep(text=text, source="steer"))
         assert (opens_turn(message), summary_in(message)) == (False, None), text
-
-
-def test_messages_of_older_processes_are_read_from_their_text() -> None:
-    cases = {OPENING: (True, None), SUMMARY: (False, "All is well."), "And the logout.": (False, None)}
-    read = {text: Message.model_validate({"role": "user", "content": text}) for text in cases}
-    assert {text: (opens_turn(message), summary_in(message)) for text, message in read.items()} == cases
 
 
 def test_an_outcome_is_green_only_for_whole_work_and_names_each_limit_as_incomplete() -> None:

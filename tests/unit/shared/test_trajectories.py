@@ -56,11 +56,6 @@ def result(call: ToolCall, output: str, code: int | None = None, **facts: Any) -
     return events.ToolResultStep(call_id=call.id, output=output, return_code=code, **facts)
 
 
-def older(call: ToolCall, output: str, code: int | None = None, *, is_error: bool = False) -> events.ToolResultStep:
-    """A result as drones recorded it before they said what became of a call."""
-    return events.ToolResultStep(call_id=call.id, output=output, return_code=code, is_error=is_error)
-
-
 def extra_of(*bodies: events.Body) -> dict[str, Any]:
     """What the last message of these steps says beside its text."""
     extra: dict[str, Any] = made(*bodies)["messages"][-1]["extra"]
@@ -70,7 +65,7 @@ def extra_of(*bodies: events.Body) -> dict[str, Any]:
 def test_a_run_becomes_a_document_of_the_format() -> None:
     document = made(
         events.RunStarted(boot_id="b", sandbox="bwrap"),
-        events.Prepared(base_commit="a" * 40),
+        events.Prepared(base_commit="a" * 40, workspace="/drones/one/work"),
         PROMPT,
         events.ReasoningStep(text="Hm."),
         answer(LIST, WRITE),
@@ -117,36 +112,14 @@ def test_an_observation_has_its_output_without_the_template() -> None:
     assert (extra["raw_output"], extra["returncode"], extra["execution"]) == ("half\n", -1, "timed_out")
     assert extra["exception_info"].startswith("ended after 3 s")
     # A command that prints the words for a call that was not run was run.
-    for make in (result, older):
-        output = "This call was not run: printed by a command.\n"
-        extra = extra_of(answer(LIST), make(LIST, f"{output}(return code 0)", 0))
-        assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == (output, 0, ""), make
-
-
-def test_what_an_older_shell_tool_added_is_taken_off_again() -> None:
-    cases: list[str] = ["", "a\n", "a\n\n", "(return code 7)\n", "größe\n", "ended after 3 s\n"]
-    for output in cases:
-        done = extra_of(answer(LIST), older(LIST, f"{output}(return code 0)", 0))
-        late = extra_of(answer(LIST), older(LIST, f"{output}(ended after 3 s; ask for more)", is_error=True))
-
-        assert (done["raw_output"], done["returncode"], done["exception_info"]) == (output, 0, ""), output
-        assert (late["raw_output"], late["returncode"]) == (output, -1), output
-        assert late["exception_info"] == "ended after 3 s; ask for more", output
+    output = "This call was not run: printed by a command.\n"
+    extra = extra_of(answer(LIST), result(LIST, f"{output}(return code 0)", 0))
+    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == (output, 0, "")
 
 
 def test_a_call_that_was_not_run_says_so() -> None:
-    cases: list[tuple[events.Body, ...]] = [
-        (result(LIST, "Not now.", execution="held_back", note="Not now."),),
-        (events.GuardrailStep(call_id="c1", guardrail="loop", action="block"), older(LIST, "Blocked: no.")),
-        (events.DecisionStep(call_id="c1", approved=False), older(LIST, "No.")),
-        (older(LIST, "This call was not run: the run had ended.", is_error=True),),
-        (older(LIST, "This call was blocked: no.", is_error=True),),
-        (older(LIST, "This call was broken off: canceled.", is_error=True),),
-    ]
-    for bodies in cases:
-        extra = extra_of(answer(LIST), *bodies)
-
-        assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == ("", -1, NOT_EXECUTED), bodies
+    extra = extra_of(answer(LIST), result(LIST, "Not now.", execution="held_back", note="Not now."))
+    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == ("", -1, NOT_EXECUTED)
 
 
 @pytest.mark.parametrize("submits_by", ["submit", "shell"])
