@@ -666,8 +666,6 @@ class RunBeat(Wire):
     order_id: str
     generation: int
     doing: str = ""
-    since: datetime | None = None
-    progress_at: datetime | None = None
     doing_seconds: Seconds = 0.0
     """Duration of this activity when the beat was sent: clocks may differ, durations do not."""
     quiet_seconds: Seconds = 0.0

@@ -341,8 +341,6 @@ class WorkOrder(Wire):
     """The session so far, without system prompt."""
     context_blob: str | None = None
     """SHA-256 of a blob with the context as a JSON list, if it is larger than 64 kB."""
-    resume: bool = False
-    """Whether `resumed` is set."""
     resumed: Resumed | None = None
     """Resume from here instead of sending the prompt: `context` contains the conversation up to this point."""
     questions: bool = False

@@ -92,7 +92,6 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             # An agent remembers nothing between its turns: the thread is all that it receives (S-073).
             **_context(db, core, messages_along(db, way if order.task_id is None else (), path)),
             **_purpose(db, core, order, path),
-            "resume": checkpoint is not None,
             "resumed": resumed(db, order, checkpoint) if checkpoint else None,
             "questions": order.purpose == "work",
             "plan": plan_along(db, order, path),

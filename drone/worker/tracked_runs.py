@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 import psutil
 
@@ -52,9 +51,7 @@ class TrackedRun:
         self._waiting: list[ToRun] = []
         self._doing = "starting"
         self._waits_for: WaitsFor = ""
-        self._since = clock.now()
-        self._progress_at: datetime | None = None
-        # In addition to the timestamps for users, durations by a clock that is never set and that stops while the
+        # Durations by a clock that is never set and that stops while the
         # machine sleeps: the two clocks of the fleet may be hours apart, and a sleep is no lack of progress.
         self._looked_at = self._doing_at = self._moved_at = clock.monotonic()
         self._last_seq = 0
@@ -144,7 +141,7 @@ class TrackedRun:
             self._moved_at = self._clock.monotonic()
             self._waits_for = waits_for
             if text != self._doing:
-                self._doing, self._since, self._doing_at = text, self._clock.now(), self._moved_at
+                self._doing, self._doing_at = text, self._moved_at
 
     def progressed(self) -> None:
         """Note progress of the run: an event, live text, output of a command."""
@@ -185,7 +182,6 @@ class TrackedRun:
         """Note an event of the run's journal."""
         with self._lock:
             self._last_seq = max(self._last_seq, event.seq)
-            self._progress_at = event.at
             if isinstance(event.body, RunEnded):
                 self._end = event.body
 
@@ -208,8 +204,6 @@ class TrackedRun:
                 order_id=self.identity.order_id,
                 generation=self.identity.generation,
                 doing=self._doing,
-                since=self._since,
-                progress_at=self._progress_at,
                 doing_seconds=round(max(0.0, self._awake() - self._doing_at), 1),
                 quiet_seconds=round(self._quiet(), 1),
                 waits_for=self._waits_for,

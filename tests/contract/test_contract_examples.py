@@ -1,7 +1,7 @@
-"""Every message format ever sent is kept as an example; the current code must still read all of them.
+"""Every message format of a release is kept as an example; the current code must still read all of them.
 
-Examples are never edited. A new field gets a new example next to the old one (`v1/beat.json`, `v2/beat.json`); the old
-one stays, and shows that messages of an old drone can still be read.
+`v1` has those of the first release. From then on, examples are never edited: a new field gets a new example next to the
+old one (`v1/beat.json`, `v2/beat.json`); the old one stays, and shows that messages of an old drone can still be read.
 """
 
 from __future__ import annotations

@@ -58,7 +58,12 @@ def test_a_heartbeat_of_the_first_version_makes_the_drone_online_and_shows_what_
     oka = plane.drone("oka", online=False)
     plane.collector()
     newer = {"mood": "words that nobody here knows", "abilities": ["fly"]}
-    said = {**example("beat", **of(oka, sent_at=now(), draining=False, stopping=False)), **newer}
+    said = {
+        **example(
+            "beat", **of(oka, sent_at=now(), full="", withheld="", policy_broken=False, draining=False, stopping=False)
+        ),
+        **newer,
+    }
     plane.until(lambda: beat(oka, said) or plane.rows(Drone)[0].beat)
     assert managing.show_drone(plane.core, plane.admin, "oka").status == "online"
     assert plane.rows(Drone)[0].beat["runs"][0]["doing"] == said["runs"][0]["doing"]

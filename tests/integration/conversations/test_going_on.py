@@ -79,7 +79,7 @@ def test_a_chain_of_runs_is_one_conversation_that_goes_on_from_each_last_complet
     oka.report(first, *steps("cut off")[:1])
     give_back(oka, first)
     second = go(oka)
-    assert (second.resume, seen(second)) == (True, ["do it", *told("zero", "one")])
+    assert (second.resumed is not None, seen(second)) == (True, ["do it", *told("zero", "one")])
     found = resumed(second)
     assert (found.run_id, found.commit, found.base) == (first.run_id, commit_of("one"), BASE)
     assert (found.cut_off, found.why, found.by_hand) == (True, "drained", False)
@@ -130,7 +130,7 @@ def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_fro
     oka.report(first, *steps("one"))
     give_back(oka, first)
     second = go(oka)
-    assert (second.resume, second.resumed, seen(second)) == (False, None, [])
+    assert (second.resumed, seen(second)) == (None, [])
     plane.until(lambda: undone(plane, first.order_id) == ["do it", "I do one."])
     placed = plane.facts(first.order_id).placed
     assert placed is not None
@@ -171,7 +171,7 @@ def test_a_workspace_that_is_as_the_base_can_be_had_anywhere(plane: Plane, oka: 
     draining(plane, oka)
     give_back(oka, first)
     second = go(mila)
-    assert (second.resume, seen(second)) == (True, ["do it", *told("looked")])
+    assert (second.resumed is not None, seen(second)) == (True, ["do it", *told("looked")])
 
 
 def test_the_bundle_of_another_run_with_the_same_commit_will_do(plane: Plane, oka: DroneStandIn) -> None:
@@ -219,7 +219,7 @@ def test_a_checkpoint_that_could_not_be_had_is_not_tried_again(plane: Plane, oka
     give_back(oka, third)
     could_not(oka)
     could_not(oka)
-    assert go(oka).resume is False
+    assert go(oka).resumed is None
 
 
 def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: DroneStandIn) -> None:
@@ -355,7 +355,7 @@ def test_an_order_that_had_done_nothing_begins_anew_and_says_so(plane: Plane) ->
     assert plane.order(order_id).status == "queued"
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
-    assert go(oka).resume is False
+    assert go(oka).resumed is None
 
 
 def test_lost_runs_count_anew(plane: Plane, oka: DroneStandIn) -> None:
@@ -378,10 +378,10 @@ def test_a_retry_begins_anew_and_so_does_what_follows_it_until_there_is_a_new_ch
     order_id = failed(plane, oka)
     retry(plane, order_id)
     second = go(oka)
-    assert (second.resume, seen(second), second.attempt) == (False, [], 2)
+    assert (second.resumed, seen(second), second.attempt) == (None, [], 2)
     give_back(oka, second)
     third = go(oka)
-    assert third.resume is False
+    assert third.resumed is None
     work(plane, oka, third, "anew")
     give_back(oka, third)
     fourth = go(oka)
@@ -462,7 +462,7 @@ def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: P
     mila = plane.drone("mila")
     plane.edit(Drone, oka.id, draining=True)
     resume(plane, order_id)
-    assert go(mila).resume is False
+    assert go(mila).resumed is None
     placed = plane.facts(order_id).placed
     assert placed is not None
     assert placed.resumes == Resumption(why_not="expired")
