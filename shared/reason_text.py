@@ -346,7 +346,6 @@ def _unheard_text(ended: RunEnd) -> str:
 
 def _canceled_text(ended: CanceledEnd, cancel: CancelAsked | None) -> str:
     what = f"canceled {asked_text(cancel)}" if cancel is not None else "canceled"
-    what = f"{what} ({ended.earlier})" if ended.earlier else what
     match ended.code:
         case "before_start":
             return f"{what}; it had not started"
@@ -356,6 +355,8 @@ def _canceled_text(ended: CanceledEnd, cancel: CancelAsked | None) -> str:
             return f"{what}; it had already ended: {ended.detail}"
         case "with_receipt":
             return what
+        case "exported":
+            return f"was {ended.detail} when its organization was exported; not included in the export"
 
 
 def asked_text(cancel: CancelAsked) -> str:

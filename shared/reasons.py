@@ -372,12 +372,11 @@ class RunEnd(Wire):
 class CanceledEnd(Wire):
     """It ended because a person canceled it."""
 
-    code: Literal["before_start", "with_receipt", "with_loss", "after_end"]
-    """`after_end`: its run had ended before it received the cancel."""
+    code: Literal["before_start", "with_receipt", "with_loss", "after_end", "exported"]
+    """`after_end`: its run had ended before it received the cancel. `exported`: it was under way when its organization
+    was exported; `detail` is its status at that time."""
     detail: str = ""
     loss: RunLoss | None = None
-    earlier: str = ""
-    """Set if an older process recorded the cancel: the text that it stored."""
 
 
 Ended = RunEnd | CanceledEnd
@@ -392,7 +391,7 @@ class CancelAsked(Wire):
 
 
 class OrderFacts(Wire):
-    """All facts about an order in its current state; all None if an older process changed it last."""
+    """All facts about an order in its current state."""
 
     returned: Returned | None = None
     placed: Placed | None = None

@@ -108,8 +108,6 @@ class Order(Owned, Row):
     """A push grant of the current generation is open until this time."""
 
     status: Mapped[str] = mapped_column(String(24), index=True)
-    explained: Mapped[str | None] = mapped_column(String(40))
-    """The `state` that the facts below describe; if it differs, they are out of date and do not count."""
     returned_because: Mapped[Returned | None] = mapped_column(Fact(Returned))
     placed_because: Mapped[Placed | None] = mapped_column(Fact(Placed))
     waits_because: Mapped[Waits | None] = mapped_column(Fact(Waits))
@@ -117,10 +115,6 @@ class Order(Owned, Row):
     """Empty: a person without a name."""
     cancel_text: Mapped[str | None] = mapped_column(ForeignText)
     ended_because: Mapped[Ended | None] = mapped_column(Fact(Ended))
-    reason_written: Mapped[str] = mapped_column("reason", ForeignText, default="")
-    """The sentence as last written, for processes of the previous version, which do not know facts. It is shown only if
-    such a process changed the order last.
-    """
     exit_status: Mapped[str | None] = mapped_column(String(32))
     verification: Mapped[str | None] = mapped_column(String(24))
     """`shared.outcome.Verification`, once the order has ended."""
@@ -161,9 +155,7 @@ class Order(Owned, Row):
 
     @property
     def facts(self) -> OrderFacts:
-        """Why the order is in its state; no facts if a process that does not know them changed the order."""
-        if self.explained != explained(self.status, self.generation):
-            return OrderFacts()
+        """Why the order is in its state."""
         asked = self.cancel_asked_by is not None
         return OrderFacts(
             returned=self.returned_because,
@@ -176,25 +168,17 @@ class Order(Owned, Row):
     @property
     def reason(self) -> str:
         """Why the order is in its state, and what would change that, in one sentence for people."""
-        return reason_text(OrderStatus(self.status), self.facts) or self.reason_written
-
-
-def explained(status: str, generation: int) -> str:
-    """The state that facts describe. An order that changes its state also changes this."""
-    return f"{status}/{generation}"
+        return reason_text(OrderStatus(self.status), self.facts)
 
 
 REASON = (
     Order.status,
-    Order.generation,
-    Order.explained,
     Order.returned_because,
     Order.placed_because,
     Order.waits_because,
     Order.cancel_asked_by,
     Order.cancel_text,
     Order.ended_because,
-    Order.reason_written,
 )
 """The columns that `Order.reason` is rendered from."""
 

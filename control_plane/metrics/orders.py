@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from prometheus_client.core import Metric
-from sqlalchemy import JSON, String, and_, case, cast, func, select, type_coerce
+from sqlalchemy import JSON, and_, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from control_plane.db.orders import Order
@@ -16,8 +16,6 @@ from shared.states import OrderStatus
 WAITING = (OrderStatus.QUEUED, OrderStatus.ASSIGNED, OrderStatus.AWAITING_APPROVAL)
 NO_REASON = "none"
 """In place of the code of a reason: none is recorded yet."""
-_CURRENT = Order.explained == Order.status + "/" + cast(Order.generation, String)
-"""As `Order.facts`: facts about an earlier state do not count."""
 _CODE = type_coerce(Order.waits_because, JSON)["code"].as_string()
 
 
@@ -56,7 +54,7 @@ def _by_status(db: Session, names: Mapping[str, str]) -> Iterator[tuple[tuple[st
 
 def _waiting(db: Session, names: Mapping[str, str]) -> dict[tuple[str, str], tuple[int, datetime]]:
     """The number of waiting orders and the oldest submission, by organization and code."""
-    code = func.coalesce(case((_CURRENT, _CODE)), NO_REASON).label("code")
+    code = func.coalesce(_CODE, NO_REASON).label("code")
     # `ended_at` restricts it to ix_orders_unended, however many orders have ended.
     which = and_(Order.ended_at.is_(None), Order.status.in_(WAITING))
     wanted = select(Order.organization_id, code, func.count(), func.min(Order.created_at)).where(which)

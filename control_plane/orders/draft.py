@@ -151,7 +151,7 @@ def _order(core: Core, draft: Draft, number: int, limits: EffectiveLimits) -> Or
         wanted_drone_id=draft.drone_id,
         wanted_labels=dict(draft.labels),
         status=OrderStatus.QUEUED.value,
-        **facts_columns(OrderFacts(waits=JustSubmitted()), OrderStatus.QUEUED, generation=0),
+        **facts_columns(OrderFacts(waits=JustSubmitted())),
         generation=0,
         traceparent=current_origin().traceparent or None,
         created_at=core.clock.now(),

@@ -115,7 +115,7 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
     Raises Conflict if the order cannot move from its status to `to`.
     """
     _close(db, core, order)
-    because = OrderFacts(cancel=order.facts.cancel, ended=_ended(order, ending))
+    because = OrderFacts(cancel=order.facts.cancel, ended=ending.because)
     if order.status == OrderStatus.AWAITING_APPROVAL and to is OrderStatus.SUCCEEDED:
         move_order(db, order, OrderStatus.RUNNING)
     now = core.clock.now()
@@ -140,13 +140,6 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
     note_order(db, core, order, f"order_{to}")
     for subscriber in core.subscribers.order_ended:
         subscriber(db, core, order)
-
-
-def _ended(order: Order, ending: Ending) -> Ended:
-    if isinstance(ending.because, CanceledEnd) and order.facts.cancel is None:
-        # An older process recorded the requester as text only.
-        return ending.because.model_copy(update={"earlier": order.reason_written})
-    return ending.because
 
 
 def canceled(because: CanceledEnd, receipt: Receipt, response: str | None = None) -> Ending:

@@ -16,11 +16,10 @@ from sqlalchemy import ColumnElement, CursorResult, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import set_committed_value
 
-from control_plane.db.orders import Order, Turn, explained
+from control_plane.db.orders import Order, Turn
 from control_plane.db.runs import Run
 from control_plane.db.teams import Task
 from shared.errors import Conflict
-from shared.reason_text import reason_text
 from shared.reasons import OrderFacts
 from shared.states import (
     ORDER_TRANSITIONS,
@@ -44,20 +43,19 @@ def move_order(db: Session, order: Order, to: OrderStatus, because: OrderFacts |
     shows the state in the database.
     """
     if because is not None:
-        values |= facts_columns(because, to, values.get("generation", order.generation))
+        values |= facts_columns(because)
     _move(db, order, OrderStatus(order.status), to, ORDER_TRANSITIONS, values)
 
 
 def explain(db: Session, order: Order, because: OrderFacts) -> bool:
     """Replace the facts of an order that keeps its status; False if another process moved it meanwhile."""
     seen = OrderStatus(order.status)
-    return _update_as_seen(db, order, seen, facts_columns(because, seen, order.generation))
+    return _update_as_seen(db, order, seen, facts_columns(because))
 
 
-def facts_columns(because: OrderFacts, status: OrderStatus, generation: int) -> dict[str, Any]:
-    """The columns with these facts, for an order that is, or will be, in this state."""
-    columns = {
-        "explained": explained(status, generation),
+def facts_columns(because: OrderFacts) -> dict[str, Any]:
+    """The columns with these facts."""
+    return {
         "returned_because": because.returned,
         "placed_because": because.placed,
         "waits_because": because.waits,
@@ -65,8 +63,6 @@ def facts_columns(because: OrderFacts, status: OrderStatus, generation: int) -> 
         "cancel_text": because.cancel.text if because.cancel else None,
         "ended_because": because.ended,
     }
-    text = reason_text(status, because)
-    return {**columns, "reason_written": text} if text else columns
 
 
 def move_run(db: Session, run: Run, to: RunStatus, **values: Any) -> None:

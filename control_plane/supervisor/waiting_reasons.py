@@ -46,7 +46,6 @@ def refresh_reasons(core: Core) -> list[str]:
 def _facts_now(core: Core, order: Order, drone: Drone, sent: Dispatch, load: Load) -> OrderFacts:
     facts = order.facts
     unsent = isinstance(facts.waits, CannotBeSent) and sent.published_at is None
-    # Without `placed`, an older process placed it, and its text is all there is.
-    if unsent or facts.placed is None:
+    if unsent:
         return facts
     return facts.model_copy(update={"waits": waits_in_queue(core, drone, load)})

@@ -19,6 +19,7 @@ from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Comment, Task
 from shared.names import new_id
+from shared.reasons import RunEnd
 
 Row = tuple[type[Any], dict[str, Any]]
 _AT_ONCE = 500
@@ -71,7 +72,7 @@ def _task(task: tuple[str, int, datetime], used: list[str], agents: list[str]) -
         on_drone = {"drone_id": used[2], "generation": 1}
         ended, model = {"started_at": at, "ended_at": at}, {"model": "openai/scripted"}
         asked = {"prompt": "Mend it. " * 50, "provider_id": used[1], "wanted_labels": {}, "limits": {}, "user": "kim"}
-        reason = {"exit_status": "stopped", "reason_written": "the model stopped"}
+        reason = {"exit_status": "stopped", "ended_because": RunEnd(detail="the model stopped")}
         how = {"run_id": run, "attempt": 1, "status": "succeeded", "late_refs": [], **reason}
         order = {"id": orders[turn], "session_id": chat, **project, **numbered}
         yield Order, {**order, **by, **on_drone, **asked, **model, **how, **ended, **begun}

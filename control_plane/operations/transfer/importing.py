@@ -33,11 +33,13 @@ from control_plane.operations.transfer.checking import Checked, check, lines_of
 from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK, Kind, is_id
 from control_plane.operations.transfer.settings import Import
 from control_plane.orders.numbers import ORDERS
+from control_plane.orders.status_changes import facts_columns
 from control_plane.spending.accounts import recount
 from control_plane.validation.checks import check_organization, shown
 from control_plane.validation.issued_secrets import hashed, new_secret
 from shared.errors import Conflict, FleetFault
 from shared.outcome import ExitStatus
+from shared.reasons import CanceledEnd, OrderFacts
 from shared.states import ENDED, RunStatus, TaskStatus, TurnStatus
 
 """The version of the format from which on it has budgets."""
@@ -220,7 +222,7 @@ class _Import:
 
     def _settle_order(self, row: Line) -> None:
         if row["status"] not in ENDED:
-            row["reason"] = f"was {row['status']} when its organization was exported; not included in the export"
+            row |= facts_columns(OrderFacts(ended=CanceledEnd(code="exported", detail=row["status"])))
             row["status"], row["exit_status"] = "canceled", ExitStatus.CANCELED.value
             row["ended_at"] = self.made_at
         asked = row["pull_request"]

@@ -35,7 +35,8 @@ from control_plane.db.teams import Agent, Comment, Task
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
 VERSION, OLDEST = 5, 4
-"""The format that is written, and the oldest one that is read. 5: without the copy of a project's daily budget."""
+"""The format that is written, and the oldest one that is read. 5: without the copy of a project's daily budget and the
+sentence of an order's reason."""
 HEADER = "dronefleet_export"
 DRONE, END = "drone", "end"
 TASK = "task"
@@ -161,6 +162,7 @@ KINDS: tuple[Kind, ...] = (
         "number",
         without="number user_id idempotency_key request_hash grant_until run_again_at traceparent",
         states=OrderStatus,
+        gone=frozenset({"explained", "reason"}),
         inside={"pull_request": ("order",), "after": ()},
         refers={
             "project_id": "project",

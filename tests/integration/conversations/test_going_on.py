@@ -350,7 +350,6 @@ def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(
 def test_an_order_that_had_done_nothing_begins_anew_and_says_so(plane: Plane) -> None:
     order_id = plane.submit()
     cancel(plane.core, plane.admin, order_id)
-    plane.edit(Order, order_id, reason_written="")
     resume(plane, order_id)
     assert plane.order(order_id).status == "queued"
     oka = plane.drone("oka")

@@ -178,8 +178,7 @@ def test_times_of_waiting_orders_drones_leases_and_events_are_measured_on_each_d
         db.execute(update(Drone).where(Drone.id == there.id).values(beat={"machine": machine}, last_seen_at=later))
         db.execute(update(Drone).where(Drone.id == gone.id).values(removed_at=now))
         db.execute(update(Order).where(Order.id == old["id"]).values(created_at=now - timedelta(hours=2)))
-        # A reason of an earlier state does not count.
-        db.execute(update(Order).where(Order.id == stale["id"]).values(explained="queued/7"))
+        db.execute(update(Order).where(Order.id == stale["id"]).values(waits_because=None))
         db.execute(update(Step).values(drone_at=later - timedelta(seconds=40), at=later))
         db.add(Lease(name="leader", holder="one", expires_at=later))
         db.add(Lease(name=f"stream:{there.id}", holder="one", expires_at=now - timedelta(hours=1)))

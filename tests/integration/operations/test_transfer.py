@@ -35,6 +35,7 @@ from control_plane.operations.access import users
 from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, VERSION
 from shared.blobs import digest
 from shared.errors import FleetError, Forbidden, NotFound
+from shared.reasons import CanceledEnd, OrderFacts
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory, core_on
 from tests.support.made import make_drone
@@ -233,6 +234,7 @@ def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_
     assert comments_of(core, "MOVE-0001")[:1] == comments_of(core, "PAYM-0001")[:1]
     assert kinds_of(core, "MOVE-0001")[-1] == "imported"
     assert (order.status, order.exit_status) == ("canceled", "canceled")
+    assert order.facts == OrderFacts(ended=CanceledEnd(code="exported", detail="running"))
     with core.database.read() as db:
         assert db.get_one(Run, order.run_id).status == "preempted"
         assert db.scalars(select(Turn.status).where(Turn.order_id == order.id)).one() == "aborted"
