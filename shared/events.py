@@ -391,7 +391,6 @@ class DecisionStep(Wire):
 
     kind: Literal["decision"] = "decision"
     about: WaitKind = "approval"
-    """Older drones say `approval` for every kind; they ask no questions."""
     call_id: str
     approved: bool
     """Of a question: whether there is an answer."""

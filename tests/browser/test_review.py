@@ -12,7 +12,6 @@ from control_plane.declarations import tokens
 from control_plane.declarations.drafts import LIST as LIST_DRAFTS
 from control_plane.declarations.orders import SHOW
 from control_plane.declarations.reviews import ADD, LIST, SEND, ReviewCommentRequest, SendReviewRequest
-from shared.events import ABILITIES
 from tests.browser.conftest import Person, watch
 from tests.support import wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations
@@ -190,7 +189,7 @@ def test_a_race_is_decided_where_its_orders_stand_side_by_side(person: Person) -
     drone = api.add_drone()
     with api.core.database.write() as db:
         row = db.get_one(Drone, drone.id)
-        row.beat, row.concurrency = {"abilities": list(ABILITIES)}, 4
+        row.concurrency = 4
     with api.http() as http:
         request = {"prompt": "Make it faster", "project": "demo", "count": 2, "pick": "person"}
         race = http.post("/api/v1/races", json=request).raise_for_status().json()

@@ -27,7 +27,6 @@ from shared.code_hosts import (
     SyncCodeHost,
     WrittenComment,
 )
-from shared.events import ABILITIES
 from tests.support.clocks import HandClock
 from tests.support.made import make_drone, make_project, start_run
 from tests.support.team_rows import end
@@ -136,7 +135,7 @@ class Connected:
 
 def connect(core: Core, admin: Caller, clock: HandClock, **fields: Any) -> Connected:
     make_project(core, admin)
-    make_drone(core, admin, concurrency=9, beat={"abilities": list(ABILITIES)})
+    make_drone(core, admin, concurrency=9)
     users.add(core, admin, UserRequest(email=USER, name="Alice", role="operator"))
     values = {"name": "shop", "kind": "github", "project": "web", "repository": "shop/calc", "secret": SECRET}
     code_hosts.add(core, admin, CodeHostRequest.model_validate({**values, **fields}))

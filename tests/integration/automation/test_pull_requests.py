@@ -42,7 +42,7 @@ def row(core: Core, order_id: str) -> Order:
 def fleet(core: Core, admin: Caller) -> None:
     """A project that wants pull requests, and a drone."""
     make_project(core, admin, pull_requests="open", verify=["make test"])
-    make_drone(core, admin, concurrency=9, beat={"abilities": ["teams"]})
+    make_drone(core, admin, concurrency=9)
 
 
 def worked(core: Core, admin: Caller, **fields: Any) -> Order:

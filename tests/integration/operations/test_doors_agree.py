@@ -60,7 +60,7 @@ def test_a_key_belongs_to_one_request_and_has_one_answer_through_all_doors(api: 
     core, admin = api.core, tokens.authenticate(api.core, api.token)
     make_project(core, admin, "web")
     for name in ("one", "two"):
-        make_drone(core, admin, name, beat={"abilities": ["races"]})
+        make_drone(core, admin, name)
     declared = {operation.name: operation for operation in every_operation() if operation.idempotent}
     assert set(declared) == set(ONCE)
     with api.http() as http, over_http(api.url, api.token) as tools:

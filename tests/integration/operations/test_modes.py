@@ -17,13 +17,11 @@ from control_plane.operations.agents import changing as agents
 from control_plane.operations.sessions import changing as sessions
 from control_plane.operations.tasks import creating
 from shared.errors import Invalid, NotFound
-from shared.events import ABILITIES
 from shared.work_order import ModeDefinition
 from tests.support.made import make_drone, make_project, submit
 from tests.support.turns import order_as_sent
 
 DOCS = {"text": "Write documentation.", "tools": ["file_read", "editor"]}
-ABLE: dict[str, Any] = {"abilities": list(ABILITIES)}
 
 
 def define(core: Core, admin: Caller, name: str = "docs", **fields: Any) -> None:
@@ -41,7 +39,7 @@ def order_of_task(core: Core, admin: Caller, **agent: Any) -> Order:
 def test_an_order_carries_its_modes_text_and_tools_to_the_drone(core: Core, admin: Caller) -> None:
     """As they were when it was submitted; its base says whether it may change files."""
     make_project(core, admin)
-    make_drone(core, admin, beat=ABLE, concurrency=2)
+    make_drone(core, admin, concurrency=2)
     for name, read_only, base in (("docs", True, "plan"), ("write", False, "build")):
         define(core, admin, name, read_only=read_only)
         order = submit(core, admin, mode=name)

@@ -132,7 +132,7 @@ def rows_of(core: Core, organization_id: str) -> dict[str, int]:
 def busy(core: Core, caller: Caller, *contents: bytes) -> None:
     """Fill every corner of the organization: its task is open and the user's, and its run stored these files."""
     make_project(core, caller)
-    make_drone(core, caller, beat={"abilities": ["teams"]})
+    make_drone(core, caller)
     agent = add_agent(core, caller, "lead")
     add_agent(core, caller, "coder", boss="lead")
     order_id = play(core, add_task(core, caller, agent), "Look at this. @user")

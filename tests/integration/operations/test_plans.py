@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.db.drones import Drone, InboxMessage
+from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch
 from control_plane.db.waits import Wait
 from control_plane.declarations import orders, plans
@@ -16,7 +16,7 @@ from control_plane.declarations.steering import APPROVE, ApproveRequest
 from control_plane.supervisor.work_orders import work_order
 from shared.control import Decide
 from shared.errors import FleetError
-from shared.events import ABILITIES, CheckpointStep, PlanStep, PointReportStep, ResumedStep, UserStep
+from shared.events import CheckpointStep, PlanStep, PointReportStep, ResumedStep, UserStep
 from shared.plans import AgentPlan, PlanPoint, PlanProgress, PointReport
 from shared.states import OrderStatus
 from tests.support.fleet import Api, PlayedDrone, PlayedRun
@@ -206,7 +206,6 @@ def test_the_next_run_is_told_the_plan_as_of_its_checkpoint(api: Api, mila: Play
     first.step(PointReportStep(report=PointReport(point=2, result="done")))
     second = mila.take({"id": first.order_id})
     with api.core.database.write() as db:
-        db.get_one(Drone, mila.id).beat = {"abilities": list(ABILITIES)}
         order = work_order(db, api.core, db.get_one(Dispatch, second.id))
     assert order.plan == PlanProgress(
         state="approved",

@@ -25,7 +25,6 @@ from control_plane.supervisor.gone_members import remove_gone
 from control_plane.supervisor.placing import place_queued
 from shared import names
 from shared.envelope import new_private_key
-from shared.events import ABILITIES
 from shared.reasons import ForPool
 from shared.registration import JoinTokenString, RegistrationRequest
 from tests.integration.operations.test_operations_registration import new_secret, request
@@ -85,7 +84,7 @@ def beat(core: Core, name: str, **values: Any) -> None:
     now = core.clock.now()
     with core.database.write() as db:
         drone = db.scalars(select(Drone).where(Drone.name == name, Drone.removed_at.is_(None))).one()
-        drone.last_seen_at, drone.beat = now, {"abilities": list(ABILITIES), **values}
+        drone.last_seen_at, drone.beat = now, values
 
 
 def figures(core: Core, caller: Caller, name: str = "burst") -> tuple[int, int, int, int]:

@@ -22,7 +22,6 @@ from control_plane.operations.orders import reading, retrying
 from control_plane.operations.organizations import changing as organizations
 from control_plane.operations.tasks import creating
 from shared.errors import Invalid
-from shared.events import ABILITIES
 from tests.support.made import make_drone, make_project, submit
 from tests.support.refusals import code_of
 
@@ -208,7 +207,7 @@ def test_a_race_has_the_profile_with_the_providers_that_it_names(
     core: Core, admin: Caller, careful: ProfileRequest
 ) -> None:
     projects.edit(core, admin, "web", ProjectEdit(verify=["true"]))
-    make_drone(core, admin, labels=careful.labels, concurrency=4, beat={"abilities": list(ABILITIES)})
+    make_drone(core, admin, labels=careful.labels, concurrency=4)
     made = races.submit(
         core, admin, RaceRequest(prompt="x", project="web", models=["local", "cheap"], profile="careful")
     )

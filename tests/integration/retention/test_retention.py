@@ -43,7 +43,7 @@ from control_plane.operations.tasks import creating
 from control_plane.supervisor.cleaning import clean
 from shared.blobs import digest
 from shared.code_hosts import CodeHostReading
-from shared.events import ABILITIES, Body, ToolResultStep
+from shared.events import Body, ToolResultStep
 from shared.states import OrderStatus
 from shared.transcripts import problems
 from tests.support.clocks import HandClock
@@ -166,7 +166,7 @@ def fleet_with(core_factory: CoreFactory, database_url: str, clock: HandClock) -
         core = core_factory(database_url, clock=clock, **settings)
         admin = system_caller(core)
         make_project(core, admin)
-        drone = make_drone(core, admin, concurrency=999, beat={"abilities": list(ABILITIES)})
+        drone = make_drone(core, admin, concurrency=999)
         return KeptFleet(core, admin, clock, drone)
 
     return made

@@ -18,7 +18,7 @@ from tests.support.turns import order_as_sent, report
 @pytest.fixture
 def lead(core: Core, admin: Caller) -> str:
     make_project(core, admin)
-    make_drone(core, admin, concurrency=9, beat={"abilities": ["teams"]})
+    make_drone(core, admin, concurrency=9)
     return add_agent(core, admin, "lead")
 
 

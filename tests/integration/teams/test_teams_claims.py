@@ -46,7 +46,7 @@ from tests.support.team_rows import (
 def lead(core: Core, admin: Caller) -> str:
     """An agent, with a project and a drone that takes everything."""
     make_project(core, admin)
-    make_drone(core, admin, concurrency=100, beat={"abilities": ["teams"]})
+    make_drone(core, admin, concurrency=100)
     return add_agent(core, admin, "lead")
 
 

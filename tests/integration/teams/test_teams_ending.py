@@ -73,7 +73,7 @@ class Team:
 @pytest.fixture
 def team(core: Core, admin: Caller) -> Team:
     make_project(core, admin)
-    make_drone(core, admin, concurrency=10, beat={"abilities": ["teams"]})
+    make_drone(core, admin, concurrency=10)
     lead = add_agent(core, admin, "lead")
     return Team(core, admin, lead, *(add_agent(core, admin, name, "lead") for name in ("backend", "tester")))
 
