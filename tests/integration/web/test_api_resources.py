@@ -16,14 +16,15 @@ from control_plane.declarations import agents, orders, sessions, tasks
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.task_documents import TaskRequest
 from shared.errors import NotFound
-from shared.events import Delivered, ToolResultStep
+from shared.events import ABILITIES, Delivered, ToolResultStep
 from tests.support.fleet import Api, PlayedRun
 
 
 def test_what_was_sent_is_not_repeated_in_a_refusal(api: Api) -> None:
     with api.http() as http, api.http(None) as stranger:
         answer = http.post("/api/v1/providers", json={"name": "p", "model": "m", "api_key": ["sk-secret"]})
-        body = {"secret": "forged", "name": "x", "machine_id": "m", "public_key": "A" * 43 + "="}
+        new = {"name": "x", "machine_id": "m", "public_key": "A" * 43 + "=", "abilities": ABILITIES}
+        body = {"secret": "forged", **new}
         joining = stranger.post("/api/v1/registrations", json=body)
     assert (answer.status_code, answer.json()["fields"][0]["field"]) == (422, "body.api_key")
     assert (joining.status_code, joining.json()["code"]) == (401, "E-JOIN-UNKNOWN")
