@@ -49,6 +49,15 @@ def read_steps(core: Core, caller: Caller, order_id: str, wanted: StepRange) -> 
         return steps_of(db, own_order(db, caller, order_id), wanted)
 
 
+def read_status_and_steps(
+    core: Core, caller: Caller, order_id: str, wanted: StepRange
+) -> tuple[str, list[StepDocument]]:
+    """The order's status, and the steps of a range, in order. Raises NotFound."""
+    with core.database.read() as db:
+        order = own_order(db, caller, order_id)
+        return order.status, steps_of(db, order, wanted)
+
+
 def read_runs(core: Core, caller: Caller, order_id: str) -> list[RunDocument]:
     """The order's runs, first one first. Raises NotFound."""
     with core.database.read() as db:

@@ -19,6 +19,8 @@ from shared.errors import NotFound
 from shared.states import ENDED, OrderStatus
 
 MOST_VERIFY_STEPS = 200
+ACTIVE = frozenset({OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL})
+"""In which the last block of an order may still grow."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class ConversationView:
 
     @property
     def active(self) -> bool:
-        return self.order is not None and self.order.status in {OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL}
+        return self.order is not None and self.order.status in ACTIVE
 
     @property
     def waiting_turns(self) -> list[TurnDocument]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -10,17 +11,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from control_plane.core import Caller, Core
-from control_plane.documents.orders import OrderSummary
+from control_plane.documents.orders import OrderSummary, StepDocument
 from control_plane.documents.session_tree import note_text, places
 from control_plane.operations import modes, providers
 from control_plane.operations.orders import reading
-from control_plane.operations.orders.step_reading import StepRange, read_steps
+from control_plane.operations.orders.step_reading import StepRange, read_status_and_steps, read_steps
+from control_plane.web.conversation.blocks import ChatBlock
 from control_plane.web.conversation.grouping import chat_of
-from control_plane.web.conversation.view import ConversationView, changed_files, checks_of, context_use, files_of
+from control_plane.web.conversation.view import (
+    ACTIVE,
+    ConversationView,
+    changed_files,
+    checks_of,
+    context_use,
+    files_of,
+)
 from control_plane.web.conversation.window import Cursor, Window, opening_of, window
 from control_plane.web.presentation import title
 from control_plane.web.rendering import page, rendered
-from shared.states import OrderStatus
+from shared.states import ENDED, OrderStatus
 
 MOST_NEWS = 400
 """Steps in one answer about news; the page asks again for more."""
@@ -70,16 +79,13 @@ def conversation_news(
 ) -> Response:
     """What changed since the page was made: later blocks, and everything around the conversation."""
     assert view.order is not None
-    steps = read_steps(core, caller, view.order.id, StepRange(after=known.resume, limit=MOST_NEWS))
-    chat = chat_of(view.order.id, steps, active=view.active, known=known.last)
+    steps = read_steps(core, caller, view.order.id, _unknown(known))
     opening = [opening_of(view.turns[-1])] if known.whole and view.turns else []
-    shown = Window([*opening, *chat.blocks], None, max(chat.resume, known.resume), chat.last or known.resume)
     context = {
         **around,
         **surroundings(core, caller, view),
-        "window": shown,
-        "more": len(steps) == MOST_NEWS,
-        "resumed": chat.resumed and not known.whole,
+        **_blocks(view.order.id, steps, known, opening, active=view.active),
+        "ended": view.ended,
     }
     shows_acts = context["may_submit"] and view.session.project
     names = AROUND if shows_acts else AROUND[:-1]
@@ -88,6 +94,28 @@ def conversation_news(
     }
     changed = [part for digest, part in parts.items() if digest not in known.around.split(".")]
     return page("session/news.html", {**context, "parts": changed, "around": ".".join(parts)})
+
+
+def later_steps(core: Core, caller: Caller, order_id: str, known: ShownSoFar) -> Response:
+    """The later blocks alone: what is around the conversation may follow a step a little later."""
+    status, steps = read_status_and_steps(core, caller, order_id, _unknown(known))
+    blocks = _blocks(order_id, steps, known, active=status in ACTIVE)
+    return page("session/news.html", {**blocks, "ended": status in ENDED, "view": None, "parts": ()})
+
+
+def _unknown(known: ShownSoFar) -> StepRange:
+    return StepRange(after=known.resume, limit=MOST_NEWS)
+
+
+def _blocks(
+    order_id: str, steps: Sequence[StepDocument], known: ShownSoFar, opening: Sequence[ChatBlock] = (), *, active: bool
+) -> dict[str, Any]:
+    chat = chat_of(order_id, steps, active=active, known=known.last)
+    return {
+        "window": Window([*opening, *chat.blocks], None, max(chat.resume, known.resume), chat.last or known.resume),
+        "more": len(steps) == MOST_NEWS,
+        "resumed": chat.resumed and not known.whole,
+    }
 
 
 def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str, Any]:

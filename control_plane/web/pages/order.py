@@ -12,7 +12,7 @@ from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.conversation.grouping import body_of
 from control_plane.web.conversation.view import checks_of, view_of_order
 from control_plane.web.markup.terminal import terminal_lines
-from control_plane.web.pages.conversation_page import ShownSoFar, conversation_news, conversation_page
+from control_plane.web.pages.conversation_page import ShownSoFar, conversation_news, conversation_page, later_steps
 from control_plane.web.pages.frame import frame, rights
 from control_plane.web.pages.panels import panel_page
 
@@ -32,6 +32,12 @@ def order_news(core: CoreDep, caller: CallerDep, order_id: str, shown: Annotated
     """What changed since step `resume`: later parts of the conversation, and everything around it."""
     view = view_of_order(core, caller, order_id, fork=shown.session)
     return conversation_news(core, caller, rights(core, caller), view, shown)
+
+
+@router.get("/{order_id}/later")
+def later_blocks(core: CoreDep, caller: CallerDep, order_id: str, shown: Annotated[ShownSoFar, Query()]) -> Response:
+    """Later parts of the conversation alone, which is much less work than all that may have changed."""
+    return later_steps(core, caller, order_id, shown)
 
 
 @router.get("/{order_id}/checks")

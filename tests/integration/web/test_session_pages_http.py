@@ -190,12 +190,9 @@ def test_the_patch_is_read_once_for_all_steps_and_its_number_of_files_is_shown_a
     assert ">Changes 3</a>" not in browser.get(f"/orders/{run.order_id}").text
 
 
-MOST_STATEMENTS = 32
-"""Of the database, for what an open page fetches with a step."""
-
-
+@pytest.mark.parametrize(("part", "most"), [("later", 5), ("news", 32)])
 def test_a_step_on_an_open_page_costs_few_statements_however_long_its_order_is(
-    api: Api, run: PlayedRun, browser: httpx.Client
+    api: Api, run: PlayedRun, browser: httpx.Client, part: str, most: int
 ) -> None:
     seen = list[str]()
     calls(run, "one", "out")
@@ -203,13 +200,24 @@ def test_a_step_on_an_open_page_costs_few_statements_however_long_its_order_is(
 
     def fetched() -> int:
         seen.clear()
-        browser.get(f"/orders/{run.order_id}/news").raise_for_status()
+        browser.get(f"/orders/{run.order_id}/{part}").raise_for_status()
         return len([each for each in seen if each.startswith("SELECT")])
 
     few = fetched()
     for number in range(30):
         calls(run, f"more-{number}", "out")
-    assert (fetched(), few <= MOST_STATEMENTS) == (few, True)
+    assert (fetched(), few <= most) == (few, True)
+
+
+def test_later_steps_alone_are_the_blocks_of_the_news(api: Api, run: PlayedRun, browser: httpx.Client) -> None:
+    run.says("one")
+    first = re.search(r'data-resume="(\d+)" data-last="(\d+)"', browser.get(f"/orders/{run.order_id}/news").text)
+    assert first is not None
+    run.says("two words")
+    known = {"resume": first[1], "last": first[2]}
+    news, later = (browser.get(f"/orders/{run.order_id}/{part}", params=known).text for part in ("news", "later"))
+    assert ("two words" in later, 'id="head"' in later, 'id="head"' in news) == (True, False, True)
+    assert later[later.index('<div id="blocks">') :].strip() in news
 
 
 def test_the_details_show_calls_waits_attempts_models_and_how_drones_were_scored(

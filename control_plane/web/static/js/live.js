@@ -10,8 +10,8 @@ const DEAD_MS = 30000;
 const body = document.body;
 /** @type {Record<string, string>} */
 const shown = JSON.parse(body.dataset.topics || "{}");
-/** @type {Set<string>} */
-const waiting = new Set();
+/** Topics to fetch, each with whether only steps came. @type {Map<string, boolean>} */
+const waiting = new Map();
 let soon = 0;
 
 /** @type {ReturnType<typeof connect> | null} */
@@ -47,14 +47,18 @@ function hear(news) {
   if (news.type === "status") showStatus(news);
   else if (news.type === "delta") document.dispatchEvent(new CustomEvent("live:delta", { detail: news }));
   else if (news.topic in shown && shown[news.topic] !== news.version) {
+    const before = shown[news.topic];
     shown[news.topic] = news.version;
-    refresh(news.topic);
+    refresh(news.topic, onlySteps(before, news.version));
   }
 }
 
-/** Fetch again what shows this topic. @param {string} topic */
-export function refresh(topic) {
-  waiting.add(topic);
+/** The version of an order is `REST.STEP`. @param {string} before @param {string} now */
+const onlySteps = (before, now) => now.includes(".") && before.split(".")[0] === now.split(".")[0];
+
+/** Fetch again what shows this topic. @param {string} topic @param {boolean} [steps] of an order came steps alone */
+export function refresh(topic, steps = false) {
+  waiting.set(topic, steps && (waiting.get(topic) ?? true));
   // Not later with each further change: a topic that changes all the time would never be fetched.
   soon ||= setTimeout(fetchParts, SOON_MS);
 }
@@ -62,9 +66,10 @@ export function refresh(topic) {
 async function fetchParts() {
   clearTimeout(soon);
   soon = 0;
-  const topics = [...waiting];
+  const changed = [...waiting];
+  const topics = changed.map(([topic]) => topic);
   waiting.clear();
-  for (const topic of topics) document.dispatchEvent(new CustomEvent("live:changed", { detail: { topic } }));
+  for (const [topic, steps] of changed) document.dispatchEvent(new CustomEvent("live:changed", { detail: { topic, steps } }));
   const stale = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-live][data-part]"));
   // A hidden panel is fetched when it is opened.
   const due = [...stale].filter((part) => !part.closest("[hidden]") && topics.some((topic) => (part.dataset.live || "").split(" ").includes(topic)));
@@ -105,7 +110,7 @@ async function fetchOnce(part) {
  * change may come any more. @param {HTMLElement} part
  */
 function later(part) {
-  for (const topic of (part.dataset.live || "").split(" ")) waiting.add(topic);
+  for (const topic of (part.dataset.live || "").split(" ")) waiting.set(topic, false);
 }
 
 /** Whether the server says so: a proxy that finds no server may answer 404 with a page of its own. @param {Response} answer */

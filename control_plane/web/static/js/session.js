@@ -6,21 +6,25 @@ import { markTabs, merge, morph, movePanels, trimBlocks } from "./session-parts.
 import "./session-log.js";
 
 const AGAIN_MS = 2000;
+/** After a step, what is around the conversation (figures, to-do list, changed files) may be as old as this. */
+const AROUND_MS = 1000;
 const NEAR_END = 80;
 const page = /** @type {HTMLElement} */ (document.getElementById("conversation"));
 const talk = document.getElementById("talk");
 const jump = document.getElementById("jump");
 const form = /** @type {HTMLFormElement | null} */ (document.getElementById("composer"));
 let busy = false;
-let again = false;
+/** What to ask for next. @type {"" | "steps" | "all"} */
+let due = "";
+let around = 0;
 let unseen = 0;
 
 const atEnd = () => !talk || talk.scrollHeight - talk.scrollTop - talk.clientHeight < NEAR_END;
 const toEnd = () => { if (talk) talk.scrollTop = talk.scrollHeight; };
 
 document.addEventListener("live:changed", (event) => {
-  const { topic } = /** @type {CustomEvent} */ (event).detail;
-  if ([`order:${page?.dataset.order}`, `session:${page?.dataset.session}`].includes(topic)) takeNews();
+  const { topic, steps } = /** @type {CustomEvent} */ (event).detail;
+  if ([`order:${page?.dataset.order}`, `session:${page?.dataset.session}`].includes(topic)) takeNews(steps ? "steps" : "all");
 });
 talk?.addEventListener("scroll", () => { if (atEnd()) showUnseen(0); }, { passive: true });
 jump?.addEventListener("click", () => { toEnd(); showUnseen(0); });
@@ -33,13 +37,17 @@ function showUnseen(count) {
   jump.textContent = `${count} new ↓`;
 }
 
-// One request at a time: what changes meanwhile is in the next answer.
-async function takeNews() {
-  again = true;
+// One request at a time: what changes meanwhile is in the next answer. A step is shown at once, and what is around it soon.
+async function takeNews(wanted = /** @type {"steps" | "all"} */ ("all")) {
+  if (due !== "all") due = wanted;
   if (busy || !document.getElementById("now")) return page?.dataset.order ? undefined : reload();
   busy = true;
   try {
-    while (again) { again = false; await news(false); }
+    while (due) {
+      const steps = due === "steps";
+      due = "";
+      await (steps ? laterSteps() : news(false));
+    }
   } catch {
     setTimeout(takeNews, AGAIN_MS);
   } finally {
@@ -55,28 +63,43 @@ async function reload() {
   else setTimeout(takeNews, AGAIN_MS);
 }
 
-/** @param {boolean} whole the turn is new to the page */
+/** Only the blocks: that is all that the page shows at once of a step. */
+async function laterSteps() {
+  around ||= setTimeout(takeNews, AROUND_MS);
+  await put(`later?resume=${page.dataset.resume}&last=${page.dataset.last}`, Number(page.dataset.resume));
+}
+
+/** All that changed. @param {boolean} whole the turn is new to the page */
 async function news(whole) {
+  clearTimeout(around);
+  around = 0;
   const resume = whole ? 0 : Number(page.dataset.resume);
-  const address = `/orders/${page.dataset.order}/news?session=${page.dataset.session}&resume=${resume}&around=${page.dataset.around ?? ""}&${whole ? "whole=true" : `last=${page.dataset.last}`}`;
-  const answer = await getPart(address);
-  if (isGone(answer)) return gone(answer);
+  const about = await put(`news?session=${page.dataset.session}&resume=${resume}&around=${page.dataset.around ?? ""}&${whole ? "whole=true" : `last=${page.dataset.last}`}`, resume);
+  if (!about) return;
+  Object.assign(page.dataset, { around: about.around, ended: about.ended });
+  settle();
+  // Where the session continues, the page follows it: also from an earlier turn, once the reader has switched to it.
+  if (!about.next) page.dataset.follow = "";
+  if (about.next && about.ended === "yes" && "follow" in page.dataset) await advance(about.next);
+}
+
+/** Show an answer, and return what it says of itself. @param {string} address of the order @param {number} resume */
+async function put(address, resume) {
+  const answer = await getPart(`/orders/${page.dataset.order}/${address}`);
+  if (isGone(answer)) return void gone(answer);
   if (!answer.ok) throw new Error(String(answer.status));
   const fresh = parsed(await answer.text());
   const about = /** @type {HTMLElement} */ (fresh.getElementById("news")).dataset;
-  if (about.resumed) return location.reload();
+  if (about.resumed) return void location.reload();
   const stay = !atEnd();
   for (const each of [...fresh.body.children]) if (!["news", "blocks"].includes(each.id)) await morph(document.getElementById(each.id), /** @type {HTMLElement} */ (each));
   const added = await putBlocks(/** @type {HTMLElement} */ (fresh.getElementById("blocks")), resume);
   dropText(Number(about.last), about.ended === "yes");
-  Object.assign(page.dataset, { resume: about.resume, last: about.last, around: about.around, ended: about.ended });
-  settle();
+  Object.assign(page.dataset, { resume: about.resume, last: about.last });
   if (stay) showUnseen(unseen + added);
   else { trimBlocks(); toEnd(); }
-  if (about.more) again = true;
-  // Where the session continues, the page follows it: also from an earlier turn, once the reader has switched to it.
-  if (!about.next) page.dataset.follow = "";
-  if (about.next && about.ended === "yes" && "follow" in page.dataset) await advance(about.next);
+  if (about.more) due = due || "steps";
+  return about;
 }
 
 /** The session has gone on with another turn. @param {string} order */
