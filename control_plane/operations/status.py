@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -14,11 +13,10 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.teams import Task
 from control_plane.declarations import organizations as declared
-from control_plane.declarations.drones import DroneDocument
 from control_plane.declarations.organizations import StatusDocument
 from control_plane.operations import totals
 from control_plane.operations.budgets import pressing
-from control_plane.operations.drones.managing import list_drones
+from control_plane.operations.drones.managing import status_and_slots
 from control_plane.operations.gateway import performs
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
 from shared.terminal.command_line import version
@@ -40,6 +38,7 @@ class CurrentCounts:
     """Unfinished ones, by state."""
     active_runs: int
     max_concurrency: int
+    """Of the drones that are online or busy."""
 
 
 @performs(declared.STATUS)
@@ -59,17 +58,17 @@ def status(core: Core, caller: Caller) -> StatusDocument:
 
 def current_counts(core: Core, caller: Caller) -> CurrentCounts:
     """The part of `status` that every page shows: it reads nothing that has ended."""
-    drones = list_drones(core, caller)
     with core.database.read() as db:
         organization = db.get_one(Organization, caller.organization_id)
+        drones = status_and_slots(db, core, caller.organization_id)
         orders = _orders(db, caller.organization_id)
     return CurrentCounts(
         organization=organization.name,
         paused=organization.paused_at is not None,
-        drones=Counter(str(drone.status) for drone in drones),
+        drones=Counter(str(each) for each, _ in drones),
         orders=orders,
         active_runs=sum(orders.get(each, 0) for each in _WITH_A_RUN),
-        max_concurrency=_slots(drones),
+        max_concurrency=sum(slots for each, slots in drones if each in _THERE),
     )
 
 
@@ -87,8 +86,3 @@ def _orders(db: Session, organization_id: str) -> dict[str, int]:
         Order.organization_id == organization_id, Order.status.in_(open_ones), Order.purpose.not_in(GIVES_WAY)
     )
     return dict(db.execute(counted.group_by(Order.status)).all())
-
-
-def _slots(drones: Sequence[DroneDocument]) -> int:
-    """The total concurrency of the drones that are online or busy."""
-    return sum(drone.concurrency for drone in drones if drone.status in _THERE)

@@ -18,7 +18,7 @@ from control_plane.db.runs import Run
 from control_plane.declarations import drones as declared
 from control_plane.declarations.drones import DroneDocument, DroneEdit
 from control_plane.drones.inbox import notify_drone, pending
-from control_plane.drones.load import Load, worker_of
+from control_plane.drones.load import Load, status_of, worker_of
 from control_plane.lookups.drones import find_drone, serving
 from control_plane.lookups.users import find_member, require_user
 from control_plane.operations.access.roles import require
@@ -32,7 +32,7 @@ from shared.control import Drain
 from shared.errors import Conflict, FleetFault, Forbidden
 from shared.reason_text import loss_text
 from shared.reasons import DroneState, RunLoss, TakenBack
-from shared.states import OrderStatus, RunStatus
+from shared.states import DroneStatus, OrderStatus, RunStatus
 from shared.terminal import logs
 
 log = logs.get(__name__)
@@ -53,6 +53,12 @@ def list_drones(core: Core, caller: Caller, *, mine: bool = False) -> list[Drone
             own = caller.organization_id, require_user(caller)
             rows = [drone for drone in rows if (drone.organization_id, drone.user_id) == own]
         return _documents(db, core, caller, sorted(rows, key=lambda drone: drone.name))
+
+
+def status_and_slots(db: Session, core: Core, organization_id: str) -> list[tuple[DroneStatus, int]]:
+    """Of each living drone that serves the organization, as its document has them, without the rest of it."""
+    loads, now = _loads(db), core.clock.now()
+    return [(status_of(each, loads[each.id], now), each.concurrency) for each in serving(db, organization_id)]
 
 
 @performs(declared.SHOW)
