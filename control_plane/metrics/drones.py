@@ -1,4 +1,4 @@
-"""Figures of drones that are not removed: their states, slots, machines, and how late their events are stored."""
+"""Figures of drones: their states, slots and machines, their queues, who collects their events, and their pools."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from prometheus_client.core import Metric
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.broker.broker import Broker
 from control_plane.db.drones import Drone
+from control_plane.db.installation import Lease
 from control_plane.db.runs import Run, Step
 from control_plane.drones.load import load_by_drone, status_of
 from control_plane.metrics.families import gauge
+from control_plane.orders.pools import pool_needs, pools_of
 from shared.states import DroneStatus
 
 LABELS = ("organization", "drone")
@@ -78,3 +81,60 @@ def _lags(db: Session, drones: Sequence[ListedDrone], now: datetime) -> Iterator
     for drone in drones:
         if drone.id in found:
             yield drone.labels, median(found[drone.id])
+
+
+# --- queues and streams in the broker -------------------------------------------------------------
+
+
+def queue_metrics(broker: Broker, drones: Sequence[ListedDrone]) -> Iterator[Metric]:
+    """Raises Unreachable, or FleetFault if the broker refuses the control plane's log-in."""
+    found = broker.backlogs([drone.id for drone in drones])
+    queued = [(drone.labels, found[drone.id].queued) for drone in drones]
+    yield gauge("dronefleet_queue_messages", "Orders in its queue that it has not taken.", LABELS, queued)
+    unstored = [(drone.labels, found[drone.id].unstored) for drone in drones]
+    yield gauge("dronefleet_stream_entries", "Its events that are not stored.", LABELS, unstored)
+    ages = [(drone.labels, found[drone.id].oldest_s) for drone in drones]
+    help_ = "Seconds since the oldest event that is not stored was sent; 0: all are."
+    yield gauge("dronefleet_stream_oldest_seconds", help_, LABELS, ages)
+
+
+# --- leases: which work of the background has an owner, and for how long --------------------------
+
+_LEADER = "leader"
+_COLLECTOR = "collector"
+
+
+def lease_metrics(db: Session, drones: Sequence[ListedDrone], now: datetime) -> Iterator[Metric]:
+    """Leases of removed drones are left out."""
+    names = {drone.id: drone.labels for drone in drones}
+    left: list[tuple[tuple[str, str, str], float]] = []
+    held = Counter({_LEADER: 0, _COLLECTOR: 0})
+    for lease in db.scalars(select(Lease).order_by(Lease.name)):
+        kind, _, drone_id = lease.name.partition(":")
+        seconds = (lease.expires_at - now).total_seconds()
+        if kind == _LEADER:
+            labels = (_LEADER, "", "")
+        elif drone_id in names:
+            labels = (_COLLECTOR, *names[drone_id])
+        else:
+            continue
+        left.append((labels, seconds))
+        held[labels[0]] += seconds > 0
+    yield gauge("dronefleet_leases", "Leases that are held.", ("lease",), [((kind,), held[kind]) for kind in held])
+    help_ = "Seconds until a lease expires unless it is renewed; negative once it has."
+    yield gauge("dronefleet_lease_seconds", help_, ("lease", "organization", "drone"), left)
+
+
+# --- pools, which an autoscaler follows -----------------------------------------------------------
+
+
+def pool_metrics(db: Session, names: Mapping[str, str], now: datetime) -> Iterator[Metric]:
+    """`names`: of the organizations, by id."""
+    labels = ("organization", "pool")
+    needs = [((names[each.pool.organization_id], each.pool.name), each) for each in pool_needs(db, now, pools_of(db))]
+    wanted = [(own, need.wanted) for own, need in needs]
+    yield gauge("dronefleet_pool_wanted", "Drones that the pool should have now.", labels, wanted)
+    waiting = [(own, need.waiting) for own, need in needs]
+    yield gauge("dronefleet_pool_waiting", "Orders that wait for a drone of the pool.", labels, waiting)
+    drones = [(own, need.drones) for own, need in needs]
+    yield gauge("dronefleet_pool_drones", "Present drones of the pool.", labels, drones)

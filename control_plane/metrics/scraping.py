@@ -14,15 +14,17 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.installation import Organization
-from control_plane.metrics.drones import ListedDrone, drone_metrics, listed_drones
+from control_plane.metrics.drones import (
+    ListedDrone,
+    drone_metrics,
+    lease_metrics,
+    listed_drones,
+    pool_metrics,
+    queue_metrics,
+)
 from control_plane.metrics.families import gauge
-from control_plane.metrics.leases import lease_metrics
 from control_plane.metrics.money import budget_metrics, cost_metrics
-from control_plane.metrics.orders import order_metrics, step_metrics
-from control_plane.metrics.pools import pool_metrics
-from control_plane.metrics.queues import queue_metrics
-from control_plane.metrics.runs import run_metrics
-from control_plane.metrics.traces import trace_metrics
+from control_plane.metrics.orders import order_metrics, run_metrics, step_metrics, trace_metrics
 from shared.errors import FleetError
 from shared.terminal import logs
 
