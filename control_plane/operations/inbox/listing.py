@@ -12,12 +12,18 @@ from control_plane.declarations import inbox as declared
 from control_plane.declarations.inbox import InboxCounts, InboxItem, InboxKind
 from control_plane.operations.gateway import performs
 from control_plane.operations.inbox.drones import count_drones, drone_items
-from control_plane.operations.inbox.failed_checks import count_failed_checks, failed_check_items
-from control_plane.operations.inbox.memory import count_notes, note_items
+from control_plane.operations.inbox.items import (
+    count_failed_checks,
+    count_notes,
+    count_races,
+    count_tasks,
+    failed_check_items,
+    note_items,
+    race_items,
+    task_items,
+)
 from control_plane.operations.inbox.orders import count_follow_ups, count_waits, ended_items, waiting_items
-from control_plane.operations.inbox.races import count_races, race_items
 from control_plane.operations.inbox.scope import InboxView
-from control_plane.operations.inbox.tasks import count_tasks, task_items
 
 
 @performs(declared.LIST)
