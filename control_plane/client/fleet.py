@@ -6,22 +6,21 @@ httpx is imported by the first request, so that `fleet --help` stays fast.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from control_plane.client import following
-from control_plane.client.automation import AutomationCalls
-from control_plane.client.http import Doc, part
-from control_plane.client.refusals import CUT_OFF
-from control_plane.client.teams import TeamCalls
+from control_plane.client.http import Doc, HttpCalls, part
+from control_plane.client.refusals import CUT_OFF, refusal, unreachable
 from shared.clock import Clock, SystemClock
-from shared.errors import (
-    Unreachable,
-)
+from shared.errors import Unreachable
+
+IMPORT_SECONDS = 1800.0
+"""Timeout for the import of an organization."""
 
 
-class FleetClient(TeamCalls, AutomationCalls):
+class FleetClient(HttpCalls):
     """One control plane, as one caller sees it.
 
     Every method raises the `Refused` subclass that the server named (`NotFound`, `Conflict`, `Invalid`, …), with the
@@ -99,3 +98,39 @@ class FleetClient(TeamCalls, AutomationCalls):
     def session_bundle(self, session_id: str) -> bytes:
         """The session's last work as a git bundle."""
         return self._request("GET", f"/sessions/{part(session_id)}/bundle").content
+
+    # --- tasks --------------------------------------------------------------------------------
+
+    def show_task(self, task_id: str, since: str | None = None) -> Doc:
+        """The task; with `since`, an ISO time, without earlier comments."""
+        return self._object("GET", f"/tasks/{part(task_id)}", params={"since": since} if since else {})
+
+    # --- export and import ----------------------------------------------------------------------
+
+    def export_organization(self, name: str) -> Iterator[bytes]:
+        """The organization's lines, in pieces. The last line has the kind `end`; without it, the answer was cut off."""
+        return self._pieces(f"/organizations/{part(name)}/export", {})
+
+    def export_audit_log(self, filters: Mapping[str, Any]) -> Iterator[bytes]:
+        """The records as lines, in pieces, as `export_organization`; `filters` are those of `AuditExportFilter`."""
+        return self._pieces("/audit/export", filters)
+
+    def import_organization(self, pieces: Iterable[bytes], *, name: str | None = None) -> Doc:
+        """Return the new organization; `pieces` are the output of `export_organization`."""
+        params = {} if name is None else {"name": name}
+        return self._object(
+            "POST", "/organizations/import", params=params, content=iter(pieces), timeout=IMPORT_SECONDS
+        )
+
+    def _pieces(self, path: str, params: Mapping[str, Any]) -> Iterator[bytes]:
+        import httpx
+
+        asked = {**params, "org": self.organization}
+        try:
+            with self._connection().stream("GET", f"/api/v1{path}", params=asked) as response:
+                if not response.is_success:
+                    response.read()
+                    raise refusal(self.url, response)
+                yield from response.iter_bytes()
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise unreachable(self.url, error) from error
