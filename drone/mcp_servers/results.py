@@ -1,4 +1,4 @@
-"""A server's answer to a call, as shown to the model."""
+"""A server's answer to a call, as shown to the model, and the failure that takes its place."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from drone.sandbox.output import Output
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
+
 _NAME = 200
 """Characters of a server's names that are shown in place of omitted content."""
+
+
+class ServerFailed(Exception):
+    """A server could not be started, or a call failed. The text continues a sentence that begins with its name."""
 
 
 def result_of(answer: CallToolResult, log: Path) -> ToolResult:

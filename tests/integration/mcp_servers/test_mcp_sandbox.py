@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drone.mcp_servers import ServerConfig, servers, start, stdio
+from drone.mcp_servers import ServerConfig, connection, servers, stdio
 from drone.processes.ending import end_all
 from drone.processes.receipt import Ended
 from drone.processes.tree import MARK
@@ -108,7 +108,7 @@ def test_servers_are_ended_at_the_same_time_each_in_its_own_way(mcp: McpBench, m
     tools.servers.close()
     assert (file.exists(), processes_with(word)) == (True, [])
 
-    for module, name in ((stdio, "GRACE"), (start, "_CLOSE_SECONDS"), (servers, "_CLOSE_SECONDS")):
+    for module, name in ((stdio, "GRACE"), (connection, "_CLOSE_SECONDS"), (servers, "_CLOSE_SECONDS")):
         monkeypatch.setattr(module, name, 60.0)
     program = mcp.workspace / "waiting.py"
     program.write_text(WAITING_FOR_EACH_OTHER)
