@@ -14,8 +14,8 @@ from celery.worker.control import Panel
 from celery.worker.request import Request
 from celery.worker.state import revoked as revoked_runs
 from kombu import Connection
+from kombu.transport.redis import Channel, Transport
 
-from drone.worker.transport import DroneTransport
 from shared import names
 from shared.sockets import celery_tls, keepalive_options
 
@@ -214,3 +214,25 @@ def cut_down_remote_control() -> None:
     for command in set(Panel.data) - ALLOWED_COMMANDS:
         del Panel.data[command]
         Panel.meta.pop(command, None)
+
+
+class DroneChannel(Channel):  # type: ignore[misc]  # kombu has no types
+    """Within the rights of a drone: it writes no bindings, and knows which queues receive broadcasts.
+
+    Bindings are sets that all drones would share. None of them is needed here: the control plane names a drone's queue
+    itself, broadcasts go to channels, and answers to them to queues that the asking side has bound.
+    """
+
+    def _queue_bind(self, exchange: str, routing_key: str, _pattern: str, queue: str) -> None:
+        if self.typeof(exchange).type == "fanout":
+            self._fanout_queues[queue] = exchange, routing_key.replace("#", "*")
+
+    def _delete(self, queue: str, *_: Any, **__: Any) -> None:
+        # Only a queue for broadcasts is ever deleted, which has neither lists nor bindings.
+        self.auto_delete_queues.discard(queue)
+
+
+class DroneTransport(Transport):  # type: ignore[misc]  # kombu has no types
+    """Kombu's Redis transport with these channels."""
+
+    Channel = DroneChannel

@@ -6,10 +6,13 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+import psutil
 from redis import Redis
 from redis.exceptions import RedisError
 
+from drone.installation.disk import existing
 from drone.reporting.uplink import Sealer, why_unreachable
 from drone.runs.lease import RunLease
 from drone.runs.pipe import LeaseExtended
@@ -19,7 +22,7 @@ from drone.worker.revocation import Takeovers
 from drone.worker.tracked_runs import TrackedRuns
 from shared import names
 from shared.clock import Clock, Sleeps
-from shared.events import ABILITIES, Beat, MachineUse
+from shared.events import ABILITIES, MAX_COUNT, Beat, MachineUse
 from shared.states import BEAT_EVERY, OFFLINE_AFTER
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,7 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
 LOOK_AROUND_SECONDS = 1.0
 """Interval for checking whether the machine was asleep, while waiting for the next beat."""
+_MB = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -236,3 +240,22 @@ class Heartbeat:
                 log.info("heartbeats resumed")
             else:
                 log.warning("heartbeats cannot be sent (%s); runs continue", why)
+
+
+class MachineMeter:
+    """How busy this machine is, measured between two calls of `read`, which only one thread makes."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        psutil.cpu_percent()
+
+    def read(self) -> MachineUse:
+        """The processors' use since the last call, and the memory and disk in use now."""
+        disk = psutil.disk_usage(str(existing(self._workspace)))
+        return MachineUse(
+            cpu_percent=min(100.0, psutil.cpu_percent()),
+            memory_percent=psutil.virtual_memory().percent,
+            # File systems over a network may claim more bytes than a heartbeat has room for.
+            disk_free_mb=min(MAX_COUNT, disk.free // _MB),
+            disk_mb=min(MAX_COUNT, disk.total // _MB),
+        )

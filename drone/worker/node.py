@@ -29,15 +29,13 @@ from drone.worker.app import RunFailed, RunReturned, RunWithdrawn, Slots
 from drone.worker.claim import Claims
 from drone.worker.control_messages import ControlActions
 from drone.worker.forking import ForkServer
-from drone.worker.heartbeat import Heartbeat, Standing
+from drone.worker.heartbeat import Heartbeat, MachineMeter, Standing
 from drone.worker.hello import Introduction
-from drone.worker.identity import DroneIdentity
+from drone.worker.identity import DroneIdentity, KeyRotation
 from drone.worker.inbox import Inbox, InboxListener
-from drone.worker.key_rotation import KeyRotation
 from drone.worker.leave_rule import LeaveRule
 from drone.worker.leaving import Leaving
 from drone.worker.live_policy import LivePolicy
-from drone.worker.machine_meter import MachineMeter
 from drone.worker.membership import Membership
 from drone.worker.order_runner import STOP_SECONDS, OrderRunner, RunResult
 from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
