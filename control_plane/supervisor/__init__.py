@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from threading import Event
 
+from sqlalchemy import SelectBase, exists, select, union_all
+
+from control_plane.attention import outbox as attention
 from control_plane.attention.collecting import collect, notice_drones
 from control_plane.attention.outbox import Outbox
+from control_plane.automation import schedules, webhook_outbox
 from control_plane.automation.budget_notices import warn
 from control_plane.automation.schedules import make_due
 from control_plane.automation.webhook_outbox import Sender
+from control_plane.background.leases import LEADER, Owners
 from control_plane.background.loops import Loop, Loops
 from control_plane.background.timings import Timings
 from control_plane.code_hosts.syncing import keep_up
 from control_plane.core import Core
+from control_plane.db.orders import Dispatch, Order
 from control_plane.drones import inbox
 from control_plane.operations.audit.keeping import prune_expired, seal_head
 from control_plane.spending.setting import recount_young
 from control_plane.supervisor.batches import submit_due
-from control_plane.supervisor.broker_quota import BrokerQuota
 from control_plane.supervisor.broker_refusals import BrokerRefusals
-from control_plane.supervisor.broker_users import ensure_users
+from control_plane.supervisor.broker_users import BrokerQuota, ensure_users
 from control_plane.supervisor.cleaning import clean
 from control_plane.supervisor.clock_watch import ClockWatch
-from control_plane.supervisor.due_work import OPEN_ORDERS, OUTBOXES, wake_for
 from control_plane.supervisor.gone_members import remove_gone
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
-from control_plane.supervisor.leader import Leader
 from control_plane.supervisor.lost_runs import take_back_lost_runs
-from control_plane.supervisor.outbox_relay import Relay
+from control_plane.supervisor.outbox_relay import Relay, unpublished
 from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.races import go_on
 from control_plane.supervisor.restacking import restack
@@ -39,7 +43,12 @@ from control_plane.supervisor.suspending import continue_answered, suspend_long_
 from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.waiting_reasons import refresh_reasons
+from control_plane.tracing import exporter
 from control_plane.tracing.exporter import TraceExporter
+from shared.terminal import logs
+
+__all__ = ["Supervisor"]
+log = logs.get(__name__)
 
 
 class Supervisor:
@@ -49,7 +58,7 @@ class Supervisor:
         self._core = core
         self._timings = timings or Timings()
         self.loops = Loops()
-        self._leader = Leader(core, holder, self._timings)
+        self._leader = _Leader(core, holder, self._timings)
         self._relay = Relay(core)
         self._heartbeats = HeartbeatMonitor(core, holder, self._timings, self._rouse)
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
@@ -119,8 +128,8 @@ class Supervisor:
         self._add("cleaning", ClockWatch(self._core, clean).run, every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
         self._add("audit pruning", ClockWatch(self._core, prune_expired).run, every=self._timings.clean_every)
-        self._add("outboxes", lambda: wake_for(self._core, OUTBOXES, self._wakes), every=often)
-        self._add("open orders", lambda: wake_for(self._core, OPEN_ORDERS, self._wakes), every=4 * often)
+        self._add("outboxes", lambda: _wake_for(self._core, _OUTBOXES, self._wakes), every=often)
+        self._add("open orders", lambda: _wake_for(self._core, _OPEN_ORDERS, self._wakes), every=4 * often)
         return roused
 
     def _add(
@@ -131,7 +140,7 @@ class Supervisor:
         every: float | None = None,
         at_once: Callable[[], object] | None = None,
     ) -> Loop:
-        """Add a loop; without `every`, it runs when there is work for it (`due_work`)."""
+        """Add a loop; without `every`, it runs when there is work for it (`_wake_for`)."""
 
         def when_leading(act: Callable[[], object]) -> None:
             if self._leader.leads:
@@ -160,4 +169,76 @@ class Supervisor:
             loop.wake.set()
 
 
-__all__ = ["Supervisor"]
+# --- what wakes the quick loops -------------------------------------------------------------------
+#
+# One question for all loops that send, and one for those on open orders: if each asked the database itself, an idle
+# fleet would spend most of its processor time on questions without an answer.
+
+_Question = Callable[[datetime], SelectBase]
+"""Selects the rows that are due at this time."""
+
+_OUTBOXES: Mapping[str, _Question] = {
+    "relay": lambda _: unpublished(),
+    "inbox": lambda _: inbox.unsent(),
+    "webhooks": webhook_outbox.due,
+    "messages": attention.due,
+    "traces": exporter.due,
+    "schedules": schedules.due,
+}
+"""What each loop of this name sends."""
+_OPEN_ORDERS: Mapping[str, _Question] = dict.fromkeys(
+    ("placing", "unclaimed", "reasons", "suspending", "continuing", "lost"),
+    lambda _: union_all(
+        select(Order.id).where(Order.ended_at.is_(None)), select(Dispatch.id).where(Dispatch.closed_at.is_(None))
+    ),
+)
+"""What watches over orders that wait or run, and over runs whose order moved on."""
+
+
+def _wake_for(core: Core, questions: Mapping[str, _Question], loops: Mapping[str, Event]) -> None:
+    """Wake the loops that have work."""
+    now = core.clock.now()
+    asked = list(dict.fromkeys(questions.values()))
+    with core.database.read() as db:
+        answers = dict(zip(asked, db.execute(select(*(exists(ask(now)) for ask in asked))).one(), strict=True))
+    for name, ask in questions.items():
+        if answers[ask]:
+            loops[name].set()
+
+
+class _Leader:
+    """Leader election by a lease on one row. Two leaders for a moment do no harm, as every write checks its row.
+
+    `leads` turns false automatically if the lease is not renewed in time.
+    """
+
+    def __init__(self, core: Core, holder: str, timings: Timings) -> None:
+        self._core = core
+        self._owners = Owners(holder, core.clock, timings.owner_ttl)
+        self._ttl = timings.owner_ttl
+        self._until = 0.0
+
+    @property
+    def leads(self) -> bool:
+        return self._core.clock.monotonic() < self._until
+
+    def renew(self) -> bool:
+        """Take or renew the lease; true if this supervisor leads from now on and did not before."""
+        # Counted from before the write: the lease in the row may outlast our belief in it, never the other way round.
+        began, led = self._core.clock.monotonic(), self.leads
+        with self._core.database.write() as db:
+            held = self._owners.hold(db, LEADER)
+        self._until = began + self._ttl if held else 0.0
+        if held is not led:
+            log.info(
+                "this supervisor is the leader" if held else "another supervisor is the leader",
+                holder=self._owners.holder,
+            )
+        return held and not led
+
+    def resign(self) -> None:
+        """Let another supervisor lead immediately."""
+        if self.leads:
+            self._until = 0.0
+            with self._core.database.write() as db:
+                self._owners.release(db, [LEADER])

@@ -1,21 +1,117 @@
-"""Every drone that was not removed has its Redis user and its bindings, even after the server lost them."""
+"""The users of drones in the broker: each drone has its own, which may not write while the drone exceeds its quota."""
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from collections.abc import Mapping
+from datetime import timedelta
 
+from sqlalchemy import or_, select
+
+from control_plane.background.timings import Timings
 from control_plane.broker.bindings import ensure_bindings
-from control_plane.core import Core
+from control_plane.broker.drone_memory import ANSWERS, Holding, drop, measure, unneeded
+from control_plane.core import AuthenticatedDrone, Core
+from control_plane.core.audit_entries import note_drone
+from control_plane.core.origin import RequestOrigin, coming_from
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch
 from control_plane.drones.key_rotation import user_of
 from control_plane.drones.load import worker_of
+from control_plane.drones.quota import CODE, quota_bytes
+from shared import names
 from shared.terminal import logs
 
+_REST = 10
+"""The next measurement begins after this many times what the last one took."""
 log = logs.get(__name__)
 
 
+class BrokerQuota:
+    """Measures the drones' memory, round after round, and stops one beyond its quota until its reports were read.
+
+    An honest drone pauses at half of it. It loses nothing even if it is stopped: it keeps its reports in its journals.
+    """
+
+    def __init__(self, core: Core, timings: Timings) -> None:
+        self._core = core
+        self._pause = timedelta(seconds=timings.quota_pause)
+        self._rests_until = 0.0
+
+    def enforce(self) -> None:
+        """Stop who exceeds the quota, and let who is below half of it write again. Raises Unreachable."""
+        core, clock = self._core, self._core.clock
+        used, limit = core.broker.memory()
+        quota = quota_bytes(core, limit)
+        with core.database.read() as db:
+            stopped = set(db.scalars(select(Drone.id).where(Drone.over_quota_at.is_not(None))))
+        # While all keys together are below one quota, nobody exceeds it, and nothing has to be measured.
+        nobody = core.settings.drones_login is not None or (used <= quota and not stopped)
+        if nobody or clock.monotonic() < self._rests_until:
+            return
+        began = clock.monotonic()
+        held = measure(core.broker)
+        self._rests_until = clock.monotonic() + _REST * (clock.monotonic() - began)
+        self._keep_within(held, quota, stopped)
+
+    def _keep_within(self, held: Mapping[str, Holding], quota: int, stopped: set[str]) -> None:
+        beyond = {owner for owner, holding in held.items() if holding.size > quota}
+        with self._core.database.read() as db:
+            drones = db.scalars(select(Drone).where(or_(Drone.id.in_(beyond), Drone.id.in_(stopped)))).all()
+
+        def keep(drone: Drone) -> None:
+            size = held[drone.id].size if drone.id in held else 0
+            if size > quota:
+                self._stop(drone, held[drone.id], quota)
+            elif size <= quota // 2 and drone.over_quota_at is not None:
+                self._let_write(drone)
+
+        each_alone("quota", drones, keep)
+        if ANSWERS in beyond:
+            log.warning("answers to Celery's remote control were deleted: as many are never read")
+            drop(self._core.broker, held[ANSWERS].keys)
+
+    def _stop(self, drone: Drone, holding: Holding, quota: int) -> None:
+        core = self._core
+        if drone.over_quota_at is None:
+            self._set(drone, stopped=True)
+            log.warning("a drone exceeds its quota in the broker and may not write there", drone=drone.id, code=CODE)
+        # Each round anew: another process may have read the drone before it was stopped, and written its user after.
+        self._write_user(drone, may_write=False)
+        # Read after the keys were: a run's row is older than its key.
+        with core.database.read() as db:
+            runs = set(db.scalars(select(Dispatch.id).where(Dispatch.drone_id == drone.id)))
+        keys = unneeded(drone.id, holding, runs)
+        if holding.keys.get(names.events_stream(drone.id), 0) > 2 * quota:
+            # The collector would take minutes to read it, and others may have no memory. An honest drone, which never
+            # gets here, is asked to send from its journals what was not stored.
+            keys.append(names.events_stream(drone.id))
+        drop(core.broker, keys)
+
+    def _let_write(self, drone: Drone) -> None:
+        assert drone.over_quota_at is not None
+        if self._core.clock.now() - drone.over_quota_at < self._pause:
+            return
+        self._set(drone, stopped=False)
+        self._write_user(drone, may_write=True)
+        log.info("a drone may write to the broker again", drone=drone.id)
+
+    def _set(self, drone: Drone, *, stopped: bool) -> None:
+        core = self._core
+        identity = AuthenticatedDrone(drone.id, drone.organization_id, drone.name)
+        with coming_from(RequestOrigin(door="drone", reporting=identity)), core.database.write() as db:
+            row = db.get_one(Drone, drone.id, with_for_update=True)
+            row.over_quota_at = core.clock.now() if stopped else None
+            note_drone(db, core, identity, "exceed_quota" if stopped else "return_below_quota")
+        core.broker.wake()
+
+    def _write_user(self, drone: Drone, *, may_write: bool) -> None:
+        user = user_of(drone)
+        self._core.broker.ensure_user(drone.id, *user.password_hashes, may_write=may_write)
+
+
 def ensure_users(core: Core) -> None:
-    """Recreate missing users and bindings, and delete users of removed drones."""
+    """Recreate users and bindings that the server lost, and delete users of removed drones."""
     there = core.broker.users_by_server()
     with core.database.read() as db:
         drones = db.scalars(select(Drone).where(Drone.removed_at.is_(None))).all()

@@ -10,11 +10,12 @@ beats may still be on their way. If the drone can answer, wait for its next beat
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Row, select, update
+from sqlalchemy.orm import Session
 
 from control_plane.background.timings import Timings
 from control_plane.conversations.resumption import drone_needed
@@ -24,12 +25,14 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
+from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue
 from control_plane.orders.lost import withdraw
-from control_plane.supervisor.balancing import FreeSlots, hand_over
+from control_plane.orders.placement import Placement, fits
 from control_plane.supervisor.outbox_relay import Relay
 from shared import names
-from shared.reasons import DroneState, Returned, TakenBack, WithdrawnBeforeStart
+from shared.errors import Conflict
+from shared.reasons import DroneState, Placed, Returned, TakenBack, WithdrawnBeforeStart
 from shared.states import DroneStatus, OrderStatus
 from shared.terminal import logs
 
@@ -79,7 +82,7 @@ class Unclaimed:
         unclaimed = (each for each in waiting if not keys[each.dispatch.id].startswith("claimed:"))
         each_alone("unclaimed", unclaimed, lambda each: self._act(each, keys[each.dispatch.id], free))
 
-    def _act(self, waiting: _UnclaimedDispatch, key: str, free: FreeSlots | None) -> None:
+    def _act(self, waiting: _UnclaimedDispatch, key: str, free: _FreeSlots | None) -> None:
         revoked = key == names.revoked(waiting.dispatch.generation)
         if waiting.order.status == OrderStatus.CANCELING:
             if not revoked:
@@ -139,7 +142,7 @@ class Unclaimed:
         if not found.startswith("claimed:") and (found or if_missing):
             self._send_back(waiting, why)
 
-    def _rebalance(self, waiting: _UnclaimedDispatch, why: TakenBack, free: FreeSlots | None) -> None:
+    def _rebalance(self, waiting: _UnclaimedDispatch, why: TakenBack, free: _FreeSlots | None) -> None:
         """Move an order that has waited for a while behind a drone without a free slot to one that has one.
 
         Unlike with a drone that is gone, a missing key proves nothing: this drone may be running the order.
@@ -154,7 +157,7 @@ class Unclaimed:
         address = waiting.drone.id, dispatch.id, dispatch.generation
         found = self._core.broker.withdraw_run(*address, if_missing=False)
         if found == names.dispatched(dispatch.generation):
-            hand_over(self._core, dispatch, target, why)
+            _hand_over(self._core, dispatch, target, why)
 
     def _send_back(self, waiting: _UnclaimedDispatch, why: Returned) -> None:
         with self._core.database.write() as db:
@@ -185,7 +188,7 @@ class Unclaimed:
                 unnoted = update(Dispatch).where(Dispatch.id.in_(ids), Dispatch.claimed_at.is_(None))
                 db.execute(unnoted.values(claimed_at=self._core.clock.now()))
 
-    def _waiting(self) -> tuple[list[_UnclaimedDispatch], FreeSlots | None]:
+    def _waiting(self) -> tuple[list[_UnclaimedDispatch], _FreeSlots | None]:
         """The orders in the queues, urgent ones first, and the free slots of all drones if one waits for a slot.
 
         Most rounds need no free slot, and a fleet may have thousands of drones.
@@ -214,7 +217,7 @@ class Unclaimed:
 
             waiting = each_alone("unclaimed", db.execute(unclaimed).all(), read)
             moves = any(each.status in _NO_SLOT for each in waiting)
-            return waiting, FreeSlots(db, load, now) if moves else None
+            return waiting, _FreeSlots(db, load, now) if moves else None
 
     def _keys(self, waiting: Iterable[_UnclaimedDispatch]) -> dict[str, str]:
         by_drone: defaultdict[str, list[str]] = defaultdict(list)
@@ -224,3 +227,58 @@ class Unclaimed:
         for drone_id, run_ids in by_drone.items():
             found |= self._core.broker.run_keys(drone_id, run_ids)
         return found
+
+
+# --- moving an order that waits behind a full drone to one that can start it now ------------------
+
+
+class _FreeSlots:
+    """The slots of online drones that no order holds or is about to hold, as one round found them.
+
+    Each is given out once per round. A moved order therefore begins, and does not move again.
+    """
+
+    def __init__(self, db: Session, load: Mapping[str, Load], now: datetime) -> None:
+        self._db = db
+        self._free: dict[Drone, int] = {}
+        for drone in db.scalars(select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)):
+            free = drone.concurrency - load[drone.id].outstanding
+            if free > 0 and status_of(drone, load[drone.id], now) is DroneStatus.ONLINE:
+                self._free[drone] = free
+
+    def take(self, order: Order) -> Drone | None:
+        """Take a slot of the fitting drone with the largest share of free slots; None if no drone fits."""
+        fitting = [drone for drone, free in self._free.items() if free > 0 and fits(drone, order)]
+        if not fitting:
+            return None
+        chosen = max(fitting, key=lambda drone: self._free[drone] / drone.concurrency)
+        self._free[chosen] -= 1
+        return chosen
+
+
+def _hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> None:
+    """Send an order whose offer was withdrawn to `target`, or back to the queue if `target` has no room any more."""
+    try:
+        _assign_to(core, waited, target, why)
+    except Conflict as error:
+        # An earlier order of its session was queued again meanwhile. The next round finds the key revoked and
+        # requeues this order.
+        log.info("an order was not moved to another queue", order=waited.order_id, why=error.what)
+        return
+    core.broker.changed(waited.order_id)
+
+
+def _assign_to(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> None:
+    with core.database.write() as db:
+        order = db.get_one(Order, waited.order_id, with_for_update=True)
+        if order.run_id != waited.id or order.status != OrderStatus.ASSIGNED:
+            return
+        requeue(db, core, order, why)
+        drone = db.get_one(Drone, target.id)
+        load = load_by_drone(db, [drone.id])[drone.id]
+        has_room = load.outstanding < drone.concurrency
+        if has_room and status_of(drone, load, core.clock.now()) is DroneStatus.ONLINE:
+            dispatch(db, core, order, Placement(drone, Placed(code="free_slot", drone=drone.name)))
+    log.info(
+        "an order was moved to another queue", order=order.id, left=why.state.drone, why=why.state.code, to=target.name
+    )

@@ -128,7 +128,7 @@ REMOVALS = (
     removal(
         "integration/supervisor/test_broker_quota.py::"
         "test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on",
-        "control_plane/supervisor/broker_quota.py",
+        "control_plane/supervisor/broker_users.py",
         "                self._stop(drone, held[drone.id], quota)\n",
         "                pass\n",
     ),
