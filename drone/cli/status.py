@@ -11,7 +11,7 @@ from shared.terminal.command_line import JsonFlag, print_json, put
 if TYPE_CHECKING:
     from drone.installation.home import DroneHome
     from drone.installation.status import Status
-    from drone.runs.active_runs import ActiveRun
+    from drone.runs.directory import ActiveRun
 
 EXAMPLES = ("drone status", "drone status --json", "drone status --check")
 
@@ -25,7 +25,7 @@ def command(
     """Show this drone's registration, state and current orders."""
     from drone.installation import settings
     from drone.installation.status import status_of
-    from drone.runs.active_runs import runs_in_hand
+    from drone.runs.directory import runs_in_hand
 
     home = settings.load().home
     status = status_of(home)

@@ -8,14 +8,16 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from drone.agent.protocols import Controls, Model, Recorder
+from drone.agent.values import ModelResponse, OnDelta, ToolSpec
 from drone.installation.home import DroneHome
+from drone.installation.policy import Policy
 from drone.installation.settings import own_places
 from drone.installation.spending import DaySpending
 from drone.mcp_servers import secrets_of
@@ -33,7 +35,6 @@ from drone.runs.directory import CANNOT_LOCK, RunDirectory
 from drone.runs.job import Job
 from drone.runs.kept_spending import KeptSpending
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
-from drone.runs.metered_model import MeteredModel
 from drone.runs.permits import FleetPermits
 from drone.runs.pipe import PipeLink, Probed
 from drone.runs.provider_keys import keys_of, litellm_model
@@ -49,6 +50,7 @@ from shared.clock import SystemClock
 from shared.control import Compact, Say
 from shared.errors import FleetFault, Refused
 from shared.events import CommentStep
+from shared.messages import Message
 from shared.redaction import know, login_secrets
 from shared.terminal import logs
 from shared.work_order import WorkOrder
@@ -192,7 +194,7 @@ def _metered_model(  # noqa: PLR0913, PLR0917 - three of the process, three of t
     model = litellm_model(
         order, recorder, controls, clock=clock, policy=job.policy, environ=environ, purse=purse, permits=permits
     )
-    return MeteredModel(model, job.policy, DaySpending(DroneHome(job.home).spending_file, clock))
+    return _MeteredModel(model, job.policy, DaySpending(DroneHome(job.home).spending_file, clock))
 
 
 def _sandbox(job: Job, environ: Mapping[str, str], owner: str) -> Sandbox:
@@ -289,3 +291,29 @@ def _cold() -> str:
     except ImportError as error:
         return f"it cannot be imported: {error}"
     return "" if preload.WARM else preload.PROBLEM or "its warm-up did not finish"
+
+
+@dataclass(frozen=True)
+class _MeteredModel:
+    """A model whose calls count towards what the drone's owner lets it spend in a day.
+
+    Every call of a run goes through it: those of the loop, of its children, of compaction and of services.
+    """
+
+    model: Model
+    policy: Policy
+    spending: DaySpending
+
+    @property
+    def window(self) -> int:
+        return self.model.window
+
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
+        """As the model answers; raises Forbidden instead once the day's money is spent.
+
+        Runs that ask at the same moment may together spend more, by what these calls cost.
+        """
+        self.policy.check_spent(self.spending.today())
+        answer = self.model.answer(messages, tools, on_delta)
+        self.spending.add(answer.usage.cost_usd or 0.0)
+        return answer

@@ -20,10 +20,9 @@ from drone.runs.blobs import HeldByAnother
 from drone.runs.change_review import ChangeReview
 from drone.runs.conclusion import SUSPENDED, RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.context import RunContext
-from drone.runs.delivery import Pushing, SecretCheck, deliver
+from drone.runs.delivery import Pushing, SecretCheck, deliver, pushed
 from drone.runs.reminders import judged
 from drone.runs.stop_requests import Wish
-from drone.runs.stored_work import push_stored_work
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
 from drone.services import serve
@@ -37,7 +36,17 @@ from drone.workspace import (
     refuse_rewritten,
 )
 from shared.errors import OrderError, Preempted, Suspended
-from shared.events import ApprovalStep, CommentStep, Phase, Prepared, ResumedStep, RunEnded, RunStarted, Stats
+from shared.events import (
+    ApprovalStep,
+    CommentStep,
+    Delivered,
+    Phase,
+    Prepared,
+    ResumedStep,
+    RunEnded,
+    RunStarted,
+    Stats,
+)
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome, Verification
 from shared.redaction import last_part
@@ -118,7 +127,7 @@ class _Run:
         self._context.check_order(order)
         if order.purpose == "push":
             self._phase("working", "pushing stored work")
-            return self._conclusion(push_stored_work(order, self._context))
+            return self._conclusion(_push_stored_work(order, self._context))
         if order.purpose != "work":
             return self._conclusion(self._service())
         self._phase("preparing")
@@ -316,3 +325,27 @@ class _Run:
     def _phase(self, name: str, detail: str = "") -> None:
         self._record(Phase(name=name, detail=detail))
         self._context.recorder.doing(f"{name} {detail}".strip())
+
+
+def _push_stored_work(order: WorkOrder, context: RunContext) -> Outcome:
+    """Push the stored work of an order that ended without a push, such as a race's winner, and record the result.
+
+    Raises OrderError (`E-PUSH-STORED`) if its branch is not on the remote, and like `Workspaces.prepare`.
+    """
+    wanted = order.push
+    if wanted is None:
+        raise OrderError("the order does not say what to push", code="E-SERVICE-UNKNOWN")
+    context.check_url(order.project.git_url)
+    work = context.workspaces().stored_work(order, wanted, context.store.get, context.controls.check_end)
+    stored = Delivered(branch=wanted.branch, head_commit=wanted.work.commit)
+    delivered = pushed(stored, order, work, context.pushing) if context.pushing is not None else stored
+    # Without the branch: a report names branches of its own order alone, and this one is another order's.
+    context.recorder.record(delivered.model_copy(update={"branch": None, "head_commit": None}))
+    if not delivered.pushed:
+        raise OrderError(
+            f"the branch {wanted.branch} could not be pushed",
+            code="E-PUSH-STORED",
+            why=delivered.push_error or "this drone pushes nothing",
+            next=f"fleet patch {wanted.order} | git apply",
+        )
+    return Outcome(ExitStatus.STOPPED, f"Pushed {wanted.branch}.", wanted.branch)
