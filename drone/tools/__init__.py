@@ -6,9 +6,8 @@ one sentence that says how to fix the call.
 
 from __future__ import annotations
 
-from drone.tools.add_comment import AddComment
 from drone.tools.answer_review import AnswerReview
-from drone.tools.remember import Remember
+from drone.tools.telling import AddComment, Remember
 from drone.tools.toolbox import Tools, build_toolbox
 from drone.tools.wrong_use import WrongUse
 

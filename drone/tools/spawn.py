@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from drone.agent.values import ToolResult, ToolSpec
-from drone.tools import add_comment
+from drone.tools import telling
 from drone.tools.arguments import SpawnArguments
 from drone.tools.tool import BuiltinTool
 from drone.tools.wrong_use import WrongUse
@@ -16,7 +16,7 @@ from shared.redaction import cut_short
 SpawnChild = Callable[[str, str, Sequence[str] | None], ToolResult]
 """Call id, task, and the names of the tools (None for all)."""
 NAME = "spawn"
-NOT_FOR_CHILDREN = frozenset({NAME, add_comment.NAME})
+NOT_FOR_CHILDREN = frozenset({NAME, telling.ADD_COMMENT})
 """Only the parent reports a child's findings in the thread (S-065)."""
 _DESCRIPTION = (
     "Delegate part of the work to a child agent with its own conversation, in the same workspace and on the same "

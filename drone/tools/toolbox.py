@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from traceback import format_tb
 
@@ -13,8 +14,7 @@ from drone.agent.protocols import ForeignTool
 from drone.agent.values import ToolResult, ToolSpec
 from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check, OnOutput
-from drone.tools import add_comment, answer_review, ask, remember
-from drone.tools.add_comment import AddComment
+from drone.tools import answer_review, telling
 from drone.tools.answer_review import AnswerReview
 from drone.tools.arguments import (
     AddCommentArguments,
@@ -34,14 +34,12 @@ from drone.tools.arguments import (
 from drone.tools.editor import Editor
 from drone.tools.file_read import FileRead
 from drone.tools.file_write import FileWrite
-from drone.tools.mode_tools import limited
 from drone.tools.plan import PlanKeeper, plan_tools
-from drone.tools.remember import Remember
 from drone.tools.search import ENTRIES, Search
 from drone.tools.shell import SUBMIT_LINE, Shell
 from drone.tools.spawn import Spawn, SpawnChild
 from drone.tools.syntax import SyntaxFeedback
-from drone.tools.todo import Todo
+from drone.tools.telling import AddComment, Remember, Todo
 from drone.tools.tool import BuiltinTool
 from drone.tools.web import WebFetch, web_fetch
 from drone.tools.wrong_use import WrongUse
@@ -50,6 +48,7 @@ from shared.events import TodoStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.redaction import cut_short
+from shared.tool_names import ALWAYS, EXTENSION_PREFIX
 from shared.work_order import Mode, ModeDefinition
 
 log = logging.getLogger(__name__)
@@ -190,7 +189,7 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
         own = [tool for tool in own if tool.read_only]
         foreign = [tool for tool in foreign if tool.read_only]
     own, foreign = ([tool for tool in some if allows(tool.spec.name)] for some in (own, foreign))
-    of = limited(of_mode, own, foreign)
+    of = _limited(of_mode, own, foreign)
     hidden = {answer_review.NAME: lambda: review.offered} if review is not None else {}
     tools = Tools(of.own, of.foreign, shell, hidden)
     tools.problems += of.problems
@@ -211,15 +210,15 @@ def _telling(  # noqa: PLR0913 - one argument for each thing that a run may tell
     if record_todo is not None:
         own.append(BuiltinTool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
     if thread is not None:
-        own.append(BuiltinTool(add_comment.NAME, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
+        own.append(BuiltinTool(telling.ADD_COMMENT, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
     if asks:
-        own.append(BuiltinTool(ask.NAME, _ASK, AskArguments, ask.ask, read_only=True))
+        own.append(BuiltinTool(telling.ASK, _ASK, AskArguments, telling.ask, read_only=True))
     if plan is not None:
         own += plan_tools(plan)
     if review is not None:
         own.append(BuiltinTool(answer_review.NAME, _ANSWER_REVIEW, AnswerReviewArguments, review, read_only=True))
     if memory is not None:
-        own.append(BuiltinTool(remember.NAME, _REMEMBER, RememberArguments, memory, read_only=True))
+        own.append(BuiltinTool(telling.REMEMBER, _REMEMBER, RememberArguments, memory, read_only=True))
     return own
 
 
@@ -292,3 +291,32 @@ _REMEMBER = (
     "user decides whether it is kept. No secrets, nothing about the present task, nothing that the repository says."
 )
 _SUBMIT = "Report that the work is done, with a summary. Nothing can be done after it."
+
+
+@dataclass(frozen=True)
+class _ModeTools:
+    """Tools as a mode that is not built in allows them (G-030).
+
+    They are the same for the whole run, so that the request's list of tools stays the same.
+    """
+
+    own: Sequence[ForeignTool]
+    foreign: Sequence[ForeignTool]
+    problems: Sequence[str] = ()
+    """Tools that the mode allows and the run does not have, one sentence each."""
+
+
+def _limited(mode: ModeDefinition | None, own: Sequence[ForeignTool], foreign: Sequence[ForeignTool]) -> _ModeTools:
+    """Those of the tools that the mode allows; all of them without a mode, or for one that names none."""
+    if mode is None or not mode.tools:
+        return _ModeTools(own, foreign)
+    allowed = {*ALWAYS, *(name.removeprefix(EXTENSION_PREFIX) for name in mode.tools)}
+    there = {tool.spec.name for tool in (*own, *foreign)}
+    return _ModeTools(
+        own=[tool for tool in own if tool.spec.name in allowed],
+        foreign=[tool for tool in foreign if tool.spec.name in allowed],
+        problems=[
+            f"The mode {mode.name} allows the tool {name!r}, which this run does not have."
+            for name in sorted(allowed - there - {*ALWAYS})
+        ],
+    )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import socket
 import ssl
 import time
 import zlib
+from collections.abc import Callable
 from functools import cached_property
-from http.client import HTTPException, HTTPResponse, responses
+from http.client import HTTPConnection, HTTPException, HTTPResponse, responses
+from typing import Any, TypeVar, cast
 
 from drone.sandbox.network import Gateway, Refusal, UnknownHost
 from drone.sandbox.protocol import Check
-from drone.tools.web.connection import AnswerTooLarge, GatewayConnection, Watch
 from drone.tools.web.page_address import PageAddress, address_of, brief, joined
 from drone.tools.web.page_body import FetchedPage, page_of, too_large, words_of
+from drone.tools.web.watched import TICK, watched
 from drone.tools.wrong_use import WrongUse
 from shared.redaction import cut_short
 from shared.tls import client_context, failed_handshake
@@ -65,11 +69,11 @@ class PageRequests:
             f"more than {MOST_REDIRECTS} redirects from {brief(url)}, at last to {brief(at)}; use another source"
         )
 
-    def _answer(self, url: str, watch: Watch) -> FetchedPage | str:
+    def _answer(self, url: str, watch: _Watch) -> FetchedPage | str:
         """The page, or where the server redirects to."""
         address = address_of(url)
         tls = self._tls if address.encrypted else None
-        connection = GatewayConnection(address.host, address.port, self._gateway, watch, tls)
+        connection = _GatewayConnection(address.host, address.port, self._gateway, watch, tls)
         try:
             connection.request("GET", address.target, headers=_HEADERS)
             with connection.getresponse() as response:
@@ -78,7 +82,7 @@ class PageRequests:
             raise WrongUse(f"{unknown}; check the address") from unknown
         except Refusal as refusal:
             raise WrongUse(f"{refusal} (network policy of this drone); use another source") from refusal
-        except AnswerTooLarge as error:
+        except _AnswerTooLarge as error:
             raise too_large(url) from error
         except (HTTPException, OSError, ValueError, zlib.error) as error:  # ValueError: a chunk of -5 bytes
             raise WrongUse(_failure(address, error)) from error
@@ -118,3 +122,101 @@ def _failure(address: PageAddress, error: Exception) -> str:
         return f"{place} cannot be reached: {error.strerror or error}; check the address, or use another source"
     words = cut_short(str(error) or type(error).__name__, _SHOWN)
     return f"the answer of {place} is broken ({words}); use another source"
+
+
+# --- a connection through the gateway: every wait ends when the run or the time limit does ----------
+
+_Watch = Callable[[], None]
+"""Called many times a second; raises when the wait has to end."""
+_T = TypeVar("_T")
+_MOST_BYTES = 6 * 1000 * 1000
+"""Of a whole answer. http.client alone would read without limit where a chunk's size is negative."""
+_SEND_SECONDS = 10.0
+_BUFFER = 64 * 1024
+
+
+class _AnswerTooLarge(Exception):
+    """The answer has more than `_MOST_BYTES`."""
+
+
+class _GatewayConnection(HTTPConnection):
+    """Connects only through the gateway. With `tls`, it encrypts, and verifies the certificate for the host's name."""
+
+    def __init__(self, host: str, port: int, gateway: Gateway, watch: _Watch, tls: ssl.SSLContext | None) -> None:
+        super().__init__(host, port)
+        self.default_port = 443 if tls else 80
+        """The header Host does not name it."""
+        self._gateway, self._watch, self._tls = gateway, watch, tls
+
+    def connect(self) -> None:
+        """Raises Refusal, OSError (also for TLS), and what the watch raises."""
+        sock = watched(lambda: self._gateway.connect(self.host, self.port), self._watch, socket.socket.close)
+        if self._tls is not None:
+            sock = _encrypted(sock, self._tls, self.host, self._watch)
+        sock.settimeout(TICK)
+        self.sock = cast("Any", _WatchedSocket(sock, self._watch))
+
+
+def _encrypted(plain: socket.socket, tls: ssl.SSLContext, host: str, watch: _Watch) -> socket.socket:
+    with plain:  # wrapping takes its descriptor away; otherwise it is closed here
+        sock = tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+    try:
+        sock.settimeout(TICK)
+        _patiently(sock.do_handshake, watch)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+class _WatchedSocket:
+    """The part of a socket that http.client uses."""
+
+    def __init__(self, sock: socket.socket, watch: _Watch) -> None:
+        self._sock, self._watch = sock, watch
+        self._is_read = False
+
+    def sendall(self, data: bytes) -> None:
+        # A request is smaller than the system's buffer: this waits only for a server that accepts nothing at all.
+        self._sock.settimeout(_SEND_SECONDS)
+        self._sock.sendall(data)
+        self._sock.settimeout(TICK)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        self._is_read = True
+        return io.BufferedReader(_WatchedReads(self._sock, self._watch), _BUFFER)
+
+    def close(self) -> None:
+        # http.client closes its connection before the body is read; the reader closes it afterwards.
+        if not self._is_read:
+            self._sock.close()
+
+
+class _WatchedReads(io.RawIOBase):
+    def __init__(self, sock: socket.socket, watch: _Watch) -> None:
+        self._sock, self._watch = sock, watch
+        self._left = _MOST_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        received = _patiently(lambda: self._sock.recv_into(buffer), self._watch)
+        self._left -= received
+        if self._left < 0:
+            raise _AnswerTooLarge
+        return received
+
+    def close(self) -> None:
+        self._sock.close()
+        super().close()
+
+
+def _patiently(act: Callable[[], _T], watch: _Watch) -> _T:
+    """Repeat an action on a socket with a short time limit until it is done."""
+    while True:
+        watch()
+        try:
+            return act()
+        except TimeoutError:
+            continue

@@ -11,7 +11,7 @@ from drone.agent.approvals import AskingFor
 from drone.agent.values import AskedQuestion, ToolResult
 from drone.tools import AddComment, AnswerReview
 from drone.tools.arguments import RememberArguments
-from drone.tools.remember import MOST, Remember
+from drone.tools.telling import MOST_NOTES, Remember
 from drone.tools.wrong_use import WrongUse
 from shared.events import CommentStep, RememberStep, ReviewAnswerStep
 from shared.messages import ToolCall
@@ -46,13 +46,13 @@ def test_a_run_proposes_a_note_once_and_only_a_few() -> None:
     remember = Remember(kept.append)
     assert "a user decides" in remember(said(" Run the tests\n with make test. ")).output
     assert kept == [RememberStep(text="Run the tests with make test.", why="It took an hour to find.")]
-    for number in range(1, MOST):
+    for number in range(1, MOST_NOTES):
         remember(said(f"note {number}"))
     with pytest.raises(WrongUse, match="already"):
         remember(said("note 1"))
-    with pytest.raises(WrongUse, match=f"{MOST} notes are the most"):
+    with pytest.raises(WrongUse, match=f"{MOST_NOTES} notes are the most"):
         remember(said("one more"))
-    assert len(kept) == MOST
+    assert len(kept) == MOST_NOTES
 
 
 MODES = ["plan", "build", "test", "ship", "develop"]
