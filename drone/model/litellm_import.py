@@ -12,8 +12,7 @@ from functools import cache
 from typing import Any
 
 from drone.model.answer_bytes import rewrite, shut
-from drone.model.litellm_repairs import repair
-from drone.model.raw_chunks import RawChunks
+from drone.model.raw_chunks import RawChunks, reason_of
 
 _SETTINGS = {
     "LITELLM_MODE": "PRODUCTION",  # otherwise the import reads variables from a file .env in the current directory
@@ -47,7 +46,7 @@ def litellm() -> Any:
     module.telemetry = False
     module.disable_streaming_logging = True
     module.num_retries = 0
-    repair()
+    _repair()
     _hear_all_clients()
     # It validates what it logs, and warns about its own values.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
@@ -170,3 +169,37 @@ class Client:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+class _Reasons(dict[str, str]):
+    """litellm's table of finish reasons; it passes on words that are not known to be a model's, for `RawChunks`."""
+
+    def get(self, word: Any, _: Any = None) -> Any:
+        return reason_of(word or "") or word
+
+
+def _repair() -> None:
+    """Repair litellm, once it is imported, where it has no setting.
+
+    Each repair has a test in tests/integration/protocols that fails without it.
+    """
+    from litellm.litellm_core_utils import core_helpers
+    from litellm.litellm_core_utils.prompt_templates.factory import BedrockConverseMessagesProcessor as Converse
+    from litellm.llms.vertex_ai.gemini import transformation as gemini
+
+    # It would take every other word for the regular end of an answer.
+    core_helpers._FINISH_REASON_MAP = _Reasons(core_helpers._FINISH_REASON_MAP)
+    # It would send two equal calls as one, and Gemini refuses a question with more results than calls.
+    gemini.check_if_part_exists_in_parts = lambda *_, **__: False
+    convert = Converse.translate_thinking_blocks_to_reasoning_content_blocks
+
+    def with_redacted(thinking_blocks: list[Any]) -> list[Any]:
+        # It would send an empty text without a signature in the place of thinking that Bedrock encrypted.
+        return [
+            {"reasoningContent": {"redactedContent": block["data"]}}
+            if block.get("type") == "redacted_thinking"
+            else convert([block])[0]
+            for block in thinking_blocks
+        ]
+
+    Converse.translate_thinking_blocks_to_reasoning_content_blocks = staticmethod(with_redacted)

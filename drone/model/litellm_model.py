@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from random import SystemRandom
 from typing import Any
 
 from drone.agent.protocols import Controls, Recorder
@@ -23,15 +24,13 @@ from drone.model.errors import (
     sentence,
     set_key,
 )
-from drone.model.expected_tokens import ExpectedTokens, tokens_of
 from drone.model.litellm_import import Client
 from drone.model.metering import Meter, MeteredCall, Unmetered
-from drone.model.permits import Permit, Permits, Unrestricted
-from drone.model.retries import may_pass, retry_delay
+from drone.model.permits import ExpectedTokens, Permit, Permits, Unrestricted, tokens_of
 from drone.model.retry_after import headers_of
-from drone.model.rotation import ModelRotation
 from drone.model.route import Route, window_of
 from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
+from shared.backoff import delay
 from shared.clock import Clock
 from shared.events import CommentStep, RetryStep
 from shared.loopback import bypass_proxies
@@ -67,7 +66,7 @@ class LiteLLMModel:
         self._routes: dict[str, Route] = {}
         self._windows: dict[str, int] = {}
         self.provider = self.provider.model_copy(update={"api_key": self.api_key or self.provider.api_key})
-        self._rotation = ModelRotation(self.provider)
+        self._rotation = _ModelRotation(self.provider)
         bypass_proxies(os.environ, *(each.api_base or "" for each in (self.provider, *self.provider.fallbacks)))
 
     @property
@@ -117,7 +116,7 @@ class LiteLLMModel:
                 if failure is None:
                     raise  # a bug, or a signal of the loop
                 changed = way.concede(failure, tools)
-                if not changed and not may_pass(failure, attempt, self.limits):
+                if not changed and not _may_pass(failure, attempt, self.limits):
                     raise self._failed(failure) from error
             else:
                 self._expected.learned(messages, answer.usage)
@@ -127,7 +126,7 @@ class LiteLLMModel:
                 self._record(attempt, 0, failure.error_class, f"{sentence(failure, self.provider)} {changed}")
                 continue
             # The next permit comes when it is time to retry: a pause of our own would only add to it.
-            seconds = 0.0 if awaited else retry_delay(failure, attempt, self.limits)
+            seconds = 0.0 if awaited else _retry_delay(failure, attempt, self.limits)
             self._record(attempt, seconds, failure.error_class, sentence(failure, self.provider))
             if not awaited:
                 self._wait(seconds)
@@ -253,3 +252,58 @@ class LiteLLMModel:
             call.finish_reason = "length"
         assembly.sign(call.details)
         return assembly.message()
+
+
+def _may_pass(failure: Failure, attempt: int, limits: Limits) -> bool:
+    """Whether to retry after failed attempt number `attempt` (1-based)."""
+    # A transcript that is too long stays too long: the loop compacts it and retries.
+    passing = failure.retried and failure.error_class is not ErrorClass.CONTEXT_OVERFLOW
+    return limits.retry_enabled and passing and attempt <= limits.max_retries
+
+
+def _retry_delay(failure: Failure, attempt: int, limits: Limits) -> float:
+    """Seconds to wait after failed attempt number `attempt` (1-based); the provider's requested delay is a minimum."""
+    return delay(attempt, base=limits.base_delay, retry_after=failure.retry_after)
+
+
+class _ModelRotation:
+    """Which of an order's providers answers next: the provider or a fallback that has not failed in this run.
+
+    With the provider's `rotation`, several models work on one order (mini-swe-agent's roulette and interleaving models,
+    M-032); without it, a fallback is asked only once those before it have failed.
+    """
+
+    def __init__(self, provider: OrderProvider) -> None:
+        """`provider` and its fallbacks have their keys in `api_key`."""
+        self._left = [provider, *provider.fallbacks]
+        self._way = provider.rotation
+        self._random = SystemRandom()
+        self.current = provider
+
+    @property
+    def candidates(self) -> Sequence[OrderProvider]:
+        """Those whose answer may be the next one: a question must fit the window of each."""
+        return [self.current] if self._way == "off" else tuple(self._left)
+
+    def choose(self, messages: Sequence[Message]) -> OrderProvider:
+        """The provider of the next answer.
+
+        Whose turn it is follows from the number of answers in the conversation: a resumed run continues in order.
+        """
+        if self._way == "random":
+            self.current = self._random.choice(self._left)
+        elif self._way == "alternate":
+            self.current = self._left[sum(each.role == "assistant" for each in messages) % len(self._left)]
+        return self.current
+
+    def replace_failed(self) -> OrderProvider | None:
+        """Leave the current provider out for the rest of the run, and return the one in its place.
+
+        None: there is no other one, and it stays.
+        """
+        if len(self._left) == 1:
+            return None
+        at = self._left.index(self.current)
+        del self._left[at]
+        self.current = self._left[at % len(self._left)]
+        return self.current
