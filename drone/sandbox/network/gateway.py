@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
 
 from drone.sandbox.network.access import NetworkAccess, Resolve, resolve
-from drone.sandbox.network.owners_proxy import OwnersProxy, owners_proxy
 
 CONNECT_SECONDS = 20.0
 _LARGEST_HEAD = 64 * 1024
+_DEFAULT_PORT = 3128
 
 
 class Gateway:
@@ -18,7 +21,7 @@ class Gateway:
     def __init__(self, access: NetworkAccess, environ: Mapping[str, str], resolve: Resolve = resolve) -> None:
         """`environ`: the drone's own environment, which may name a proxy of the owner's network."""
         self.access = access
-        self._owners = owners_proxy(environ)
+        self._owners = _owners_proxy(environ)
         self._resolve = resolve
 
     def connect(self, host: str, port: int) -> socket.socket:
@@ -36,7 +39,7 @@ class Gateway:
         raise failure
 
 
-def _through(owners: OwnersProxy, address: str, port: int) -> socket.socket:
+def _through(owners: _OwnersProxy, address: str, port: int) -> socket.socket:
     """A tunnel through the owner's proxy."""
     server = socket.create_connection((owners.host, owners.port), CONNECT_SECONDS)
     target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
@@ -53,3 +56,33 @@ def _through(owners: OwnersProxy, address: str, port: int) -> socket.socket:
         server.close()
         raise OSError(f"the proxy {owners.host} answered {b' '.join(status[1:]).decode(errors='replace')[:80]}")
     return server
+
+
+@dataclass(frozen=True)
+class _OwnersProxy:
+    """An HTTP proxy of the owner's network: connections of commands go through it too."""
+
+    host: str
+    port: int
+    authorization: str = field(default="", repr=False)
+    """The value of the header `Proxy-Authorization`, which commands never see."""
+
+
+def _owners_proxy(environ: Mapping[str, str]) -> _OwnersProxy | None:
+    """The HTTP proxy that the drone's own environment names for https; None without one, and for other protocols."""
+    url = next((environ[name] for name in ("https_proxy", "HTTPS_PROXY") if environ.get(name)), "")
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not url or not host or parts.scheme != "http":
+        return None
+    return _OwnersProxy(host, port or _DEFAULT_PORT, _authorization(parts.username, parts.password))
+
+
+def _authorization(user: str | None, password: str | None) -> str:
+    if user is None:
+        return ""
+    word = f"{unquote(user)}:{unquote(password or '')}"
+    return f"Basic {base64.b64encode(word.encode()).decode()}"
