@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,6 @@ import ahocorasick
 from shared.redaction.json_text import JsonText
 from shared.redaction.pieces import GapMap, squeezed, stripped
 from shared.redaction.readings import Reading, plain_reading, readings
-from shared.redaction.shapes import BEGINNINGS, LONGEST_SHAPE, shaped, tokens
 from shared.redaction.spans import MARK, Span, joined, replaced
 from shared.redaction.spellings import is_common, is_distinct, spellings, stated
 from shared.redaction.stream import StreamRedactor
@@ -51,7 +50,7 @@ class Redactor:
                     self._forms.setdefault(key, set()).add(form)
                     self._in_pieces.update([key] if is_distinct(key, secret) else [])
         self._automaton = ahocorasick.Automaton()
-        for key in (*BEGINNINGS, *self._forms):
+        for key in (*_BEGINNINGS, *self._forms):
             self._automaton.add_word(key, key)
         self._automaton.make_automaton()
         self._first = frozenset(key[0] for key in self._forms)
@@ -67,7 +66,7 @@ class Redactor:
 
     def has_token(self, text: str) -> bool:
         """Whether one of the given secrets or a well-known token is in the text; a password in a URL does not count."""
-        return self.knows(text) or next(tokens(text), None) is not None
+        return self.knows(text) or next(_tokens(text), None) is not None
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with all its strings redacted, including keys."""
@@ -89,7 +88,7 @@ class Redactor:
             return []
         beginnings = set[str]()
         known = [span for span in self._known(text, beginnings) if span[0] >= start]
-        return joined([*known, *shaped(text, beginnings, start)])
+        return joined([*known, *_shaped(text, beginnings, start)])
 
     def _is_harmless(self, text: str) -> bool:
         """Whether one look is enough, as for most pieces of a stream: there is no secret, and nothing to hide one."""
@@ -155,7 +154,7 @@ def _hold_for_packed(text: str, start: int) -> int:
 
 def _hold_for_shapes(text: str, start: int) -> int:
     """Shapes contain no white space: only the last word can become one, up to the maximum length of a shape."""
-    before = _BEFORE_WORD.match(text, max(start, len(text) - LONGEST_SHAPE))
+    before = _BEFORE_WORD.match(text, max(start, len(text) - _LONGEST_SHAPE))
     return before.end() if before else start
 
 
@@ -168,3 +167,54 @@ def _unpacked(packed: str) -> str:
     except (binascii.Error, zlib.error):
         return ""
     return text.replace(_PACKED, "")
+
+
+# --- tokens that are recognized by their shape, without being known -------------------------------
+
+_LONGEST_SHAPE = 1024
+"""Maximum length of a match of any shape; a stream holds back at most this much for shapes."""
+
+_RANDOM = r"(?=[a-z_\-]{0,249}[0-9A-Z])"
+"""A token has a digit or a capital; `fd_set_nonblocking_mode` is a name. Every part of an expression is bounded: else
+a text full of beginnings takes time with the square of its length."""
+_PREFIXED: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sk-",), rf"{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{20,250}"),
+    (("github_pat_",), r"[A-Za-z0-9_]{20,250}"),
+    (("glpat-",), r"[A-Za-z0-9_\-]{16,250}"),
+    (tuple(f"xox{kind}-" for kind in "abeprs"), r"[A-Za-z0-9\-]{10,250}"),
+    (("AKIA", "ASIA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    (("AIza",), r"[A-Za-z0-9_\-]{35}"),
+    (("fa_", "fd_", "fj_", "fl_", "fq_", "fs_"), rf"{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
+)
+"""Beginnings, and what follows them. None of it matches white space, see `StreamRedactor`."""
+# Each expression begins with its literal text, which `re` finds quickly; what must not precede it comes after it.
+_TOKENS = [
+    (prefix, re.compile(rf"({re.escape(prefix)}(?<![A-Za-z0-9]{re.escape(prefix)}){rest})"))
+    for prefixes, rest in _PREFIXED
+    for prefix in prefixes
+]
+_PASSWORD = ("://", re.compile(r"://([^\s/@:\"'<>]{0,250}:[^\s/@\"'<>]{1,250})(?=@)"))
+_BEGINNINGS = frozenset(prefix for prefix, _ in (*_TOKENS, _PASSWORD))
+"""One of these is in every text with a token or a password in a URL."""
+
+
+def _shaped(text: str, beginnings: Container[str] = _BEGINNINGS, start: int = 0) -> Iterator[tuple[int, int]]:
+    """The positions of tokens, and of users and passwords in URLs, that begin at `start` or later.
+
+    `beginnings` are those that the text may contain.
+    """
+    return _found(text, (*_TOKENS, _PASSWORD), beginnings, start)
+
+
+def _tokens(text: str) -> Iterator[tuple[int, int]]:
+    """The positions of tokens alone: a URL with a password may be an example."""
+    return _found(text, _TOKENS, _BEGINNINGS)
+
+
+def _found(
+    text: str, shapes: Iterable[tuple[str, re.Pattern[str]]], beginnings: Container[str], start: int = 0
+) -> Iterator[tuple[int, int]]:
+    for prefix, pattern in shapes:
+        if prefix in beginnings and prefix in text:
+            yield from (match.span(1) for match in pattern.finditer(text, start))
