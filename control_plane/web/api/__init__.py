@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from control_plane.web.api import (
-    audit,
-    derived_routes,
-    events,
-    orders,
-    registration,
-    runs,
-    server,
-    sessions,
-    trajectories,
-    transfer,
-)
+from control_plane.web.api import audit, derived_routes, orders, registration, runs, server, sessions, transfer
 
 ROUTERS = (
     server.open_router,
@@ -45,8 +34,6 @@ ROUTERS = (
     orders.router,
     derived_routes.router("sessions"),
     sessions.router,
-    trajectories.router,
-    events.router,
     runs.router,
     transfer.router,
     derived_routes.router("organizations"),

@@ -26,11 +26,9 @@ from control_plane.validation.invalid_requests import InvalidRequest
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.forms import texts
 from control_plane.web.forms.commands import command_of
-from control_plane.web.forms.created import created, shows_once
-from control_plane.web.forms.destinations import MAKES, destination
+from control_plane.web.forms.destinations import MAKES, created, destination, shows_once
 from control_plane.web.forms.fields import FormField, form_fields
-from control_plane.web.forms.options import offered
-from control_plane.web.forms.own_pages import OWN_PAGES
+from control_plane.web.forms.options import documents_of, offered
 from control_plane.web.forms.requests import (
     ASKS,
     ChangedMeanwhile,
@@ -170,7 +168,7 @@ def _form(request: Request, caller: Caller, shown: Shown) -> Response:
         "adds": operation.status == 201,
     }
     status = problem.status if problem else 200
-    if own := OWN_PAGES.get(operation.name):
+    if own := _OWN_PAGES.get(operation.name):
         context |= {"lists": own.documents(core, caller), "errors": errors, "typed": sent.typed}
         return page(own.template, {**frame(request, caller, own.at), **context}, status)
     if wants_part(request):
@@ -238,3 +236,23 @@ def _advice(error: Refused | None) -> tuple[str, str]:
         # Alternatives follow after blanks.
         return "", said.partition("    ")[0]
     return ("", "") if "--" in said or not said else (said, "")
+
+
+@dataclass(frozen=True)
+class _OwnPage:
+    """A hand-written form: it posts to the same address as the derived one, and is shown again if it is refused."""
+
+    template: str
+    at: str
+    """The name of its link in the sidebar."""
+    lists: tuple[str, ...] = ()
+    """Nouns whose lists it offers."""
+
+    def documents(self, core: Core, caller: Caller) -> dict[str, Any]:
+        """The lists by noun."""
+        return {noun: documents_of(core, caller, noun) for noun in self.lists}
+
+
+_OWN_PAGES: Mapping[str, _OwnPage] = {
+    "submit": _OwnPage("orders/new.html", "orders", ("projects", "providers", "drones", "modes"))
+}

@@ -24,11 +24,9 @@ from control_plane.web.pages import (
     models,
     navigation,
     openid,
-    order,
     orders,
     plans,
     projects,
-    session_list,
     sessions,
     settings,
     tasks,
@@ -38,7 +36,7 @@ from control_plane.web.pages import (
 # The first route that fits an address is taken: the list of orders and `/orders/new` come before `/orders/{order_id}`.
 PAGES = (
     *(login, openid, navigation, inbox, first_use),
-    *(orders, order, plans, transcript, session_list, sessions, changes, log, details, compare, graphs, batches),
+    *(orders, plans, transcript, sessions, changes, log, details, compare, graphs, batches),
     *(tasks, agents, fleet, projects, models, automation, cost, settings, attention, answer),
 )
 

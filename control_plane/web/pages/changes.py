@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -10,28 +11,40 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.drafts import DraftEdit
 from control_plane.declarations.reviews import ReviewCommentDocument
 from control_plane.documents.orders import OrderSummary
+from control_plane.operations import drafts
 from control_plane.operations.access.roles import may
 from control_plane.operations.orders import changes as reported
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.changes import Report, Scope
 from control_plane.operations.reviews.commenting import conversation_comments
 from control_plane.patches.patch import FilePatch, read_patch
+from control_plane.validation.stale_writes import StaleWrite
 from control_plane.web.access import CallerDep, CoreDep, is_https
 from control_plane.web.diffs.following import Follower
-from control_plane.web.diffs.places import MOST_FORMS, TOP, CommentPlace, PlacedComments, Thread, placed, threads_of
+from control_plane.web.diffs.places import (
+    MOST_FORMS,
+    TOP,
+    CommentForm,
+    CommentPlace,
+    PlacedComments,
+    Thread,
+    place_keyed,
+    place_written,
+    placed,
+    threads_of,
+)
 from control_plane.web.diffs.rows import View
 from control_plane.web.diffs.shown import FILES, MORE_LINES, DiffOptions, ShownFile, shown_files, shown_part
 from control_plane.web.diffs.tree import MOST, NODES_PER_FILE, tree_of
 from control_plane.web.local_page import local_page
 from control_plane.web.pages.changes_address import ChangesAddress, opened_files
 from control_plane.web.pages.frame import frame_for
-from control_plane.web.pages.review_forms import open_forms
-from control_plane.web.pages.viewed_files import mark_viewed, viewed_files
 from control_plane.web.presentation import title
 from control_plane.web.rendering import page, wants_part
-from shared.errors import NotFound
+from shared.errors import Invalid, NotFound
 from shared.states import ENDED, OrderStatus
 
 router = APIRouter(prefix="/orders", include_in_schema=False)
@@ -119,7 +132,7 @@ _WITHHELD = {
 
 
 def _panel(core: Core, caller: Caller, found: _Changes, address: ChangesAddress) -> dict[str, Any]:
-    marks = viewed_files(core, caller) if may(caller, "operator") else frozenset[str]()
+    marks = _viewed_files(core, caller) if may(caller, "operator") else frozenset[str]()
     files = [each for each in found.files if address.filter.lower() in each.path.lower()]
     taken = NODES_PER_FILE * min(len(files), MOST)
     options = DiffOptions(address.view, address.opened, marks, address.after, address.without_space, taken)
@@ -150,7 +163,7 @@ def _review(
 ) -> dict[str, Any]:
     """The comments of the conversation, and the forms that are open."""
     comments = conversation_comments(core, caller, address.order)
-    forms = open_forms(core, caller, address, found.files, comments)
+    forms = _open_forms(core, caller, address, found.files, comments)
     return {
         "notes": placed(shown, threads_of(comments), forms, _follower(core, caller, found, comments, address.order)),
         "pending": sum(each.status == "pending" for each in comments),
@@ -217,5 +230,76 @@ def set_viewed(  # noqa: PLR0913, PLR0917 - the fields of the form
 ) -> Response:
     """Mark a file as viewed, or not. Raises NotFound, Forbidden, Invalid."""
     order = reading.order_summary(core, caller, order_id)
-    mark_viewed(core, caller, digest, viewed=bool(viewed))
+    _mark_viewed(core, caller, digest, viewed=bool(viewed))
     return RedirectResponse(local_page(next or f"/orders/{order.id}/changes"), 303)
+
+
+# --- the review on the page: the forms that are open ----------------------------------------------
+
+
+def _draft_subject(order_id: str) -> str:
+    """Before the key of a place: the draft of a comment there; alone, the draft of the text of the whole review."""
+    return f"order:{order_id}:review"
+
+
+def _open_forms(
+    core: Core,
+    caller: Caller,
+    address: ChangesAddress,
+    files: Sequence[FilePatch],
+    comments: Sequence[ReviewCommentDocument],
+) -> list[CommentForm]:
+    """The forms that the address asks for, and those in which the caller typed something without adding it."""
+    if not may(caller, "operator"):
+        return []
+    known = {(each.path, each.text.strip()) for each in comments if each.status == "pending"}
+    prefix = f"{_draft_subject(address.order)}:"
+    subjects = [each.subject for each in drafts.list_drafts(core, caller) if each.subject.startswith(prefix)]
+    found: dict[str, CommentForm] = {}
+    for subject in subjects[:MOST_FORMS]:
+        place = place_keyed(subject.removeprefix(prefix), files)
+        text = drafts.show(core, caller, subject).text
+        # The draft of a comment that was just added is deleted by the page a moment later.
+        if place and text.strip() and (place.path, text.strip()) not in known:
+            found[place.id] = CommentForm(place, text)
+    for each in address.comment[:MOST_FORMS]:
+        if place := place_written(each, files):
+            found.setdefault(place.id, CommentForm(place))
+    return list(found.values())
+
+
+# --- which files a user has marked as viewed ------------------------------------------------------
+#
+# They are kept with the user's drafts, in one text: the digest of each file's change, newest first. So a file stays
+# viewed in the next turn if its change is the same, and is not viewed any more once it differs.
+
+_VIEWED = "viewed-files"
+_MOST_MARKS = 4000
+"""The oldest marks go first; a draft holds 64 KB."""
+_ATTEMPTS = 5
+_DIGEST = re.compile("[0-9a-f]{12}")
+
+
+def _viewed_files(core: Core, caller: Caller) -> frozenset[str]:
+    """The digests of the changes that the caller has seen."""
+    return frozenset(drafts.show(core, caller, _VIEWED).text.split())
+
+
+def _mark_viewed(core: Core, caller: Caller, digest: str, *, viewed: bool) -> None:
+    """Set or remove the mark.
+
+    Raises Forbidden for a viewer, Invalid, and StaleWrite if other windows of the user do the same without end.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        known = drafts.show(core, caller, _VIEWED)
+        if not _DIGEST.fullmatch(digest):
+            raise Invalid("this is no digest of a file's change", code="E-TEXT", next="reload the page")
+        others = [each for each in known.text.split() if each != digest]
+        marks = [digest, *others][:_MOST_MARKS] if viewed else others
+        try:
+            drafts.save(core, caller, _VIEWED, DraftEdit(text=" ".join(marks), version=known.version))
+        except StaleWrite:
+            if attempt == _ATTEMPTS:
+                raise
+        else:
+            return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -19,7 +20,6 @@ from control_plane.declarations.costs import By, CostDocument, CostFilter
 from control_plane.operations import budgets, costs
 from control_plane.validation.invalid_requests import checked
 from control_plane.web.access import CallerDep, CoreDep
-from control_plane.web.charts import Bars, bars_of_days, shares
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
@@ -110,7 +110,7 @@ def _shown(core: Core, caller: Caller, view: CostView) -> dict[str, Any]:
     return {
         "days": days,
         "chart": _chart(days, given, core.clock.now()),
-        "sums": {by: shares(found) for by, found in sums.items()},
+        "sums": {by: _shares(found) for by, found in sums.items()},
         "total": sum(each.spent_usd for each in days),
         "reserved": sum(each.reserved_usd for each in days),
         "unknown": sum(each.unknown_costs for each in days),
@@ -118,7 +118,7 @@ def _shown(core: Core, caller: Caller, view: CostView) -> dict[str, Any]:
     }
 
 
-def _chart(days: Sequence[CostDocument], given: Mapping[str, Any], now: datetime) -> Bars | None:
+def _chart(days: Sequence[CostDocument], given: Mapping[str, Any], now: datetime) -> _Bars | None:
     """A bar for each day of the range, also for those without cost."""
     if not any(each.spent_usd for each in days):
         return None
@@ -127,8 +127,76 @@ def _chart(days: Sequence[CostDocument], given: Mapping[str, Any], now: datetime
     last = date.fromisoformat(str(given["until"] or max(*spent, _today(now, str(given["zone"]))))[:10])
     first = max(first, last - timedelta(days=MOST_DAYS - 1))
     dates = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
-    return bars_of_days([(each, spent.get(each, 0.0)) for each in dates])
+    return _bars_of_days([(each, spent.get(each, 0.0)) for each in dates])
 
 
 def _today(now: datetime, zone: str) -> str:
     return now.astimezone(ZoneInfo(zone) if zone != "UTC" else UTC).date().isoformat()
+
+
+# --- bars as positions in a drawing: a template draws them, beside a table with the same numbers --
+
+_WIDTH, _HEIGHT = 720, 160
+_GAP = 0.25
+"""Part of a bar's place that stays empty."""
+_LABELS = 6
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """One bar, in the drawing's units; `height` 0 is no bar."""
+
+    label: str
+    value: float
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """A chart: its bars, the labels below it, and the lines behind it with their values."""
+
+    bars: Sequence[_Bar]
+    labels: Sequence[tuple[float, str]]
+    lines: Sequence[tuple[float, str]]
+    width: int = _WIDTH
+    height: int = _HEIGHT
+
+
+def _bars_of_days(days: Sequence[tuple[str, float]]) -> _Bars:
+    """A bar for each day."""
+    top = _nice_top(max(value for _, value in days))
+    place = _WIDTH / len(days)
+    bars = [_bar(n, name, value, top, place) for n, (name, value) in enumerate(days)]
+    every = math.ceil(len(days) / _LABELS)
+    labels = [(bar.x + bar.width / 2, _short(bar.label)) for bar in bars[::every]]
+    lines = [(_HEIGHT * (1 - part), f"${top * part:g}") for part in (0.0, 0.5, 1.0)]
+    return _Bars(bars, labels, lines)
+
+
+def _nice_top(value: float) -> float:
+    """The next of 1, 2, 5, 10, … that is not below the value: where the axis ends."""
+    if value <= 0:
+        return 1.0
+    scale = 10.0 ** math.floor(math.log10(value))
+    return next(step * scale for step in (1, 2, 5, 10) if step * scale >= value * 0.999999)
+
+
+def _shares(sums: Sequence[CostDocument]) -> list[tuple[CostDocument, float, float]]:
+    """Each sum with what was spent and what is reserved, in percent of the largest of both together."""
+    largest = max((each.spent_usd + each.reserved_usd for each in sums), default=0.0) or 1.0
+    return [(each, 100 * each.spent_usd / largest, 100 * each.reserved_usd / largest) for each in sums]
+
+
+def _bar(number: int, name: str, value: float, top: float, place: float) -> _Bar:
+    height = max(1.0, _HEIGHT * value / top) if value > 0 else 0.0
+    return _Bar(
+        name, value, round(place * (number + _GAP / 2), 2), round(_HEIGHT - height, 2), place * (1 - _GAP), height
+    )
+
+
+def _short(day: str) -> str:
+    """`2026-11-25` as `11-25`."""
+    return day[5:]
