@@ -12,10 +12,18 @@ from sqlalchemy.orm import Session
 
 from control_plane.automation.notices import notify
 from control_plane.core import Caller, Core
+from control_plane.db.audit_chain import concerns
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Task
 from control_plane.declarations import tasks as declared
-from control_plane.declarations.task_documents import AssignRequest, TaskDocument, TaskRetryRequest
+from control_plane.declarations.task_documents import (
+    AssignRequest,
+    CommentDocument,
+    CommentRequest,
+    TaskDocument,
+    TaskRequest,
+    TaskRetryRequest,
+)
 from control_plane.documents.base import USER
 from control_plane.lookups import tasks
 from control_plane.lookups.agents import find_agent
@@ -24,14 +32,37 @@ from control_plane.operations.tasks import reading
 from control_plane.orders.status_changes import move_task
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
+from control_plane.teams.new_task import check_long_text, check_request, create_within
 from control_plane.teams.system_notes import Note
-from control_plane.teams.thread import system_says
-from shared.errors import Invalid, Precondition
+from control_plane.teams.tags import last_valid, tags_in
+from control_plane.teams.thread import person_wrote, system_says
+from control_plane.validation.checks import shown
+from shared.errors import Invalid, NotFound, Precondition
 from shared.states import TaskStatus
 
 _T = TaskStatus
 _ENDED_RUN = (_T.DONE, _T.FAILED)
 _BETWEEN_RUNS = (_T.OPEN, _T.FAILED)
+
+
+@performs(declared.ADD)
+def create(core: Core, caller: Caller, request: TaskRequest) -> TaskDocument:
+    """Create a task; its first run begins as soon as the limits permit (S-022). For operators.
+
+    Raises Invalid and TooLarge for the texts, NotFound for project and assignee, Precondition without a project or an
+    agent to choose.
+    """
+    check_request(request)
+
+    def work(db: Session) -> tuple[str, str | None]:
+        task = create_within(db, core, caller, request)
+        concerns(task.id)
+        return task.id, task.order_id
+
+    task_id, order_id = core.database.transact(work)
+    if order_id is not None:
+        core.broker.changed(order_id)
+    return reading.answer(core, caller, task_id)
 
 
 @performs(declared.DONE)
@@ -148,3 +179,64 @@ def _to_retry(db: Session, caller: Caller, task: Task, name: str | None) -> Agen
         why=f"{agent.name}, the last agent, was removed" if agent else "no agent has run on it yet",
         next=f"fleet task retry {task.id} --assign AGENT",
     )
+
+
+# --- comments: a tag hands the task over, a comment without one is only recorded (S-042) ----------
+
+_TAKES_COMMENTS = (TaskStatus.OPEN, TaskStatus.FAILED)
+
+
+@performs(declared.COMMENT)
+def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -> CommentDocument:
+    """Add to the thread of an open or failed task. For operators.
+
+    The last valid tag assigns the task to that agent, or to the user. Raises NotFound, and stores nothing, if there are
+    tags and none is valid; Conflict while the task is in progress, done or canceled; Invalid and TooLarge for the text.
+    """
+    text = check_long_text("the comment", request.text)
+
+    def write(db: Session) -> tuple[CommentDocument, str | None, list[str]]:
+        task = tasks.locked_task(db, caller, task_id)
+        if task.status not in _TAKES_COMMENTS:
+            raise tasks.refused(task, "users can comment only on open or failed tasks")
+        to = _tagged(db, caller, text)
+        written = person_wrote(db, core, task, caller.user, text)
+        _hand_over(db, core, task, to)
+        return reading.comment_document(written), to, claim_tasks(db, core, caller.organization_id)
+
+    written, to, begun = core.database.transact(write)
+    for order_id in begun:
+        core.broker.changed(order_id)
+    return written.model_copy(update={"note": _what_follows(core, caller, task_id, to)})
+
+
+def _tagged(db: Session, caller: Caller, text: str) -> str | None:
+    """The name in the last valid tag; None without a tag. Raises NotFound if no tag is valid."""
+    tags = tags_in(text)
+    if not tags:
+        return None
+    alive = select(Agent.name).where(Agent.organization_id == caller.organization_id, Agent.removed_at.is_(None))
+    names = [*db.scalars(alive.order_by(Agent.name)), USER]
+    to = last_valid(text, names)
+    if to is None:
+        tagged = ", ".join(shown(f"@{tag}") for tag in dict.fromkeys(tags[:3]))
+        raise NotFound(
+            f"the comment tags {tagged}: unknown agent or user",
+            code="E-TASK-TAG",
+            why="the comment was not saved",
+            next=f"tag one of {', '.join('@' + name for name in names[-10:])}; put other @ words in `backticks`",
+        )
+    return to
+
+
+def _hand_over(db: Session, core: Core, task: Task, to: str | None) -> None:
+    if to is None:
+        # A comment without a tag is a user intervention too.
+        task.hand_offs, task.updated_at = 0, core.clock.now()
+    else:
+        give(db, core, task, tasks.assignee(db, task.organization_id, to), None)
+
+
+def _what_follows(core: Core, caller: Caller, task_id: str, to: str | None) -> str:
+    said = reading.next_for(reading.summary(core, caller, task_id))
+    return said if to is not None else f"saved without a tag. {said}"

@@ -15,7 +15,7 @@ from control_plane.declarations.task_documents import TaskRequest
 from control_plane.operations import modes
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.sessions import changing as sessions
-from control_plane.operations.tasks import creating
+from control_plane.operations.tasks import acting
 from shared.errors import Invalid, NotFound
 from shared.work_order import ModeDefinition
 from tests.support.made import make_drone, make_project, submit
@@ -31,7 +31,7 @@ def define(core: Core, admin: Caller, name: str = "docs", **fields: Any) -> None
 def order_of_task(core: Core, admin: Caller, **agent: Any) -> Order:
     """The order of an agent's task in mode `docs`."""
     agents.create(core, admin, AgentRequest(name="lead", instructions="Lead.", **agent))
-    task = creating.create(core, admin, TaskRequest(title="x", mode="docs"))
+    task = acting.create(core, admin, TaskRequest(title="x", mode="docs"))
     with core.database.read() as db:
         return db.query(Order).filter_by(task_id=task.id).one()
 
@@ -72,7 +72,7 @@ def test_orders_sessions_and_tasks_name_a_mode_that_exists(core: Core, admin: Ca
         lambda: submit(core, admin, mode="dosc"),
         lambda: sessions.create(core, admin, SessionRequest(project="web", mode="dosc")),
         lambda: sessions.edit(core, admin, chat.id, SessionEdit(mode="dosc")),
-        lambda: creating.create(core, admin, TaskRequest(title="x", mode="dosc")),
+        lambda: acting.create(core, admin, TaskRequest(title="x", mode="dosc")),
         lambda: modes.remove(core, admin, "dosc"),
     ):
         with pytest.raises(NotFound) as refusal:

@@ -20,7 +20,7 @@ from control_plane.operations import limits, profiles, projects, providers, race
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.orders import reading, retrying
 from control_plane.operations.organizations import changing as organizations
-from control_plane.operations.tasks import creating
+from control_plane.operations.tasks import acting
 from shared.errors import Invalid
 from tests.support.made import make_drone, make_project, submit
 from tests.support.refusals import code_of
@@ -32,7 +32,7 @@ def shown(order: OrderDocument, name: str) -> tuple[object, str]:
 
 def of_task(core: Core, admin: Caller, **fields: object) -> OrderDocument:
     """The order of a new task of the only agent."""
-    task = creating.create(core, admin, TaskRequest.model_validate({"title": "work", **fields}))
+    task = acting.create(core, admin, TaskRequest.model_validate({"title": "work", **fields}))
     with core.database.read() as db:
         order_id = db.query(Order).filter_by(task_id=task.id).one().id
     return reading.show_order(core, admin, order_id)

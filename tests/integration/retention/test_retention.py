@@ -39,7 +39,7 @@ from control_plane.operations.orders.retrying import resume
 from control_plane.operations.retention import keeping, removing
 from control_plane.operations.runs import blobs
 from control_plane.operations.sessions import changing
-from control_plane.operations.tasks import creating
+from control_plane.operations.tasks import acting
 from control_plane.supervisor.cleaning import clean
 from shared.blobs import digest
 from shared.code_hosts import CodeHostReading
@@ -330,7 +330,7 @@ def test_the_orders_of_an_open_task_and_of_a_batch_with_waiting_rows_are_kept_wh
         db.add(BatchRow(batch_id=batch, organization_id=owner, **row))
     fleet.leave(Order, of_batch, group_id=batch)
     request = TaskRequest(title="mend it", assignee="user", project="web")
-    task = creating.create(fleet.core, fleet.admin, request).id
+    task = acting.create(fleet.core, fleet.admin, request).id
     fleet.leave(ChatSession, fleet.session(of_task), task_id=task)
     fleet.pass_days(1000)
     assert fleet.run() == {}
