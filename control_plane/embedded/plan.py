@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from control_plane.core.certificates import ServerCertificate
 from control_plane.core.flower_address import FLOWER_PATH
 from control_plane.core.settings import public_url_problem
 from control_plane.embedded.broker_tls import encrypting_server
-from control_plane.embedded.certificate import check_certificate
 from control_plane.embedded.data_dir import DataDir, Remembered
 from control_plane.embedded.options import DEFAULT_PORT, UpOptions
 from control_plane.embedded.ports import choose_port
 from shared.errors import Invalid
+from shared.tls import client_context, failed_handshake
 
 LOOPBACK = "127.0.0.1"
 ANY = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - compared with, not bound to
 """All addresses of this machine, of IPv4 or IPv6, with the one at which it reaches itself."""
 _OWN = {LOOPBACK, "::1", "localhost"}
 """Addresses that no other machine, and no network namespace, reaches."""
+_TRUST = "fleet up --tls-ca FILE        with the certificate of its authority"
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
             next="fleet up --demo    or, without the demo: fleet up --host …",
         )
     public_host = _public_host(options, bind)
-    check_certificate(options, public_host)
+    _check_certificate(options, public_host)
     last = data.remembered()
     chosen = replace(
         last,
@@ -166,3 +169,48 @@ def _public_host(options: UpOptions, bind: str) -> str:
             next=f"fleet up --host {bind} --public-url {options.scheme}://ADDRESS:{options.port or DEFAULT_PORT}",
         )
     return bind
+
+
+def _check_certificate(options: UpOptions, host: str) -> None:
+    """Return if there is no certificate, or if clients that connect to `host` will accept it.
+
+    Raises Invalid for options that do not fit together, Precondition for unusable files, and Unreachable for a
+    certificate that has expired, is for another host, or comes from an authority that this machine does not know.
+    """
+    if options.tls_cert is None or options.tls_key is None:
+        if options.tls_cert or options.tls_key or options.tls_ca:
+            raise Invalid(
+                "--tls-cert and --tls-key require each other, and --tls-ca requires both",
+                code="E-UP-TLS",
+                next="fleet up --tls-cert FILE --tls-key FILE",
+            )
+        return
+    if (options.public_url or "https:").startswith("http:"):
+        raise Invalid(
+            f"--public-url {options.public_url} is not encrypted, but --tls-cert is given",
+            code="E-UP-TLS",
+            next=f"fleet up --public-url https://{host}:{options.port}",
+        )
+    certificate = ServerCertificate(options.tls_cert, options.tls_key)
+    try:
+        _shake_hands(certificate.context, client_context(options.ca_file), host)
+    except ssl.SSLError as error:
+        failed = failed_handshake(f"https://{host}", error, trust=_TRUST)
+        assert failed is not None
+        raise failed from error
+
+
+def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
+    """Connect both in memory; raises the client's SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname=host),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while ends:
+        for end in tuple(ends):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            ends.remove(end)

@@ -8,12 +8,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import redis
 
+from control_plane.broker.valkey_config import CONTROL_USER
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.declarations.server import WHOAMI
@@ -25,11 +27,11 @@ from control_plane.embedded.demo import seeding
 from control_plane.embedded.drones import register_missing
 from control_plane.embedded.logs import rotate
 from control_plane.embedded.options import UpOptions
-from control_plane.embedded.passwords import replace_passwords
 from control_plane.embedded.plan import LOOPBACK, Plan, make_plan
 from control_plane.embedded.preparation import prepare
 from shared.errors import Conflict, FleetError
 from shared.signal_event import SignalEvent
+from shared.sockets import redis_tls
 from shared.terminal.output import put, say
 from shared.terminal.private_files import PRIVATE_UMASK
 
@@ -188,7 +190,7 @@ class EmbeddedFleet:
         """Replace the passwords of broker and Flower, on request of `fleet keys rotate broker`."""
         self._must_replace_passwords = False
         try:
-            new = replace_passwords(plan, self.data, self._restart_control_plane)
+            new = _replace_passwords(plan, self.data, self._restart_control_plane)
         except (FleetError, redis.RedisError) as error:
             # What is running continues: until it is replaced completely, the broker's old password is valid.
             say(f"the passwords of broker and Flower were not replaced: {error}; repeat: fleet keys rotate broker")
@@ -283,3 +285,25 @@ def up(options: UpOptions) -> int:
     if sys.platform == "win32":
         raise Conflict("fleet up needs Linux or macOS", code="E-UP-PLATFORM")
     return EmbeddedFleet(options).run()
+
+
+def _replace_passwords(plan: Plan, data: DataDir, restart: Callable[[Plan], None]) -> Plan:
+    """A plan with new passwords, after `restart` has put them into use; the old one of the broker is valid until then.
+
+    Flower knows one password: the old one ends with its process, which `restart` replaces. If this is interrupted, the
+    next `fleet up` gives the user the remembered password alone.
+    """
+    new = replace(plan, chosen=data.remembered().with_new_passwords())
+    with redis.Redis.from_url(plan.broker_url, **redis_tls(plan.broker_url, plan.options.ca_file)) as broker:
+        _change(broker, f">{new.chosen.broker_password}")
+        data.remember(new.chosen)
+        restart(new)
+        _change(broker, f"<{plan.chosen.broker_password}")
+        # A connection does not end with its password. The control plane's own ones come back at once.
+        broker.client_kill_filter(user=CONTROL_USER, skipme=True)
+    return new
+
+
+def _change(broker: redis.Redis, password: str) -> None:
+    broker.execute_command("ACL SETUSER", CONTROL_USER, password)  # type: ignore[no-untyped-call]
+    broker.acl_save()
