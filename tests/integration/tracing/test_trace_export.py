@@ -69,7 +69,7 @@ def test_a_trace_is_sent_once_and_then_forgotten_and_a_long_one_in_several_reque
     assert (sent.headers["authorization"], sent.headers["x-scope-orgid"]) == ("Bearer sesame", "mine")
     assert "sesame" not in repr(core.settings)
 
-    monkeypatch.setattr("control_plane.tracing.otlp.AT_ONCE", 1)
+    monkeypatch.setattr("control_plane.tracing.exporter._AT_ONCE", 1)
     long = ended_order(core)
     made.round()
     assert len(otlp.sent) == 3
