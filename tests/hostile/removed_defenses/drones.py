@@ -109,7 +109,7 @@ REMOVALS = (
     removal(
         "integration/collector/test_garbage.py::"
         "test_a_stream_full_of_garbage_is_read_in_turns_with_the_streams_of_others",
-        "control_plane/collector/scheduling.py",
+        "control_plane/collector/__init__.py",
         "            for _ in range(_IN_A_ROW):\n",
         "            while True:\n",
     ),

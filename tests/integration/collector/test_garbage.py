@@ -8,9 +8,8 @@ from datetime import timedelta
 import pytest
 
 from control_plane.background.leases import Owners
-from control_plane.collector import intake
+from control_plane.collector import Taker, intake
 from control_plane.collector.listener import Listener
-from control_plane.collector.scheduling import Taker
 from control_plane.collector.stream_entries import DroneStream, has_later_hello
 from control_plane.collector.stream_leases import Streams
 from control_plane.db.drones import Drone, RawEvent
