@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from control_plane.attention import events as attention
-from control_plane.automation import order_notices
+from control_plane.automation import notices
 from control_plane.core import Core, Subscribers
 from control_plane.core.blob_store import BlobStore, DirectoryStore
 from control_plane.core.master_key import master_keys
@@ -37,13 +37,13 @@ SUBSCRIBERS = Subscribers(
         stacks.order_ended,
         judging.judgment_given,
         # The notice about an order precedes the notices about what its end causes.
-        order_notices.order_ended,
+        notices.order_ended,
         hand_off.order_ended,
         pull_requests.order_ended,
         attention.order_ended,
         tracing.order_ended,
     ),
-    order_waits_for_person=(order_notices.order_waits_for_person,),
+    order_waits_for_person=(notices.order_waits_for_person,),
     wait_opened=(attention.wait_opened,),
     runs_ended=(announce_ended_runs,),
 )

@@ -20,8 +20,7 @@ from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError
 
 from control_plane.broker.address import BrokerAddress
-from control_plane.broker.server_users import ServerUsers, redis_version
-from control_plane.broker.users import DroneUser, binding_keys
+from control_plane.broker.users import DroneUser, ServerUsers, binding_keys, redis_version
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
 from shared.sockets import keepalive_options
@@ -259,7 +258,7 @@ class Broker:
         return urlunsplit((parts.scheme, place, "/0", parts.query, ""))
 
     def ensure_user(self, drone_id: str, *password_hashes: str, may_write: bool = True) -> None:
-        """Create or renew the drone's user, with exactly the rights of `broker_users`."""
+        """Create or renew the drone's user, with exactly the rights of `control_plane.broker.users`."""
         if self._shared_login:
             return
         user = DroneUser(password_hashes, may_write)

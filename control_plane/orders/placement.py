@@ -29,7 +29,7 @@ from control_plane.orders.likely_drones import ENOUGH, likely_drones
 from control_plane.orders.pools import pool_for
 from control_plane.orders.races import drones_of_race, waits_for_base
 from control_plane.orders.scores import Candidate, score, usual_of
-from control_plane.rates.headroom import seconds_until_calls
+from control_plane.rates.groups import seconds_until_calls
 from shared.reasons import (
     AfterOrder,
     DroneLabels,

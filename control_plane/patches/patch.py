@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import Literal
 
 from control_plane.patches.binary import BinarySizes, binary_sizes
-from control_plane.patches.quoting import path_of, paths_of
 
 Kind = Literal["added", "deleted", "modified", "renamed", "copied"]
 SYMLINK, SUBMODULE = "120000", "160000"
@@ -98,7 +97,7 @@ def _file(index: int, patch: bytes, start: int, end: int) -> FilePatch:
     body_start = found.start() if found else end
     first, *lines = patch[start : min(body_start, start + _LONGEST_HEAD)].rstrip(b"\n").split(b"\n")
     said = dict(_said(lines))
-    old, new = paths_of(first.removeprefix(b"diff --git "))
+    old, new = _paths_of(first.removeprefix(b"diff --git "))
     old = _path(said, (("rename_from", b""), ("copy_from", b""), ("old_name", b"a/")), old)
     new = _path(said, (("rename_to", b""), ("copy_to", b""), ("new_name", b"b/")), new)
     kind = _kind(said)
@@ -144,7 +143,7 @@ def _said(lines: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
 
 def _path(said: Mapping[str, bytes], names: Sequence[tuple[str, bytes]], otherwise: str) -> str:
     """The path in the first of these lines; `/dev/null` names none."""
-    found = (path_of(said[name], prefix) for name, prefix in names if name in said)
+    found = (_path_of(said[name], prefix) for name, prefix in names if name in said)
     return next((path for path in found if path), otherwise)
 
 
@@ -164,3 +163,50 @@ def _mode(written: bytes) -> str:
 
 def _count(pattern: re.Pattern[bytes], file: FilePatch) -> int:
     return sum(1 for _ in pattern.finditer(file.patch, file.body_start, file.end))
+
+
+# --- paths as git writes them in a patch: `"a/na\303\257ve"` for `naïve` --------------------------
+
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+_QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_NOTHING = b"/dev/null"
+
+
+def _path_of(written: bytes, side: bytes = b"") -> str | None:
+    """The path, without the prefix `side` (`a/`, `b/`); None for `/dev/null`.
+
+    Bytes that are not UTF-8 become U+FFFD: a path from a drone is shown, never opened.
+    """
+    if quoted := _QUOTED.match(written):
+        written = _unquoted(quoted[1])
+    else:
+        # After a name with spaces, git writes a tab.
+        written = written.removesuffix(b"\t")
+        if written == _NOTHING:
+            return None
+    return written.removeprefix(side).decode("utf-8", "replace")
+
+
+def _paths_of(names: bytes) -> tuple[str, str]:
+    """Both paths of `a/PATH b/PATH`; only without quotes and renames can they be told apart with certainty."""
+    found = _QUOTED.match(names)
+    if found:
+        rest = names[found.end() :].lstrip(b" ")
+        return _path_of(found[0], b"a/") or "", _path_of(rest, b"b/") or ""
+    if names.endswith(b'"') and (start := names.find(b' "')) > 0:
+        return _path_of(names[:start], b"a/") or "", _path_of(names[start + 1 :], b"b/") or ""
+    middle = len(names) // 2
+    if names[middle : middle + 1] == b" " and names[2:middle] == names[middle + 3 :]:
+        return _path_of(names[:middle], b"a/") or "", _path_of(names[middle + 1 :], b"b/") or ""
+    old, _, new = names.partition(b" b/")
+    return _path_of(old, b"a/") or "", _path_of(new) or ""
+
+
+def _unquoted(text: bytes) -> bytes:
+    """The bytes between the quotes, with git's escapes replaced."""
+    return _ESCAPED.sub(lambda found: _escaped(found[1]), text)
+
+
+def _escaped(code: bytes) -> bytes:
+    return bytes([int(code, 8) & 0xFF]) if len(code) > 1 else _LETTERS.get(code, code)
