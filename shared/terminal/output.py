@@ -19,7 +19,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from shared.terminal.ansi import between_colors, uncolored
-from shared.terminal.tables import GAP, fitted
 from shared.visible_text import JOINERS, visible, visible_prose
 
 if TYPE_CHECKING:
@@ -40,6 +39,12 @@ _WITHOUT_JOINERS = dict.fromkeys(map(ord, JOINERS))
 """Terminals do not shape text: joiners would only be invisible there."""
 _UNBOUNDED = 100_000
 """Columns of a stream that is not a terminal: nothing is cut or wrapped there."""
+_GAP = 2
+"""Spaces between two columns."""
+_SHORTEST = 20
+"""Prose is not cut below this width; a longer time or name is not prose."""
+_NEVER_LEFT_OUT = 2
+"""The first columns: what a row is, and its state."""
 
 
 def coloured(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
@@ -157,7 +162,7 @@ def print_table(
 
 
 def _line(cells: Sequence[str]) -> str:
-    return (" " * GAP).join(cells).rstrip()
+    return (" " * _GAP).join(cells).rstrip()
 
 
 def _cut(text: str, width: int) -> str:
@@ -224,3 +229,30 @@ def write(stream: TextIO, text: str) -> None:
 def _write_bytes(stream: TextIO, content: bytes) -> None:
     stream.buffer.write(content)
     stream.buffer.flush()
+
+
+def fitted(columns: Sequence[str], widths: Mapping[str, int], prose: Sequence[str], width: int) -> dict[str, int]:
+    """The columns to show with their widths, at most `width` in total with the gaps, if that is possible.
+
+    `widths` has the width of the longest cell of each column, the heading included; `prose` names the columns that may
+    be cut. Wide prose is cut first; then columns are left out from the right.
+    """
+    shown = {name: widths[name] for name in columns}
+    while (excess := _total(shown) - width) > 0:
+        widest = max((name for name in prose if shown.get(name, 0) > _SHORTEST), key=shown.__getitem__, default=None)
+        if widest is not None:
+            others = [shown[name] for name in prose if name in shown and name != widest]
+            # Down to the next shorter one first, so that all prose shrinks alike.
+            floor = max([_SHORTEST, *(other for other in others if other < shown[widest])])
+            shown[widest] = max(shown[widest] - max(1, excess), floor if floor < shown[widest] else _SHORTEST)
+        elif len(shown) > _NEVER_LEFT_OUT:
+            shown.popitem()
+            # What was cut for the column that is gone may grow again.
+            shown = {name: widths[name] for name in shown}
+        else:
+            break
+    return shown
+
+
+def _total(shown: Mapping[str, int]) -> int:
+    return sum(shown.values()) + _GAP * (len(shown) - 1)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from shared.terminal.output import print_table
-from shared.terminal.tables import fitted
+from shared.terminal.output import fitted, print_table
 
 COLUMNS = ("ORDER", "STATUS", "TITLE", "PROJECT", "REASON")
 ROWS = [
