@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast
 
 from drone.agent.hooks import events as hook
-from drone.agent.hooks import returns
-from drone.agent.hooks.calling import CallFailed, Calling, at_once, inside
+from drone.agent.hooks.calling import CallFailed, Calling, WrongAnswer, at_once, inside, plain
+from drone.agent.hooks.events import Block, CancelCompaction, Patch
 from drone.agent.in_memory import NoHooks
 from drone.agent.protocols import Hooks
 from drone.agent.values import Patched, ToolResult
@@ -102,23 +102,23 @@ class HookBus:
 
     def notify(self, event: hook.HookEvent) -> None:
         for one in self._handlers_of(event.name):
-            self._ask(one, event, returns.nothing)
+            self._ask(one, event, _nothing)
         if not inside():
             self._between()
 
     def system_prompt(self, text: str) -> str:
         for one in self._handlers_of(hook.BeforeAgentStart.name):
-            text = self._ask(one, hook.BeforeAgentStart(text), returns.prompt) or text
+            text = self._ask(one, hook.BeforeAgentStart(text), _prompt) or text
         return text
 
     def input(self, text: str) -> str:
         for one in self._handlers_of(hook.Input.name):
-            text = self._ask(one, hook.Input(text), returns.text) or text
+            text = self._ask(one, hook.Input(text), _text) or text
         return text
 
     def receive(self, text: str, source: Literal["steer", "follow_up"]) -> str | hook.Block:
         for one in self._handlers_of(hook.MessageReceive.name):
-            answer = self._ask(one, hook.MessageReceive(text, source), returns.text_or_block)
+            answer = self._ask(one, hook.MessageReceive(text, source), _text_or_block)
             if isinstance(answer, hook.Block):
                 return answer
             text = answer or text
@@ -126,14 +126,14 @@ class HookBus:
 
     def context(self, messages: Sequence[Message]) -> Sequence[Message]:
         for one in self._handlers_of(hook.ContextEvent.name):
-            answer = self._ask(one, hook.ContextEvent(tuple(messages)), returns.history)
+            answer = self._ask(one, hook.ContextEvent(tuple(messages)), _history)
             messages = messages if answer is None else answer
         return messages
 
     def ephemeral(self) -> Sequence[Message]:
         found: list[Message] = []
         for one in self._handlers_of(hook.Ephemeral.name):
-            found += self._ask(one, hook.Ephemeral(), returns.for_one_question) or ()
+            found += self._ask(one, hook.Ephemeral(), _for_one_question) or ()
         return found
 
     def for_children(self) -> Hooks:
@@ -149,7 +149,7 @@ class HookBus:
             if one.policy and one.closed:
                 return one.closed
             try:
-                answer = self._answer(one, event, returns.refusal)
+                answer = self._answer(one, event, _refusal)
             except CallFailed as failed:
                 if failed.why == "run_ends":
                     return "the run was asked to stop."
@@ -161,7 +161,7 @@ class HookBus:
     def patched(self, call: ToolCall, result: ToolResult) -> Patched:
         terminate = False
         for one in self._handlers_of(hook.ToolReturned.name):
-            patch = self._ask(one, hook.ToolReturned(call, result), returns.patch)
+            patch = self._ask(one, hook.ToolReturned(call, result), _patch)
             if patch is None:
                 continue
             terminate = terminate or patch.terminate is True
@@ -175,7 +175,7 @@ class HookBus:
         """Return the answer of the first handler that has one."""
         found = None
         for one in self._handlers_of(event.name):
-            found = found or self._ask(one, event, returns.summary)
+            found = found or self._ask(one, event, _summary)
         return found
 
     # --- one handler --------------------------------------------------------------
@@ -227,3 +227,87 @@ class _PoliciesAlone(NoHooks):
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+# --- what handlers may return, by event -----------------------------------------------------------
+#
+# Other values are refused with a message for the handler's author.
+
+
+def _nothing(_answer: object) -> None:
+    """Ignore the return value of an observer."""
+
+
+def _prompt(answer: object) -> str:
+    """The complete new system prompt."""
+    if isinstance(answer, str) and answer.strip():
+        return plain(answer)
+    raise _wrong(answer, "a non-empty string")
+
+
+def _text(answer: object) -> str:
+    """What the model is given in place of a user's text."""
+    if isinstance(answer, str) and answer.strip():
+        return plain(answer)
+    raise _wrong(answer, "a non-empty string")
+
+
+def _text_or_block(answer: object) -> str | Block:
+    """The same, or why the model is not given it."""
+    return Block(_refusal(answer)) if isinstance(answer, Block) else _text(answer)
+
+
+def _history(answer: object) -> list[Message]:
+    """The messages to continue with, without the system prompt."""
+    messages = _messages(answer)
+    if any(message.role == "system" for message in messages):
+        raise WrongAnswer("it returned a system message; use before_agent_start for the system prompt")
+    return messages
+
+
+def _for_one_question(answer: object) -> list[Message]:
+    """Messages after the transcript: only user messages are allowed, or the sequence would be invalid."""
+    if isinstance(answer, str):
+        return [Message(role="user", content=plain(answer))] if answer.strip() else []
+    messages = [answer] if isinstance(answer, Message) else _messages(answer)
+    if any(message.role != "user" for message in messages):
+        raise WrongAnswer("it returned a message whose role is not user")
+    return messages
+
+
+def _refusal(answer: object) -> str:
+    """Why a call must not run."""
+    reason = answer.reason if isinstance(answer, Block) else answer
+    if isinstance(reason, str):
+        return plain(reason.strip()) or "an extension does not allow it."
+    raise _wrong(answer, "a string or a Block")
+
+
+def _patch(answer: object) -> Patch:
+    """The changes to a result."""
+    if not isinstance(answer, Patch):
+        raise _wrong(answer, "a Patch")
+    if not isinstance(answer.output, str | None) or not isinstance(answer.is_error, bool | None):
+        raise WrongAnswer("it returned a Patch whose fields have the wrong types")
+    return answer if answer.output is None else replace(answer, output=plain(answer.output))
+
+
+def _summary(answer: object) -> CancelCompaction | str:
+    """CANCEL, or the summary for a compaction."""
+    if isinstance(answer, CancelCompaction):
+        return answer
+    if isinstance(answer, str) and answer.strip():
+        return plain(answer)
+    raise _wrong(answer, "CANCEL or a summary")
+
+
+def _messages(answer: object) -> list[Message]:
+    if isinstance(answer, Iterable) and not isinstance(answer, str | bytes | dict | Message):
+        found = list(answer)
+        if all(isinstance(message, Message) for message in found):
+            return found
+    raise _wrong(answer, "a list of Message")
+
+
+def _wrong(answer: object, wanted: str) -> WrongAnswer:
+    return WrongAnswer(f"it returned {type(answer).__name__}, not {wanted}")

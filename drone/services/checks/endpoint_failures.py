@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import httpx
+
 from drone.agent.values import ModelCallFailed
-from drone.services.checks.endpoint_paths import find_path
 from drone.services.context import ServiceContext
 from shared.errors import FleetError, LimitsExceeded, OrderError
+from shared.loopback import http_options
 from shared.outcome import ExitStatus
 from shared.redaction import shortened
 from shared.work_order import OrderProvider, WorkOrder
@@ -187,7 +189,7 @@ def _not_found(failure: _FailedCall, context: ServiceContext) -> FleetError:
     if not provider.api_base:
         return _no_model(failure, ())
     key = provider.api_key or context.environ.get(provider.key_variable or "", "")
-    found = find_path(provider.api_base, key, context.controls.check_end)
+    found = _find_path(provider.api_base, key, context.controls.check_end)
     if found.exists or (not found.corrected and provider.model.rpartition("/")[2] in failure.failed.detail):
         return _no_model(failure, found.models)
     path = urlsplit(provider.api_base).path or "/"
@@ -214,3 +216,63 @@ def _address(provider: OrderProvider) -> str:
     """Host and port."""
     parts = urlsplit(provider.api_base or "")
     return f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme)}"
+
+
+# --- whether an address is where an endpoint has its models: it is asked for their list -----------
+
+_ANSWER_SECONDS = 10.0
+_MOST_BYTES = 1_000_000
+_USUAL = "/v1"
+
+
+@dataclass(frozen=True)
+class _AnsweredPath:
+    """What an endpoint has at an address."""
+
+    exists: bool
+    models: tuple[str, ...] = ()
+    """Their names, if it lists them."""
+    corrected: str = ""
+    """The address at which it lists models, if it does not at the given one."""
+
+
+def _find_path(api_base: str, key: str, check: Callable[[], None]) -> _AnsweredPath:
+    """Ask the endpoint for its models, at this address and then at the usual path below it."""
+    base = api_base.rstrip("/")
+    found = _models(base, key, check)
+    if found is not None:
+        return _AnsweredPath(exists=True, models=found)
+    if not base.endswith(_USUAL) and _models(f"{base}{_USUAL}", key, check) is not None:
+        return _AnsweredPath(exists=False, corrected=f"{base}{_USUAL}")
+    return _AnsweredPath(exists=False)
+
+
+def _models(base: str, key: str, check: Callable[[], None]) -> tuple[str, ...] | None:
+    """The models listed below this address; None if there is nothing at this path."""
+    check()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        with httpx.Client(
+            headers=headers, timeout=_ANSWER_SECONDS, follow_redirects=False, **http_options(base)
+        ) as http:
+            answer = http.get(f"{base}/models")
+    except (httpx.HTTPError, httpx.InvalidURL):
+        # It did answer the call with 404, so this says nothing about the path.
+        return ()
+    if answer.status_code in {404, 405}:
+        return None
+    if not answer.is_success or len(answer.content) > _MOST_BYTES:
+        return ()
+    return _names(answer)
+
+
+def _names(answer: httpx.Response) -> tuple[str, ...] | None:
+    """The names in an answer of OpenAI's format; None for anything else, such as a page."""
+    try:
+        listed = answer.json()
+    except ValueError:
+        return None
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    if not isinstance(entries, list):
+        return None
+    return tuple(str(each["id"]) for each in entries if isinstance(each, dict) and "id" in each)
