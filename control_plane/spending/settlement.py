@@ -79,3 +79,9 @@ def settle_forgotten(db: Session, core: Core, limit: int = 100) -> int:
             run_lost(db, core, dispatch)
 
     return len(each_alone("settling", found, settle))
+
+
+def settle_all_forgotten(core: Core) -> None:
+    """Settle all of these blocks, so that no reservation stays for ever."""
+    while core.database.transact(lambda db: settle_forgotten(db, core)):
+        pass

@@ -25,11 +25,11 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.drones import inbox
 from control_plane.operations.audit.keeping import prune_expired, seal_head
 from control_plane.spending.setting import recount_young
+from control_plane.spending.settlement import settle_all_forgotten
 from control_plane.supervisor.batches import submit_due
 from control_plane.supervisor.broker_refusals import BrokerRefusals
 from control_plane.supervisor.broker_users import BrokerQuota, ensure_users
-from control_plane.supervisor.cleaning import clean
-from control_plane.supervisor.clock_watch import ClockWatch
+from control_plane.supervisor.cleaning import ClockWatch, clean
 from control_plane.supervisor.gone_members import remove_gone
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.lost_runs import take_back_lost_runs
@@ -37,12 +37,11 @@ from control_plane.supervisor.outbox_relay import Relay, unpublished
 from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.races import go_on
 from control_plane.supervisor.restacking import restack
-from control_plane.supervisor.settling import settle
 from control_plane.supervisor.stale_messages import StaleMessages
 from control_plane.supervisor.suspending import continue_answered, suspend_long_waits
-from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.waiting_reasons import refresh_reasons
+from control_plane.teams.claiming import claim_everywhere
 from control_plane.tracing import exporter
 from control_plane.tracing.exporter import TraceExporter
 from shared.terminal import logs
@@ -122,7 +121,7 @@ class Supervisor:
         ]
         self._add("gone members", lambda: remove_gone(self._core), every=seldom)
         self._add("quota", self._quota.enforce, every=self._timings.quota_every)
-        self._add("settling", lambda: settle(self._core), every=self._timings.settle_every)
+        self._add("settling", lambda: settle_all_forgotten(self._core), every=self._timings.settle_every)
         self._add("budgets", lambda: warn(self._core), every=4 * often)
         self._add("young budgets", lambda: recount_young(self._core), every=self._timings.recount_every)
         self._add("cleaning", ClockWatch(self._core, clean).run, every=self._timings.clean_every)

@@ -3,6 +3,7 @@ drafts, traces that were given up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sqlalchemy import Select, delete, func, select, update
@@ -11,6 +12,7 @@ from control_plane.attention.outbox import clean_attention
 from control_plane.automation.webhook_outbox import clean_deliveries
 from control_plane.core import Core
 from control_plane.db.access import LoginLink, WebSession
+from control_plane.db.audit import AuditSeal
 from control_plane.db.drafts import UNSENT, SavedDraft
 from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch, Order
@@ -18,6 +20,9 @@ from control_plane.db.runs import Blob
 from control_plane.operations.retention.keeping import keep
 from control_plane.tracing.exporter import clean_exports
 from shared.states import OrderStatus
+from shared.terminal import logs
+
+log = logs.get(__name__)
 
 _KEPT = timedelta(days=7)
 _KEPT_DRAFTS = timedelta(days=90)
@@ -28,6 +33,10 @@ _NEWEST = 15
 """Files of checkpoints kept for each run that may be resumed: a bundle and up to two patches of each. The rest are
 deleted once they are an hour old."""
 _AT_ONCE = 500
+JUMP_SECONDS = 24 * 3600.0
+"""A smaller error deletes what had at most a day left."""
+WAIT_SECONDS = 24 * 3600.0
+"""Time to notice a wrong clock, and to set it right."""
 
 
 def clean(core: Core) -> None:
@@ -79,3 +88,37 @@ def _superseded(now: datetime) -> Select[Blob]:
     same = (Blob.run_id == placed.c.run_id) & (Blob.sha256 == placed.c.sha256)
     settled = Blob.created_at < now - timedelta(seconds=_JUST_STORED_S)
     return select(Blob).join(placed, same).where(placed.c.place > _NEWEST, settled)
+
+
+class ClockWatch:
+    """Runs a deletion by age only while the wall clock agrees with the time since boot: a jump deletes nothing.
+
+    At the start there is nothing to compare with but the newest signature of the audit log. If that is old, no
+    supervisor ran or the clock jumped meanwhile: both wait.
+    """
+
+    def __init__(self, core: Core, deletion: Callable[[Core], object]) -> None:
+        self._core = core
+        self._deletion = deletion
+        self._seen = self._newest_seal() or core.clock.now(), core.clock.boottime()
+        """The wall clock when it was last looked at, and the seconds since boot then."""
+        self._steady_from = 0.0
+
+    def run(self) -> None:
+        if self._is_steady():
+            self._deletion(self._core)
+
+    def _is_steady(self) -> bool:
+        now, running = self._core.clock.now(), self._core.clock.boottime()
+        (before, then), self._seen = self._seen, (now, running)
+        off = (now - before).total_seconds() - (running - then)
+        if abs(off) > JUMP_SECONDS:
+            self._steady_from = running + WAIT_SECONDS
+            log.warning(
+                "the clock jumped, or no supervisor ran: nothing is deleted by age for a day", seconds=round(off)
+            )
+        return running >= self._steady_from
+
+    def _newest_seal(self) -> datetime | None:
+        with self._core.database.read() as db:
+            return db.scalar(select(func.max(AuditSeal.at)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
@@ -13,6 +14,7 @@ from sqlalchemy.orm import Session
 from control_plane.attention.events import task_returned
 from control_plane.automation.notices import notify
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
@@ -192,3 +194,25 @@ def _no_provider(agent: Agent, project: Project) -> system_notes.Note:
 
 
 _SET_PROVIDER = "fleet agent edit {} --provider NAME, then: fleet task retry"
+
+
+def claim_everywhere(core: Core) -> list[str]:
+    """Begin every task that may begin, in all organizations; returns the new orders. No write if no task waits.
+
+    A safety net: each change that lets a task begin claims it in its own transaction, and this finds missed ones.
+    """
+
+    def claim(organization_id: str) -> list[str]:
+        return core.database.transact(partial(claim_tasks, core=core, organization_id=organization_id))
+
+    begun = [order_id for each in each_alone("teams", _with_waiting_tasks(core), claim) for order_id in each]
+    for order_id in begun:
+        core.broker.changed(order_id)
+    return begun
+
+
+def _with_waiting_tasks(core: Core) -> list[str]:
+    waits = Task.status == TaskStatus.OPEN, Task.assignee_id.is_not(None)
+    waiting = select(Task.id).where(Task.organization_id == Organization.id, *waits).exists()
+    with core.database.read() as db:
+        return list(db.scalars(select(Organization.id).where(Organization.paused_at.is_(None), waiting)))

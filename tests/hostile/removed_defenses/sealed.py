@@ -83,7 +83,7 @@ REMOVALS = (
     ),
     removal(
         "integration/supervisor/test_clock_watch.py::test_a_clock_that_jumps_while_the_supervisor_runs_deletes_nothing",
-        "control_plane/supervisor/clock_watch.py",
+        "control_plane/supervisor/cleaning.py",
         "        if self._is_steady():\n",
         "        if True:\n",
     ),

@@ -30,14 +30,14 @@ from control_plane.operations import budgets
 from control_plane.operations.automation import schedules
 from control_plane.operations.batches import submitting
 from control_plane.spending.setting import recount_young
+from control_plane.spending.settlement import settle_all_forgotten
 from control_plane.supervisor import Supervisor
 from control_plane.supervisor.batches import submit_due
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.lost_runs import take_back_lost_runs
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
-from control_plane.supervisor.settling import settle
-from control_plane.supervisor.task_claims import claim_everywhere
+from control_plane.teams.claiming import claim_everywhere
 from shared.control import Drain
 from shared.envelope import new_private_key, public_key
 from tests.support.documents import texts
@@ -183,7 +183,7 @@ CASES: dict[str, Case] = {
     "settling": Case(
         forgotten,
         lambda id: update(Budget).where(of_run(Budget, id)).values(zone="No/Where"),
-        settle,
+        settle_all_forgotten,
         lambda id: select(SpendingBlock.id).where(SpendingBlock.run_id == id, SpendingBlock.closed_at.is_not(None)),
     ),
     "young budgets": Case(

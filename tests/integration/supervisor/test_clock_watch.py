@@ -13,7 +13,7 @@ from control_plane.db.audit import AuditRecord
 from control_plane.db.drafts import SavedDraft
 from control_plane.operations.audit.keeping import seal_head
 from control_plane.supervisor import Supervisor
-from control_plane.supervisor.clock_watch import JUMP_SECONDS, WAIT_SECONDS
+from control_plane.supervisor.cleaning import JUMP_SECONDS, WAIT_SECONDS
 from tests.support.clocks import HandClock
 from tests.support.made import make_project
 from tests.support.planes import Plane

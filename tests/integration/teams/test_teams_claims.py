@@ -19,8 +19,7 @@ from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers, tasks
 from control_plane.orders.ending import Ending, finish
 from control_plane.orders.status_changes import move_task
-from control_plane.supervisor.task_claims import claim_everywhere
-from control_plane.teams.claiming import claim_tasks
+from control_plane.teams.claiming import claim_everywhere, claim_tasks
 from control_plane.teams.why_waiting import why_each_waits
 from shared.errors import Conflict
 from shared.reasons import NoDroneFits, RunEnd
