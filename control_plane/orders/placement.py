@@ -3,7 +3,7 @@
 The drone named by the order; else a drone with the wanted labels. Among these, a drone with a free slot is preferred to
 a full one, then the one with the best score (`control_plane.orders.scores`). An order that resumes from a checkpoint
 goes first to the drone whose disk has it, if that drone has a free slot or is the only one that has it. In a large
-fleet, only the likely ones are scored (`control_plane.orders.likely_drones`).
+fleet, only the likely ones are scored (`_likely_drones`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 from heapq import nsmallest
 from typing import Literal
 
-from sqlalchemy import select
+from sqlalchemy import String, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.resumption import drone_needed, drone_with_workspace
@@ -22,10 +22,9 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
+from control_plane.drones.load import TAKEN, Load, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
-from control_plane.orders.likely_drones import ENOUGH, likely_drones
 from control_plane.orders.pools import pool_for
 from control_plane.orders.races import drones_of_race, waits_for_base
 from control_plane.orders.scores import Candidate, score, usual_of
@@ -43,7 +42,7 @@ from shared.reasons import (
     Placed,
     Waits,
 )
-from shared.states import ENDED, TAKES_WORK, OrderStatus
+from shared.states import ENDED, TAKES_WORK, UNRESPONSIVE_AFTER, OrderStatus
 from shared.work_order import GIVES_WAY
 
 SHOWN_SCORES = 8
@@ -77,7 +76,7 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
 def _among_likely(db: Session, core: Core, order: Order, refusals: Mapping[str, DroneState]) -> Placement | None:
     """None if all drones have to be read, to find a drone or to tell why there is none."""
     now = core.clock.now()
-    likely = likely_drones(db, order, now, drone_with_workspace(db, order))
+    likely = _likely_drones(db, order, now, drone_with_workspace(db, order))
     fitting, load = [drone for drone in likely if fits(drone, order)], load_by_drone(db, [drone.id for drone in likely])
     able = _able(order, fitting, load, refusals, now)
     if not able or (len(able) == 1 and len(likely) == ENOUGH):
@@ -254,3 +253,42 @@ def _no_drone_fits(fleet: Sequence[Drone], wanted: Mapping[str, str]) -> Waits:
 
 def _labels(labels: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+# --- the drones worth scoring, sorted and limited by the database ---------------------------------
+#
+# To read and score every drone for each order takes longer than all else of its placement, from some hundred drones on.
+
+ENOUGH = 64
+"""How many drones are scored for an order; in a fleet of no more, all that take work."""
+
+
+def _likely_drones(db: Session, order: Order, now: datetime, first: str | None) -> Sequence[Drone]:
+    """At most `ENOUGH` drones that take work, as they are preferred: the drone `first`, then a drone with a free slot,
+    with the repository, with the smallest load.
+
+    What the database cannot tell is left to the caller: labels, abilities, whether a drone that serves other
+    organizations serves this one, and what only its last beat says.
+    """
+    taken = select(Order.drone_id, func.count().label("orders"))
+    taken_by = taken.where(Order.ended_at.is_(None), Order.status.in_(TAKEN)).group_by(Order.drone_id).subquery()
+    outstanding = func.coalesce(taken_by.c.orders, 0)
+    on_it = Order.project_id == order.project_id, Order.drone_id == Drone.id, Order.started_at.is_not(None)
+    has_mirror = select(Order.id).where(*on_it).exists()
+    preferred = (
+        Drone.id != (first or ""),
+        outstanding >= Drone.concurrency,
+        has_mirror.desc(),
+        1.0 * outstanding / Drone.concurrency,
+        Drone.name,
+    )
+    taking_work = (
+        Drone.removed_at.is_(None),
+        Drone.stopped_at.is_(None),
+        Drone.last_seen_at > now - UNRESPONSIVE_AFTER,
+        Drone.draining.is_(False),
+        Drone.over_quota_at.is_(None),
+        or_(Drone.organization_id == order.organization_id, cast(Drone.serves, String) != "[]"),
+    )
+    with_load = select(Drone).outerjoin(taken_by, taken_by.c.drone_id == Drone.id)
+    return db.scalars(with_load.where(*taking_work).order_by(*preferred).limit(ENOUGH)).all()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 from sqlalchemy.orm import Session
 
 from control_plane.core import AuthenticatedDrone, Core
@@ -9,10 +12,11 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.lookups.budgets import target_names
 from control_plane.operations.runs.blobs import own_dispatch
-from control_plane.spending.accounts import is_bounded, note_refusal
+from control_plane.spending.accounts import Account, is_bounded, note_refusal
+from control_plane.spending.figures import in_dollars
 from control_plane.spending.ledger import Granted, GrantRequest, grant, granted_to
+from control_plane.spending.periods import end_of
 from control_plane.spending.prices import prices_for
-from control_plane.spending.texts import said_short, said_unpriced, said_waiting
 from shared.amounts import charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest
 from shared.errors import Conflict
@@ -64,14 +68,14 @@ def _answer(db: Session, core: Core, request: AllowanceRequest, granted: Granted
     known = Allowance(granted=dollars(granted.total), bounded=granted.bounded)
     if granted.short is None:
         unpriced = granted.bounded and not request.priced
-        return known.model_copy(update={"refused": said_unpriced(request.model)}) if unpriced else known
+        return known.model_copy(update={"refused": _said_unpriced(request.model)}) if unpriced else known
     budget = granted.short.budget
     name = target_names(db, [budget])[budget.kind, budget.target_id]
     if granted.passing:
-        said = said_waiting(name, granted.short, others_first=granted.claimed > 0)
+        said = _said_waiting(name, granted.short, others_first=granted.claimed > 0)
         return known.model_copy(update={"wait_s": RETRY_SECONDS, "waits_for": said})
     note_refusal(db, granted.short, core.clock.now())
-    return known.model_copy(update={"refused": said_short(name, granted.short, core.clock.now())})
+    return known.model_copy(update={"refused": _said_short(name, granted.short, core.clock.now())})
 
 
 def _keep_price(db: Session, run_id: str, request: AllowanceRequest) -> None:
@@ -79,3 +83,39 @@ def _keep_price(db: Session, run_id: str, request: AllowanceRequest) -> None:
     run = db.get(Run, run_id)
     if run is not None and request.price is not None:
         run.prices = {**(run.prices or {}), request.model: request.price.model_dump(mode="json")}
+
+
+# --- why there is no money for a call, in sentences for people ------------------------------------
+
+_PER = {"day": "per day", "month": "per month", "total": "in total"}
+
+
+def _said_short(name: str, account: Account, now: datetime) -> str:
+    """Which budget has too little left, how much it has, and what would change that."""
+    budget = account.budget
+    limit = f"{in_dollars(budget.limit_nusd)} {_PER[budget.per]}"
+    used = f"{in_dollars(account.spent)} spent, {in_dollars(account.reserved)} reserved for running calls"
+    renewed = end_of(budget.per, budget.zone, now)
+    again = "" if renewed is None else f" It begins again at {_time(renewed, budget.zone)}."
+    command = f"fleet budget set {budget.kind} {name} USD --per {budget.per}"
+    return f"The budget of {budget.kind} {name} has too little left: {limit}, {used}.{again} To raise it: {command}"
+
+
+def _said_waiting(name: str, account: Account, *, others_first: bool) -> str:
+    """What a run waits for. Without figures that change: how long it waits is counted while the text is the same."""
+    budget = account.budget
+    limit = f"{in_dollars(budget.limit_nusd)} {_PER[budget.per]}"
+    order = ", and some of them have waited longer" if others_first else ""
+    return f"other orders hold what is left of the budget of {budget.kind} {name} ({limit}){order}"
+
+
+def _said_unpriced(model: str) -> str:
+    """Why a model cannot be used where a budget applies."""
+    return (
+        f"A budget applies, and the price of {model} is unknown. "
+        f"To set it: fleet price set {model} --input USD --output USD (per million tokens)"
+    )
+
+
+def _time(moment: datetime, zone: str) -> str:
+    return f"{moment.astimezone(ZoneInfo(zone) if zone != 'UTC' else UTC):%Y-%m-%d %H:%M} {zone}"

@@ -17,7 +17,7 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.operations import organizations
-from control_plane.orders import likely_drones, placement
+from control_plane.orders import placement
 from control_plane.orders.placement import Placement, place
 from shared.names import new_id
 from shared.reasons import Placed
@@ -98,8 +98,7 @@ def test_the_choice_is_the_one_among_all_drones(plane: Plane, queued: str, monke
         add_drones(plane, 1, **{"last_seen_at": now, "stopped_at": None, **broken})
     add_drones(plane, 1, last_seen_at=plane.core.clock.now() - timedelta(seconds=20), stopped_at=None)
     among_all = chosen(plane.core, queued)
-    for module in (likely_drones, placement):
-        monkeypatch.setattr(module, "ENOUGH", 3)
+    monkeypatch.setattr(placement, "ENOUGH", 3)
     assert chosen(plane.core, queued) == among_all
     assert found(plane.core, queued).scored == 3
 
