@@ -16,6 +16,7 @@ from control_plane.cli.orders import cost
 from control_plane.cli.step_lines import step_lines
 from shared.durations import duration_label
 from shared.terminal.ansi import safe_lines, uncolored
+from shared.terminal.command_line import print_table
 from shared.terminal.output import Style, paint, printable
 
 Doc = dict[str, Any]
@@ -233,3 +234,24 @@ def _with_tags(line: str) -> str:
 
 def _styled(text: str, style: Style) -> str:
     return paint(text, style, sys.stdout)
+
+
+def task_table(tasks: list[Doc]) -> str:
+    """Print the tasks as a table."""
+    columns = ("TASK", "STATUS", "TITLE", "ASSIGNEE", "TIME", "RUNS", "COST", "PROJECT", "REASON")
+    rows = [
+        (
+            task["id"],
+            task["status"],
+            task["title"],
+            task["assignee"],
+            duration_label(task["totals"]["duration_ms"]),
+            task["totals"]["runs"],
+            cost(task["totals"]["cost_usd"]),
+            task["project"],
+            task["reason"],
+        )
+        for task in tasks
+    ]
+    print_table(columns, rows, empty="no tasks; create one: fleet task create 'TITLE'")
+    return ""

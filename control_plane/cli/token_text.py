@@ -1,11 +1,11 @@
-"""Join tokens and API tokens as tables for people."""
+"""Join tokens and API tokens for people: as tables, and what ends with one that is revoked."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from control_plane.cli.drone_text import labels
-from shared.terminal.command_line import print_table
+from shared.terminal.command_line import print_table, say
 
 Doc = dict[str, Any]
 
@@ -46,3 +46,32 @@ def print_api_tokens(tokens: list[Doc]) -> str:
     ]
     print_table(("ID", "ROLE", "NAME", "USER", "CREATED BY", "LAST USED", "EXPIRES", "REVOKED"), rows)
     return ""
+
+
+# --- what was revoked -----------------------------------------------------------------------------
+
+
+def revoked_token(token: Doc) -> None:
+    """Say that an API token was revoked, and what ended with it."""
+    say(f"API token {token['id']} revoked")
+    _say_ended(token["ended"], "fleet drone rm NAME, for each one that you do not recognize")
+
+
+def removed_user(user: Doc) -> None:
+    """Say that a user was removed, and what ended with their tokens."""
+    say(f"user {user['email']} removed; API tokens revoked: {user['tokens']}")
+    _say_ended(user["ended"], "fleet drone edit NAME --owner USER    or: fleet drone rm NAME")
+
+
+def _say_ended(ended: Doc, next_for_drones: str) -> None:
+    for one, many, ids in (
+        ("API token created with it", "API tokens created with it", ended["api_tokens"]),
+        ("join token", "join tokens", ended["join_tokens"]),
+    ):
+        if ids:
+            say(f"also revoked: {len(ids)} {one if len(ids) == 1 else many}: {', '.join(ids)}")
+    if ended["login_sessions"] or ended["login_links"]:
+        say(f"logged out: {ended['login_sessions']} browsers; login links voided: {ended['login_links']}")
+    if ended["drones"]:
+        say(f"drones that stay: {', '.join(ended['drones'])}")
+        say(f"  next  {next_for_drones}")

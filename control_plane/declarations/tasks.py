@@ -98,7 +98,7 @@ LIST = Operation(
         "task ls",
         "List tasks, newest first.",
         "fleet task ls --status open --assignee user",
-        text="task_tables:task_table",
+        text="task_text:task_table",
     ),
 )
 SHOW = Operation(

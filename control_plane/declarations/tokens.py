@@ -219,7 +219,7 @@ REVOKE_API = Operation(
         "api-token revoke",
         "Revoke an API token, with all tokens and logins created with it; they stop working at once.",
         "fleet api-token revoke ID",
-        text="revocation_text:revoked_token",
+        text="token_text:revoked_token",
     ),
 )
 CREATE_LOGIN_LINK = Operation(

@@ -139,6 +139,6 @@ REMOVE = Operation(
         "Remove a user from the organization; revoke their tokens and what was created with them. Orders continue.",
         "fleet user rm kim@example.org",
         confirm="Remove user {user}, and revoke their API tokens with everything created with them?",
-        text="revocation_text:removed_user",
+        text="token_text:removed_user",
     ),
 )
