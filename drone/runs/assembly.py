@@ -26,7 +26,7 @@ from drone.runs.checkpoints import Checkpoints
 from drone.runs.context import RunContext
 from drone.runs.left_branch import left_branch_note
 from drone.runs.limit_question import RunLimitQuestion
-from drone.runs.raw_answers import RawAnswers
+from drone.runs.recorder import RawAnswers
 from drone.runs.reminders import Nudge, few_answers_left, silence
 from drone.tools import AddComment, AnswerReview, Remember, Tools, build_toolbox
 from drone.workspace import DefaultBranch, Workspace, note_for_model, note_of_submodules, read_agent_instructions

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from drone.agent.values import DeltaKind, WaitsFor
+from drone.agent.recorded_transcript import StoreLog
+from drone.agent.values import DeltaKind, RawAnswer, WaitsFor
 from drone.reporting.event_size import fit
 from drone.reporting.journal import Journal
 from drone.runs.pipe import Link
 from shared.events import AssistantStep, Body, CheckpointStep, CommentStep, ErrorStep, ReasoningStep, RetryStep
-from shared.redaction import Redactor, StreamRedactor
+from shared.messages import Message
+from shared.names import new_id
+from shared.redaction import Redactor, StreamRedactor, known
 
 SHOWN_OF_DOING = 160
 """Characters; the rest of a long command adds no information."""
@@ -20,6 +26,8 @@ _ENDS_MESSAGE = (AssistantStep, RetryStep, ErrorStep)
 """Events after which the model's live text is that of another message."""
 _BESIDE = (CheckpointStep, CommentStep)
 """Events that may be recorded while the model writes: its text is not complete, and half a secret stays held back."""
+log = logging.getLogger(__name__)
+HOLDS_SECRET = "not kept: the answer contains a secret"  # noqa: S105 - the reason shown to users
 
 
 class JournalRecorder:
@@ -84,3 +92,32 @@ class JournalRecorder:
         if kind in {"text", "thinking"}:
             offset, self._sent = self._sent, self._sent + len(text)
         self._link.delta(kind, text, self._journal.last_seq, offset)
+
+
+@dataclass(frozen=True)
+class RawAnswers:
+    """Keeps the provider's raw answers of a run as files that are sent like logs, without secrets (M-007).
+
+    Implements `drone.agent.recorded_transcript.StoreRaw`.
+    """
+
+    directory: Path
+    store_log: StoreLog | None
+    """None: the files stay in the directory."""
+
+    def __call__(self, answer: RawAnswer, message: Message) -> tuple[str | None, str]:
+        if not answer.text:
+            return None, "not kept: there is no raw answer"
+        # A stream divides a secret among its pieces, where it cannot be masked: then nothing is kept.
+        said = message.model_dump(mode="json")
+        if known().value(said) != said:
+            return None, HOLDS_SECRET
+        path = self.directory / f"answer-{new_id()}.jsonl"
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            path.write_text(known().text(answer.text), encoding="utf-8", errors="replace")
+            return (self.store_log(path) if self.store_log is not None else None), answer.note
+        except OSError as error:
+            # It helps to find out why an answer is unusable; it is not worth the run.
+            log.warning("a raw answer was not kept: %s", error)
+            return None, f"not kept: {error.strerror or error}"

@@ -27,12 +27,11 @@ from drone.runs.job import Job
 from drone.runs.stop_requests import Wish
 from drone.worker.app import RunFailed, RunReturned, RunWithdrawn, Slots
 from drone.worker.claim import Claims
-from drone.worker.control_messages import ControlActions
 from drone.worker.forking import ForkServer
 from drone.worker.heartbeat import Heartbeat, MachineMeter, Standing
 from drone.worker.hello import Introduction
 from drone.worker.identity import DroneIdentity, KeyRotation
-from drone.worker.inbox import Inbox, InboxListener
+from drone.worker.inbox import ControlActions, Inbox, InboxListener
 from drone.worker.leave_rule import LeaveRule
 from drone.worker.leaving import Leaving
 from drone.worker.live_policy import LivePolicy

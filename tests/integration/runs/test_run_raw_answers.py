@@ -11,7 +11,7 @@ import pytest
 
 from drone.agent.values import RawAnswer
 from drone.model.raw_chunks import MOST_RAW, RawChunks
-from drone.runs.raw_answers import HOLDS_SECRET, RawAnswers
+from drone.runs.recorder import HOLDS_SECRET, RawAnswers
 from shared.blobs import digest
 from shared.events import AssistantStep
 from shared.messages import Message

@@ -11,7 +11,7 @@ from drone.reporting.reporter import Reporter
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import ToRun
 from drone.runs.stop_requests import Wish
-from drone.worker.control_messages import ControlActions
+from drone.worker.inbox import ControlActions
 from drone.worker.tracked_runs import FAR_TOO_MUCH, MOST_MEMORY, OVERGROWN_SECONDS, TrackedRun, TrackedRuns
 from shared.control import Compact, ControlMessage, Decide, Say
 from shared.events import Event, Phase, RunEnded
