@@ -22,12 +22,11 @@ from drone.sandbox.container import client
 from drone.sandbox.container.engine import Engine
 from drone.sandbox.container.options import HOME, Mounts, holds_by_cgroup
 from drone.sandbox.container.running import RunningContainer
-from drone.sandbox.environment import clean_environment
+from drone.sandbox.environment import carried, clean_environment
 from drone.sandbox.limits import new_mark, passable
 from drone.sandbox.network import Gateway
 from drone.sandbox.network.namespace import proxy_variables
 from drone.sandbox.opened import opened
-from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import ResourceLimits
 from drone.sandbox.resources.usage import UsageWatch

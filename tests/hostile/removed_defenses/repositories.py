@@ -15,7 +15,7 @@ REMOVALS = (
     ),
     removal(
         "unit/workspace/test_submodule_urls.py::test_no_url_leads_the_drone_to_another_server_or_another_port",
-        "drone/workspace/submodule_urls.py",
+        "drone/workspace/submodule_sources.py",
         " or wanted.host != own.host:\n        return None\n",
         ":\n        return None\n",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drone.workspace.submodule_urls import resolved, where_to_fetch
+from drone.workspace.submodule_sources import resolved, where_to_fetch
 
 HTTPS = "https://robot:key@git.example.org/acme/app.git"
 PORT = "https://git.example.org:8443/acme/app.git"
