@@ -68,7 +68,7 @@ def test_another_port_receives_the_cookie_but_not_the_key_without_which_nothing_
 
 FORMS = ("/actions/add_project", "/actions/create_schedule", "/actions/edit_project?slug={projects}")
 VIEWS = ("/orders/{orders}?panel=log", "/compare?order={orders}", "/tasks?view=list", "/cost?range=all")
-PARTS = re.compile(r"/(children|earlier|joined|news|sent|side|steps)\b")
+PARTS = re.compile(r"/(children|earlier|joined|later|news|sent|side|steps)\b")
 """What is not a page of its own."""
 OF_SOME = ("/plan", "/compare")
 """Of orders and batches that have one."""
