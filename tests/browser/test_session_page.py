@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -194,6 +196,28 @@ def test_a_long_turn_keeps_its_newest_part_and_pages_back_and_who_scrolled_up_st
     page.locator("#jump").click()
     page.locator("#jump").wait_for(state="hidden")
     assert talk.evaluate("talk => talk.scrollTop") > 500
+
+
+@pytest.mark.browser
+def test_a_step_asks_for_its_blocks_alone_and_a_second_later_for_what_is_around_them(
+    person: Person, run: PlayedRun
+) -> None:
+    page = person.page
+    page.clock.install(time=0)
+    person.open(f"/orders/{run.order_id}")
+    expect(page.locator("#live-mark")).to_have_attribute("data-state", "live")
+    page.clock.pause_at(60)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.extend(re.findall(r"/(later|news)\?", request.url)))
+    run.step(TodoStep(items=(TodoItem(text="fix the sum", status="in_progress"),)))
+    wait_until(lambda: (page.clock.run_for(5), asked)[1])
+    run.says("I will fix the sum.")
+    wait_until(lambda: (page.clock.run_for(5), page.get_by_text("I will fix the sum.").count())[1], every=0.2)
+    assert set(asked) == {"later"}
+    expect(page.get_by_label("To-do list")).not_to_be_visible()
+    page.clock.run_for(1000)
+    page.get_by_label("To-do list").get_by_text("fix the sum").wait_for()
+    assert asked.count("news") == 1
 
 
 @pytest.mark.browser
