@@ -22,10 +22,9 @@ from drone.installation.home import DroneHome
 from drone.installation.policy import Policy, policy_file
 from drone.installation.policy import load as load_policy
 from drone.installation.settings import own_places
-from drone.local.context import LocalControls, MemoryStore
 from drone.local.document import LocalResult
 from drone.local.order import HERE, LocalWishes, order_of
-from drone.local.progress import TerminalLink
+from drone.local.without_fleet import LocalControls, MemoryStore, TerminalLink
 from drone.mcp_servers import secrets_of
 from drone.model.litellm_import import load
 from drone.processes.ending import end_all

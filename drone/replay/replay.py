@@ -18,8 +18,8 @@ from drone.installation.home import DroneHome
 from drone.installation.policy import load as load_policy
 from drone.installation.policy import policy_file
 from drone.installation.settings import own_places
-from drone.local.context import MemoryStore
 from drone.local.order import LocalWishes, order_of
+from drone.local.without_fleet import MemoryStore
 from drone.processes.ending import end_all
 from drone.replay.comparing import Comparison, Difference
 from drone.replay.path_mapping import Places

@@ -17,11 +17,9 @@ from drone.workspace.agent_instructions import DefaultBranch, read_agent_instruc
 from drone.workspace.branch_changes import BranchChange
 from drone.workspace.checkpoint import Snapshot
 from drone.workspace.delivery import Delivery
-from drone.workspace.git_environment import git_environment
-from drone.workspace.local import LocalSource, local_source
+from drone.workspace.git_settings import copy_owner_config, git_environment
 from drone.workspace.merging import has_conflicts, marker_check, note_for_model, note_for_users
 from drone.workspace.outgoing import SecretFinder
-from drone.workspace.owner_config import copy_owner_config
 from drone.workspace.patches import Patches
 from drone.workspace.push import PushResult
 from drone.workspace.starting_point import refuse_rewritten
@@ -32,7 +30,6 @@ __all__ = [
     "BranchChange",
     "DefaultBranch",
     "Delivery",
-    "LocalSource",
     "Patches",
     "PushResult",
     "SecretFinder",
@@ -42,7 +39,6 @@ __all__ = [
     "copy_owner_config",
     "git_environment",
     "has_conflicts",
-    "local_source",
     "marker_check",
     "note_for_model",
     "note_for_users",

@@ -9,7 +9,7 @@ _POLICY = "drone/installation/policy.py"
 REMOVALS = (
     removal(
         "integration/workspace/test_git_owner_config.py::test_what_fetches_and_pushes_need_is_copied_word_for_word_and_no_program",
-        "drone/workspace/owner_config.py",
+        "drone/workspace/git_settings.py",
         "    return key.startswith(COPIED)\n",
         "    return True\n",
     ),

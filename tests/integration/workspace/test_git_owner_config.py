@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from drone.workspace import copy_owner_config, git_environment, local_source
+from drone.local.order import local_source
+from drone.workspace import copy_owner_config, git_environment
 from drone.workspace.git import Git
 from shared.errors import FleetFault, NotFound, Precondition
 from tests.support.repositories import bare_remote, git, work_tree

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.local.context import MemoryStore
+from drone.local.without_fleet import MemoryStore
 from drone.runs import delivery as runs_delivery
 from drone.sandbox import choose
 from drone.workspace import Delivery, Workspace, Workspaces, note_of_submodules, note_of_unfetched, submodule_sources

@@ -10,7 +10,7 @@ from control_plane.cli.order_follow import follow_as_json, follow_as_text
 from control_plane.cli.rendering import money, order_text, outcome_text
 from control_plane.cli.step_lines import StepLines, step_lines, transcript_lines
 from control_plane.operations.orders.progress import in_words
-from drone.local.progress import run_end_lines
+from drone.local.without_fleet import run_end_lines
 from shared.events import (
     ApprovalStep,
     AssistantStep,

@@ -1,4 +1,4 @@
-"""Shows the progress of `drone run` live on stderr."""
+"""What a run without a fleet has in its place: one person with a keyboard and a screen, and blobs kept in memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,63 @@ import time
 from pathlib import Path
 from typing import Self
 
-from drone.agent.values import DeltaKind, WaitsFor
+from drone.agent.values import DeltaKind, Ruling, UserMessage, WaitsFor
 from drone.reporting import journal
+from drone.runs.stop_requests import Wish
+from shared.blobs import digest
 from shared.durations import clock_label
+from shared.errors import NotFound, Preempted
 from shared.events import AssistantStep, Body, ErrorStep, ReasoningStep, RetryStep, RunEnded
+from shared.outcome import ExitStatus, Outcome
 from shared.terminal.output import Style, line_width, printable
 from shared.terminal.run_screen import RunScreen
 from shared.terminal.step_lines import FoldedCalls, Lines
+
+
+class LocalControls:
+    """Implements `drone.runs.context.RunWishes` for one person with a keyboard: Ctrl-C ends the run but keeps its
+    work.
+    """
+
+    def __init__(self) -> None:
+        self._wish: Wish | None = None
+
+    def interrupt(self) -> None:
+        """Ask the run to end. Takes no lock, because it is called from a signal handler."""
+        self._wish = Wish("cancel", "interrupted with Ctrl-C")
+
+    @property
+    def wish(self) -> Wish | None:
+        return self._wish
+
+    def check(self) -> None:
+        """Return if the run may continue. Raises Preempted."""
+        wish = self._wish
+        if wish is not None:
+            raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
+
+    check_end = check
+
+    def steering(self) -> list[UserMessage]:
+        return []
+
+    def follow_ups(self) -> list[UserMessage]:
+        return []
+
+    def left_over(self) -> list[UserMessage]:
+        return []
+
+    def pending(self) -> bool:
+        return False
+
+    def review_comments(self) -> tuple[str, ...]:
+        return ()
+
+    def ruling(self, _call_id: str) -> Ruling | None:
+        return None
+
+    def compaction_asked(self) -> str | None:
+        return None
 
 
 class TerminalLink:
@@ -88,3 +138,21 @@ def run_end_lines(body: RunEnded) -> Lines:
     style: Style = "green" if body.status == "success" else "red"
     head = printable(f"{body.status}: {body.reason}")
     return [(head, style), (f"  {body.stats.tool_calls} calls, {tokens}, {cost}", "dim")]
+
+
+class MemoryStore:
+    """Implements `drone.runs.blobs.Store` for a run whose blobs are not needed after it."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, bytes] = {}
+
+    def put(self, content: bytes) -> str:
+        name = digest(content)
+        self._blobs[name] = content
+        return name
+
+    def get(self, run_id: str, sha256: str) -> bytes:
+        try:
+            return self._blobs[sha256]
+        except KeyError:
+            raise NotFound(f"run {run_id} has no blob {sha256}", code="E-BLOB-404") from None
