@@ -12,10 +12,13 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import BudgetedControls, RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
 from drone.agent.compaction import WindowCompaction
+from drone.agent.compaction.estimate import Estimate
+from drone.agent.compaction.footer import Footer
+from drone.agent.compaction.summary import Summarizer
 from drone.agent.plan_gate import PlanGate
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
 from drone.agent.protocols import Controls
-from drone.agent.values import ToolResult
+from drone.agent.values import ModelCallFailed, ToolResult
 from drone.extensions.context import RegisteredModel, RunningAgent
 from drone.extensions.merged import Extensions, Services, load
 from drone.extensions.sources import Sources
@@ -24,13 +27,13 @@ from drone.prompting import PromptParts, PromptSources, read_sources
 from drone.runs.beside import Beside, InOrder
 from drone.runs.checkpoints import Checkpoints
 from drone.runs.context import RunContext
-from drone.runs.left_branch import left_branch_note
 from drone.runs.limit_question import RunLimitQuestion
 from drone.runs.recorder import RawAnswers
 from drone.runs.reminders import Nudge, few_answers_left, silence
 from drone.tools import AddComment, AnswerReview, Remember, Tools, build_toolbox
 from drone.workspace import DefaultBranch, Workspace, note_for_model, note_of_submodules, read_agent_instructions
-from shared.events import ErrorStep, Spent
+from shared.errors import LimitsExceeded
+from shared.events import CommentStep, ErrorStep, Spent
 from shared.work_order import WorkOrder
 
 PROMPT_FOLDER = "prompt"
@@ -120,7 +123,7 @@ class _Assembly:
         if self._order.resumed is not None:
             return resumed_prompt(self._order.resumed, self._order.team, in_place=not self._workspace.fresh)
         start = self._workspace.start
-        left = left_branch_note(self._order, agent, self._budget)
+        left = _left_branch_note(self._order, agent, self._budget)
         notes = (
             left,
             start.change.for_model if start.change is not None else "",
@@ -313,3 +316,38 @@ class _Assembly:
     def _report(self, code: str, problems: Iterable[str]) -> None:
         for problem in problems:
             self._context.recorder.record(ErrorStep(what=problem, code=code))
+
+
+# --- the branch of the conversation that was left ------------------------------------------------
+
+_LEFT_INSTRUCTIONS = (
+    "The user left this branch of the conversation and continues from an earlier point, with the files as they were "
+    "there. Say what was tried, what came of it, and what is worth knowing for another approach."
+)
+
+
+def _left_branch_note(order: WorkOrder, agent: Agent, budget: RunBudget) -> str:
+    """What the opening message says of a branch that a user left by switching the session (O-034); '' without one.
+
+    The run pays for the summary. If the model fails or a limit is reached, it begins without one, and a step says so.
+    """
+    text = order.session.left_summary
+    if not text and order.session.left and order.resumed is None:
+        text = _summary_of_left(order, agent, budget)
+    return f"Summary of the branch of this conversation that was left:\n\n{text}" if text else ""
+
+
+def _summary_of_left(order: WorkOrder, agent: Agent, budget: RunBudget) -> str:
+    budget.start()
+    estimate = Estimate(agent.model, lambda: (), order.limits)
+    agent.recorder.doing("summarizing the branch that was left")
+    try:
+        text = Summarizer(agent.model, budget, estimate).write(
+            order.session.left, "", Footer(request=order.prompt), _LEFT_INSTRUCTIONS
+        )
+    except (ModelCallFailed, LimitsExceeded) as failed:
+        why = failed.what if isinstance(failed, ModelCallFailed) else "a limit of the run was reached."
+        agent.recorder.record(ErrorStep(what=f"The branch that was left was not summarized: {why}"))
+        return ""
+    agent.recorder.record(CommentStep(text=text, left_leaf=order.session.left_leaf))
+    return text

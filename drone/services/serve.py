@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drone.agent.budget import RunBudget
 from drone.services.context import ServiceContext
-from drone.services.describe import describe
+from drone.services.texts import describe, write_title
 from shared.errors import OrderError
 from shared.outcome import Outcome
 from shared.work_order import WorkOrder
@@ -28,8 +28,6 @@ def serve(order: WorkOrder, context: ServiceContext, budget: RunBudget) -> Outco
 
             return sync_code_host(order, context)
         case "title":
-            from drone.services.title import write_title
-
             return write_title(order, context, budget)
         case "check_provider":
             from drone.services.checks import check_provider

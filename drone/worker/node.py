@@ -26,10 +26,10 @@ from drone.runs.directory import RunDirectory, all_runs
 from drone.runs.job import Job
 from drone.runs.stop_requests import Wish
 from drone.worker.app import RunFailed, RunReturned, RunWithdrawn, Slots
+from drone.worker.boot import Introduction, UnconfirmedRuns, end_previous_boots
 from drone.worker.claim import Claims
 from drone.worker.forking import ForkServer
 from drone.worker.heartbeat import Heartbeat, MachineMeter, Standing
-from drone.worker.hello import Introduction
 from drone.worker.identity import DroneIdentity, KeyRotation
 from drone.worker.inbox import ControlActions, Inbox, InboxListener
 from drone.worker.leave_rule import LeaveRule
@@ -37,7 +37,6 @@ from drone.worker.leaving import Leaving
 from drone.worker.live_policy import LivePolicy
 from drone.worker.membership import Membership
 from drone.worker.order_runner import STOP_SECONDS, OrderRunner, RunResult
-from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
 from drone.worker.revocation import STALE_KILL_SECONDS
 from drone.worker.status_line import report
 from drone.worker.tracked_runs import TrackedRuns

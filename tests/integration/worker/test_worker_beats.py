@@ -19,8 +19,8 @@ from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.stop_requests import Wish
+from drone.worker.boot import Introduction
 from drone.worker.heartbeat import LOOK_AROUND_SECONDS, Heartbeat, Standing
-from drone.worker.hello import Introduction
 from drone.worker.identity import begin_boot
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
