@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drone.model.errors import ErrorClass, Failure
-from drone.model.refused_tools import perhaps_refused, refused_tools
+from drone.model.route import perhaps_refused, refused_tools
 
 OFFERED = ("shell", "file_read", "ask", "mcp__b__good", "mcp__b__bad", "bad")
 NAMED = {
