@@ -12,9 +12,8 @@ from typing import Any
 
 import ahocorasick
 
-from shared.redaction.json_text import JsonText
 from shared.redaction.pieces import GapMap, squeezed, stripped
-from shared.redaction.readings import Reading, plain_reading, readings
+from shared.redaction.readings import JsonText, Reading, plain_reading, readings
 from shared.redaction.spans import MARK, Span, joined, replaced
 from shared.redaction.spellings import is_common, is_distinct, spellings, stated
 from shared.redaction.stream import StreamRedactor

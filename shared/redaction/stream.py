@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shared.redaction.json_text import JsonText
+from shared.redaction.readings import JsonText
 from shared.redaction.spans import Span, joined, replaced
 
 _BEFORE = 64
