@@ -76,7 +76,6 @@ from drone.installation.git_urls import is_local, is_remote, leads_into
 from drone.installation.key_addresses import is_key_address
 from drone.installation.owner_rules import KeepRules, OrderRules, SpendRules, When
 from drone.installation.owner_rules.tables import EXPECTED, VERSION, Tables, lines_of, setting_of
-from drone.installation.resource_limits import read_limits
 from drone.sandbox.network.access import KINDS as ACCESS_KINDS
 from drone.sandbox.network.access import NetworkAccess
 from drone.sandbox.resources import ResourceLimits
@@ -86,7 +85,7 @@ from shared.loopback import is_loopback
 from shared.terminal.directories import config_home
 from shared.work_order import WorkOrder
 
-_TABLES = frozenset({"repositories", "keys", "limits", "network", *Tables.model_fields})
+_TABLES = frozenset({"repositories", "keys", "network", *Tables.model_fields})
 _SETTINGS = ("extensions", "mcp_servers", "file_urls", "pull_requests")
 
 
@@ -290,15 +289,11 @@ def _parse(document: Mapping[str, Any], path: Path, lines: Mapping[str, int]) ->
     _check_keys(keys, path, lines)
     network = _network(document["network"], path, lines) if "network" in document else NetworkAccess()
     tables = _tables(document, path, lines)
-
-    def limit_damaged(setting: str, why: str) -> Precondition:
-        return _damaged(path, why, lines.get(setting))
-
     policy = Policy(
         **repositories,
         keys={name: tuple(hosts) for name, hosts in keys.items()},
         network=network,
-        limits=read_limits(document.get("limits", {}), limit_damaged),
+        limits=tables.limits.limits(),
         orders=tables.rules(allow),
         when=tables.when.when(),
         spend=tables.spend.rules(),

@@ -1,4 +1,4 @@
-"""The tables of the policy file with rules for orders and for the disk, and the lines of their settings."""
+"""The tables of the policy file with rules for orders, the disk and commands, and the lines of their settings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from drone.installation.owner_rules.orders import OrderRules
 from drone.installation.owner_rules.spend import SpendRules
 from drone.installation.owner_rules.times import Hours, read_hours
 from drone.installation.owner_rules.when import When
+from drone.sandbox.resources import ResourceLimits
 from shared.work_order import Mode
 
 VERSION = 1
@@ -86,7 +87,25 @@ class KeepTable(_Table):
 
     def rules(self) -> KeepRules:
         given = {name: getattr(self, name) for name in type(self).model_fields}
-        return KeepRules(**{name: None if value == "none" else value for name, value in given.items()})
+        return KeepRules(**_lifted(given))
+
+
+class LimitTable(_Table):
+    """What is not named keeps its default, which depends on the machine."""
+
+    memory: Space | None = None
+    processes: Annotated[int, Field(ge=16, strict=True)] | Literal["none"] | None = None
+    cpus: Annotated[float, Field(ge=0.05)] | None = None
+    file_size: Space | None = None
+    disk: Space | None = None
+
+    def limits(self) -> ResourceLimits:
+        return ResourceLimits(**_lifted(self.model_dump(exclude_unset=True)))
+
+
+def _lifted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a table, with None for what has no limit."""
+    return {name: None if value == "none" else value for name, value in given.items()}
 
 
 class Tables(_Table):
@@ -98,6 +117,7 @@ class Tables(_Table):
     when: WhenTable = WhenTable()
     spend: SpendTable = SpendTable()
     keep: KeepTable = KeepTable()
+    limits: LimitTable = LimitTable()
 
     def rules(self, repositories: tuple[str, ...] | None) -> OrderRules:
         return OrderRules(
@@ -109,6 +129,7 @@ class Tables(_Table):
         )
 
 
+_A_SIZE = 'a size of at least "1 MiB", such as "{}", or "none"'
 EXPECTED: Mapping[str, str] = {
     "orders.organizations": "names of organizations, with * and ? as patterns",
     "orders.modes": "some of plan, build, test, ship, develop",
@@ -125,10 +146,15 @@ EXPECTED: Mapping[str, str] = {
     "keep.run_days": 'a number of days from 7 on, or "none" to keep them for ever',
     "keep.workspace_days": 'a number of days from 1 on, or "none" to keep them for ever',
     "keep.mirror_days": 'a number of days from 1 on, or "none" to keep them for ever',
-    "keep.workspace_space": 'a size of at least "1 MiB", such as "50 GB", or "none"',
-    "keep.mirror_space": 'a size of at least "1 MiB", such as "50 GB", or "none"',
+    "keep.workspace_space": _A_SIZE.format("50 GB"),
+    "keep.mirror_space": _A_SIZE.format("50 GB"),
     "spend.usd_per_day": "an amount in USD",
     "spend.unpriced": 'addresses of models, such as "http://127.0.0.1:8000"',
+    "limits.memory": _A_SIZE.format("8 GiB"),
+    "limits.processes": 'a number of at least 16, or "none"',
+    "limits.cpus": "a number of cores of at least 0.05",
+    "limits.file_size": _A_SIZE.format("8 GiB"),
+    "limits.disk": _A_SIZE.format("8 GiB"),
 }
 """Every setting of these tables, and what it takes."""
 
