@@ -8,33 +8,26 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from drone.installation import policy
-from drone.installation.certificates import check_certificates
-from drone.installation.client import TRUST, ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
+from drone.installation.server_checks import REGISTER, check_broker, check_certificates, check_server
 from drone.installation.settings import DroneSettings, own_places
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
 from drone.sandbox.bwrap_program import bwrap_program
 from shared.errors import FleetError
-from shared.loopback import is_loopback
-from shared.sockets import redis_tls
 from shared.terminal.doctor import FAIL, OK, WARN, Check
-from shared.tls import failed_handshake
 
 if TYPE_CHECKING:
     from drone.sandbox import Sandbox
     from drone.sandbox.resources import Bound
 
 OLDEST_GIT = (2, 39)
-CLOCK_WARN_S, CLOCK_FAIL_S = 5, 60
 DISK_WARN, DISK_FAIL = 5 * 10**9, 5 * 10**8
 INSTALL_SANDBOX = "apt-get install bubblewrap"
 _LIMITS_FIX = (
@@ -42,7 +35,6 @@ _LIMITS_FIX = (
     "start this machine with cgroups of version 2, or run the drone as root",
 )
 """For bubblewrap and no sandbox, and for containers."""
-REGISTER = "drone register --url URL --token TOKEN        (the token: fleet token add)"
 
 
 def examine(settings: DroneSettings) -> list[Check]:
@@ -283,66 +275,3 @@ def _held_by_kernel(home: DroneHome, kind: str, environ: Mapping[str, str], imag
     if kind != "docker":
         return available(home.holder())
     return {"memory", "processes", "cpus"} if holds_by_cgroup(find_engine(environ, image)) else set()
-
-
-def check_server(config: DroneConfig) -> Iterator[Check]:
-    """Whether the control plane answers, over a safe connection, and with the same time."""
-    before = datetime.now(UTC)
-    try:
-        with ControlPlane(config.server_url, ca_file=config.ca_file) as server:
-            there = server.server_time()
-    except FleetError as error:
-        yield Check("D-SERVER", FAIL, "server", f"{error.what}: {error.why}", error.next)
-        return
-    here = before + (datetime.now(UTC) - before) / 2
-    plain = config.server_url.startswith("http://") and not is_loopback(config.server_url)
-    note = f"{config.server_url} answers{', but the connection is not encrypted' if plain else ''}"
-    yield Check(
-        "D-SERVER",
-        WARN if plain else OK,
-        "server",
-        note,
-        "serve the control plane over https, then register again with that URL",
-    )
-    if there:
-        yield check_clock(here, there)
-
-
-def check_clock(here: datetime, there: datetime) -> Check:
-    """Compare the two clocks; the server's has whole seconds only."""
-    ahead = round((here - there).total_seconds())
-    state = FAIL if abs(ahead) > CLOCK_FAIL_S else WARN if abs(ahead) > CLOCK_WARN_S else OK
-    found = (
-        f"{abs(ahead)} s {'ahead of' if ahead > 0 else 'behind'} the server's"
-        if state is not OK
-        else "same as the server's"
-    )
-    return Check("D-CLOCK", state, "clock", found, "sudo timedatectl set-ntp true")
-
-
-def check_broker(home: DroneHome) -> Check:
-    """Log in to the broker as this drone's own user."""
-    import redis
-
-    url, ca_file = home.credentials().broker_url, home.config().ca_file
-    address = url.rpartition("@")[2].partition("/")[0]
-    try:
-        with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5, **redis_tls(url, ca_file)) as client:
-            about = client.info("server")
-    except redis.AuthenticationError:
-        return Check("D-BROKER", FAIL, "broker", f"{address} no longer accepts this drone's user", REGISTER)
-    except (redis.RedisError, OSError) as error:
-        if failed := failed_handshake(url, error, trust=TRUST):
-            return Check("D-BROKER", FAIL, "broker", f"{failed.what}: {failed.why}", failed.next)
-        fix = "check that the broker is running and that its port is reachable from this machine"
-        return Check("D-BROKER", FAIL, "broker", f"no answer at {address}: {error}", fix)
-    name = about.get("server_name", "redis")
-    number = about.get("valkey_version") or about.get("redis_version", "?")
-    found = f"{name} {number} at {address}"
-    if urlsplit(url).username != home.config().drone_id:
-        shared = (
-            "logged in as all drones do: each can delay, repeat and delete the messages of others; contents are sealed"
-        )
-        fix = "the fleet's admin can end that: docs/security.md, On the broker"
-        return Check("D-BROKER", WARN, "broker", f"{found}, {shared}", fix)
-    return Check("D-BROKER", OK, "broker", f"{found}, logged in as this drone")

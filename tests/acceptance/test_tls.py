@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from control_plane.broker.valkey_config import program as valkey_without_tls
-from drone.installation.certificates import certificate_end
+from drone.installation.server_checks import certificate_end
 from drone.model.scripted.server import ScriptedServer
 from shared.tls import client_context
 from tests.support import needs, wait_until, warm_processes

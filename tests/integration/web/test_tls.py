@@ -17,8 +17,8 @@ import pytest
 from control_plane.client.fleet import FleetClient
 from control_plane.core.certificates import ServerCertificate
 from control_plane.operations.weaknesses import broker_encryption, certificate, weaknesses
-from drone.installation.certificates import certificate_end
 from drone.installation.client import ControlPlane
+from drone.installation.server_checks import certificate_end
 from shared.errors import FleetError, Precondition
 from shared.terminal.doctor import FAIL, OK, WARN
 from shared.tls import WARN_BEFORE, expires_soon

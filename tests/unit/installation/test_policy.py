@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from drone.installation.doctor import check_clock, check_limits, check_policy
+from drone.installation.doctor import check_limits, check_policy
 from drone.installation.home import DroneHome
 from drone.installation.owner_rules import KeepRules, OrderRules, When
 from drone.installation.owner_rules.times import read_hours, time_left
 from drone.installation.policy import Policy, load, policy_file
+from drone.installation.server_checks import check_clock
 from drone.installation.spending import DaySpending
 from drone.sandbox.account import is_root
 from drone.sandbox.network import NetworkAccess
