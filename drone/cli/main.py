@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from drone.cli import clean, doctor, install_service, local_run, policy, register, replay, start, status, unregister
+from drone.cli import clean, inspection, local_run, replay, setup, start
 from shared.terminal.command_line import application, examples, run
 
 SET_UP = "Setup"
@@ -26,19 +26,19 @@ app = application(
     "Lend this machine to a fleet: a drone takes work orders, runs a coding agent on each and reports back.",
     environment=ENVIRONMENT,
 )
-for module, name, heading in (
-    (register, "register", SET_UP),
-    (install_service, "install-service", SET_UP),
-    (unregister, "unregister", SET_UP),
-    (start, "start", WORK),
-    (local_run, "run", WORK),
-    (replay, "replay", WORK),
-    (status, "status", LOOK),
-    (doctor, "doctor", LOOK),
-    (policy, "policy", LOOK),
-    (clean, "clean", WORK),
+for name, heading, command, shown in (
+    ("register", SET_UP, setup.register_drone, setup.REGISTER_EXAMPLES),
+    ("install-service", SET_UP, setup.install_service, setup.INSTALL_SERVICE_EXAMPLES),
+    ("unregister", SET_UP, setup.unregister_drone, setup.UNREGISTER_EXAMPLES),
+    ("start", WORK, start.command, start.EXAMPLES),
+    ("run", WORK, local_run.command, local_run.EXAMPLES),
+    ("replay", WORK, replay.command, replay.EXAMPLES),
+    ("status", LOOK, inspection.show_status, inspection.STATUS_EXAMPLES),
+    ("doctor", LOOK, inspection.check_drone, inspection.DOCTOR_EXAMPLES),
+    ("policy", LOOK, inspection.show_policy, inspection.POLICY_EXAMPLES),
+    ("clean", WORK, clean.command, clean.EXAMPLES),
 ):
-    app.command(name, rich_help_panel=heading, epilog=examples(*module.EXAMPLES))(module.command)
+    app.command(name, rich_help_panel=heading, epilog=examples(*shown))(command)
 
 
 def main() -> None:

@@ -1,25 +1,26 @@
-"""`drone register`: join a fleet with a token from its control plane."""
+"""How a machine becomes a drone and ceases to be one: `drone register`, `install-service` and `unregister`."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from shared.terminal.command_line import JsonFlag, paint, parse_labels, print_json, put, read_secret, say
+from shared.terminal.command_line import JsonFlag, confirmed, paint, parse_labels, print_json, put, read_secret, say
 
 if TYPE_CHECKING:
     from drone.installation.home import DroneConfig, DroneHome
 
-EXAMPLES = (
+REGISTER_EXAMPLES = (
     "drone register --url https://fleet.example.org --token fj_...",
     "fleet token add | drone register --url http://127.0.0.1:8420 --token - --label gpu=yes",
 )
 
 
-def command(
+def register_drone(
     url: Annotated[str, typer.Option("--url", metavar="URL", help="The control plane's URL.")],
     token: Annotated[
         str,
@@ -73,7 +74,7 @@ def command(
     copy_owner_config(home.git_config_file, chosen.environ)
     _warn_of_http(config.server_url)
     if as_json:
-        print_json(_document(config, home))
+        print_json(_registration_document(config, home))
     else:
         _print_registration(config, home)
 
@@ -86,7 +87,7 @@ def _warn_of_http(url: str) -> None:
         say(f"{warning}: {url} is not encrypted: anyone on the network path can read this drone's keys.")
 
 
-def _document(config: DroneConfig, home: DroneHome) -> dict[str, object]:
+def _registration_document(config: DroneConfig, home: DroneHome) -> dict[str, object]:
     return {
         "id": config.drone_id,
         "name": config.name,
@@ -112,3 +113,54 @@ def _print_registration(config: DroneConfig, home: DroneHome) -> None:
         "  drone doctor             check that everything works\n"
         "  drone install-service    run the drone as a systemd service\n"
     )
+
+
+# --- install-service --------------------------------------------------------------
+
+INSTALL_SERVICE_EXAMPLES = ("drone install-service",)
+
+_NEXT = (
+    "systemctl --user daemon-reload",
+    "systemctl --user enable --now dronefleet-drone",
+    "loginctl enable-linger    # keep running while you are logged out",
+)
+
+
+def install_service(as_json: JsonFlag = False) -> None:
+    """Write a systemd user unit for this drone and show the next commands; without systemd, print the unit."""
+    from drone.installation import settings
+    from drone.installation.service import unit_text, write_unit
+
+    chosen = settings.load()
+    chosen.home.config()  # fails if not registered: the service could not start
+    path = write_unit(chosen) if shutil.which("systemctl") else None
+    if as_json:
+        print_json({"path": str(path) if path else None, "unit": unit_text(chosen), "next": list(_NEXT)})
+    elif path is None:
+        put(unit_text(chosen))
+        say("systemd not found: copy this unit to where it is needed, or run `drone start` yourself")
+    else:
+        put(f"wrote {path}\n\nnext\n" + "".join(f"  {line}\n" for line in _NEXT))
+
+
+# --- unregister -------------------------------------------------------------------
+
+UNREGISTER_EXAMPLES = ("drone unregister", "drone unregister --yes")
+
+
+def unregister_drone(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Leave the fleet: revoke and delete the drone's keys; workspaces, runs and logs are kept."""
+    from drone.installation import settings
+    from drone.installation.registration import unregister
+
+    home = settings.load().home
+    name = home.config().name
+    confirmed(f"Unregister drone {name}?", yes=yes)
+    config = unregister(home)
+    if as_json:
+        print_json({"id": config.drone_id, "name": config.name, "url": config.server_url, "home": str(home.path)})
+    else:
+        put(f"unregistered {config.name} from {config.server_url}; its work is kept in {config.workspace}\n")
