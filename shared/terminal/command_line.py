@@ -1,4 +1,4 @@
-"""Common parts of `fleet` and `drone`: the format of help, errors in four parts, exit codes, completion.
+"""Common parts of `fleet` and `drone`: groups of commands, the format of help, errors in four parts, exit codes.
 
 A command raises `FleetError` or returns; `run` turns everything else into one sentence. Nothing heavy is imported here:
 `--help` responds within half a second.
@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from shared.errors import Invalid, NotFound, Precondition
-from shared.terminal.boundary import completion_variable, report, run, version, wants_json
-from shared.terminal.completion_scripts import completion_script
-from shared.terminal.error_help import explanation, is_code
+from shared.errors import Invalid, Precondition
+from shared.terminal.boundary import report, run, version, wants_json
 from shared.terminal.output import (
     coloured,
     console,
@@ -31,10 +29,10 @@ from shared.terminal.output import (
     put,
     say,
 )
+from shared.terminal.own_commands import MORE, add_completion, add_help, examples
 from shared.terminal.text_file import first_line_of_stdin
 
 __all__ = [
-    "EXIT_CODES",
     "FleetGroup",
     "JsonFlag",
     "application",
@@ -59,33 +57,10 @@ __all__ = [
     "wants_json",
 ]
 
-MORE = "More"
-"""The last panel of every command list."""
-
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout; messages go to stderr.")]
 """The `--json` option of every command with output for scripts."""
 
 _SYNONYMS = (("ls", "list"), ("show", "view"), ("add", "create"), ("rm", "delete", "remove"))
-
-EXIT_CODES = """\
-  0    done; with --follow: the order is done, or nothing had to change
-  1    failed; with --follow: also incomplete, or it ended with a question
-  2    invalid usage: an option, a value or the order of steps
-  3    not found
-  4    conflict with the current state
-  5    no connection
-  6    not allowed
-  130  interrupted with Ctrl-C
-"""
-
-_ENVIRONMENT = {
-    "NO_COLOR": "any value: no colors",
-    "FORCE_COLOR": "any value: colors even if the output is not a terminal",
-    "CLICOLOR": "0: no colors",
-    "XDG_DATA_HOME": "parent of the home directories; default ~/.local/share",
-    "XDG_CONFIG_HOME": "parent of the configuration files; default ~/.config",
-    "XDG_STATE_HOME": "parent of the files with the traceback of an unexpected error; default ~/.local/state",
-}
 
 
 # --- building a command line --------------------------------------------------------
@@ -143,19 +118,14 @@ def application(
         epilog=f"Run `{name} COMMAND --help` for a command's options, `{name} help exit-codes` for the exit codes.",
     )
     app.callback(help=purpose)(_top)
-    _add_help(app, name, {**(environment or {}), **_ENVIRONMENT}, topics or {})
-    _add_completion(app, name)
+    add_help(app, name, environment or {}, topics or {})
+    add_completion(app, name)
     return app
 
 
 def group(name: str, purpose: str) -> typer.Typer:
     """A group of commands below an application: `app.add_typer(group("token", "Hand out join tokens."))`."""
     return typer.Typer(name=name, cls=FleetGroup, help=purpose, no_args_is_help=True, rich_markup_mode=None)
-
-
-def examples(*lines: str) -> str:
-    """The `epilog=` of a command: its examples, each on a separate line."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 # --- values that several commands accept -------------------------------------------------
@@ -242,59 +212,6 @@ def _top(
     ] = False,
 ) -> None:
     """Options of the application itself."""
-
-
-def _add_help(app: typer.Typer, name: str, environment: Mapping[str, str], more: Mapping[str, str]) -> None:
-    topics = {
-        **more,
-        "exit-codes": EXIT_CODES,
-        "environment": "".join(f"  {variable:<18} {meaning}\n" for variable, meaning in environment.items()),
-    }
-
-    @app.command("help", rich_help_panel=MORE, epilog=examples(f"{name} help exit-codes", f"{name} help environment"))
-    def show_help(
-        context: typer.Context,
-        topic: Annotated[
-            list[str] | None, typer.Argument(help="A command, an error code, exit-codes or environment.")
-        ] = None,
-    ) -> None:
-        """Explain a command, an error code or a topic: exit-codes, environment."""
-        words = topic or []
-        if len(words) == 1 and words[0] in topics:
-            put(topics[words[0]])
-        elif len(words) == 1 and is_code(words[0]):
-            put(explanation(words[0]))
-        else:
-            put(_help_of(context.find_root(), words) + "\n")
-
-
-def _help_of(context: Any, words: Sequence[str]) -> str:
-    for word in words:
-        commands = getattr(context.command, "commands", {})
-        command = context.command.get_command(context, word) if commands else None
-        if command is None:
-            raise NotFound(f"no help for {' '.join(words)!r}", code="E-HELP", next=f"{context.command_path} --help")
-        context = type(context)(command, info_name=word, parent=context)
-    return str(context.get_help())
-
-
-def _add_completion(app: typer.Typer, name: str) -> None:
-    @app.command(
-        "completion",
-        rich_help_panel=MORE,
-        epilog=examples(
-            f"source <({name} completion bash)",
-            f"{name} completion zsh > ~/.zfunc/_{name}",
-            f"{name} completion fish > ~/.config/fish/completions/{name}.fish",
-        ),
-    )
-    def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish")]) -> None:
-        """Print the completion script for a shell: bash, zsh or fish."""
-        if shell not in {"bash", "zsh", "fish"}:
-            raise Invalid(
-                f"unknown shell {shell!r}: expected bash, zsh or fish", code="E-SHELL", next=f"{name} completion bash"
-            )
-        put(completion_script(name, completion_variable(name), shell) + "\n")
 
 
 def _synonyms(name: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from control_plane.cli.main import app as fleet
 from drone.cli.main import app as drone
-from shared.terminal.command_line import EXIT_CODES
+from shared.terminal.own_commands import EXIT_CODES
 from tests.support.command_tree import Node, invoke, walk
 from tests.support.documents import ROOT
 
