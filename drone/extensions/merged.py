@@ -16,9 +16,9 @@ from drone.agent.protocols import Controls, Recorder
 from drone.extensions.api import Api, Contributions, Origin
 from drone.extensions.context import ExtensionContext, Running
 from drone.extensions.controls import HeldControls
+from drone.extensions.foreign_calls import ForeignCalls
 from drone.extensions.modules import LoadFailed, ModuleLoader
 from drone.extensions.sources import Found, Sources, found_in, installed
-from drone.extensions.time_limit import ForeignCalls
 from drone.extensions.tools import ExtensionTool
 from shared.errors import LimitsExceeded
 from shared.events import CommentStep, ErrorStep

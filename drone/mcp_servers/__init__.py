@@ -7,7 +7,7 @@ is a server.
 from __future__ import annotations
 
 from drone.mcp_servers.config import ServerConfig
-from drone.mcp_servers.files import Configs, read_configs, secrets_of
+from drone.mcp_servers.config_files import Configs, read_configs, secrets_of
 from drone.mcp_servers.servers import McpServers, connect
 
 __all__ = ["Configs", "McpServers", "ServerConfig", "connect", "read_configs", "secrets_of"]

@@ -26,7 +26,7 @@ from drone.model.errors import AnswerInterrupted
 from drone.model.raw_chunks import RawChunks
 
 MOST_LINE = 16 * 1024**2
-"""Bytes of a line, or of a document of several lines: the longest answer (`assembly.LONGEST`) in escapes is shorter."""
+"""Bytes of a line, or of a document of several lines: longer than any answer (`answer_assembly.LONGEST`) in escapes."""
 MOST_ANSWER = 128 * 1024**2
 """Bytes of an answer: 128,000 tokens in chunks of 400 bytes are 51 million."""
 MOST_REFUSAL = 64 * 1024

@@ -11,7 +11,7 @@ from typing import Any
 
 from drone.agent.protocols import Controls, Recorder
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, ToolSpec
-from drone.model.assembly import Assembly
+from drone.model.answer_assembly import Assembly
 from drone.model.call import ModelCall
 from drone.model.errors import (
     ContentFiltered,

@@ -4,7 +4,7 @@
 and the rest of the loop's environment, `comparing` checks each result, `replay` combines them.
 """
 
-from drone.replay.reading import load
 from drone.replay.replay import ReplayResult, ReplayWishes, replay
+from drone.replay.trajectory_file import load
 
 __all__ = ["ReplayResult", "ReplayWishes", "load", "replay"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from drone.agent.values import DeltaKind, WaitsFor
 from drone.replay.playback import RecordedPeople, RecordedToolbox, Script
+from drone.replay.recorded_shell import RecordedShell, whole_output
 from drone.replay.recording import Expected, RecordedCall
-from drone.replay.shell import RecordedShell, whole_output
 from drone.tools.shell import SUBMIT_LINE
 from shared.errors import InterruptLoop
 from shared.events import Body, ToolCallStep, ToolResultStep

@@ -24,8 +24,8 @@ from drone.processes.ending import end_all
 from drone.replay.comparing import Comparison, Difference
 from drone.replay.path_mapping import Places
 from drone.replay.playback import RecordedModel, RecordedPeople, RecordedToolbox, Script
+from drone.replay.recorded_shell import RecordedShell
 from drone.replay.recording import Recording
-from drone.replay.shell import RecordedShell
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.opened import close_all
 from drone.tools import build_toolbox

@@ -32,10 +32,10 @@ from drone.runs.context import RunContext
 from drone.runs.controls import RunControls
 from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
+from drone.runs.fleet_permits import FleetPermits
 from drone.runs.job import Job
 from drone.runs.kept_spending import KeptSpending
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
-from drone.runs.permits import FleetPermits
 from drone.runs.pipe import PipeLink, Probed
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.purse import Purse

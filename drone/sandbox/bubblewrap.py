@@ -21,8 +21,8 @@ from pathlib import Path
 from drone.sandbox import account
 from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.command import Watch, run_line
+from drone.sandbox.command_lines import is_long, limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.environment import carried, clean_environment, own_python, search_path
-from drone.sandbox.limits import is_long, limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.network import MACHINES_OWN, Gateway, Network, NetworkAccess
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources

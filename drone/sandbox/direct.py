@@ -13,8 +13,8 @@ from pathlib import Path
 from drone.sandbox import keeper
 from drone.sandbox.account import is_root
 from drone.sandbox.command import Watch, run_line
+from drone.sandbox.command_lines import limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.environment import carried, clean_environment, own_python, search_path
-from drone.sandbox.limits import limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.network import MACHINES_OWN, Gateway
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources

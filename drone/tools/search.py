@@ -1,4 +1,4 @@
-"""grep and glob, also used by file_read: bounded searches by `tree.py`, which runs inside the sandbox."""
+"""grep and glob, also used by file_read: bounded searches by `file_tree.py`, which runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from drone.agent.values import ToolResult
 from drone.sandbox import Sandbox
-from drone.sandbox.limits import LONGEST_ARGUMENT
+from drone.sandbox.command_lines import LONGEST_ARGUMENT
 from drone.sandbox.protocol import Check
-from drone.tools import tree
+from drone.tools import file_tree
 from drone.tools.arguments import GlobArguments, GrepArguments
 from drone.tools.paths import LocatedPath, is_special, locate, shown
 from drone.tools.wrong_use import WrongUse
@@ -90,7 +90,7 @@ class Search:
         )
         if result.timed_out:
             return ToolResult(f"(ended after {self.seconds:g} s; search a smaller directory)", is_error=True)
-        if result.return_code == tree.FAILED:
+        if result.return_code == file_tree.FAILED:
             raise WrongUse(f"{result.output.strip()}; fix the pattern")
         return ToolResult(result.output, is_error=result.return_code != 0, output_bytes=result.output_bytes)
 
@@ -101,4 +101,4 @@ _NOTHING = {"names": "", "ignore_case": False, "context": 0, "newest_first": Fal
 @cache
 def _script() -> list[str]:
     """Arguments for Python: the script's text, because its file is hidden in a sandbox."""
-    return ["-I", "-S", "-c", Path(tree.__file__).read_text(encoding="utf-8")]
+    return ["-I", "-S", "-c", Path(file_tree.__file__).read_text(encoding="utf-8")]

@@ -20,8 +20,8 @@ from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import SubmitRequest
+from drone.model.scripted.completions import completion, guessed_tokens
 from drone.model.scripted.server import ScriptedServer
-from drone.model.scripted.wire import completion, guessed_tokens
 from tests.chaos.parts import Drone
 from tests.support import wait_until
 from tests.support.repositories import calc_project

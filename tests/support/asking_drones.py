@@ -15,7 +15,7 @@ from drone.agent.in_memory import KeptEvents, QuietControls
 from drone.agent.values import ModelCallFailed
 from drone.model.litellm_model import LiteLLMModel
 from drone.runs.blobs import RunApi
-from drone.runs.permits import FleetPermits
+from drone.runs.fleet_permits import FleetPermits
 from shared.clock import Clock, SystemClock
 from shared.errors import Preempted
 from shared.messages import Message

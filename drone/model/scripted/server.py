@@ -23,8 +23,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from drone.model.scripted.completions import CREATED, MODEL_ID, chunks, completion, error_body, guessed_tokens, too_long
 from drone.model.scripted.script import Book, NoReply, Reply
-from drone.model.scripted.wire import CREATED, MODEL_ID, chunks, completion, error_body, guessed_tokens, too_long
 from shared.signal_event import SignalEvent
 
 _GARBAGE = b"\x00\xff\xfe<html>this is not a model\xc3\x28</html>"

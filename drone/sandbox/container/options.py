@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drone.sandbox import account
+from drone.sandbox.command_lines import OPEN_FILES
 from drone.sandbox.container.engine import Engine, fault
 from drone.sandbox.environment import PROXIES
-from drone.sandbox.limits import OPEN_FILES
 from drone.sandbox.network.access import NetworkAccess
 from drone.sandbox.resources import ResourceLimits
 

@@ -18,12 +18,12 @@ from pathlib import Path
 from drone.processes.receipt import Ended
 from drone.sandbox import account
 from drone.sandbox.command import Watch, run_line
+from drone.sandbox.command_lines import new_mark, passable
 from drone.sandbox.container import client
 from drone.sandbox.container.engine import Engine
 from drone.sandbox.container.options import HOME, Mounts, holds_by_cgroup
 from drone.sandbox.container.running import RunningContainer
 from drone.sandbox.environment import carried, clean_environment
-from drone.sandbox.limits import new_mark, passable
 from drone.sandbox.network import Gateway
 from drone.sandbox.network.namespace import proxy_variables
 from drone.sandbox.opened import opened

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from drone.services.code_host.github_objects import comment_of, pull_of
-from drone.services.code_host.reading import (
+from drone.services.code_host.host_answers import (
     MOST_CHECKS,
     Answers,
     Row,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.services.code_host.reading import Row, identity, moment, text, was_edited
+from drone.services.code_host.host_answers import Row, identity, moment, text, was_edited
 from shared.code_hosts import SeenComment, SeenPull
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import quote
 
-from drone.services.code_host.reading import (
+from drone.services.code_host.host_answers import (
     MOST_CHECKS,
     MOST_REVIEW_COMMENTS,
     Answers,

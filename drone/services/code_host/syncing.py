@@ -11,7 +11,7 @@ from urllib.parse import quote
 from drone.services.code_host.gitea import GiteaReader
 from drone.services.code_host.github import GitHubReader
 from drone.services.code_host.gitlab import GitLabReader
-from drone.services.code_host.reading import Answers, HostReader
+from drone.services.code_host.host_answers import Answers, HostReader
 from drone.services.context import ServiceContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostApi, HostRefused, NotLetIn

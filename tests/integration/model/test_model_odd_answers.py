@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.model.assembly import KEPT, LONGEST
+from drone.model.answer_assembly import KEPT, LONGEST
 from shared.outcome import ExitStatus
 from shared.transcripts import messages_of, problems
 from shared.work_order import OrderProvider

@@ -13,7 +13,7 @@ import pytest
 
 from drone.replay import ReplayResult, ReplayWishes, replay
 from drone.replay.comparing import diff_of
-from drone.replay.reading import recording_of
+from drone.replay.trajectory_file import recording_of
 from shared.errors import FleetError, Precondition
 from shared.trajectories import FORMAT, NOT_EXECUTED
 from tests.support import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from drone.replay import ReplayWishes, replay
-from drone.replay.reading import recording_of
+from drone.replay.trajectory_file import recording_of
 from tests.support.mini_recording import FORMS, make_project, record
 
 INSTALL_SECONDS = 600

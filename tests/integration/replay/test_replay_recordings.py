@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drone.replay import ReplayResult, ReplayWishes, replay
-from drone.replay.reading import recording_of
+from drone.replay.trajectory_file import recording_of
 from tests.support.command_tree import invoke
 from tests.support.local_runs import files_of
 from tests.support.mini_recording import FORMS, RECORDINGS, make_project

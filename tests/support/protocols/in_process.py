@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from drone.agent.values import ToolSpec
-from drone.model.assembly import Assembly
+from drone.model.answer_assembly import Assembly
 from drone.model.call import ModelCall
 from drone.model.errors import Failure, classify
 from drone.model.litellm_import import Client

@@ -15,7 +15,7 @@ import pytest
 from drone.agent.hooks.calling import CallFailed
 from drone.agent.in_memory import QuietControls
 from drone.extensions.controls import HeldControls
-from drone.extensions.time_limit import ForeignCalls
+from drone.extensions.foreign_calls import ForeignCalls
 from drone.extensions.tools import tool_spec
 from shared.errors import Halted, Interrupted, LimitsExceeded, Preempted
 from shared.messages import Message

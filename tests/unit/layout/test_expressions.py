@@ -26,8 +26,8 @@ LOCAL = {
 GIVEN = {
     "control_plane/cli/batch_files/choosing.py text": "a user's, for their own file",
     "control_plane/db/migrations/versions/r0004_order_facts.py pattern": "history",
-    "drone/replay/reading.py regex": "of the recording that a user replays",
-    "drone/tools/tree.py anywhere + _expression(pattern.lstrip('/'))": "of the model, in a command with a time limit",
+    "drone/replay/trajectory_file.py regex": "of the recording that a user replays",
+    "drone/tools/file_tree.py anywhere + _expression(pattern.lstrip('/'))": "of the model, in a bounded command",
 }
 """Expressions that are data, and where from."""
 SHORT = {"drone/model/spoken_calls.py _TAIL": "searches 70 characters"}

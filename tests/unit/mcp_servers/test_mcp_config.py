@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from drone.mcp_servers import Configs, read_configs, secrets_of
-from drone.mcp_servers.files import LARGEST_FILE, MOST_SERVERS
+from drone.mcp_servers.config_files import LARGEST_FILE, MOST_SERVERS
 from tests.support.documents import ROOT
 
 ENVIRON = {"TOKEN": "t0ken", "EMPTY": ""}

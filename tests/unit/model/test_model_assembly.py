@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drone.model.assembly import LONGEST, Assembly
+from drone.model.answer_assembly import LONGEST, Assembly
 from drone.model.model_families import Thinking
 from drone.model.surrogates import whole, whole_json
 from shared.messages import Message

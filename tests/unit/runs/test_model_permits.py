@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from drone.agent.in_memory import KeptEvents, QuietControls
-from drone.runs.permits import FleetPermits
+from drone.runs.fleet_permits import FleetPermits
 from shared.errors import FleetError, FleetFault, Preempted, Unreachable
 from shared.rates import UNLIMITED, CallReport, ModelPermit, PermitRequest, Rate, Tokens
 from shared.work_order import OrderProvider

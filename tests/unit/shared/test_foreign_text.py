@@ -9,7 +9,7 @@ import pytest
 
 from control_plane.cli import config_file
 from drone.installation import policy
-from drone.mcp_servers.files import read_configs
+from drone.mcp_servers.config_files import read_configs
 from drone.prompting.files import Folder
 
 WRITTEN: dict[str, Callable[[str], bytes]] = {

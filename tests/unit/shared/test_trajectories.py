@@ -12,8 +12,8 @@ import pytest
 from drone.agent.in_memory import EchoToolbox
 from drone.agent.values import ToolResult, ToolSpec
 from drone.replay.path_mapping import Places
-from drone.replay.reading import load, recording_of
 from drone.replay.recording import Expected, RecordedCall, Recording
+from drone.replay.trajectory_file import load, recording_of
 from shared import events
 from shared.errors import Invalid, Submitted
 from shared.messages import ToolCall
@@ -360,7 +360,7 @@ def test_what_is_no_trajectory_is_refused_with_the_reason(tmp_path: Path) -> Non
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "latin").write_bytes(b'{"a": "\xfc"}')
     (tmp_path / "huge").write_bytes(b"{" * 2000)
-    monkeypatch.setattr("drone.replay.reading.MAX_BYTES", 1000)
+    monkeypatch.setattr("drone.replay.trajectory_file.MAX_BYTES", 1000)
 
     whys = {name: why_not(tmp_path / name) for name in ("latin", "huge", "missing", "")}
 
