@@ -24,7 +24,7 @@ from drone.installation.policy import Policy
 from drone.installation.settings import own_places
 from drone.processes.ending import end_marked
 from drone.processes.tree import MARK, alive, marked
-from drone.sandbox import Sandbox, choose
+from drone.sandbox import CommandSpec, Sandbox, choose
 from drone.sandbox.opened import close_all
 from shared.terminal.doctor import FAIL, OK, WARN, Check
 
@@ -171,7 +171,7 @@ class _Examination:
         refused: list[str] = []
 
         def walled(line: str) -> str:
-            done = self.sandbox.run(line, workspace=self.work, timeout=SECONDS)
+            done = self.sandbox.run(CommandSpec(line, workspace=self.work, timeout=SECONDS))
             refused.extend(done.refused)
             return done.output
 

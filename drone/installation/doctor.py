@@ -223,10 +223,11 @@ def check_network(policy_path: Path, sandbox: Check, kind: str, environ: Mapping
 
 def _trial(sandbox: Sandbox) -> str:
     """Run a small command in the sandbox and return its failure; empty if it succeeded."""
+    from drone.sandbox import CommandSpec
     from drone.sandbox.opened import close_all
 
     with tempfile.TemporaryDirectory() as directory:
-        result = sandbox.run("echo tried > file && cat file", workspace=Path(directory), timeout=20)
+        result = sandbox.run(CommandSpec("echo tried > file && cat file", workspace=Path(directory), timeout=20))
     close_all()
     if result.return_code == 0 and result.output.strip() == "tried":
         return ""

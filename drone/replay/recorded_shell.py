@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from drone.sandbox import CommandResult, Sandbox
+from drone.sandbox import CommandResult, CommandSpec, Sandbox
 from drone.sandbox.network import Gateway
-from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, OnOutput, Tally
+from drone.sandbox.protocol import NO_VARIABLES, CommandLine, Tally
 
 _NUL = "\N{SYMBOL FOR NULL}"
 
@@ -61,29 +61,11 @@ class RecordedShell:
         self.sandbox = self.sandbox.for_session(scratch=scratch, read_only=read_only)
         return self
 
-    def run(  # noqa: PLR0913 - the protocol's
-        self,
-        command: str | Sequence[str],
-        *,
-        workspace: Path,
-        timeout: float,
-        log: Path | None = None,
-        on_output: OnOutput | None = None,
-        check: Check | None = None,
-        read_only: Sequence[Path] = (),
-    ) -> CommandResult:
-        result = self.sandbox.run(
-            self._line(command) if isinstance(command, str) else command,
-            workspace=workspace,
-            timeout=timeout,
-            log=log,
-            on_output=on_output,
-            check=check,
-            read_only=read_only,
-        )
-        if isinstance(command, str):
-            self.last = result
-        return result
+    def run(self, spec: CommandSpec) -> CommandResult:
+        if not isinstance(spec.command, str):
+            return self.sandbox.run(spec)
+        self.last = self.sandbox.run(replace(spec, command=self._line(spec.command)))
+        return self.last
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES

@@ -24,7 +24,7 @@ from drone.runs.delivery import Pushing, SecretCheck, deliver, pushed
 from drone.runs.reminders import judged
 from drone.runs.stop_requests import Wish
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
-from drone.sandbox import CommandResult
+from drone.sandbox import CommandResult, CommandSpec
 from drone.services import serve
 from drone.workspace import (
     BranchChange,
@@ -246,11 +246,13 @@ class _Run:
         """Run a command of the project in the workspace's sandbox."""
         self._phase(phase, command)
         return workspace.sandbox.run(
-            command,
-            workspace=workspace.path,
-            timeout=self._order.limits.max_run_seconds,
-            on_output=lambda text: self._context.recorder.delta("output", text),
-            check=self._context.controls.check_end,
+            CommandSpec(
+                command,
+                workspace=workspace.path,
+                timeout=self._order.limits.max_run_seconds,
+                on_output=lambda text: self._context.recorder.delta("output", text),
+                check=self._context.controls.check_end,
+            )
         )
 
     def _delivered(self, conclusion: RunConclusion, workspace: Workspace) -> RunConclusion:

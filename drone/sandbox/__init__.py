@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from drone.sandbox.choice import KINDS, choose, explain_missing
-from drone.sandbox.protocol import CommandResult, Sandbox, Tally
+from drone.sandbox.protocol import CommandResult, CommandSpec, Sandbox, Tally
 
-__all__ = ["KINDS", "CommandResult", "Sandbox", "Tally", "choose", "explain_missing"]
+__all__ = ["KINDS", "CommandResult", "CommandSpec", "Sandbox", "Tally", "choose", "explain_missing"]

@@ -24,7 +24,7 @@ from drone.sandbox.command import Watch, run_line
 from drone.sandbox.command_lines import is_long, limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.environment import carried, clean_environment, own_python, search_path
 from drone.sandbox.network import MACHINES_OWN, Gateway, Network, NetworkAccess
-from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
+from drone.sandbox.protocol import NO_VARIABLES, CommandLine, CommandResult, CommandSpec, Tally
 from drone.sandbox.resources import Resources
 from shared.errors import Precondition
 
@@ -72,33 +72,20 @@ class Bubblewrap:
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Bubblewrap:
         return replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
 
-    def run(  # noqa: PLR0913 - the protocol's
-        self,
-        command: str | Sequence[str],
-        *,
-        workspace: Path,
-        timeout: float,
-        log: Path | None = None,
-        on_output: OnOutput | None = None,
-        check: Check | None = None,
-        read_only: Sequence[Path] = (),
-    ) -> CommandResult:
+    def run(self, spec: CommandSpec) -> CommandResult:
         with ExitStack() as stack:
-            scratch = self.scratch
+            command, scratch = spec.command, self.scratch
             if scratch is None and (self.user is not None or is_long(command)):
                 # A tmpfs belongs to root, and the account of the commands could not write there.
                 scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
             if scratch is not None:
                 command = stack.enter_context(passable(command, shell_program(), scratch / "tmp", "/tmp"))  # noqa: S108
-            also_read = replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
-            line = also_read.line(command, workspace=workspace)
-            watch = Watch(timeout, log, on_output, check)
+            also_read = replace(self, scratch=scratch, read_only=(*self.read_only, *spec.read_only))
+            line = also_read.line(command, workspace=spec.workspace)
+            watch = Watch(spec)
             if self.resources:
-                watch = replace(
-                    watch,
-                    usage=self.resources.watch([workspace, *([scratch] if scratch else [])]),
-                    spawn=self.resources.spawn,
-                )
+                usage = self.resources.watch([spec.workspace, *([scratch] if scratch else [])])
+                watch = Watch(spec, usage, self.resources.spawn)
             result = run_line(line, watch, self.tally)
             refused = self.network.take_refused() if self.network else ()
             reached = self.resources.take_reached() if self.resources else ()

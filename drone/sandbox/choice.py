@@ -15,7 +15,7 @@ from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.container import Containers, ContainerSandbox, find_engine, remove_leftovers
 from drone.sandbox.direct import Direct, warning_of
 from drone.sandbox.network import Gateway, Network, NetworkAccess
-from drone.sandbox.protocol import Sandbox
+from drone.sandbox.protocol import CommandSpec, Sandbox
 from drone.sandbox.resources import ResourceLimits, Resources
 from shared.errors import FleetFault, Precondition
 
@@ -83,7 +83,7 @@ def _tried(sandbox: ContainerSandbox) -> ContainerSandbox:
         engine = sandbox.containers.engine
         remove_leftovers(engine)
         with tempfile.TemporaryDirectory(prefix="drone-") as directory:
-            tried = sandbox.run(["touch", "tried"], workspace=Path(directory), timeout=60)
+            tried = sandbox.run(CommandSpec(["touch", "tried"], workspace=Path(directory), timeout=60))
     except FleetFault as fault:
         raise _missing(sandbox.kind, fault.why, fault.next) from fault
     if tried.return_code != 0:
@@ -127,7 +127,7 @@ def _failure(environ: Mapping[str, str], own: Network | None = None) -> str:
     program = bwrap_program(environ)
     with tempfile.TemporaryDirectory(prefix="drone-") as directory:
         sandbox = Bubblewrap(environ, own, user=account.of_commands())
-        tried = sandbox.run(["true"], workspace=Path(directory), timeout=10)
+        tried = sandbox.run(CommandSpec(["true"], workspace=Path(directory), timeout=10))
     if tried.return_code == 0:
         return ""
     return f"{program} does not work here: {tried.output.strip()[:300] or 'its trial run did not complete'}"

@@ -19,7 +19,7 @@ from drone.processes.reaping import reap_adopted
 from drone.processes.receipt import Ended
 from drone.processes.waiting import exit_of
 from drone.sandbox.output import Output
-from drone.sandbox.protocol import Check, CommandLine, CommandResult, OnOutput, Tally
+from drone.sandbox.protocol import CommandLine, CommandResult, CommandSpec, Tally
 from shared.errors import Interrupted
 
 Process = subprocess.Popen[bytes]
@@ -34,10 +34,7 @@ _READ = 64 * 1024
 class Watch:
     """What to watch while a command runs."""
 
-    timeout: float
-    log: Path | None = None
-    on_output: OnOutput | None = None
-    check: Check | None = None
+    spec: CommandSpec
     usage: Callable[[int], Callable[[], str]] | None = None
     """Given the command's process, a function that says why it uses too much of the machine, or nothing."""
     spawn: Callable[[Callable[[], Process]], Process] = field(default=lambda start: start())
@@ -46,7 +43,7 @@ class Watch:
 
 def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
     """Run to the end, to the time limit, or until a callback raises."""
-    output = Output(watch.log)
+    output = Output(watch.spec.log)
     process = watch.spawn(partial(_start, line))
     reader = _Reader(process.stdout, output)
     try:
@@ -100,14 +97,14 @@ _ITS_OWN = _End()
 
 def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> _End:
     """Wait for the end, or until there is a reason to end the command."""
-    usage = watch.usage(process.pid) if watch.usage else None
-    deadline = time.monotonic() + watch.timeout if watch.timeout > 0 else float("inf")
+    usage, check, timeout = watch.usage(process.pid) if watch.usage else None, watch.spec.check, watch.spec.timeout
+    deadline = time.monotonic() + timeout if timeout > 0 else float("inf")
     with exit_of(process) as wait:
         while True:
             # Wait for the process and not for the end of its output: a child that keeps that open does not block us.
             ended = wait(_TICK) is not None
-            if watch.check:
-                watch.check()
+            if check:
+                check()
             _show(reader, watch)
             if ended:
                 return _ITS_OWN
@@ -118,8 +115,9 @@ def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> 
 
 
 def _show(reader: _Reader, watch: Watch) -> None:
-    if watch.on_output and (text := reader.output.news()) is not None:
-        watch.on_output(text)
+    on_output = watch.spec.on_output
+    if on_output and (text := reader.output.news()) is not None:
+        on_output(text)
 
 
 def _finish(process: subprocess.Popen[bytes], reader: _Reader, ended: Ended, end: _End = _ITS_OWN) -> CommandResult:

@@ -16,7 +16,7 @@ from drone.sandbox.command import Watch, run_line
 from drone.sandbox.command_lines import limited, new_mark, passable, shell_line, shell_program
 from drone.sandbox.environment import carried, clean_environment, own_python, search_path
 from drone.sandbox.network import MACHINES_OWN, Gateway
-from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
+from drone.sandbox.protocol import NO_VARIABLES, CommandLine, CommandResult, CommandSpec, Tally
 from drone.sandbox.resources import Resources
 
 _HOLDS = sys.platform == "linux"
@@ -64,25 +64,15 @@ class Direct:
         del read_only  # everything can be read anyway
         return replace(self, scratch=scratch)
 
-    def run(  # noqa: PLR0913 - the protocol's
-        self,
-        command: str | Sequence[str],
-        *,
-        workspace: Path,
-        timeout: float,
-        log: Path | None = None,
-        on_output: OnOutput | None = None,
-        check: Check | None = None,
-        read_only: Sequence[Path] = (),
-    ) -> CommandResult:
-        del read_only
+    def run(self, spec: CommandSpec) -> CommandResult:
         with ExitStack() as stack:
             scratch = self.scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
-            command = stack.enter_context(passable(command, shell_program(), scratch / "tmp"))
-            line = replace(self, scratch=scratch).line(command, workspace=workspace)
-            watch = Watch(timeout, log, on_output, check)
+            command = stack.enter_context(passable(spec.command, shell_program(), scratch / "tmp"))
+            line = replace(self, scratch=scratch).line(command, workspace=spec.workspace)
+            watch = Watch(spec)
             if self.resources:
-                watch = replace(watch, usage=self.resources.watch([workspace, scratch]), spawn=self.resources.spawn)
+                usage = self.resources.watch([spec.workspace, scratch])
+                watch = Watch(spec, usage, self.resources.spawn)
             result = run_line(line, watch, self.tally)
             return replace(result, reached=self.resources.take_reached() if self.resources else ())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, Self
@@ -15,6 +15,29 @@ from drone.sandbox.network.gateway import Gateway
 OnOutput = Callable[[str], None]
 Check = Callable[[], None]
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class CommandSpec:
+    """One command: what is run, where, and who follows it.
+
+    `check` and `on_output` are called from the caller's own thread, many times a second; an exception from them ends
+    the command (TERM, 10 s later KILL) and propagates unchanged, with the output so far in `Sandbox.tally.broken_off`.
+    """
+
+    command: str | Sequence[str]
+    """A shell line, or an argument list."""
+    _: KW_ONLY
+    workspace: Path
+    """Where it runs, and what it may change."""
+    timeout: float
+    """Seconds; 0 for none."""
+    log: Path | None = None
+    """The file for the whole output, if the result cannot hold it."""
+    on_output: OnOutput | None = None
+    check: Check | None = None
+    read_only: Sequence[Path] = ()
+    """More paths that it can read."""
 
 
 @dataclass(frozen=True)
@@ -117,23 +140,8 @@ class Sandbox(Protocol):
         """Return the same sandbox with a home and a /tmp that last for a session, and more readable paths."""
         ...
 
-    def run(  # noqa: PLR0913 - each is a fact of one command
-        self,
-        command: str | Sequence[str],
-        *,
-        workspace: Path,
-        timeout: float,
-        log: Path | None = None,
-        on_output: OnOutput | None = None,
-        check: Check | None = None,
-        read_only: Sequence[Path] = (),
-    ) -> CommandResult:
-        """Run a shell line or an argument list in `workspace`, with stdin closed, until it and its children have ended.
-
-        `timeout` in seconds, 0 for none. `check` and `on_output` are called from the caller's own thread, many
-        times a second; an exception from them ends the command (TERM, 10 s later KILL) and propagates unchanged,
-        with the output so far in `tally.broken_off`.
-        """
+    def run(self, spec: CommandSpec) -> CommandResult:
+        """Run a command with stdin closed, until it and its children have ended."""
         ...
 
     def line(

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from drone.agent.values import ToolResult
-from drone.sandbox import Sandbox
+from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox.command_lines import LONGEST_ARGUMENT
 from drone.sandbox.protocol import Check
 from drone.tools import file_tree
@@ -82,11 +82,13 @@ class Search:
         if len(text) > LONGEST_ARGUMENT:
             raise WrongUse(f"the search has {len(text):,} characters (maximum {LONGEST_ARGUMENT:,}); fix the pattern")
         result = self.sandbox.run(
-            [self.sandbox.python, *_script(), text],
-            workspace=self.workspace,
-            timeout=self.seconds + _LAST_WORD,
-            check=self.check,
-            read_only=self.readable,
+            CommandSpec(
+                [self.sandbox.python, *_script(), text],
+                workspace=self.workspace,
+                timeout=self.seconds + _LAST_WORD,
+                check=self.check,
+                read_only=self.readable,
+            )
         )
         if result.timed_out:
             return ToolResult(f"(ended after {self.seconds:g} s; search a smaller directory)", is_error=True)

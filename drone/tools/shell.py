@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from drone.agent.values import ToolResult, with_note
-from drone.sandbox import CommandResult, Sandbox
+from drone.sandbox import CommandResult, CommandSpec, Sandbox
 from drone.sandbox.protocol import Check, OnOutput
 from drone.tools.arguments import ShellArguments
 from drone.tools.wrong_use import WrongUse
@@ -50,13 +50,15 @@ class Shell:
             raise WrongUse(f"refused by the policy of the drone's owner: {refused.why}; {refused.what}") from refused
         timeout = call.timeout or self.command_timeout
         result = self.sandbox.run(
-            call.command,
-            workspace=self.workspace,
-            timeout=timeout,
-            log=self._fresh_log(),
-            on_output=self.on_output,
-            check=self.check,
-            read_only=self.readable,
+            CommandSpec(
+                call.command,
+                workspace=self.workspace,
+                timeout=timeout,
+                log=self._fresh_log(),
+                on_output=self.on_output,
+                check=self.check,
+                read_only=self.readable,
+            )
         )
         _submit_if_asked(call.command, result)
         note = _how_it_ended(result, timeout)

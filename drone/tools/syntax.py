@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from drone.sandbox import Sandbox
+from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox.protocol import Check
 from drone.tools import syntax_check
 from drone.tools.paths import shown
@@ -39,10 +39,12 @@ class SyntaxFeedback:
             return ""
         earlier = "-" if before is None else base64.b64encode(before).decode()
         result = self.sandbox.run(
-            [self.sandbox.python, "-I", "-S", "-W", "ignore", "-c", _script(), str(path), earlier],
-            workspace=self.workspace,
-            timeout=_SECONDS,
-            check=self.check,
+            CommandSpec(
+                [self.sandbox.python, "-I", "-S", "-W", "ignore", "-c", _script(), str(path), earlier],
+                workspace=self.workspace,
+                timeout=_SECONDS,
+                check=self.check,
+            )
         )
         found = result.output.strip()
         # The edit is made: a check that could not be run says nothing about it.

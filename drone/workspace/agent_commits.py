@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from drone.sandbox import Sandbox
+from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox.trees import remove
 from drone.workspace.bundles import read_bundle
 from drone.workspace.git import GitFailed
@@ -52,7 +52,7 @@ def bring_over(
         f'{{ [ "$head" = "{known or "-"}" ] || git bundle create -q "$TMPDIR/{name}" HEAD {exclude}; }}'
     )
     try:
-        made = sandbox.run(line, workspace=session.work, timeout=seconds)
+        made = sandbox.run(CommandSpec(line, workspace=session.work, timeout=seconds))
         head = next((text for text in made.output.splitlines() if _COMMIT.fullmatch(text)), None)
         # git refuses an empty bundle: HEAD is then an old commit, and the work tree decides what is delivered.
         if head is None or head == base:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from drone.sandbox import Sandbox
+from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox.entering import descend
 from drone.sandbox.trees import remove
 from drone.workspace.encodings import inside
@@ -73,7 +73,7 @@ def unchanged(sandbox: Sandbox, work: Path, submodules: Mapping[bytes, str]) -> 
         for number, path in enumerate(submodules)
         for name in [shlex.quote(os.fsdecode(path))]
     ]
-    said = set(sandbox.run("\n".join(lines), workspace=work, timeout=_SECONDS).output.splitlines())
+    said = set(sandbox.run(CommandSpec("\n".join(lines), workspace=work, timeout=_SECONDS)).output.splitlines())
     return frozenset(path for number, path in enumerate(submodules) if f"unchanged {number}" in said)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.sandbox import Sandbox
+from drone.sandbox import CommandSpec, Sandbox
 from tests.support import needs
 
 pytestmark = pytest.mark.bench
@@ -45,7 +45,7 @@ def test_a_sandboxed_command_costs_little_more_than_a_bare_one(
     session = walled.for_session(scratch=tmp_path / "scratch")
 
     def sandboxed() -> None:
-        assert session.run(["true"], workspace=tmp_path / "work", timeout=60).return_code == 0
+        assert session.run(CommandSpec(["true"], workspace=tmp_path / "work", timeout=60)).return_code == 0
 
     sandboxed()  # the first command makes the network or the container
     bare, python, least = (started(*words) for words in (["true"], PYTHON, LEAST))
@@ -69,7 +69,7 @@ def test_a_command_in_bubblewrap_takes_little_longer_than_bwrap_with_the_same_ar
     line = session.line(["true"], workspace=tmp_path / "work")
 
     def ours() -> None:
-        assert session.run(["true"], workspace=tmp_path / "work", timeout=60).return_code == 0
+        assert session.run(CommandSpec(["true"], workspace=tmp_path / "work", timeout=60)).return_code == 0
 
     def bare() -> None:
         where, given = line.directory, dict(line.environment)

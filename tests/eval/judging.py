@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
 
-from drone.sandbox import Sandbox
+from drone.sandbox import CommandSpec, Sandbox
 from shared.closing_question import closes_with_question
 from tests.eval.task import EvalTask, git
 
@@ -55,7 +55,7 @@ def _judged_work(task: EvalTask, patch: str, work: Path, sandbox: Sandbox) -> Ve
         return Verdict(False, "patch does not apply")
     task.add_hidden_files(work)
     # An agent's code must not reach more than its commands could.
-    result = sandbox.run(task.check, workspace=work, timeout=CHECK_SECONDS)
+    result = sandbox.run(CommandSpec(task.check, workspace=work, timeout=CHECK_SECONDS))
     if result.lost:
         raise RuntimeError(f"{task.name}: the hidden tests were not run to their end: {result.lost}")
     if result.return_code == 0:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drone.sandbox import CommandResult, Sandbox, choose, explain_missing
+from drone.sandbox import CommandResult, CommandSpec, Sandbox, choose, explain_missing
 from drone.sandbox.opened import close_all
 from drone.sandbox.protocol import CommandLine
 from tests.support import needs
@@ -33,7 +33,7 @@ def sandbox_of(kind: str) -> Sandbox:
 
 def shell(sandbox: Sandbox, workspace: Path, line: str, timeout: float = 60) -> CommandResult:
     """Run a shell line."""
-    return sandbox.run(line, workspace=workspace, timeout=timeout)
+    return sandbox.run(CommandSpec(line, workspace=workspace, timeout=timeout))
 
 
 def processes_with(word: str) -> list[int]:

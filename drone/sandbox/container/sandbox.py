@@ -27,7 +27,7 @@ from drone.sandbox.environment import carried, clean_environment
 from drone.sandbox.network import Gateway
 from drone.sandbox.network.namespace import proxy_variables
 from drone.sandbox.opened import opened
-from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
+from drone.sandbox.protocol import NO_VARIABLES, CommandLine, CommandResult, CommandSpec, Tally
 from drone.sandbox.resources import ResourceLimits
 from drone.sandbox.resources.usage import UsageWatch
 
@@ -108,26 +108,15 @@ class ContainerSandbox:
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> ContainerSandbox:
         return replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
 
-    def run(  # noqa: PLR0913 - the protocol's
-        self,
-        command: str | Sequence[str],
-        *,
-        workspace: Path,
-        timeout: float,
-        log: Path | None = None,
-        on_output: OnOutput | None = None,
-        check: Check | None = None,
-        read_only: Sequence[Path] = (),
-    ) -> CommandResult:
-        watch = Watch(timeout, log, on_output, check)
-        also_read = replace(self, read_only=(*self.read_only, *read_only))
+    def run(self, spec: CommandSpec) -> CommandResult:
+        also_read = replace(self, read_only=(*self.read_only, *spec.read_only))
         if self.scratch is not None:
-            return also_read._run(command, also_read._mounts(workspace), watch)
+            return also_read._run(spec, also_read._mounts(spec.workspace))
         with tempfile.TemporaryDirectory(prefix="drone-") as directory:
             once = replace(also_read, scratch=Path(directory))
-            mounts = once._mounts(workspace)
+            mounts = once._mounts(spec.workspace)
             try:
-                return once._run(command, mounts, watch)
+                return once._run(spec, mounts)
             finally:
                 self.containers.leave(mounts)
 
@@ -137,17 +126,17 @@ class ContainerSandbox:
         mounts = self._mounts(workspace)
         return self._line(self.containers.at(mounts), command, mounts.workspace, variables)
 
-    def _run(self, command: str | Sequence[str], mounts: Mounts, watch: Watch) -> CommandResult:
+    def _run(self, spec: CommandSpec, mounts: Mounts) -> CommandResult:
         container = self.containers.at(mounts)
         limits, processes = self.containers.limits, not holds_by_cgroup(self.containers.engine)
         # The command's processes are below the container's first one, and not below the client.
-        watch = replace(
-            watch,
+        watch = Watch(
+            spec,
             usage=lambda _: UsageWatch(
                 limits, container.process.pid, [mounts.workspace, mounts.scratch], processes=processes
             ),
         )
-        with passable(command, container.shell, mounts.scratch / "tmp", "/tmp") as passed:  # noqa: S108
+        with passable(spec.command, container.shell, mounts.scratch / "tmp", "/tmp") as passed:  # noqa: S108
             result = run_line(self._line(container, passed, mounts.workspace), watch, self.tally)
         result = replace(result, refused=container.take_refused(), reached=container.take_reached())
         if result.return_code == _KILLED and not container.is_running(_ITS_END_SECONDS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from drone.agent.budget import RunBudget
-from drone.sandbox import CommandResult
+from drone.sandbox import CommandResult, CommandSpec
 from drone.services.context import ServiceContext
 from drone.workspace import Workspace
 from shared.errors import LimitsExceeded, OrderError, UnsuitableDrone
@@ -92,11 +92,13 @@ class _Attempt:
         began = clock.monotonic()
         try:
             result = workspace.sandbox.run(
-                command,
-                workspace=workspace.path,
-                timeout=self._order.limits.max_run_seconds,
-                on_output=lambda text: self._context.recorder.delta("output", text),
-                check=self._check,
+                CommandSpec(
+                    command,
+                    workspace=workspace.path,
+                    timeout=self._order.limits.max_run_seconds,
+                    on_output=lambda text: self._context.recorder.delta("output", text),
+                    check=self._check,
+                )
             )
         except LimitsExceeded:
             result = None

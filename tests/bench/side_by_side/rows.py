@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from drone.sandbox import choose
+from drone.sandbox import CommandSpec, choose
 from tests.bench.side_by_side.clients import Alone, Floor, MiniSteps, OpenHandsSteps, StepClient, steps_of
 from tests.bench.side_by_side.fleet_rows import fleet_rows
 from tests.bench.side_by_side.report import Aim, BenchRow
@@ -80,7 +80,7 @@ def _command(times: int = 40) -> Mapping[str, float]:
         session = choose("none", os.environ).for_session(scratch=where / "scratch")
 
         def ours() -> None:
-            session.run(["true"], workspace=where / "work", timeout=60)
+            session.run(CommandSpec(["true"], workspace=where / "work", timeout=60))
 
         def bare() -> None:
             subprocess.run(["true"], check=True, stdin=subprocess.DEVNULL, capture_output=True)

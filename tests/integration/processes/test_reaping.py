@@ -77,7 +77,7 @@ import json, os, sys, tempfile
 from pathlib import Path
 import psutil
 from drone.processes.reaping import become_reaper
-from drone.sandbox import choose
+from drone.sandbox import CommandSpec, choose
 from drone.sandbox.opened import close_all
 
 become_reaper()
@@ -86,7 +86,7 @@ with tempfile.TemporaryDirectory() as directory:
     for timeout in (60, 60, 0.5):
         after = "sleep 300" if timeout < 1 else "true"
         command = f"(setsid sleep 300 &); (nohup sleep 0.01 >/dev/null 2>&1 &); sleep 0.1; {after}"
-        sandbox.run(command, workspace=Path(directory), timeout=timeout)
+        sandbox.run(CommandSpec(command, workspace=Path(directory), timeout=timeout))
         close_all()
         counts.append(len(psutil.Process().children()))
 print(json.dumps(counts))

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drone.sandbox import CommandResult, Sandbox, choose
+from drone.sandbox import CommandResult, CommandSpec, Sandbox, choose
 from drone.sandbox.network import AccessKind, NetworkAccess
 from drone.sandbox.network.gateway import Gateway
 from drone.sandbox.network.namespace import Network
@@ -64,7 +64,7 @@ def run(
     """Run a command in this kind of sandbox, with this access."""
     access = NetworkAccess(kind, hosts, chosen=True)
     sandbox = choose(walled.kind, {**os.environ, **environ}, access, trial=False)
-    return sandbox.run(command, workspace=workspace, timeout=60)
+    return sandbox.run(CommandSpec(command, workspace=workspace, timeout=60))
 
 
 def test_the_way_out_stays_open_when_the_thread_of_the_first_command_has_ended(walled: Sandbox, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_way_out_stays_open_when_the_thread_of_the_first_command_has_ended(w
     results: list[CommandResult] = []
     for _ in range(2):
         thread = threading.Thread(
-            target=lambda: results.append(sandbox.run("echo hello", workspace=tmp_path, timeout=60))
+            target=lambda: results.append(sandbox.run(CommandSpec("echo hello", workspace=tmp_path, timeout=60)))
         )
         thread.start()
         thread.join()

@@ -7,7 +7,7 @@ import os
 import tracemalloc
 from pathlib import Path
 
-from drone.sandbox import Sandbox, choose
+from drone.sandbox import CommandSpec, Sandbox, choose
 from drone.sandbox.output import LIVE_CHARACTERS, HeadAndTail, LogFile
 from tests.support.command_time import LONG
 from tests.support.sandboxes import shell
@@ -61,14 +61,14 @@ def test_bytes_that_are_no_text_become_visible_signs_that_can_be_stored(tmp_path
 def test_a_long_output_is_shown_as_head_and_tail_with_the_whole_in_the_log(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "1.log"
 
-    result = DIRECT.run("seq 1 5000", workspace=tmp_path, timeout=60, log=log)
+    result = DIRECT.run(CommandSpec("seq 1 5000", workspace=tmp_path, timeout=60, log=log))
 
     assert result.output.startswith("1\n2\n")
     assert result.output.endswith("\n4999\n5000\n")
     assert "[… 13,893 characters elided …]" in result.output
     assert result.log == log
     assert log.read_text().splitlines() == [str(number) for number in range(1, 5001)]
-    short = DIRECT.run("echo short", workspace=tmp_path, timeout=60, log=tmp_path / "1.log")
+    short = DIRECT.run(CommandSpec("echo short", workspace=tmp_path, timeout=60, log=tmp_path / "1.log"))
     assert (short.log, (tmp_path / "1.log").exists()) == (None, False)
 
 
@@ -76,7 +76,7 @@ def test_live_output_comes_in_pieces_as_it_is_printed_and_after_a_bound_is_only_
     pieces: list[str] = []
     line = "echo one; sleep 0.3; seq 1 100000; for i in 1 2 3; do sleep 0.4; echo on; done"
 
-    DIRECT.run(line, workspace=tmp_path, timeout=60, on_output=pieces.append)
+    DIRECT.run(CommandSpec(line, workspace=tmp_path, timeout=60, on_output=pieces.append))
 
     assert pieces[0] == "one\n"
     assert LIVE_CHARACTERS < len("".join(pieces)) < LIVE_CHARACTERS + 200
@@ -88,7 +88,7 @@ def test_200_mb_of_output_are_counted_and_cost_little_memory_and_a_bounded_log(t
     line = "printf first; head -c 200000000 /dev/zero | tr '\\0' x; printf last"
 
     tracemalloc.start()
-    result = DIRECT.run(line, workspace=tmp_path, timeout=LONG, log=tmp_path / "log")
+    result = DIRECT.run(CommandSpec(line, workspace=tmp_path, timeout=LONG, log=tmp_path / "log"))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

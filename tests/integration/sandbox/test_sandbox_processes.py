@@ -13,7 +13,7 @@ import pytest
 
 from drone.processes.ending import end_marked
 from drone.processes.tree import MARK
-from drone.sandbox import Sandbox
+from drone.sandbox import CommandSpec, Sandbox
 from shared.errors import Preempted
 from shared.names import new_id
 from tests.support import wait_until
@@ -116,7 +116,7 @@ def test_a_check_that_raises_ends_the_command_keeps_its_output_and_lets_every_pr
     check = raise_when(lambda: (tmp_path / "ready").exists() and len(processes_with(name)) == 2, Preempted())
 
     with pytest.raises(Preempted):
-        sandbox.run(line, workspace=tmp_path, timeout=LONG, check=check)
+        sandbox.run(CommandSpec(line, workspace=tmp_path, timeout=LONG, check=check))
 
     assert (tmp_path / "cleaned").read_text() == "cleaned\n", "not only the main process may"
     assert sandbox.tally.broken_off is not None
@@ -134,7 +134,9 @@ def test_a_callback_that_raises_ends_the_command_too_and_leftovers_of_an_older_b
         raise ValueError(text)
 
     with pytest.raises(ValueError, match="begun"):
-        sandbox_of("none").run(f"echo begun; sleep {name}", workspace=tmp_path, timeout=LONG, on_output=on_output)
+        sandbox_of("none").run(
+            CommandSpec(f"echo begun; sleep {name}", workspace=tmp_path, timeout=LONG, on_output=on_output)
+        )
     assert processes_with(name) == []
 
     leftover = subprocess.Popen(["sleep", name], env={MARK: f"{owner}.abc", "PATH": os.environ["PATH"]})
@@ -148,8 +150,8 @@ def test_a_callback_that_raises_ends_the_command_too_and_leftovers_of_an_older_b
 def test_commands_die_with_the_process_that_ran_them(sandbox: Sandbox, tmp_path: Path) -> None:
     name = number()
     script = (
-        "import os, sys; from pathlib import Path; from drone.sandbox import choose; "
-        "choose(sys.argv[1], os.environ).run(sys.argv[2], workspace=Path(sys.argv[3]), timeout=0)"
+        "import os, sys; from pathlib import Path; from drone.sandbox import CommandSpec, choose; "
+        "choose(sys.argv[1], os.environ).run(CommandSpec(sys.argv[2], workspace=Path(sys.argv[3]), timeout=0))"
     )
     line = f"setsid sleep {name} & sleep {name}"
     drone = subprocess.Popen([sys.executable, "-c", script, sandbox.kind, line, tmp_path])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.sandbox import CommandResult, Sandbox, account, choose
+from drone.sandbox import CommandResult, CommandSpec, Sandbox, account, choose
 from drone.sandbox.account import UNPRIVILEGED, is_root
 from drone.sandbox.bubblewrap import Bubblewrap
 from drone.sandbox.opened import close_all
@@ -79,7 +79,7 @@ def run(sandbox: Sandbox, tmp_path: Path, often: None) -> Run:
 
     def run(line: str, limits: ResourceLimits) -> CommandResult:
         limited = choose(sandbox.kind, os.environ, limits=limits, trial=False).for_session(scratch=scratch)
-        return limited.run(line, workspace=workspace, timeout=LONG, check=looking(scratch))
+        return limited.run(CommandSpec(line, workspace=workspace, timeout=LONG, check=looking(scratch)))
 
     return run
 
@@ -137,8 +137,8 @@ def test_processor_time_is_shared_out_and_a_command_may_remove_its_workspace(tmp
     (tmp_path / "work").mkdir()
     sandbox = choose("none", os.environ, limits=ResourceLimits(cpus=0.2)).for_session(scratch=tmp_path / "scratch")
 
-    spent = sandbox.run(line, workspace=tmp_path / "work", timeout=LONG).output
-    removed = sandbox.run('rm -rf "$PWD"; sleep 0.2; echo end', workspace=tmp_path / "work", timeout=LONG)
+    spent = sandbox.run(CommandSpec(line, workspace=tmp_path / "work", timeout=LONG)).output
+    removed = sandbox.run(CommandSpec('rm -rf "$PWD"; sleep 0.2; echo end', workspace=tmp_path / "work", timeout=LONG))
 
     assert float(spent) < 0.8
     assert (removed.return_code, removed.output) == (0, "end\n")
@@ -279,7 +279,7 @@ def test_the_commands_of_a_drone_of_root_have_only_so_many_processes_without_cgr
     (tmp_path / "work").mkdir()
     for limits, said in ((ResourceLimits(processes=60), "refused\nafter\n"), (ResourceLimits(), "after\n")):
         session = choose("bwrap", os.environ, limits=limits, trial=False).for_session(scratch=tmp_path / "scratch")
-        done = session.run(f"python3 -c '{SPAWN}'", workspace=tmp_path / "work", timeout=LONG)
+        done = session.run(CommandSpec(f"python3 -c '{SPAWN}'", workspace=tmp_path / "work", timeout=LONG))
         assert (done.output, done.return_code) == (said, 0), limits
 
 
@@ -306,9 +306,9 @@ def test_a_command_fills_no_more_than_half_of_the_free_disk(small_disk: Disk) ->
     fill = f"for i in $(seq {MEGABYTES * 2 // 3}); do head -c 1000000 /dev/zero > f$i; done; sleep 1000"
     remove = f"{LOOKED_AT}; rm f*; echo removed"
 
-    filling = sandbox.run(fill, workspace=work, timeout=LONG)
+    filling = sandbox.run(CommandSpec(fill, workspace=work, timeout=LONG))
     left = small_disk.free
-    removing = sandbox.run(remove, workspace=work, timeout=LONG, check=looking(scratch))
+    removing = sandbox.run(CommandSpec(remove, workspace=work, timeout=LONG, check=looking(scratch)))
 
     assert "on the drone's disk" in filling.over
     assert left > 10 * MB
@@ -322,11 +322,13 @@ def test_a_command_is_not_blamed_for_a_disk_that_others_fill(small_disk: Disk) -
     sandbox = choose("none", os.environ, limits=ResourceLimits()).for_session(scratch=scratch)
 
     result = sandbox.run(
-        f"echo begun; {LOOKED_AT}; echo ended",
-        workspace=work,
-        timeout=LONG,
-        on_output=lambda _: small_disk.fill(),
-        check=looking(scratch, lambda: small_disk.free == 0),
+        CommandSpec(
+            f"echo begun; {LOOKED_AT}; echo ended",
+            workspace=work,
+            timeout=LONG,
+            on_output=lambda _: small_disk.fill(),
+            check=looking(scratch, lambda: small_disk.free == 0),
+        )
     )
 
     assert (result.return_code, result.over, small_disk.free) == (0, "", 0)

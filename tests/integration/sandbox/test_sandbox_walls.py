@@ -13,7 +13,7 @@ import pytest
 
 from drone.installation.doctor import check_sandbox
 from drone.installation.settings import own_places
-from drone.sandbox import Sandbox, bubblewrap, choose
+from drone.sandbox import CommandSpec, Sandbox, bubblewrap, choose
 from drone.sandbox.direct import Direct
 from drone.sandbox.network import NetworkAccess
 from shared.errors import Precondition
@@ -52,8 +52,8 @@ def test_a_command_runs_in_the_workspace_with_a_short_environment_a_lasting_home
     assert (waited[0], waited[1].partition(":")[0]) == ("nothing to read", "EOFError")
     assert waited[2:] == ["no terminal", "refused"]
     assert shell(lasting, odd, 'cat ~/kept "$TMPDIR/kept"').output == "a\nb\n"
-    assert lasting.run(["echo", "$HOME", "; ls"], workspace=odd, timeout=60).output == "$HOME ; ls\n"
-    missing = lasting.run(["no-such-program"], workspace=odd, timeout=60)
+    assert lasting.run(CommandSpec(["echo", "$HOME", "; ls"], workspace=odd, timeout=60)).output == "$HOME ; ls\n"
+    missing = lasting.run(CommandSpec(["no-such-program"], workspace=odd, timeout=60))
     assert (missing.return_code in {0, None}, "no-such-program" in missing.output) == (False, True)
 
 
@@ -162,7 +162,7 @@ def test_more_paths_can_be_read_but_not_written(walled: Sandbox, tmp_path: Path)
     (tmp_path / "lib" / "a").write_text("readable")
     line = f"cat {tmp_path}/lib/a; touch {tmp_path}/lib/b"
 
-    result = walled.run(line, workspace=tmp_path / "work", timeout=60, read_only=[tmp_path / "lib"])
+    result = walled.run(CommandSpec(line, workspace=tmp_path / "work", timeout=60, read_only=[tmp_path / "lib"]))
 
     assert result.output.startswith("readable")
     assert not (tmp_path / "lib" / "b").exists()
