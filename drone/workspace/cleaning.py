@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import disk_usage
 
 from drone.installation.disk import existing
-from drone.installation.owner_rules.keep import KeepRules
+from drone.installation.owner_rules.rules import KeepRules
 from drone.installation.workspace_marker import WORKSPACE_MARKER
 from drone.sandbox.trees import remove, walk
 from drone.workspace.locks import Busy, FileLock

@@ -1,8 +1,6 @@
 """Parts of the owner's policy: which orders it takes, when, what their models may use and cost, and what is kept."""
 
-from drone.installation.owner_rules.keep import KeepRules
-from drone.installation.owner_rules.orders import OrderRules
-from drone.installation.owner_rules.spend import SpendRules
+from drone.installation.owner_rules.rules import KeepRules, OrderRules, SpendRules
 from drone.installation.owner_rules.times import Hours
 from drone.installation.owner_rules.when import When
 

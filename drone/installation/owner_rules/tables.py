@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
 
 from drone.installation.key_addresses import is_key_address
-from drone.installation.owner_rules.keep import RUN_DAYS, KeepRules
-from drone.installation.owner_rules.orders import OrderRules
-from drone.installation.owner_rules.spend import SpendRules
+from drone.installation.owner_rules.rules import RUN_DAYS, KeepRules, OrderRules, SpendRules
 from drone.installation.owner_rules.times import Hours, read_hours
 from drone.installation.owner_rules.when import When
 from drone.sandbox.resources import ResourceLimits

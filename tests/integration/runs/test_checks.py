@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drone.installation.owner_rules.orders import OrderRules
+from drone.installation.owner_rules.rules import OrderRules
 from drone.installation.policy import Policy
 from shared.budgets import ModelPrice, Money
 from shared.events import ChargeStep, Delivered, Prepared

@@ -1,4 +1,4 @@
-"""Which orders the owner takes, and what their models may use."""
+"""What the owner of a drone rules: which orders it takes, how much its models may cost, and what it keeps on disk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from urllib.parse import unquote, urlsplit
 
+from drone.installation.key_addresses import may_go
+
+RUN_DAYS = 7
+"""A directory of a run is kept for at least so long: it prevents the run from starting twice."""
 _PARTS_OF_A_LINE = re.compile(r"[;|&\n(){}`]+")
 
 
 @dataclass(frozen=True)
 class OrderRules:
-    """Patterns with `*` and `?`; None: everything is allowed."""
+    """Which orders it takes, and what their models may use: patterns with `*` and `?`; None: everything is allowed."""
 
     repositories: tuple[str, ...] | None = None
     organizations: tuple[str, ...] | None = None
@@ -45,6 +49,35 @@ class OrderRules:
         """The pattern that refuses a shell line, for the whole line or a part of it; None if there is none."""
         parts = [" ".join(part.split()) for part in (line, *_PARTS_OF_A_LINE.split(line))]
         return next((each for each in self.commands if any(fnmatchcase(part, each) for part in parts)), None)
+
+
+@dataclass(frozen=True)
+class SpendRules:
+    """How much its models may cost in a day: the table `[spend]`."""
+
+    usd_per_day: float | None = None
+    """For all runs together, from midnight to midnight in local time; None: no limit."""
+    unpriced: tuple[str, ...] = ()
+    """Addresses of models that may be used under a limit although their price is unknown."""
+
+    def is_used_up(self, spent_usd: float) -> bool:
+        """Whether no further call may be made today."""
+        return self.usd_per_day is not None and spent_usd >= self.usd_per_day
+
+    def allows_unpriced(self, api_base: str | None) -> bool:
+        """Whether calls whose cost cannot be counted may be made there."""
+        return self.usd_per_day is None or may_go(api_base, self.unpriced)
+
+
+@dataclass(frozen=True)
+class KeepRules:
+    """How long it keeps what it can fetch or make again, in days without use and in bytes; None: no limit."""
+
+    run_days: int | None = RUN_DAYS
+    workspace_days: int | None = 30
+    mirror_days: int | None = 30
+    workspace_space: int | None = None
+    mirror_space: int | None = None
 
 
 def _fits(name: str, patterns: Iterable[str] | None) -> bool:
