@@ -26,21 +26,16 @@ from control_plane.drones import inbox
 from control_plane.operations.audit.keeping import prune_expired, seal_head
 from control_plane.spending.setting import recount_young
 from control_plane.spending.settlement import settle_all_forgotten
-from control_plane.supervisor.batches import submit_due
-from control_plane.supervisor.broker_refusals import BrokerRefusals
-from control_plane.supervisor.broker_users import BrokerQuota, ensure_users
-from control_plane.supervisor.cleaning import ClockWatch, clean
-from control_plane.supervisor.gone_members import remove_gone
-from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
-from control_plane.supervisor.lost_runs import take_back_lost_runs
+from control_plane.supervisor.broker_access import BrokerQuota, BrokerRefusals, ensure_users
+from control_plane.supervisor.cleaning import ClockWatch, clean, remove_gone
+from control_plane.supervisor.groups import decide_races, submit_due
+from control_plane.supervisor.lost_runs import HeartbeatMonitor, take_back_lost_runs
 from control_plane.supervisor.outbox_relay import Relay, unpublished
-from control_plane.supervisor.placing import place_queued
-from control_plane.supervisor.races import go_on
+from control_plane.supervisor.placing import place_queued, refresh_reasons
 from control_plane.supervisor.restacking import restack
 from control_plane.supervisor.stale_messages import StaleMessages
 from control_plane.supervisor.suspending import continue_answered, suspend_long_waits
 from control_plane.supervisor.unclaimed import Unclaimed
-from control_plane.supervisor.waiting_reasons import refresh_reasons
 from control_plane.teams.claiming import claim_everywhere
 from control_plane.tracing import exporter
 from control_plane.tracing.exporter import TraceExporter
@@ -96,7 +91,7 @@ class Supervisor:
             self._add("placing", self._place),
             self._add("relay", self._relay.publish_all),
             self._add("inbox", lambda: inbox.send_new(self._core)),
-            self._add("races", lambda: go_on(self._core), every=4 * often),
+            self._add("races", lambda: decide_races(self._core), every=4 * often),
             self._add("batches", lambda: submit_due(self._core), every=4 * often),
         ]
         self._add("stacks", lambda: restack(self._core), every=4 * often)

@@ -1,5 +1,5 @@
-"""Deletes expired data: log-in links, sessions, handled messages, idempotency keys, checkpoints, refused reports,
-drafts, traces that were given up."""
+"""Deletes what has expired: log-in links, sessions, handled messages, idempotency keys, checkpoints, refused reports,
+drafts, traces that were given up, and ephemeral drones that are gone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from sqlalchemy import Select, delete, func, select, update
 from control_plane.attention.outbox import clean_attention
 from control_plane.automation.webhook_outbox import clean_deliveries
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.access import LoginLink, WebSession
 from control_plane.db.audit import AuditSeal
+from control_plane.db.audit_chain import AuditEntry, recording
 from control_plane.db.drafts import UNSENT, SavedDraft
-from control_plane.db.drones import InboxMessage
+from control_plane.db.drones import Drone, InboxMessage
+from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
+from control_plane.drones.pool_members import GONE_AFTER, is_gone
+from control_plane.operations.drones.managing import remove
 from control_plane.operations.retention.keeping import keep
 from control_plane.tracing.exporter import clean_exports
 from shared.states import OrderStatus
@@ -122,3 +127,43 @@ class ClockWatch:
     def _newest_seal(self) -> datetime | None:
         with self._core.database.read() as db:
             return db.scalar(select(func.max(AuditSeal.at)))
+
+
+# --- ephemeral drones -----------------------------------------------------------------------------
+
+
+def remove_gone(core: Core) -> list[str]:
+    """Remove the ephemeral drones that were offline for ten minutes, as no person does it; returns their names.
+
+    Their Redis users and keys go with their rows. One whose events are not all stored stays until they are, or until
+    what is missing was written off as a gap: its orders would lose steps that still arrive.
+    """
+    now = core.clock.now()
+    with core.database.read() as db:
+        living = db.scalars(select(Drone).where(Drone.pool_id.is_not(None), Drone.removed_at.is_(None)))
+        gone = [drone for drone in living if is_gone(drone, now)]
+        names = {id_: name for id_, name in db.execute(select(Organization.id, Organization.name))} if gone else {}
+    backlogs = core.broker.backlogs([drone.id for drone in gone]) if gone else {}
+    stored = [drone for drone in gone if backlogs[drone.id].unstored == 0]
+
+    def remove_one(drone: Drone) -> str:
+        with recording(_entry(core, drone, names[drone.organization_id])):
+            remove(core, drone.organization_id, drone.id)
+        log.info("an ephemeral drone is gone and was removed", drone=drone.id, name=drone.name)
+        return drone.name
+
+    return each_alone("gone members", stored, remove_one)
+
+
+def _entry(core: Core, drone: Drone, organization: str) -> AuditEntry:
+    minutes = int(GONE_AFTER.total_seconds() // 60)
+    return AuditEntry(
+        at=core.clock.now(),
+        actor_kind="control plane",
+        actor="system",
+        action="remove_drone",
+        door="control plane",
+        target=f"{drone.name} (ephemeral, offline for {minutes} minutes)",
+        organization=organization,
+        organization_ref=drone.organization_id,
+    )

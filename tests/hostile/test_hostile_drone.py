@@ -20,7 +20,7 @@ from control_plane.declarations.audit import AuditFilter
 from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.supervisor.broker_refusals import ACTION
+from control_plane.supervisor.broker_access import ACTION
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import SCRIPTS

@@ -26,7 +26,7 @@ REMOVALS = (
     removal(
         "integration/supervisor/test_broker_quota.py::"
         "test_what_is_refused_to_a_drone_is_recorded_with_its_name_and_how_often",
-        "control_plane/supervisor/broker_refusals.py",
+        "control_plane/supervisor/broker_access.py",
         "entries = [self._entry(drone, name, of_user[drone.id]) for drone, name in drones]",
         "entries: list[AuditEntry] = []",
     ),
@@ -128,7 +128,7 @@ REMOVALS = (
     removal(
         "integration/supervisor/test_broker_quota.py::"
         "test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on",
-        "control_plane/supervisor/broker_users.py",
+        "control_plane/supervisor/broker_access.py",
         "                self._stop(drone, held[drone.id], quota)\n",
         "                pass\n",
     ),

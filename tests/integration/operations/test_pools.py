@@ -21,7 +21,7 @@ from control_plane.drones.inbox import pending
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, pools, registration
 from control_plane.operations.orders import canceling
-from control_plane.supervisor.gone_members import remove_gone
+from control_plane.supervisor.cleaning import remove_gone
 from control_plane.supervisor.placing import place_queued
 from shared import names
 from shared.envelope import new_private_key

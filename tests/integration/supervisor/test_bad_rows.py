@@ -32,9 +32,8 @@ from control_plane.operations.batches import submitting
 from control_plane.spending.setting import recount_young
 from control_plane.spending.settlement import settle_all_forgotten
 from control_plane.supervisor import Supervisor
-from control_plane.supervisor.batches import submit_due
-from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
-from control_plane.supervisor.lost_runs import take_back_lost_runs
+from control_plane.supervisor.groups import submit_due
+from control_plane.supervisor.lost_runs import HeartbeatMonitor, take_back_lost_runs
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
 from control_plane.teams.claiming import claim_everywhere

@@ -17,7 +17,7 @@ from control_plane.drones.quota import quota_bytes
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.drones.managing import show_drone
-from control_plane.supervisor.broker_refusals import ACTION, BrokerRefusals
+from control_plane.supervisor.broker_access import ACTION, BrokerRefusals
 from shared import names
 from shared.errors import Unreachable
 from tests.support.planes import LITTLE_MEMORY, Plane, on_each_server

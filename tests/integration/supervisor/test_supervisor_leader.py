@@ -12,7 +12,7 @@ from control_plane.db.access import LoginLink
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
 from control_plane.supervisor.cleaning import clean
-from control_plane.supervisor.waiting_reasons import refresh_reasons
+from control_plane.supervisor.placing import refresh_reasons
 from shared.names import new_id
 from tests.support.broker import BrokerServer
 from tests.support.planes import QUICK, Plane

@@ -20,7 +20,7 @@ from control_plane.declarations.organizations import ADD, OrganizationRequest
 from control_plane.declarations.reviews import ADD as ADD_COMMENT
 from control_plane.declarations.reviews import LIST, SEND, ReviewCommentRequest, SendReviewRequest
 from control_plane.lookups.organizations import system_caller
-from control_plane.supervisor.batches import submit_due
+from control_plane.supervisor.groups import submit_due
 from control_plane.web.diffs.labels import path_key
 from control_plane.web.live.topics import TOPICS
 from shared.blobs import digest
