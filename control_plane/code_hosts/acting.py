@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
-from control_plane.code_hosts import prompts, turns
-from control_plane.code_hosts.mentions import request_in
+from control_plane.code_hosts import texts, turns
 from control_plane.code_hosts.posts import ensure_post, set_text
 from control_plane.code_hosts.turns import NextTurn, TurnReceipt
 from control_plane.core import Caller, Core
@@ -62,7 +61,7 @@ class Acting:
     # --- comments -------------------------------------------------------------------------
 
     def _comment(self, seen: SeenComment) -> None:
-        request = request_in(seen.text, self.link.mention)
+        request = texts.request_in(seen.text, self.link.mention)
         if request is None or self._is_old(seen.at) or self._knows(f"comment:{seen.id}"):
             return
         event = self._event(f"comment:{seen.id}", "comment", seen.place, seen.author)
@@ -78,7 +77,7 @@ class Acting:
 
     def _asked(self, caller: Caller, thread: HostThread, seen: SeenComment, request: str) -> tuple[TurnReceipt, str]:
         before = turns.newest_of(self.db, thread.session_id) if thread.session_id is not None else None
-        text = prompts.of_comment(seen, request, self.link.repository, first=before is None)
+        text = texts.prompt_of_comment(seen, request, self.link.repository, first=before is None)
         if before is None:
             received = turns.start(self.db, self.core, caller, self.link, text)
             thread.session_id = self.db.get_one(Order, received.order_id).session_id
@@ -197,7 +196,7 @@ class Acting:
             return None
         events = [self._event(f"check:{each.id}", "check", thread.place, each.name) for each in new]
         names = ", ".join(each.name for each in new)
-        what = _FollowUp(f"failed check {names}", prompts.of_checks(new, pull))
+        what = _FollowUp(f"failed check {names}", texts.prompt_of_checks(new, pull))
         order = self._follow_up(events[0], thread, newest, what)
         for each in events:
             each.outcome, each.order_id = events[0].outcome, events[0].order_id
@@ -209,7 +208,7 @@ class Acting:
             return
         event = self._event(key, "conflict", thread.place, "")
         merge = {"branch": pull.base, "commit": pull.base_commit}
-        what = _FollowUp(f"conflict with {pull.base}", prompts.of_conflict(pull), merge)
+        what = _FollowUp(f"conflict with {pull.base}", texts.prompt_of_conflict(pull), merge)
         self._follow_up(event, thread, newest, what)
 
     def _follow_up(self, event: HostEvent, thread: HostThread, newest: Order, what: _FollowUp) -> Order | None:

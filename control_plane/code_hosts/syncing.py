@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.code_hosts.acting import OPEN, Acting, is_moving, orders_with_pulls, pull_number
 from control_plane.code_hosts.posts import due_posts, ensure_post, note_written, set_text, to_write
-from control_plane.code_hosts.status_text import answer_text, status_text
+from control_plane.code_hosts.texts import answer_text, status_text
 from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
 from control_plane.core.origin import RequestOrigin, coming_from

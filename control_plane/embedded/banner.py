@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from control_plane.embedded import demo
 from control_plane.embedded.data_dir import DataDir
-from control_plane.embedded.demo import seeding
 from control_plane.embedded.plan import Plan
 
 
@@ -64,17 +64,17 @@ _STEPS = {
     "drone": "fleet token add    then on a workstation: drone register",
 }
 _ORDER = "fleet submit 'Fix the failing test' --follow"
-_DEMO_ORDER = f"fleet submit '{seeding.PROMPT}' --project {seeding.NAME} --follow"
+_DEMO_ORDER = f"fleet submit '{demo.PROMPT}' --project {demo.NAME} --follow"
 _DEMO = {
     "absent": [],
     "running": [
         "The demo's model plays the same script for any prompt. Remove the demo later:",
-        f"  {seeding.REMOVE}",
+        f"  {demo.REMOVE}",
         "",
     ],
     "stopped": [
         "The demo's model is not running; `fleet up --demo` starts it. Remove the demo:",
-        f"  {seeding.REMOVE}",
+        f"  {demo.REMOVE}",
         "",
     ],
 }

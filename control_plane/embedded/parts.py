@@ -10,7 +10,7 @@ from pathlib import Path
 
 from control_plane.embedded.children import Child, without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
-from control_plane.embedded.demo.seeding import SCRIPT
+from control_plane.embedded.demo import SCRIPT
 from control_plane.embedded.plan import ANY, LOOPBACK, Plan
 from shared.errors import FleetFault, Invalid, Unreachable
 from shared.own_programs import module_command

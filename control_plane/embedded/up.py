@@ -19,11 +19,10 @@ from control_plane.broker.valkey_config import CONTROL_USER
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.declarations.server import WHOAMI
-from control_plane.embedded import banner, parts
+from control_plane.embedded import banner, demo, parts
 from control_plane.embedded.broker_tls import BrokerCertificate
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
-from control_plane.embedded.demo import seeding
 from control_plane.embedded.drones import register_missing
 from control_plane.embedded.logs import rotate
 from control_plane.embedded.options import UpOptions
@@ -97,7 +96,7 @@ class EmbeddedFleet:
         names = self._start_drones(plan, client)
         states = self._states(plan, client, names)
         login_url = client.call(tokens.CREATE_LOGIN_LINK)["url"]
-        put(banner.summary(plan, self.data, login_url, states, _set_up(client, demo=self.options.demo)) + "\n")
+        put(banner.summary(plan, self.data, login_url, states, _set_up(client, demo_runs=self.options.demo)) + "\n")
         if text := banner.warning(plan):
             say(text)
 
@@ -112,7 +111,7 @@ class EmbeddedFleet:
     def _start_demo(self, plan: Plan, client: FleetClient) -> None:
         port = plan.chosen.demo_port
         self._start(parts.scripted_model(plan, self.data), lambda: parts.port_answers(LOOPBACK, port))
-        seeding.seed(client, self.data.root, port)
+        demo.seed(client, self.data.root, port)
 
     def _start(self, child: Child, ready: Callable[[], bool]) -> None:
         self._spawn(child)
@@ -142,7 +141,7 @@ class EmbeddedFleet:
             answers = parts.port_answers(LOOPBACK, plan.chosen.flower_port)
             states.append(banner.PartState("flower", "ready" if answers else "starting", plan.flower_url or ""))
         if self.options.demo:
-            where = f"{seeding.model_url(plan.chosen.demo_port)}  (plays a script; not a real model)"
+            where = f"{demo.model_url(plan.chosen.demo_port)}  (plays a script; not a real model)"
             states.append(banner.PartState("scripted model", "ready", where))
         shown = [client.call(drones.SHOW, name=name) for name in names]
         states += [banner.PartState(f"drone {d['name']}", d["status"], f"sandbox {d['sandbox']}") for d in shown]
@@ -255,17 +254,17 @@ def _broker_state(plan: Plan) -> str:
     return f"{name} on port {plan.chosen.broker_port}, append-only{tls}"
 
 
-def _set_up(client: FleetClient, *, demo: bool) -> banner.SetUp:
-    """What the default organization has and lacks; `demo`: whether the demo's model runs."""
+def _set_up(client: FleetClient, *, demo_runs: bool) -> banner.SetUp:
+    """What the default organization has and lacks; `demo_runs`: whether the demo's model runs."""
     models, repositories = client.call(providers.LIST), client.call(projects.LIST)
-    seeded = [*filter(seeding.is_demo_provider, models), *filter(seeding.is_demo_project, repositories)]
+    seeded = [*filter(demo.is_demo_provider, models), *filter(demo.is_demo_project, repositories)]
     usable = {
-        "provider": [each for each in models if demo or each not in seeded],
-        "project": [each for each in repositories if demo or each not in seeded],
+        "provider": [each for each in models if demo_runs or each not in seeded],
+        "project": [each for each in repositories if demo_runs or each not in seeded],
         "drone": client.call(drones.LIST),
     }
     missing = [what for what, found in usable.items() if not found]
-    return banner.SetUp(missing, "running" if demo else "stopped" if seeded else "absent")
+    return banner.SetUp(missing, "running" if demo_runs else "stopped" if seeded else "absent")
 
 
 def _online(client: FleetClient, name: str) -> bool:

@@ -21,8 +21,7 @@ from typing import Any
 
 from stage import DRONE, FLEET, DemoFailed, Stage, Started, free_port, say, settings, step, tail, wait_for
 
-from control_plane.embedded.demo import repository
-from control_plane.embedded.demo.seeding import PROMPT, SCRIPT
+from control_plane.embedded.demo import PROMPT, SCRIPT, create_repository
 
 
 def main() -> int:
@@ -62,7 +61,7 @@ def play(stage: Stage) -> None:
     say(f"Dronefleet demo, in {stage.directory}")
     with step("a git repository with a failing test"):
         remote = stage.directory / "slugs.git"
-        repository.create(remote)
+        create_repository(remote)
     with step("fleet up: broker, database, HTTP, supervisor, collector, Flower"):
         bring_up(stage)
     with step("drone register, drone start: a workstation joins"):

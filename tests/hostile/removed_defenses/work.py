@@ -17,13 +17,13 @@ REMOVALS = (
     ),
     removal(
         f"{_ACTING}::test_edited_quoted_old_and_our_own_comments_start_nothing",
-        "control_plane/code_hosts/mentions.py",
+        "control_plane/code_hosts/texts.py",
         "    if not word.search(_without_quotes(text)):\n",
         "    if not word.search(text):\n",
     ),
     removal(
         f"{_ACTING}::test_markup_and_hidden_characters_of_an_issue_reach_the_agent_as_visible_quotations",
-        "control_plane/code_hosts/prompts.py",
+        "control_plane/code_hosts/texts.py",
         'f"| {visible(line)}".rstrip()',
         "line",
     ),

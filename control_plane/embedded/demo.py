@@ -1,7 +1,10 @@
-"""The demo's provider and project in the default organization."""
+"""The demo of `fleet up --demo`: its provider and project in the default organization, and the project's repository."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +12,11 @@ from control_plane.client.fleet import FleetClient
 from control_plane.declarations import projects, providers
 from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.declarations.providers import ProviderEdit, ProviderRequest
-from control_plane.embedded.demo.repository import create
-from shared.errors import Conflict
+from shared.errors import Conflict, FleetFault
 
 NAME = "demo"
 """Of the provider and of the project."""
-SCRIPT = Path(__file__).with_name("script.json")
+SCRIPT = Path(__file__).with_name("demo_script.json")
 MODEL = "openai/scripted"
 PROMPT = "Fix slug.sh so that sh test.sh passes"
 REMOVE = "fleet project rm demo --yes && fleet provider rm demo --yes"
@@ -43,7 +45,7 @@ def seed(client: FleetClient, root: Path, port: int) -> None:
         raise _taken("project")
     remote = remote_of(root)
     remote.parent.mkdir(mode=0o700, exist_ok=True)
-    create(remote)
+    create_repository(remote)
     _seed_provider(client, provider, model_url(port))
     _seed_project(client, project, remote.as_uri())
 
@@ -85,3 +87,88 @@ def _taken(kind: str) -> Conflict:
         why=f"`fleet up --demo` adds a {kind} with this name",
         next="fleet up    or, with a separate data directory: fleet up --demo --data-dir DIRECTORY",
     )
+
+
+# --- a bare repository that accepts pushes, with one commit whose test fails -----------------------
+
+SECONDS = 30
+"""Time limit of one git command."""
+FILES = {
+    "README.md": "# slugs\n\nTurns titles into slugs for addresses. `sh test.sh` runs the test.\n",
+    "slug.sh": """\
+#!/bin/sh
+# Print the title as a slug: lower case, words joined by single dashes, none at either end.
+printf '%s' "$*" | tr 'A-Z' 'a-z' | tr -c 'a-z0-9' '-'
+""",
+    "test.sh": """\
+#!/bin/sh
+# Each line: a title, and the slug that it must give.
+failed=0
+expect() {
+    got=$(sh slug.sh "$1")
+    if [ "$got" = "$2" ]; then
+        echo "ok    '$1' -> '$2'"
+    else
+        echo "FAIL  '$1' -> '$got', expected '$2'"
+        failed=1
+    fi
+}
+expect "Hello World" "hello-world"
+expect "Hello,   World!" "hello-world"
+expect "(What is new in 2.0?)" "what-is-new-in-2-0"
+exit $failed
+""",
+}
+_COMMIT = """\
+commit refs/heads/main
+committer Dronefleet demo <demo@example.org> 1700000000 +0000
+data <<END
+Turn titles into slugs
+END
+"""
+
+
+def create_repository(remote: Path) -> None:
+    """Create the bare repository; do nothing if it exists.
+
+    The user's own git configuration is not read, because it may sign commits or add hooks. Raises FleetFault with
+    git's words if git fails; nothing is left at `remote` then.
+    """
+    if remote.exists():
+        return
+    draft = remote.with_name(f".{remote.name}.{os.getpid()}")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        _git("init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(draft))
+        _git("-C", str(draft), "fast-import", "--quiet", commands=_COMMIT + "".join(map(_file, FILES)))
+        draft.rename(remote)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _file(name: str) -> str:
+    content = FILES[name]
+    return f"M 100644 inline {name}\ndata {len(content.encode())}\n{content}\n"
+
+
+def _git(*arguments: str, commands: str = "") -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            input=commands,
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _failed(str(error)) from error
+    if done.returncode != 0:
+        raise _failed(done.stderr.strip())
+
+
+def _failed(why: str) -> FleetFault:
+    return FleetFault("the demo's repository could not be created", code="E-UP-DEMO", why=why, next="git --version")

@@ -1,1 +1,0 @@
-"""`fleet up --demo`: a small repository with a failing test, and a scripted model that fixes it."""
