@@ -82,7 +82,7 @@ async def _serve(manager: StreamableHTTPSessionManager, *, task_status: TaskStat
 def refuse_other_sites(headers: Headers, public_url: str) -> None:
     """Raise Forbidden for a request by a page of another site, even with a token.
 
-    That it was sent to a name of ours is checked for all addresses, in `control_plane.web.host_names`.
+    That it was sent to a name of ours is checked for all addresses, in `control_plane.web.browser_defenses`.
     """
     origin = headers.get("origin")
     if origin is not None and _hostname(origin) not in {*LOOPBACK, _hostname(public_url)}:

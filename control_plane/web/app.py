@@ -14,14 +14,13 @@ from control_plane.mcp_server.about import PATH as MCP
 from control_plane.mcp_server.endpoint import McpEndpoint
 from control_plane.metrics.scraping import Scrapes
 from control_plane.operations.audit.refusal_tally import RefusalTally
-from control_plane.web import code_host_requests, metrics, openapi, problems
+from control_plane.web import code_host_requests, monitoring, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
 from control_plane.web.assets import STATIC, VersionedFiles
 from control_plane.web.audited_requests import AuditedRequests, flush_regularly
-from control_plane.web.browser_key import BrowserKey
+from control_plane.web.browser_defenses import BrowserKey, OwnNames
 from control_plane.web.flower_proxy import FlowerProxy
-from control_plane.web.host_names import OwnNames
 from control_plane.web.hub import Hub
 from control_plane.web.live import routes as live_routes
 from control_plane.web.live.routes import PageStreams
@@ -61,7 +60,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.router.routes += [
         *api_routes(),
         *code_host_requests.router.routes,
-        *metrics.router.routes,
+        *monitoring.router.routes,
         *live_routes.router.routes,
         *page_routes(),
         Route(MCP, app.state.mcp, include_in_schema=False),

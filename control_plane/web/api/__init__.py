@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from control_plane.web.api import audit, derived_routes, orders, registration, runs, server, sessions, transfer
+from control_plane.web import monitoring
+from control_plane.web.api import derived_routes, drones, files, orders
 
 ROUTERS = (
-    server.open_router,
-    registration.open_router,
+    monitoring.open_router,
+    drones.open_router,
     derived_routes.router("server"),
     derived_routes.router("drones"),
-    registration.router,
+    drones.registrations_router,
     derived_routes.router("users"),
     derived_routes.router("tokens"),
     derived_routes.router("attention"),
@@ -33,9 +34,9 @@ ROUTERS = (
     derived_routes.router("inbox"),
     orders.router,
     derived_routes.router("sessions"),
-    sessions.router,
-    runs.router,
-    transfer.router,
+    files.sessions_router,
+    drones.runs_router,
+    files.organizations_router,
     derived_routes.router("organizations"),
     derived_routes.router("agents"),
     derived_routes.router("tasks"),
@@ -49,7 +50,7 @@ ROUTERS = (
     derived_routes.router("webhooks"),
     derived_routes.router("pull_requests"),
     derived_routes.router("audit"),
-    audit.router,
+    files.audit_router,
     derived_routes.router("retention"),
 )
 

@@ -20,13 +20,14 @@ from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Caller, Core
 from control_plane.declarations.operation import Operation
+from control_plane.declarations.tokens import JoinTokenDocument
 from control_plane.operations import drafts
 from control_plane.operations.gateway import perform, permit
 from control_plane.validation.invalid_requests import InvalidRequest
 from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.destinations import MAKES, destination
 from control_plane.web.forms import texts
 from control_plane.web.forms.commands import command_of
-from control_plane.web.forms.destinations import MAKES, created, destination, shows_once
 from control_plane.web.forms.fields import FormField, form_fields
 from control_plane.web.forms.options import documents_of, offered
 from control_plane.web.forms.requests import (
@@ -49,6 +50,7 @@ from shared.names import new_id
 router = APIRouter(prefix="/actions", include_in_schema=False)
 MOST_FIELDS = 500
 _SAVING = Lock()
+_SECRETS = ("token", "secret")
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def _act(request: Request, caller: Caller, operation: Operation, form: FormData)
             raise
         sent = sent.overwriting(error.differences) if isinstance(error, ChangedMeanwhile) else sent
         return _form(request, caller, Shown(sent, error, wanted))
-    if shows_once(answer):
+    if _shows_once(answer):
         return _created(request, caller, sent, answer)
     target = destination(operation, sent.names, answer, wanted)
     if operation.name in MAKES and wants_part(request):
@@ -133,13 +135,38 @@ def _act(request: Request, caller: Caller, operation: Operation, form: FormData)
     return RedirectResponse(target, 303)
 
 
+def _shows_once(answer: Any) -> bool:
+    """Whether the answer contains a secret that is not shown again."""
+    return any(isinstance(getattr(answer, each, None), str) for each in _SECRETS)
+
+
 def _created(request: Request, caller: Caller, sent: SentForm, answer: Any) -> Response:
     core: Core = request.app.state.core
     back = destination(sent.operation, sent.names, answer, "")
-    context = {**created(core, answer), "heading": texts.title(sent.operation), "back": back}
+    context = {**_what_to_copy(core, answer), "heading": texts.title(sent.operation), "back": back}
     if request.headers.get("accept", "").startswith("text/html"):
         return page("forms/created_page.html", {**frame(request, caller, ""), **context})
     return page("forms/created.html", {**rights(core, caller), **context})
+
+
+def _what_to_copy(core: Core, answer: Any) -> dict[str, Any]:
+    """What to copy, in the order of its use, and for a join token the commands that use it."""
+    parts = [(name, getattr(answer, name, None)) for name in ("url", *_SECRETS)]
+    joins = answer if isinstance(answer, JoinTokenDocument) else None
+    return {
+        "parts": [(name, value) for name, value in parts if isinstance(value, str)],
+        "commands": _join_commands(core, str(joins.token)) if joins else [],
+        "join_token": joins,
+    }
+
+
+def _join_commands(core: Core, token: str) -> list[tuple[str, str]]:
+    """What to run on the new machine, each with what it does."""
+    return [
+        ("Register the machine", f"DRONE_TOKEN={token} drone register --url {core.settings.url}"),
+        ("Start it", "drone start"),
+        ("Check it, if something is missing", "drone doctor"),
+    ]
 
 
 def _form(request: Request, caller: Caller, shown: Shown) -> Response:

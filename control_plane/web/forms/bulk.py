@@ -12,8 +12,8 @@ from control_plane.core import Caller, Core
 from control_plane.declarations.operation import Operation
 from control_plane.operations.gateway import OperationCall, perform
 from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.destinations import local_page
 from control_plane.web.forms.requests import operation_named
-from control_plane.web.local_page import local_page
 from shared.errors import Conflict, Invalid, Refused
 
 router = APIRouter(prefix="/actions", include_in_schema=False)

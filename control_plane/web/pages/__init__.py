@@ -8,36 +8,28 @@ from control_plane.web.forms import actions, bulk
 from control_plane.web.pages import (
     agents,
     answer,
-    attention,
-    automation,
-    batches,
     changes,
     compare,
+    configuration,
     cost,
-    details,
-    first_use,
     fleet,
-    graphs,
+    groups,
     inbox,
-    log,
     login,
-    models,
     navigation,
     openid,
     orders,
+    panels,
     plans,
-    projects,
-    sessions,
     settings,
     tasks,
-    transcript,
 )
 
 # The first route that fits an address is taken: the list of orders and `/orders/new` come before `/orders/{order_id}`.
 PAGES = (
-    *(login, openid, navigation, inbox, first_use),
-    *(orders, plans, transcript, sessions, changes, log, details, compare, graphs, batches),
-    *(tasks, agents, fleet, projects, models, automation, cost, settings, attention, answer),
+    *(login, openid, navigation, inbox),
+    *(orders, plans, changes, panels, compare, groups),
+    *(tasks, agents, fleet, configuration, cost, settings, answer),
 )
 
 

@@ -23,6 +23,7 @@ from control_plane.operations.reviews.commenting import conversation_comments
 from control_plane.patches.patch import FilePatch, read_patch
 from control_plane.validation.stale_writes import StaleWrite
 from control_plane.web.access import CallerDep, CoreDep, is_https
+from control_plane.web.destinations import local_page
 from control_plane.web.diffs.following import Follower
 from control_plane.web.diffs.places import (
     MOST_FORMS,
@@ -39,7 +40,6 @@ from control_plane.web.diffs.places import (
 from control_plane.web.diffs.rows import View
 from control_plane.web.diffs.shown import FILES, MORE_LINES, DiffOptions, ShownFile, shown_files, shown_part
 from control_plane.web.diffs.tree import MOST, NODES_PER_FILE, tree_of
-from control_plane.web.local_page import local_page
 from control_plane.web.pages.changes_address import ChangesAddress, opened_files
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.presentation import title

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,18 +11,20 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.projects import ProjectDocument
+from control_plane.declarations.providers import ProviderDocument
 from control_plane.documents.orders import OrderSummary
-from control_plane.operations import budgets
+from control_plane.operations import budgets, projects, providers
 from control_plane.operations.drones import managing
 from control_plane.operations.inbox.listing import list_inbox
 from control_plane.operations.orders import reading
 from control_plane.operations.tasks import reading as tasks
 from control_plane.operations.weaknesses import weaknesses
 from control_plane.web.access import CallerDep, CoreDep, is_https
-from control_plane.web.pages.first_use import TOPICS as FIRST_USE
-from control_plane.web.pages.first_use import first_use
-from control_plane.web.pages.frame import frame, rights
+from control_plane.web.pages.frame import frame, frame_for, rights
 from control_plane.web.rendering import page, wants_part
+from shared.names import new_id
+from shared.states import TAKES_WORK, OrderStatus
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 100
@@ -39,7 +42,7 @@ def inbox(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     if wants_part(request):
         return page("inbox/waiting.html", {**rights(core, caller), **_waiting(core, caller)})
     guide = first_use(core, caller)
-    around = frame(request, caller, "inbox", ["inbox", *(FIRST_USE if guide else ())])
+    around = frame(request, caller, "inbox", ["inbox", *(GUIDED_BY if guide else ())])
     since = _since(request.cookies.get(VISIT, ""), core.clock.now())
     context = {**around, **_waiting(core, caller), "guide": guide, "since": since, "ended": _ended(core, caller, since)}
     response = page("inbox/page.html", context)
@@ -81,3 +84,58 @@ def _ended(core: Core, caller: Caller, since: datetime | None) -> Sequence[Order
     """The newest orders that ended since then."""
     ended = [each for each in reading.list_orders(core, caller, RECENT * 2) if each.ended_at]
     return [each for each in ended if since is None or each.ended_at is None or each.ended_at > since][:RECENT]
+
+
+# --- the steps from an empty fleet to a first order, each ticked when it is done ------------------
+
+GUIDED_BY = ("models", "projects", "fleet", "orders")
+"""What changes the guide."""
+PROMPT = "Read this repository and add a section to its README that says how to run the tests."
+"""The proposed first order: every repository has something to say here, and little can go wrong."""
+
+
+@dataclass(frozen=True)
+class FirstUse:
+    """How far the fleet is."""
+
+    models: Sequence[ProviderDocument]
+    projects: Sequence[ProjectDocument]
+    machines: Sequence[str]
+    """Names of drones that accept work."""
+    order: OrderSummary | None
+    """The newest one."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether an order could run."""
+        return bool(self.models and self.projects and self.machines)
+
+    @property
+    def done(self) -> int:
+        """Steps."""
+        return sum((bool(self.models), bool(self.projects), bool(self.machines), self.order is not None))
+
+
+def first_use(core: Core, caller: Caller) -> dict[str, Any] | None:
+    """The guide; None for a fleet on which an order has ended."""
+    ended = (OrderStatus.SUCCEEDED, OrderStatus.FAILED)
+    if any(reading.list_orders(core, caller, 1, status=each) for each in ended):
+        return None
+    return guide_of(core, caller)
+
+
+def guide_of(core: Core, caller: Caller) -> dict[str, Any]:
+    """The guide, however far the fleet is."""
+    newest = reading.list_orders(core, caller, 1)
+    drones = [each.name for each in managing.list_drones(core, caller) if each.status in TAKES_WORK]
+    guide = FirstUse(providers.list_(core, caller), projects.list_(core, caller), drones, newest[0] if newest else None)
+    return {"steps": guide, "prompt": PROMPT, "key": new_id()}
+
+
+@router.get("/first-use")
+def show_first_use(request: Request, core: CoreDep, caller: CallerDep) -> Response:
+    """The guide, also for a fleet that needs it no more."""
+    part = wants_part(request)
+    around = frame_for(request, caller, "inbox", GUIDED_BY)
+    context = {**around, "guide": guide_of(core, caller)}
+    return page("first_use/guide.html" if part else "first_use/page.html", context)

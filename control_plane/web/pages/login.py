@@ -11,7 +11,7 @@ from control_plane.core import Core
 from control_plane.operations.access import tokens
 from control_plane.operations.access.logins import SESSION_LASTS, Browser
 from control_plane.web.access import CoreDep, client_address, cookie_name, is_https, session_secret
-from control_plane.web.local_page import local_page
+from control_plane.web.destinations import local_page
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import BARE, page
 from control_plane.web.throttle import throttled

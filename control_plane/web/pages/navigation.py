@@ -1,4 +1,4 @@
-"""What belongs to every page: the sidebar as a part, the choice of the organization, the search."""
+"""What belongs to every page: the sidebar, whether it is in front, the choice of the organization, the search."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from control_plane.attention.presence import page_in_front, page_left
 from control_plane.core import Caller, Core
 from control_plane.declarations.operation import every_operation
 from control_plane.declarations.session_documents import SessionSummary
@@ -26,8 +27,8 @@ from control_plane.operations.orders import reading as orders
 from control_plane.operations.sessions import reading as sessions
 from control_plane.operations.tasks import reading as tasks
 from control_plane.web.access import CallerDep, CoreDep, PersonDep, is_https, organization_cookie
+from control_plane.web.destinations import local_page
 from control_plane.web.forms import texts
-from control_plane.web.local_page import local_page
 from control_plane.web.pages.frame import frame
 from control_plane.web.pages.settings import tabs_for
 from control_plane.web.rendering import page
@@ -45,6 +46,14 @@ NOT_TYPED = frozenset({"subscribe_browser", "import_organization"})
 def side(request: Request, caller: CallerDep, at: Annotated[str, Query(max_length=20)] = "") -> Response:
     """The sidebar with its figures."""
     return page("sidebar.html", frame(request, caller, at))
+
+
+@router.post("/presence/{page_name}", status_code=204)
+def presence(core: CoreDep, caller: CallerDep, page_name: str, here: Annotated[str, Form(max_length=1)] = "") -> None:
+    """A page is in front of its user, or no longer. Sessions that belong to no user are told nothing anyway."""
+    if caller.user_id is not None:
+        note = page_in_front if here else page_left
+        note(core, caller.organization_id, caller.user_id, page_name[:40])
 
 
 @router.post("/organization")

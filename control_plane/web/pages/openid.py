@@ -21,7 +21,7 @@ from control_plane.operations.access.logins import Browser
 from control_plane.operations.access.provider_logins import log_in
 from control_plane.services.openid_identity import CALLBACK, Attempt
 from control_plane.web.access import CoreDep, client_address, cookie_name, cookie_of, is_https
-from control_plane.web.local_page import local_page
+from control_plane.web.destinations import local_page
 from control_plane.web.pages.login import login_form, session_response
 from control_plane.web.problems import problem_of
 from control_plane.web.throttle import throttled

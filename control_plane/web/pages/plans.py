@@ -18,8 +18,8 @@ from control_plane.operations.drafts import AlreadySent, sending
 from control_plane.operations.orders.planning import approve_plan, edit_plan, send_back_plan, show_plan
 from control_plane.operations.orders.reading import order_summary
 from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.destinations import local_page
 from control_plane.web.forms.requests import KEY, key_of_page, named_drafts
-from control_plane.web.local_page import local_page
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.presentation import title
 from control_plane.web.problems import problem_of

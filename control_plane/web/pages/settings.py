@@ -1,4 +1,4 @@
-"""Settings: organizations and the theme; users, tokens and log-ins; the audit log; the checks of the server."""
+"""Settings: organizations, theme; users, tokens and log-ins; notifications; the audit log; the server's checks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from control_plane.core import Caller, Core, Role
+from control_plane.declarations.attention import KINDS
 from control_plane.declarations.audit import AuditFilter
 from control_plane.operations import doctor, memory, profiles
 from control_plane.operations.access import login_sessions, tokens, users
 from control_plane.operations.access.roles import may
+from control_plane.operations.attention import choices
 from control_plane.operations.audit import reading as audit
 from control_plane.operations.drones import managing
 from control_plane.operations.organizations import reading as organizations
 from control_plane.validation.invalid_requests import checked
 from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.forms.fields import FormField, form_fields
+from control_plane.web.forms.requests import operation_named, value_at
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
-from shared.errors import Forbidden, Invalid
+from shared.errors import Forbidden, Invalid, Refused
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
 SHOWN = 50
@@ -131,3 +135,46 @@ def _if_allowed(read: Callable[[Core, Caller], Any], core: Core, caller: Caller)
         return read(core, caller)
     except Forbidden:
         return None
+
+
+# --- how a user is notified -----------------------------------------------------------------------
+
+KIND_TEXTS = {
+    "approvals": "a call waits for approval",
+    "questions": "an agent asks a question",
+    "tasks": "a task is back with you",
+    "checks": "a check of a model or project failed",
+    "orders": "an order ended",
+    "budgets": "a budget is used up",
+    "drones": "a drone needs care",
+}
+
+
+@router.get("/attention")
+def attention(request: Request, core: CoreDep, caller: CallerDep) -> Response:
+    """The caller's choices as forms; for a token that belongs to no user, why there are none."""
+    part = wants_part(request)
+    around = frame_for(request, caller, "settings", ["attention"])
+    chosen, problem = None, None
+    try:
+        chosen = choices.show(core, caller)
+    except Refused as error:
+        problem = problem_of(request.scope, error).model_dump()
+    context = {
+        **around,
+        "tab": "attention",
+        "tabs": tabs_for(caller),
+        "chosen": chosen,
+        "problem": problem,
+        "kinds": [(each, KIND_TEXTS[each]) for each in KINDS],
+        "was": {each.name: _text(each, dict(chosen)) for each in _fields()} if chosen else {},
+    }
+    return page("settings/attention.html" if part else "settings/attention_page.html", context)
+
+
+def _fields() -> list[FormField]:
+    return form_fields(operation_named("edit_attention"))
+
+
+def _text(field: FormField, document: dict[str, object]) -> str:
+    return "" if field.shape == "secret" else field.text_of(value_at(document, field))

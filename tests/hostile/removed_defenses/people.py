@@ -9,7 +9,7 @@ _NO_TOKEN = '    raise Unauthenticated(\n        "a token is required",\n'
 _READING = "control_plane/operations/orders/reading.py"
 _OF_THE_ORGANIZATION = ".where(Order.organization_id == caller.organization_id)"
 _KEY = "            await to_thread.run_sync(check)\n"
-_BROWSER_KEY = "control_plane/web/browser_key.py"
+_BROWSER_KEY = "control_plane/web/browser_defenses.py"
 
 REMOVALS = (
     removal(
@@ -27,7 +27,7 @@ REMOVALS = (
     # A page whose name is rebound is taken for one of the fleet's own.
     removal(
         "integration/web/test_every_route.py::test_no_route_answers_under_another_name",
-        "control_plane/web/host_names.py",
+        "control_plane/web/browser_defenses.py",
         "    if name in names or _is_address(name):\n",
         "    if name:\n",
     ),
@@ -41,7 +41,7 @@ REMOVALS = (
     ),
     removal(
         "integration/metrics/test_control_plane_metrics.py::test_another_token_is_refused_as_other_requests_are",
-        "control_plane/web/metrics.py",
+        "control_plane/web/monitoring.py",
         "    if not hmac.compare_digest(wanted.encode(), given.encode()):\n",
         "    if not hmac.compare_digest(wanted.encode()[:0], given.encode()[:0]):\n",
     ),
@@ -90,7 +90,7 @@ REMOVALS = (
     ),
     removal(
         "integration/web/test_every_route.py::test_a_log_in_never_leads_to_another_site",
-        "control_plane/web/local_page.py",
+        "control_plane/web/destinations.py",
         'address.startswith("/") and not address.startswith(("//", "/\\\\")) and address.isprintable()',
         'address.startswith("/")',
     ),

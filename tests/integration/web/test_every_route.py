@@ -15,7 +15,7 @@ from control_plane.declarations.audit import AuditFilter
 from control_plane.declarations.operation import every_operation
 from control_plane.lookups.organizations import system_caller
 from control_plane.web.access import is_open
-from control_plane.web.local_page import local_page
+from control_plane.web.destinations import local_page
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.filled import fill

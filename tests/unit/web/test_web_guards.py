@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from control_plane.core.settings import FleetSettings, read_settings
-from control_plane.web.host_names import names_of, refuse_other_names
+from control_plane.web.browser_defenses import names_of, refuse_other_names
 from control_plane.web.middleware import refuse_no_text, refuse_nul
 from shared.errors import Forbidden, Invalid
 

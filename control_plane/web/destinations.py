@@ -1,14 +1,11 @@
-"""Where an action leads when it is done, and what it shows once."""
+"""Where a form leads when it is done, and where it may lead."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from control_plane.core import Core
 from control_plane.declarations.operation import Operation
-from control_plane.declarations.tokens import JoinTokenDocument
-from control_plane.web.local_page import local_page
 
 PAGES: Mapping[str, str] = {
     "orders": "/orders",
@@ -57,31 +54,7 @@ def destination(operation: Operation, names: Mapping[str, str], answer: Any, wan
     return f"/{noun}" if noun == "agents" else PAGES.get(noun, "/settings")
 
 
-# --- what is shown once, after something with a secret was created --------------------------------
-
-_SECRETS = ("token", "secret")
-
-
-def shows_once(answer: Any) -> bool:
-    """Whether the answer contains a secret that is not shown again."""
-    return any(isinstance(getattr(answer, each, None), str) for each in _SECRETS)
-
-
-def created(core: Core, answer: Any) -> dict[str, Any]:
-    """What to copy, in the order of its use, and for a join token the commands that use it."""
-    parts = [(name, getattr(answer, name, None)) for name in ("url", *_SECRETS)]
-    joins = answer if isinstance(answer, JoinTokenDocument) else None
-    return {
-        "parts": [(name, value) for name, value in parts if isinstance(value, str)],
-        "commands": _join_commands(core, str(joins.token)) if joins else [],
-        "join_token": joins,
-    }
-
-
-def _join_commands(core: Core, token: str) -> list[tuple[str, str]]:
-    """What to run on the new machine, each with what it does."""
-    return [
-        ("Register the machine", f"DRONE_TOKEN={token} drone register --url {core.settings.url}"),
-        ("Start it", "drone start"),
-        ("Check it, if something is missing", "drone doctor"),
-    ]
+def local_page(address: str) -> str:
+    """`address` if it is a page of ours, else the inbox: a log-in must not lead to another site."""
+    harmless = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return address if harmless else "/"

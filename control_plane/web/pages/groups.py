@@ -1,4 +1,4 @@
-"""The batches: their list, one with its statistics and rows, and the comparison of two."""
+"""Groups of orders: batches with their statistics and rows, the comparison of two, and graphs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from control_plane.declarations.batches import BatchDocument, RowState
+from control_plane.operations import graphs
 from control_plane.operations.batches import comparing, reading
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.frame import frame_for
@@ -18,13 +19,13 @@ from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
 from shared.errors import Refused
 
-router = APIRouter(prefix="/batches", include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 LISTED = 100
 STEP = 100
-"""Rows of one page."""
+"""Rows of a batch on one page."""
 
 
-@router.get("")
+@router.get("/batches")
 def list_batches(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     """The newest batches with their progress."""
     part = wants_part(request)
@@ -33,7 +34,7 @@ def list_batches(request: Request, core: CoreDep, caller: CallerDep) -> Response
     return page("batches/list.html" if part else "batches/page.html", context)
 
 
-@router.get("/{batch_id}")
+@router.get("/batches/{batch_id}")
 def show_batch(request: Request, core: CoreDep, caller: CallerDep, batch_id: str) -> Response:
     """One batch, and the rows that the address asks for. Raises NotFound."""
     batch = reading.show(core, caller, batch_id)
@@ -54,7 +55,7 @@ def show_batch(request: Request, core: CoreDep, caller: CallerDep, batch_id: str
     return page("batches/details.html" if part else "batches/batch.html", context)
 
 
-@router.get("/{batch_id}/compare")
+@router.get("/batches/{batch_id}/compare")
 def compare_batches(
     request: Request,
     core: CoreDep,
@@ -115,3 +116,25 @@ def _tabs(batch: BatchDocument) -> list[StateTab]:
 def _address(batch_id: str, **terms: object) -> str:
     given = {name: value for name, value in terms.items() if value}
     return f"/batches/{batch_id}?{urlencode(given)}" if given else f"/batches/{batch_id}"
+
+
+# --- graphs ---------------------------------------------------------------------------------------
+
+
+@router.get("/graphs")
+def graph_list(request: Request, core: CoreDep, caller: CallerDep) -> Response:
+    """The newest graphs."""
+    around = frame_for(request, caller, "orders", ["orders"])
+    context = {**around, "graphs": graphs.list_(core, caller, LISTED)}
+    return page("graphs/list.html" if wants_part(request) else "graphs/page.html", context)
+
+
+@router.get("/graphs/{graph_id}")
+def graph(request: Request, core: CoreDep, caller: CallerDep, graph_id: str) -> Response:
+    """One graph: its orders, what each waits for, and what can be done about it."""
+    found = graphs.show(core, caller, graph_id)
+    topics = [f"order:{order.id}" for order in found.orders]
+    around = frame_for(request, caller, "orders", topics)
+    names = {order.id: order.key for order in found.orders}
+    context = {**around, "graph": found, "names": names, "topics": topics}
+    return page("graphs/orders.html" if wants_part(request) else "graphs/graph.html", context)
