@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from control_plane.assemble import open_broker, open_core
 from control_plane.core import Core
@@ -22,7 +22,6 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 T = TypeVar("T")
-Role = Literal["api", "collector", "supervisor", "all"]
 
 WAIT_SECONDS = 15.0
 """How long a database or a broker that starts at the same time may take."""

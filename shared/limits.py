@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from shared.work_order import Limits
 
 LimitLevel = Literal["order", "task", "session", "agent", "project", "organization", "default"]
 """Where the value of a limit comes from."""
-LEVELS: tuple[LimitLevel, ...] = get_args(LimitLevel)
 LimitValue = bool | int | float
 _DAY = 86_400
 _MONTH = 31 * _DAY

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Self
 
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
-LENGTH = 55
-"""Characters of version 00; what a later version adds behind them is not stored."""
 
 
 @dataclass(frozen=True)

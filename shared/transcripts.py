@@ -6,9 +6,7 @@ it holds after every step, however the step ended.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from shared.events import AssistantStep, Body, CompactionStep, ReasoningStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
@@ -101,56 +99,6 @@ def repaired(history: Iterable[Message], *, open_end: bool = False) -> list[Mess
     if not open_end:
         whole.extend(not_run(call, "the run had ended.") for call in waiting.values())
     return whole
-
-
-def problems(messages: Iterable[Message | Mapping[str, Any]]) -> list[str]:
-    """Return every violation of the rule; empty for a valid transcript.
-
-    Messages may be the loop's messages, or documents in the format sent over HTTP.
-    """
-    found: list[str] = []
-    expected: Counter[str] = Counter()
-    for at, message in enumerate(_parsed(messages)):
-        if message.role == "tool":
-            expected[message.tool_call_id or ""] -= 1
-            if expected[message.tool_call_id or ""] < 0:
-                found.append(
-                    f"message {at} answers call {message.tool_call_id!r}, which is unknown or already answered"
-                )
-            continue
-        found.extend(f"call {call!r} is not answered before message {at}" for call in (+expected).elements())
-        expected = Counter(call.id for call in message.tool_calls)
-        found.extend(f"message {at} has the call id {call!r} {n} times" for call, n in expected.items() if n > 1)
-        if message.role == "system" and at:
-            found.append(f"message {at} is a system message; only the first message may be one")
-    found.extend(f"call {call!r} is never answered" for call in (+expected).elements())
-    return found
-
-
-def assert_valid(messages: Iterable[Message | Mapping[str, Any]]) -> None:
-    """Raise AssertionError with every problem of the transcript."""
-    found = problems(messages)
-    if found:
-        raise AssertionError("; ".join(found))
-
-
-def _parsed(messages: Iterable[Message | Mapping[str, Any]]) -> Iterator[Message]:
-    for message in messages:
-        yield message if isinstance(message, Message) else _from_wire(message)
-
-
-def _from_wire(document: Mapping[str, Any]) -> Message:
-    calls = (
-        ToolCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
-        for call in document.get("tool_calls") or ()
-    )
-    content = document.get("content")
-    return Message(
-        role=document["role"],
-        content=content if isinstance(content, str) else "",
-        tool_calls=tuple(calls),
-        tool_call_id=document.get("tool_call_id"),
-    )
 
 
 def _answer(body: AssistantStep, thought: ReasoningStep | None) -> Message:

@@ -14,7 +14,6 @@ from control_plane.automation.task_templates import one_line
 from control_plane.validation.checks import check_text
 from shared.errors import Invalid
 
-MAX_BODY = 1024 * 1024
 _EVENT_HEADER = {"github": "x-github-event", "gitea": "x-gitea-event", "gitlab": "x-gitlab-event"}
 _NOTHING = re.compile("0{40,64}")
 

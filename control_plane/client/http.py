@@ -103,9 +103,6 @@ class HttpCalls:
     def _object(self, method: str, path: str, **options: Any) -> Doc:
         return cast("Doc", self._json(method, path, **options))
 
-    def _list(self, method: str, path: str, **options: Any) -> list[Doc]:
-        return cast("list[Doc]", self._json(method, path, **options))
-
     def _json(self, method: str, path: str, **options: Any) -> Any:
         response = self._request(method, path, **options)
         try:

@@ -50,11 +50,6 @@ def migrate(connection: Connection, revision: str = "head") -> list[str]:
     return missing
 
 
-def newest_revision() -> str:
-    """The id of the newest revision that this program knows."""
-    return known_revisions()[-1]
-
-
 def current_revision(database: Database) -> str | None:
     """The id of the database's revision; None if the database is empty."""
     with database.read() as session:

@@ -25,11 +25,6 @@ _SUMS = (
 )
 
 
-def of_task(db: Session, task_id: str) -> Totals:
-    """The totals of all runs of a task."""
-    return of_tasks(db, [task_id])[task_id]
-
-
 def of_tasks(db: Session, task_ids: Collection[str]) -> dict[str, Totals]:
     """The totals per task, in one query; every task has an entry."""
     summed = select(Run.task_id, *_SUMS).where(Run.task_id.in_(task_ids)).group_by(Run.task_id)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
@@ -31,11 +28,6 @@ def system_says(db: Session, core: Core, task: Task, note: Note, run_id: str | N
 def person_wrote(db: Session, core: Core, task: Task, user: str, text: str) -> Comment:
     """Add a person's comment; `user` is the name of their token. The caller checks permissions."""
     return _add(db, core, task, Comment(author=USER, user=user, text=text))
-
-
-def thread(db: Session, task_id: str) -> Sequence[Comment]:
-    """The comments of a task, the oldest first."""
-    return db.scalars(select(Comment).where(Comment.task_id == task_id).order_by(Comment.id)).all()
 
 
 def _add(db: Session, core: Core, task: Task, comment: Comment) -> Comment:

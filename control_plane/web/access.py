@@ -7,7 +7,7 @@ from typing import Annotated
 from urllib.parse import quote, urlsplit
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse
@@ -220,13 +220,6 @@ async def person_of(request: Request) -> Caller:
     return await _caller_in(request, None)
 
 
-async def organization_caller_of(
-    request: Request, organization: Annotated[str, Path(description="The organization's name.", max_length=64)]
-) -> Caller:
-    """The caller, acting in the organization that the address names; `?org=` is ignored there."""
-    return await _caller_in(request, organization)
-
-
 async def _caller_in(request: Request, organization: str | None) -> Caller:
     identity = request.state.identity
     if not isinstance(identity, Caller):
@@ -251,8 +244,6 @@ CoreDep = Annotated[Core, Depends(core_of)]
 CallerDep = Annotated[Caller, Depends(caller_of)]
 PersonDep = Annotated[Caller, Depends(person_of)]
 """For addresses where the request itself names the organization."""
-OrganizationCallerDep = Annotated[Caller, Depends(organization_caller_of)]
-"""For addresses with `{organization}` in them."""
 DroneDep = Annotated[AuthenticatedDrone, Depends(drone_of)]
 _BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (users), fd_... (drones)")
 

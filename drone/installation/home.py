@@ -100,10 +100,6 @@ class DroneHome:
         named = environ.get("DRONE_HOME")
         return cls(Path(named).expanduser().absolute() if named else data_home() / "dronefleet" / "drone")
 
-    @property
-    def registered(self) -> bool:
-        return self.config_file.exists() and self.credentials_file.exists() and self.key_file.exists()
-
     def run_dir(self, run_id: str) -> Path:
         """The directory of a run's journal, lock and logs; if it exists, the run was claimed here."""
         return self.runs_dir / run_id

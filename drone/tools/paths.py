@@ -32,16 +32,11 @@ class LocatedPath:
         return "." if self.path == self.root else self.path.name
 
 
-def resolve(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Path:
-    """Return the real path for a path given by the model; it need not exist.
+def locate(workspace: Path, given: str, readable: Sequence[Path] = ()) -> LocatedPath:
+    """Return the place of a path given by the model, to open it; it need not exist.
 
     Raises WrongUse for a path outside the workspace and `readable`, also if a symlink leads there (S-060).
     """
-    return locate(workspace, given, readable).path
-
-
-def locate(workspace: Path, given: str, readable: Sequence[Path] = ()) -> LocatedPath:
-    """Return the place of a path given by the model, to open it; it need not exist. Raises WrongUse like `resolve`."""
     root = workspace.resolve()
     try:
         path = (root / given).resolve()

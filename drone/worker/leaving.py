@@ -5,7 +5,6 @@ It leaves once the control plane has confirmed everything that its runs recorded
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -15,8 +14,6 @@ from drone.worker.tracked_runs import TrackedRuns
 from shared.clock import Clock
 from shared.durations import roughly
 from shared.terminal.output import say
-
-log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 0.5
 LAST_SECONDS = 30.0

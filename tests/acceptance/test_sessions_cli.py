@@ -13,10 +13,10 @@ import pytest
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
 from shared.blobs import INLINE_CONTEXT
-from shared.transcripts import problems
 from tests.acceptance.scripts import SCRIPTS, Reply, shell
 from tests.support import wait_until
 from tests.support.repositories import calc_project, git
+from tests.support.transcripts import problems
 from tests.support.whole_fleet import WholeFleet
 
 pytestmark = pytest.mark.timeout(300)

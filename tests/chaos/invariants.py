@@ -20,12 +20,13 @@ from shared import names
 from shared.errors import FleetError
 from shared.events import Body
 from shared.states import ENDED, OrderStatus, RunStatus
-from shared.transcripts import messages_of, problems
+from shared.transcripts import messages_of
 from tests.chaos.fleet_under_load import NUMBERS, STEPS, FleetUnderLoad
 from tests.chaos.load import Load
 from tests.chaos.money import wrong_money
 from tests.chaos.witness import Change
 from tests.support.repositories import git
+from tests.support.transcripts import problems
 
 _BODY: TypeAdapter[Any] = TypeAdapter(Body)
 _NO_COMMIT = "0" * 40

@@ -14,12 +14,12 @@ from drone.agent.compaction.estimate import Estimate
 from drone.agent.hooks.events import BeforeCompaction, CancelCompaction
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoHooks, QuietControls
 from drone.agent.transcript import Transcript
-from drone.model.scripted.model import ScriptedModel
 from shared.events import CompactionStep
 from shared.messages import Message, ToolCall
-from shared.transcripts import assert_valid
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
+from tests.support.scripted_model import ScriptedModel
+from tests.support.transcripts import assert_valid
 
 SYSTEM = Message(role="system", content="You are tested.")
 WINDOW = 16_000

@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drone.model.scripted.script import Book, NoReply, Reply, Script
+from drone.model.scripted.script import Book, NoReply, Reply
 from drone.model.scripted.server import ScriptedServer
+from tests.support.scripted_model import Script
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 FORMS = ("toolcall", "textbased")

@@ -13,15 +13,15 @@ from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.agent.values import ToolSpec
 from drone.model.litellm_model import LiteLLMModel
-from drone.model.scripted.model import ScriptedModel
 from drone.model.scripted.server import ScriptedServer
 from drone.model.stream_reader import Waits
 from shared.clock import Clock, SystemClock
 from shared.messages import Message
 from shared.outcome import Outcome
-from shared.transcripts import assert_valid
 from shared.work_order import Limits, OrderProvider
 from tests.support.clocks import HandClock
+from tests.support.scripted_model import ScriptedModel
+from tests.support.transcripts import assert_valid
 
 ScriptedFactory = Callable[..., ScriptedServer]
 HELLO = (Message(role="system", content="You are tested."), Message(role="user", content="Hello."))

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drone.model.scripted.script import Book, Reply, Script
+from drone.model.scripted.script import Book, Reply
 from shared.transcripts import SITUATION
+from tests.support.scripted_model import Script
 
 Doc = dict[str, Any]
 DESCRIBED = "described by a script"

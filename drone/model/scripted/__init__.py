@@ -1,1 +1,1 @@
-"""The scripted model: a stand-in behind the loop's protocol and behind a real HTTP endpoint."""
+"""The scripted model: a stand-in behind a real HTTP endpoint."""

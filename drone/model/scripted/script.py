@@ -86,10 +86,6 @@ class Reply(_Strict):
     """On the last reply: repeat it forever."""
 
 
-Script = TypeAdapter(list[Reply])
-"""Reads a script; its ValidationError names the reply and the field."""
-
-
 class NoReply(Exception):
     """There is no script with this name, or it has no replies left."""
 

@@ -26,7 +26,6 @@ from shared.blobs import digest
 from shared.errors import Conflict, NotFound, Precondition
 from shared.events import AssistantStep, CompactionStep, Delivered, ErrorStep, Prepared, ResumedStep, TodoStep, UserStep
 from shared.reasons import EarlierOrder, Resumption, RunEnd, RunLoss
-from shared.transcripts import problems
 from shared.work_order import Resumed, WorkOrder
 from tests.support.going_on import (
     BASE,
@@ -49,6 +48,7 @@ from tests.support.going_on import (
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
+from tests.support.transcripts import problems
 
 
 @pytest.fixture

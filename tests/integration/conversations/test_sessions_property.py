@@ -18,10 +18,10 @@ from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions
 from shared.events import AssistantStep, Body, CompactionStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
-from shared.transcripts import problems
 from tests.support.clocks import HandClock
 from tests.support.database import core_on
 from tests.support.made import make_drone, make_project
+from tests.support.transcripts import problems
 from tests.support.turns import CANCELED, FAILED, SUCCEEDED, context, play
 
 NOT_RUN = "This call was not run: the run had ended."

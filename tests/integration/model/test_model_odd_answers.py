@@ -9,11 +9,12 @@ import pytest
 
 from drone.model.answer_assembly import KEPT, LONGEST
 from shared.outcome import ExitStatus
-from shared.transcripts import messages_of, problems
+from shared.transcripts import messages_of
 from shared.work_order import OrderProvider
 from tests.support.endpoints import Endpoint, Said, call, call_answer, chunk, streamed, text_answer
 from tests.support.protocols.played import Ran
 from tests.support.runs import Bench, small_repository
+from tests.support.transcripts import problems
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 

@@ -19,7 +19,6 @@ from control_plane.declarations.providers import ProviderRequest
 from control_plane.lookups.projects import find_project
 from control_plane.operations import agents, projects, providers
 from control_plane.orders.ending import Ending, finish
-from drone.model.scripted.model import ScriptedModel
 from shared.clock import SystemClock
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import Delivered
@@ -34,6 +33,7 @@ from tests.support.refusals import code_of
 from tests.support.repositories import bare_remote
 from tests.support.runs import Bench, shell, small_repository
 from tests.support.scripted import says
+from tests.support.scripted_model import ScriptedModel
 from tests.support.turns import order_as_sent
 
 TEXT = "Lead plans the work. It hands tasks to the others."

@@ -45,11 +45,11 @@ from shared.blobs import digest
 from shared.code_hosts import CodeHostReading
 from shared.events import Body, ToolResultStep
 from shared.states import OrderStatus
-from shared.transcripts import problems
 from tests.support.clocks import HandClock
 from tests.support.connected import connect
 from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project, run_of, submit
+from tests.support.transcripts import problems
 from tests.support.turns import CANCELED, FAILED, SUCCEEDED, end, order_as_sent, said
 
 REPOSITORY = Path(__file__).parents[3]

@@ -24,9 +24,10 @@ from shared.errors import Submitted
 from shared.events import CompactionStep
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
-from shared.transcripts import messages_of, problems
+from shared.transcripts import messages_of
 from shared.work_order import Limits, OrderProvider
 from tests.support.scripted import ScriptedFactory, says
+from tests.support.transcripts import problems
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 REQUEST = f"Read all the files. {'Mind the details of each of them. ' * 12}Never write to docs/."

@@ -17,12 +17,12 @@ from shared.events import (
     UserStep,
 )
 from shared.outcome import ExitStatus
-from shared.transcripts import problems
 from shared.work_order import Base
 from tests.support.local_runs import call
 from tests.support.repositories import commit_files, git
 from tests.support.runs import Bench, said, shell
 from tests.support.scripted import ScriptedFactory, says
+from tests.support.transcripts import problems
 
 BRANCH = "fleet/aaaaaaaaaaaa"
 

@@ -24,11 +24,11 @@ from shared.events import (
     UserStep,
 )
 from shared.redaction import Redactor
-from shared.transcripts import problems
 from tests.support.local_runs import call
 from tests.support.repositories import push_commit
 from tests.support.runs import Bench, KeptCheckpoints, going_on, shell
 from tests.support.scripted import ScriptedFactory, says
+from tests.support.transcripts import problems
 
 Another = Callable[[str], Bench]
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"

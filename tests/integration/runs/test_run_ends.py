@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from drone.model.scripted.model import ScriptedModel
 from drone.runs.pipe import EndRun
 from shared.clock import SystemClock
 from shared.errors import Forbidden, Unreachable
@@ -15,6 +14,7 @@ from shared.events import CommentStep, Delivered, ErrorStep, Prepared, RunEnded,
 from tests.support.extensions import write
 from tests.support.runs import Bench, said, shell
 from tests.support.scripted import ScriptedFactory, says
+from tests.support.scripted_model import ScriptedModel
 
 CANCEL = EndRun(wish="cancel", reason="not needed")
 ENDING = ["on_turn_end", "agent_end", "save_point", "settled", "session_shutdown"]

@@ -17,9 +17,9 @@ from shared.events import (
     ToolCallStep,
     ToolResultStep,
 )
-from shared.transcripts import problems
 from tests.support.runs import Bench, KeptCheckpoints, going_on
 from tests.support.scripted import ScriptedFactory, says
+from tests.support.transcripts import problems
 
 RISKY = "rm -f README; echo b > b"
 

@@ -10,12 +10,12 @@ from typing import Any
 from drone.installation.policy import Policy
 from shared.events import ErrorStep, ToolCallStep, ToolResultStep
 from shared.outcome import ExitStatus
-from shared.transcripts import problems
 from tests.support import mcp_program
 from tests.support.local_runs import call
 from tests.support.repositories import push_commit
 from tests.support.runs import Bench
 from tests.support.scripted import ScriptedFactory, says
+from tests.support.transcripts import problems
 
 
 def program(kind: str, *flags: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from drone.model.errors import RETRIED, ErrorClass, Failure, remedy, sentence, s
 from drone.model.litellm_model import LiteLLMModel
 from shared.events import RetryStep
 from shared.outcome import ExitStatus, Outcome
-from shared.transcripts import assert_valid
 from shared.work_order import Limits, OrderProvider
 from tests.support.clocks import HandClock
 from tests.support.endpoints import (
@@ -29,6 +28,7 @@ from tests.support.endpoints import (
     streamed,
     text_answer,
 )
+from tests.support.transcripts import assert_valid
 
 pytestmark = pytest.mark.usefixtures("warm_model")
 JITTER = 0.25

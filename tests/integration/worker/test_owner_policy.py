@@ -117,7 +117,7 @@ def test_a_drone_with_an_unreadable_policy_does_not_start_and_loses_nothing(
     with pytest.raises(Precondition, match=f"the policy file {policy}") as refused:
         begin_boot(DroneSettings(home, policy, "info", os.environ))
     assert "line 2" in f"{refused.value} {refused.value.why}"
-    assert home.registered
+    assert home.config_file.exists()
 
 
 FAILING_LATER = """#!/bin/sh

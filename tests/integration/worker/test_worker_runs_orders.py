@@ -10,13 +10,14 @@ from typing import Any
 from shared import names
 from shared.control import Cancel, Confirm, ControlMessage, Drain, Resend
 from shared.events import Delivered, ErrorStep, RunEnded, RunStarted
-from shared.transcripts import messages_of, problems
+from shared.transcripts import messages_of
 from shared.work_order import Limits, WorkOrder
 from tests.support import wait_until
 from tests.support.control_stand_in import Dispatch, window
 from tests.support.drones import Workshop
 from tests.support.runs import shell
 from tests.support.scripted import ScriptedFactory
+from tests.support.transcripts import problems
 
 SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]
 DONE = [{"text": "Done."}]

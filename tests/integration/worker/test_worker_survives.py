@@ -11,13 +11,14 @@ import pytest
 
 from drone.runs.directory import RunDirectory
 from shared.events import Event, Hello
-from shared.transcripts import messages_of, problems
+from shared.transcripts import messages_of
 from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.drones import DroneUnderTest
 from tests.support.ending import wait_for_end
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
+from tests.support.transcripts import problems
 
 pytestmark = [pytest.mark.chaos, pytest.mark.apart]
 MakeDrone = Callable[..., DroneUnderTest]

@@ -12,11 +12,11 @@ from drone.agent.values import ModelCallFailed
 from shared.events import RetryStep
 from shared.messages import Message
 from shared.outcome import Outcome
-from shared.transcripts import assert_valid
 from shared.work_order import Limits, OrderProvider
 from tests.support.endpoints import Endpoint, Said
 from tests.support.protocols.spoken import Answer, Part, Spoken
 from tests.support.scripted import Called
+from tests.support.transcripts import assert_valid
 
 ONCE = Limits(max_retries=0)
 

@@ -11,15 +11,15 @@ from drone.agent.budget import RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.values import AskedQuestion, Ruling, ToolResult, ToolSpec
-from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted
 from shared.events import ChildStep, ToolResultStep, Usage
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
-from shared.transcripts import assert_valid
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
 from tests.support.scripted import calls, says
+from tests.support.scripted_model import ScriptedModel
+from tests.support.transcripts import assert_valid
 
 
 class Toolbox(EchoToolbox):

@@ -25,7 +25,7 @@ from shared.errors import Conflict, LimitsExceeded
 from shared.events import Body, Usage
 from shared.messages import Message
 from shared.outcome import ExitStatus
-from shared.transcripts import assert_valid, messages_of, problems, summary_message
+from shared.transcripts import messages_of, summary_message
 from shared.work_order import Limits
 from tests.support.compactions import (
     SYSTEM,
@@ -39,6 +39,7 @@ from tests.support.compactions import (
     said,
 )
 from tests.support.scripted import calls, says
+from tests.support.transcripts import assert_valid, problems
 
 
 def test_it_is_due_when_the_question_has_more_tokens_than_window_less_reserve() -> None:

@@ -15,16 +15,16 @@ from drone.agent.children import Children
 from drone.agent.in_memory import KeptEvents, QuietControls
 from drone.agent.plan_gate import PlanGate
 from drone.agent.values import Ruling, ToolResult
-from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted, Preempted
 from shared.events import ApprovalStep, DecisionStep, PlanStep, PointReportStep, ToolResultStep
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
 from shared.plans import MAX_POINTS, AgentPlan, PlanPoint, PlanProgress, PointReport
-from shared.transcripts import assert_valid
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
+from tests.support.scripted_model import ScriptedModel
 from tests.support.toolboxes import toolbox, workspace
+from tests.support.transcripts import assert_valid
 
 __all__ = ["workspace"]
 POINTS = [{"text": "Write one.txt", "files": ["one.txt"], "verify": "cat one.txt"}, {"text": "Write two.txt"}]

@@ -15,14 +15,15 @@ from drone.agent.budget import RunBudget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import ECHO, SUBMIT, EchoToolbox, NoGuardrails, QuietControls
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
-from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
-from shared.transcripts import assert_valid, messages_of, problems, repaired
+from shared.transcripts import messages_of, repaired
 from shared.work_order import Limits
 from tests.support.compactions import is_as_recorded
 from tests.support.scripted import Loop
+from tests.support.scripted_model import ScriptedModel
+from tests.support.transcripts import assert_valid, problems
 
 ASKED = Message(role="assistant", tool_calls=(ToolCall(id="a", name="echo"), ToolCall(id="b", name="echo")))
 TOLD = Message(role="user", content="Go on.")

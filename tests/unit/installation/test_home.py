@@ -62,7 +62,7 @@ def test_the_home_is_where_the_variable_says_or_below_the_data_directory(monkeyp
 def test_a_registration_is_read_back_as_it_was_saved_readable_by_its_owner_alone_until_it_is_forgotten(
     registered: DroneHome,
 ) -> None:
-    assert (registered.registered, registered.config(), registered.credentials()) == (True, CONFIG, CREDENTIALS)
+    assert (registered.config(), registered.credentials()) == (CONFIG, CREDENTIALS)
     assert len(registered.private_key()) == 32
     assert registered.make_private_key() == registered.private_key(), "it is made once"
     assert sorted(path.name for path in registered.path.iterdir()) == ["credentials.json", "drone.json", "key"]
@@ -77,7 +77,7 @@ def test_a_registration_is_read_back_as_it_was_saved_readable_by_its_owner_alone
 
     registered.run_dir("0123456789ab").mkdir(parents=True)
     registered.forget()
-    assert (registered.registered, sorted(path.name for path in registered.path.iterdir())) == (False, ["boot", "runs"])
+    assert sorted(path.name for path in registered.path.iterdir()) == ["boot", "runs"]
     with pytest.raises(Precondition, match="not registered") as told:
         registered.config()
     assert "drone register" in told.value.next

@@ -14,7 +14,8 @@ from drone.runs.end_on_behalf import end_on_behalf
 from shared.clock import SystemClock
 from shared.events import AssistantStep, Body, ErrorStep, RunEnded, RunStarted, ToolCallStep, ToolResultStep
 from shared.messages import ToolCall
-from shared.transcripts import messages_of, problems
+from shared.transcripts import messages_of
+from tests.support.transcripts import problems
 
 IDENTITY = RunIdentity("run000000000", "order0000000", 1)
 STARTED = RunStarted(boot_id="b" * 12, sandbox="none")

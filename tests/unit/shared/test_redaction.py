@@ -23,7 +23,7 @@ from drone.sandbox.output import HeadAndTail
 from drone.services.pull_request.api import refusal_of
 from drone.tools.arguments import TodoArguments
 from drone.tools.editor import _around
-from drone.tools.paths import resolve
+from drone.tools.paths import locate
 from drone.tools.wrong_use import WrongUse, describe
 from drone.workspace.failures import explain
 from drone.workspace.git import GitFailed
@@ -179,7 +179,7 @@ def wrong_argument(text: str) -> str:
 
 def path_outside(text: str) -> str:
     with pytest.raises(WrongUse) as refused:
-        resolve(Path("/work"), f"/{text}")
+        locate(Path("/work"), f"/{text}")
     return known().text(str(refused.value))
 
 

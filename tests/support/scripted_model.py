@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, ToolSpec
-from drone.model.scripted.script import NoReply, Reply, Script
+from drone.model.scripted.script import NoReply, Reply
 from shared.clock import Clock
 from shared.events import Usage
 from shared.messages import Message, ToolCall
+
+Script = TypeAdapter(list[Reply])
+"""Reads a script; its ValidationError names the reply and the field."""
 
 
 class ScriptedModel:
