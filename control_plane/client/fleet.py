@@ -8,13 +8,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from control_plane.client import following
 from control_plane.client.http import Doc, HttpCalls, part
 from control_plane.client.refusals import CUT_OFF, refusal, unreachable
 from shared.clock import Clock, SystemClock
 from shared.errors import Unreachable
+
+if TYPE_CHECKING:
+    from httpx_sse import ServerSentEvent
 
 IMPORT_SECONDS = 1800.0
 """Timeout for the import of an organization."""
@@ -83,8 +86,9 @@ class FleetClient(HttpCalls):
         """
         followed = order_id
 
-        def connect(last: int) -> AbstractContextManager[Iterator[bytes]]:
-            return self._stream(f"/orders/{part(followed)}/events", last)
+        def connect(last: int) -> AbstractContextManager[Iterator[ServerSentEvent]]:
+            path = f"/api/v1/orders/{part(followed)}/events"
+            return following.open_stream(self._connection(), path, last, self.organization)
 
         waiting = following.Patience(from_the_start=patient, give_up_after_s=give_up_after_s)
         for event, data in following.follow(connect, after, waiting, clock or SystemClock()):

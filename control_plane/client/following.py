@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,10 @@ from shared.errors import FleetError, FleetFault, TooOften, Unreachable
 
 if TYPE_CHECKING:
     import httpx
+    from httpx_sse import ServerSentEvent
 
-Connect = Callable[[int], AbstractContextManager[Iterator[bytes]]]
-"""Open the stream after step number N and yield its bytes; raises the errors of `FleetClient`."""
+Connect = Callable[[int], AbstractContextManager["Iterator[ServerSentEvent]"]]
+"""Open the stream after step number N and yield its events; raises the errors of `FleetClient`."""
 Following = Iterator[tuple[str, dict[str, Any]]]
 
 SILENCE_S = 25.0
@@ -33,14 +34,6 @@ class Patience:
     """The first connection may also fail."""
     give_up_after_s: float | None = None
     """None: never."""
-
-
-@dataclass(frozen=True)
-class ServerSentEvent:
-    """One server-sent event, unparsed."""
-
-    event: str
-    data: str
 
 
 def follow(connect: Connect, after: int, patience: Patience, clock: Clock) -> Following:
@@ -82,7 +75,7 @@ class _Follower:
             if self._failures:
                 yield "connection", {"state": "back"}
             self._reached, self._heard = True, self._clock.monotonic()
-            for message in parse(stream):
+            for message in stream:
                 self._failures, self._heard = 0, self._clock.monotonic()
                 data = _decoded(message)
                 if message.event != "step" or self._is_new(data):
@@ -106,33 +99,6 @@ class _Follower:
         return min(delay(min(self._failures, 8), base=0.25), MAX_WAIT_S)
 
 
-def parse(chunks: Iterable[bytes]) -> Iterator[ServerSentEvent]:
-    """The events in a stream of bytes. Comments and unnamed fields are skipped; an unfinished event is dropped.
-
-    Lines end at LF only (with or without CR): a line separator inside JSON text is text.
-    """
-    event, data = "message", list[str]()
-    for line in _lines(chunks):
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "event":
-            event = value
-        elif name == "data":
-            data.append(value)
-        elif not line:
-            if data:
-                yield ServerSentEvent(event, "\n".join(data))
-            event, data = "message", []
-
-
-def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    rest = b""
-    for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line.removesuffix(b"\r").decode("utf-8", "replace")
-
-
 def _decoded(message: ServerSentEvent) -> dict[str, Any]:
     try:
         data = json.loads(message.data)
@@ -142,22 +108,23 @@ def _decoded(message: ServerSentEvent) -> dict[str, Any]:
 
 
 @contextmanager
-def open_stream(
-    http: httpx.Client, path: str, *, headers: Mapping[str, str], params: Mapping[str, str]
-) -> Iterator[Iterator[bytes]]:
-    """Open a stream of events and yield its bytes as they arrive.
+def open_stream(http: httpx.Client, path: str, after: int, organization: str) -> Iterator[Iterator[ServerSentEvent]]:
+    """Open a stream of events and yield them as they arrive.
 
-    Raises the server's refusal; Unreachable if it does not respond or falls silent, also while the bytes are read.
+    Raises the server's refusal; Unreachable if it does not respond or falls silent, also while the events are read.
     """
     import httpx
+    from httpx_sse import connect_sse
 
     url = str(http.base_url).rstrip("/")
+    options = {"headers": {"Last-Event-ID": str(after)}, "params": {"org": organization}}
     timeout = httpx.Timeout(SILENCE_S, connect=10.0)
     try:
-        with http.stream("GET", path, headers=headers, params=params, timeout=timeout) as response:
-            if not response.is_success:
-                response.read()
-                raise refusal(url, response)
-            yield response.iter_bytes()
+        with connect_sse(http, "GET", path, **options, timeout=timeout) as source:
+            if not source.response.is_success:
+                source.response.read()
+                raise refusal(url, source.response)
+            # Without data it is no event, says the standard, but the library passes it on.
+            yield (event for event in source.iter_sse() if event.data)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise unreachable(url, error) from error

@@ -6,13 +6,10 @@ httpx is imported by the first request, so that `fleet --help` stays fast.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
-from control_plane.client import following
 from control_plane.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
 from shared.errors import NotFound, Unreachable
 from shared.loopback import http_options
@@ -121,12 +118,6 @@ class HttpCalls:
         if not response.is_success:
             raise refusal(self.url, response, self._token_from)
         return response
-
-    def _stream(self, path: str, last_seq: int) -> AbstractContextManager[Iterator[bytes]]:
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last_seq)}
-        return following.open_stream(
-            self._connection(), f"/api/v1{path}", headers=headers, params={"org": self.organization}
-        )
 
     def _connection(self) -> httpx.Client:
         if self._http is None:

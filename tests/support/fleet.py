@@ -268,8 +268,9 @@ class Follower:
 
     def _raw(self, order_id: str) -> Iterator[tuple[str, Doc]]:
         """The events of one connection, before the client removes duplicates."""
-        with self._client._stream(f"/orders/{order_id}/events", 0) as chunks:
-            for message in following.parse(chunks):
+        path = f"/api/v1/orders/{order_id}/events"
+        with following.open_stream(self._client._connection(), path, 0, self._client.organization) as events:
+            for message in events:
                 yield message.event, json.loads(message.data)
 
     def _follow(self) -> None:

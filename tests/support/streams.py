@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+
+import httpx
+from httpx_sse import ServerSentEvent
+
+from control_plane.client.following import open_stream
+
+
+@contextmanager
+def opened(content: bytes | Iterable[bytes]) -> Iterator[Iterator[ServerSentEvent]]:
+    """What the client reads of a stream with this content."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=content)
+
+    with (
+        httpx.Client(transport=httpx.MockTransport(answer), base_url="http://fleet.example") as http,
+        open_stream(http, "/events", 0, "default") as events,
+    ):
+        yield events
 
 
 class Script:
@@ -14,9 +33,10 @@ class Script:
         self.asked: list[int] = []
 
     @contextmanager
-    def connect(self, last: int) -> Iterator[Iterator[bytes]]:
+    def connect(self, last: int) -> Iterator[Iterator[ServerSentEvent]]:
         self.asked.append(last)
         now = self.connections.pop(0)
         if isinstance(now, Exception):
             raise now
-        yield iter([now])
+        with opened(now) as events:
+            yield events

@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl
 
 import httpx
 import pytest
+from httpx_sse import EventSource
 
-from control_plane.client import following
 from control_plane.core import Caller, Core
 from control_plane.declarations import orders, projects, sessions, tokens
 from control_plane.declarations.orders import SHOW, CancelRequest
@@ -71,7 +71,7 @@ class LiveStream:
             suppress(httpx.TransportError, httpx.StreamError),
             self.browser.stream("GET", "/live", params=query, timeout=None) as self.response,
         ):
-            for message in following.parse(self.response.iter_bytes()):
+            for message in EventSource(self.response).iter_sse():
                 self.events.append((message.event, json.loads(message.data)))
             self.ended = True
         self.closed = True

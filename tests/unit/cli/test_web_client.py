@@ -6,12 +6,12 @@ import httpx
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.client.following import Patience, ServerSentEvent, follow, parse
+from control_plane.client.following import Patience, follow
 from control_plane.client.refusals import refusal, unreachable
 from control_plane.declarations import drones
 from shared.errors import Conflict, NotFound, Unreachable
 from tests.support.clocks import HandClock
-from tests.support.streams import Script
+from tests.support.streams import Script, opened
 
 URL = "http://fleet.example"
 
@@ -22,8 +22,9 @@ def test_events_are_read_whatever_the_size_of_the_pieces() -> None:
             'event: step\r\ndata: {"a": "\u2028"}\nid: 7\n\n: a comment\n\ndata: one\ndata: two\n\nevent: cut\ndata'
         )
         raw = stream.encode()
-        messages = list(parse(raw[at : at + size] for at in range(0, len(raw), size)))
-        assert messages == [ServerSentEvent("step", '{"a": "\u2028"}'), ServerSentEvent("message", "one\ntwo")], size
+        with opened(raw[at : at + size] for at in range(0, len(raw), size)) as events:
+            messages = [(each.event, each.data) for each in events]
+        assert messages == [("step", '{"a": "\u2028"}'), ("message", "one\ntwo")], size
 
 
 def test_another_servers_page_is_named_as_such() -> None:
