@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -25,6 +25,7 @@ from control_plane.db.engine import pause
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order, SteeringMessage
 from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Agent
@@ -32,7 +33,6 @@ from control_plane.orders.memory_notes import memory_of
 from control_plane.orders.races import base_of_race
 from control_plane.spending.settlement import money_of
 from control_plane.teams.briefing import team_of
-from control_plane.teams.unseen_comments import unseen_comments
 from shared.blobs import INLINE_CONTEXT, digest
 from shared.messages import Message
 from shared.work_order import (
@@ -118,10 +118,29 @@ def _purpose(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> 
     if order.purpose != "work":
         purpose[order.purpose] = order.asked
     elif team := team_of(db, order):
-        more = {"unseen": unseen_comments(db, order, path), "instructions_url": _elsewhere(db, core, order)}
+        more = {"unseen": _unseen_comments(db, order, path), "instructions_url": _elsewhere(db, core, order)}
         team = team.model_copy(update=more)
         purpose |= {"agent": team.agent, "task": team.task, "team": team}
     return purpose
+
+
+def _unseen_comments(db: Session, order: Order, path: Iterable[Segment]) -> tuple[str, ...]:
+    """The comments of the order's earlier runs that are not on `path`, in order of arrival: its next run knows none.
+
+    A comment counts as soon as it is written: it is not undone with the step that was cut off. The run that continues
+    must therefore receive it, or it would write it again.
+    """
+    if order.attempt == 0:
+        return ()
+    along = {segment.run_id: segment for segment in path}
+    comments = select(Step.run_id, Step.run_seq, Step.body).where(
+        Step.order_id == order.id, Step.kind == "comment", Step.late.is_(False)
+    )
+    return tuple(
+        str(body["text"]).replace("\0", "")
+        for run_id, run_seq, body in db.execute(comments.order_by(Step.seq))
+        if body.get("to_task") and not (run_id in along and along[run_id].holds(run_seq))
+    )
 
 
 def _elsewhere(db: Session, core: Core, order: Order) -> str | None:
