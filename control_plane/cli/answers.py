@@ -55,3 +55,8 @@ def exit_code(document: dict[str, Any]) -> int:
 
 _GREEN_STATUSES = ("succeeded", "won")
 """Of an order or a graph, and of a race, without an outcome."""
+
+
+def cost(usd: float | None) -> str:
+    """Money for people; an unknown price is never shown as zero."""
+    return "price unknown" if usd is None else f"${usd:.4f}"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from control_plane.cli import special_answers
 from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
@@ -20,7 +21,9 @@ PANEL = "Setup"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    DerivedGroup("tokens", "api-token", "Manage API tokens for users and scripts.", PANEL, _add_create).add_to(app)
+    DerivedGroup(
+        "tokens", "api-token", "Manage API tokens for users and scripts.", PANEL, _add_create, special_answers.api_token
+    ).add_to(app)
 
 
 def _add_create(group: typer.Typer) -> None:

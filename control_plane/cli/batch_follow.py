@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import exit_code, for_people
+from control_plane.cli.answers import cost, exit_code, for_people
 from control_plane.cli.completion import listed
-from control_plane.cli.orders import cost
 from shared.durations import roughly
 from shared.terminal.command_line import print_json_line, put, say
 from shared.terminal.output import write

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from control_plane.cli.answers import cost
 from control_plane.cli.batch_follow import progress_line
-from control_plane.cli.orders import cost
 from shared.durations import roughly
 
 Doc = dict[str, Any]

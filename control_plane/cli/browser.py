@@ -34,7 +34,7 @@ def open_page(
         typer.Argument(
             metavar="[THING]",
             help="An order, a session, `sessions` or `flower`; default: the inbox.",
-            autocompletion=listed("orders:id", "@last", "sessions", "flower"),
+            autocompletion=listed("orders:id|@last|sessions|flower"),
         ),
     ] = "",
     org: Org = None,

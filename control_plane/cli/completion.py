@@ -22,14 +22,15 @@ _TITLE = 50
 """Characters."""
 
 
-def listed(source: str, *more: str) -> Completer:
-    """The entries of a noun's list on the server, such as `projects:slug`, and `more`.
+def listed(source: str) -> Completer:
+    """The entries of a noun's list on the server, such as `projects:slug`, and words besides: `agents:name|user`.
 
     None if the server cannot be asked, because completion shows no errors.
     """
 
     def complete(context: typer.Context, incomplete: str) -> Offered:
-        noun, _, field = source.partition(":")
+        listing, *more = source.split("|")
+        noun, _, field = listing.partition(":")
         entries = [(str(each[field]), _about(noun, each)) for each in _list(noun, context.params.get("org"))]
         return _matching([*entries, *((word, "") for word in more)], incomplete)
 

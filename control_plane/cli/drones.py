@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from control_plane.cli import special_answers
 from control_plane.cli.common_options import Org
 from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
@@ -18,7 +19,13 @@ PANEL = "Drones"
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("drones", rich_help_panel=PANEL, epilog=examples("fleet drones --json"))(drones)
-    DerivedGroup("drones", "drone", "Show a drone, drain it, give it to another user or remove it.", PANEL).add_to(app)
+    DerivedGroup(
+        "drones",
+        "drone",
+        "Show a drone, drain it, give it to another user or remove it.",
+        PANEL,
+        texts=special_answers.drone,
+    ).add_to(app)
 
 
 def drones(

@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import exit_code, for_people, outcome_word, print_answer
+from control_plane.cli.answers import cost, exit_code, for_people, outcome_word, print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.group_follow import follow_group
-from control_plane.cli.orders import cost
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json_line, put, say
 from shared.terminal.text_file import text_of

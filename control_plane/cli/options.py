@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Iterator
 from inspect import Parameter
 from typing import Annotated, Any, get_origin
 
 import typer
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from control_plane.cli import typed_values as typed
@@ -31,12 +31,12 @@ def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
     for name, info, about in names_of(operation):
         yield _argument(name, info, about)
     changes = operation.method == "PATCH"
-    for name, info, about in fields_of(operation.request) if operation.request else ():
+    for (*_, name), info, about in _flat(operation.request):
         if name in command.without:
             continue
         if name in command.arguments:
             yield _argument(name, info, about)
-        elif about.secret and not about.reader:
+        elif about.secret and not about.input:
             yield from _secret(name, about)
         else:
             yield _option(name, info, about, command, changes=changes)
@@ -48,17 +48,36 @@ def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
 def values(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     """The fields that were given, as the request takes them."""
     found: dict[str, Any] = {}
-    for name, info, about in fields_of(operation.request) if operation.request else ():
-        secret = (given[f"{name}_env"], given[f"{name}_stdin"]) if about.secret and not about.reader else None
-        value = typed.secret(about.label, *secret) if secret else given.get(name)
-        if operation.method == "PATCH" and about.none and value == about.none:
-            found[name] = None
-        elif about.none and given.get(f"no_{name}"):
-            found[name] = _emptied(name, info, about, value)
-        elif value not in (None, []) and (value is not False or is_switch(about)):
-            read = named(about.reader)(value, given) if about.reader else value
-            found[name] = typed.value(read, value_type(info.annotation), about.unit)
+    for (*within, name), info, about in _flat(operation.request):
+        for value in _given(operation, name, info, about, given):
+            to = found
+            for each in within:
+                to = to.setdefault(each, {})
+            to[name] = value
     return found
+
+
+def _given(operation: Operation, name: str, info: FieldInfo, about: About, given: dict[str, Any]) -> Iterator[Any]:
+    """The value of a field, or nothing."""
+    value = given.get(name)
+    if about.secret and not about.input:
+        value = typed.secret(about.label, given.get(f"{name}_env"), given.get(f"{name}_stdin", False))
+    if operation.method == "PATCH" and about.none and value == about.none:
+        yield None
+    elif about.none and given.get(f"no_{name}"):
+        yield _emptied(name, info, about, value)
+    elif value not in (None, []) and (value is not False or is_switch(about)):
+        yield typed.value(typed.read(value, about), value_type(info.annotation), about.unit)
+
+
+def _flat(model: Any, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo, About]]:
+    """The fields of a request by their paths, and beside them those of a nested request, such as a schedule's task."""
+    for name, info, about in fields_of(model) if model else ():
+        kind = value_type(info.annotation)
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _flat(kind, (*within, name))
+        else:
+            yield (*within, name), info, about
 
 
 def parameter(name: str, annotation: Any, default: Any) -> Parameter:
@@ -78,7 +97,8 @@ def is_switch(about: About) -> bool:
 
 def _argument(name: str, info: FieldInfo, about: About) -> Parameter:
     metavar = about.metavar or name.upper()
-    place = typer.Argument(metavar=metavar, help=about.help, autocompletion=_completion(info, about))
+    text = "; ".join([about.help.rstrip("."), *_input(about)]) + "."
+    place = typer.Argument(metavar=metavar, help=text, autocompletion=_completion(info, about))
     return parameter(name, Annotated[str, place], Parameter.empty)
 
 
@@ -110,12 +130,16 @@ def _help(info: FieldInfo, about: About, default: Any, *, changes: bool) -> str:
         default = info.get_default(call_default_factory=True) or about.absent
     parts = [
         about.help.rstrip("."),
-        *(["- reads stdin"] if about.reader else []),
+        *_input(about),
         *(["repeats"] if _repeats(value_type(info.annotation)) else []),
         *([f"default: {default}"] if default else []),
         *([f"{about.none}: {about.absent}"] if changes and about.none and not about.none.startswith("--") else []),
     ]
     return "; ".join(parts) + "."
+
+
+def _input(about: About) -> list[str]:
+    return ["- reads stdin"] if about.input else []
 
 
 def _metavar(info: FieldInfo, about: About) -> str | None:
@@ -133,13 +157,6 @@ def _emptied(name: str, info: FieldInfo, about: About, value: Any) -> Any:
         both = f"{flag_of(name, about)} and {about.none} cannot be used together"
         raise Invalid(both, code="E-USAGE", next="leave one of them out")
     return get_origin(value_type(info.annotation))()
-
-
-def named(reference: str) -> Callable[..., Any]:
-    """The command-line function that `module:function` names."""
-    module, _, name = reference.partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"control_plane.cli.{module}"), name)
-    return found
 
 
 def _completion(info: FieldInfo, about: About) -> Completer | None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import exit_code, for_people, outcome_word
+from control_plane.cli.answers import cost, exit_code, for_people, outcome_word
 from control_plane.cli.common_options import Org
-from control_plane.cli.completion import choices, listed
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
+from control_plane.cli.derived_commands import ByHandCommand, TypedCommand
 from shared.errors import Invalid
 from shared.states import OrderStatus
 from shared.terminal.command_line import JsonFlag, examples, page, print_json, print_table, say
 from shared.terminal.output import content_writer
 from shared.terminal.watch import WatchFlag, watched
 from shared.titles import title
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from control_plane.declarations.operation import Operation
 
 PANEL = "Orders"
 Doc = dict[str, Any]
@@ -24,67 +30,23 @@ OrderId = Annotated[
     typer.Argument(
         metavar="ORDER",
         help="The order's id, a unique prefix of it, or @last.",
-        autocompletion=listed("orders:id", "@last"),
+        autocompletion=listed("orders:id|@last"),
     ),
 ]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("orders", rich_help_panel=PANEL, epilog=examples("fleet orders --status running"))(orders)
+    ORDERS.add_to(app)
     app.command("show", rich_help_panel=PANEL, epilog=examples("fleet show ORDER", "fleet show ORDER --log 7"))(show)
     app.command("follow", rich_help_panel=PANEL, epilog=examples("fleet follow ORDER"))(follow)
     app.command("patch", rich_help_panel=PANEL, epilog=examples("fleet patch ORDER | git apply"))(patch)
-    app.command("cancel", rich_help_panel=PANEL, epilog=examples("fleet cancel ORDER --wait"))(cancel)
+    CANCEL.add_to(app)
 
 
-Outcome = Annotated[
-    str | None,
-    typer.Option(
-        "--outcome",
-        help="Only ended orders that lists show as this; checks_failed: its checks failed.",
-        autocompletion=choices("control_plane.declarations.orders:OutcomeFilter"),
-    ),
-]
-Text = Annotated[str | None, typer.Option("--text", help="Only orders whose prompt contains all of these words.")]
-Day = Annotated[str | None, typer.Option(metavar="DATE", help="Only orders of this day (UTC) and later.")]
-LastDay = Annotated[str | None, typer.Option(metavar="DATE", help="Only orders of this day (UTC) and earlier.")]
-
-
-def orders(
-    status: Annotated[
-        str | None,
-        typer.Option("--status", help="Only orders with this status.", autocompletion=choices(tuple(OrderStatus))),
-    ] = None,
-    outcome: Outcome = None,
-    project: Annotated[
-        str | None,
-        typer.Option("--project", help="Only orders of this project.", autocompletion=listed("projects:slug")),
-    ] = None,
-    drone: Annotated[
-        str | None, typer.Option("--drone", help="Only orders on this drone.", autocompletion=listed("drones:name"))
-    ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Only orders with this model.")] = None,
-    agent: Annotated[
-        str | None, typer.Option("--agent", help="Only turns of this agent.", autocompletion=listed("agents:name"))
-    ] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Only orders that this user submitted.")] = None,
-    text: Text = None,
-    since: Day = None,
-    until: LastDay = None,
-    before: Annotated[
-        str | None, typer.Option("--before", metavar="ORDER", help="Only orders submitted before this order.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=1000, help="Maximum number of results, newest first.")
-    ] = 50,
-    every: Annotated[bool, typer.Option("--all", help="Include service orders of the control plane.")] = False,
-    mine: Annotated[bool, typer.Option("--mine", help="Only orders that you submitted.")] = False,
-    watch: WatchFlag = False,
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+def orders(call: TypedCommand, *, watch: WatchFlag = False, as_json: JsonFlag = False) -> int:
     """List orders, newest first."""
+    status = call.fields.get("status")
     if status is not None and status not in set(OrderStatus):
         raise Invalid(
             f"unknown order status {status[:40]!r}",
@@ -92,15 +54,9 @@ def orders(
             why=f"expected one of {', '.join(OrderStatus)}",
             next="fleet orders --status running",
         )
-    from control_plane.declarations.orders import LIST, OrderFilter
-    from control_plane.validation.invalid_requests import checked
-
-    terms = {"status": status, "project": project, "drone": drone, "model": model, "agent": agent, "user": user}
-    span = {"outcome": outcome, "text": text, "since": since, "until": until, "before": before}
-    fields = {**terms, **span, "limit": limit, "all": every, "mine": mine}
-    wanted, fleet = checked(OrderFilter, fields, form="fleet orders --help"), client(org)
     show = print_json if as_json else _print_orders
-    watched(lambda: show(fleet.call(LIST, wanted)), watch=watch, as_json=as_json)
+    watched(lambda: show(call.perform()), watch=watch, as_json=as_json)
+    return 0
 
 
 def _print_orders(found: list[Doc]) -> None:
@@ -166,25 +122,30 @@ def patch(order_id: OrderId, org: Org = None) -> None:
 
 
 def cancel(
-    order_id: OrderId,
-    reason: Annotated[str, typer.Option("--reason", help="The reason, shown on the order.")] = "",
+    call: TypedCommand,
+    *,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the order has ended.")] = False,
     as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+) -> int:
     """Cancel an order; its changes so far are kept."""
-    from control_plane.declarations.orders import CANCEL, CancelRequest
-    from control_plane.validation.invalid_requests import checked
-
-    fleet = client(org)
-    request = checked(CancelRequest, {"reason": reason}, form="fleet cancel --help")
-    order = fleet.call(CANCEL, request, order_id=order_id)
+    order = call.perform()
     if wait:
-        order = _ended(fleet, order_id)
+        order = _ended(call.fleet, call.names["order_id"])
     if as_json:
         print_json(order)
     else:
         say(f"{order['id']} {order['status']}: {order['reason']}")
+    return 0
+
+
+def _declared() -> Mapping[str, Operation]:
+    from control_plane.declarations.orders import CANCEL, LIST
+
+    return {"cancel": CANCEL, "orders": LIST}
+
+
+ORDERS = ByHandCommand("orders", _declared, orders, PANEL, ("fleet orders --status running",), defaults={"limit": 50})
+CANCEL = ByHandCommand("cancel", _declared, cancel, PANEL, ("fleet cancel ORDER --wait",))
 
 
 def _ended(fleet: Any, order_id: str) -> Doc:
@@ -202,8 +163,3 @@ def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool, outputs: bool
 
     order = follow_as_json(fleet, order_id) if as_json else follow_as_text(fleet, order_id, outputs=outputs)
     return exit_code(order)
-
-
-def cost(usd: float | None) -> str:
-    """Money for people; an unknown price is never shown as zero."""
-    return "price unknown" if usd is None else f"${usd:.4f}"

@@ -32,7 +32,7 @@ def pull_request(
         typer.Argument(
             metavar="ORDER|TASK",
             help="An order whose branch was pushed, or a task.",
-            autocompletion=listed("orders:id", "@last"),
+            autocompletion=listed("orders:id|@last"),
         ),
     ],
     draft: Annotated[bool, typer.Option("--draft", help="Open as a draft.")] = False,

@@ -2,58 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from control_plane.cli.common_options import Org
-from control_plane.cli.completion import listed
-from control_plane.cli.connection import client
-from control_plane.cli.orders import PANEL, OrderId
-from shared.terminal.command_line import JsonFlag, examples, print_json, say
+from control_plane.cli.derived_commands import ByHandCommand, TypedCommand
+from control_plane.cli.orders import PANEL
+from shared.terminal.command_line import JsonFlag, print_json, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from control_plane.declarations.operation import Operation
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("move", rich_help_panel=PANEL, epilog=examples("fleet move ORDER --drone mila"))(move)
-    app.command("prioritize", rich_help_panel=PANEL, epilog=examples("fleet prioritize ORDER --priority 10"))(
-        prioritize
-    )
+    for command in COMMANDS:
+        command.add_to(app)
 
 
-def move(
-    order_id: OrderId,
-    drone: Annotated[
-        str | None,
-        typer.Option(
-            "--drone", help="The drone's name (default: any that fits).", autocompletion=listed("drones:name")
-        ),
-    ] = None,
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+def move(call: TypedCommand, *, as_json: JsonFlag = False) -> int:
     """Move an order that has not started to another drone."""
-    from control_plane.declarations.orders import MOVE, MoveRequest
-
-    _print(client(org).call(MOVE, MoveRequest(drone=drone), order_id=order_id), as_json=as_json)
+    return _print(call, as_json=as_json)
 
 
-def prioritize(
-    order_id: OrderId,
-    priority: Annotated[str, typer.Option("--priority", metavar="<int>", help="-100 to 100; higher runs first.")],
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+def prioritize(call: TypedCommand, *, as_json: JsonFlag = False) -> int:
     """Change the priority of an order, and with it the order in which waiting orders start."""
-    from control_plane.declarations.orders import SET_PRIORITY, PriorityRequest
-    from control_plane.validation.invalid_requests import checked
-
-    request = checked(PriorityRequest, {"priority": priority}, form="fleet prioritize --help")
-    _print(client(org).call(SET_PRIORITY, request, order_id=order_id), as_json=as_json)
+    return _print(call, as_json=as_json)
 
 
-def _print(order: dict[str, Any], *, as_json: bool) -> None:
+def _print(call: TypedCommand, *, as_json: bool) -> int:
+    order = call.perform()
     if as_json:
         print_json(order)
     else:
         say(f"{order['id']} {order['status']}, priority {order['priority']}: {order['reason']}")
+    return 0
+
+
+def _declared() -> Mapping[str, Operation]:
+    from control_plane.declarations.orders import MOVE, SET_PRIORITY
+
+    return {"move": MOVE, "prioritize": SET_PRIORITY}
+
+
+COMMANDS = (
+    ByHandCommand("move", _declared, move, PANEL, ("fleet move ORDER --drone mila",)),
+    ByHandCommand("prioritize", _declared, prioritize, PANEL, ("fleet prioritize ORDER --priority 10",)),
+)

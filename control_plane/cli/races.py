@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import exit_code, for_people, outcome_word, print_answer
+from control_plane.cli.answers import cost, exit_code, for_people, outcome_word, print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.group_follow import follow_group
-from control_plane.cli.orders import PANEL, cost
+from control_plane.cli.orders import PANEL
 from shared.errors import NotFound
 from shared.terminal.command_line import JsonFlag, examples, print_json, print_json_line, print_table, put, say
 
@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 def compare(
     ids: Annotated[
         list[str],
-        typer.Argument(metavar="ORDER|RACE", help="Orders, or one race.", autocompletion=listed("orders:id", "@last")),
+        typer.Argument(metavar="ORDER|RACE", help="Orders, or one race.", autocompletion=listed("orders:id|@last")),
     ],
     as_json: JsonFlag = False,
     org: Org = None,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from control_plane.cli import special_answers
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
@@ -25,7 +26,7 @@ PURPOSE = "Continue conversations: show sessions, fork them, switch to an earlie
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    DerivedGroup("sessions", "session", PURPOSE, "Orders", _add_others).add_to(app)
+    DerivedGroup("sessions", "session", PURPOSE, "Orders", _add_others, special_answers.session).add_to(app)
 
 
 def _add_others(group: typer.Typer) -> None:

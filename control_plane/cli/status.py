@@ -7,11 +7,10 @@ from typing import Any
 
 import typer
 
-from control_plane.cli.answers import print_answer
+from control_plane.cli.answers import cost, print_answer
 from control_plane.cli.budget_text import near
 from control_plane.cli.common_options import Org
 from control_plane.cli.connection import client
-from control_plane.cli.orders import cost
 from shared.terminal.command_line import JsonFlag, examples
 from shared.terminal.watch import WatchFlag, watched
 

@@ -8,82 +8,56 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control_plane.cli.answers import for_people
-from control_plane.cli.common_options import Org
-from control_plane.cli.connection import client
-from control_plane.cli.orders import OrderId
+from control_plane.cli.derived_commands import ByHandCommand, TypedCommand
 from shared.errors import Invalid
-from shared.terminal.command_line import JsonFlag, examples, print_json
+from shared.terminal.command_line import JsonFlag, print_json
 from shared.terminal.command_line import say as tell
 from shared.terminal.text_file import argument_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from control_plane.client.fleet import FleetClient
+    from control_plane.declarations.operation import Operation
 
 PANEL = "Orders"
 Doc = dict[str, Any]
-Call = Annotated[
-    str | None, typer.Option("--call", metavar="ID", help="Id of the call (default: the one pending longest).")
-]
-Comment = Annotated[str, typer.Option("--comment", help="The reason; the model reads it if the call is denied.")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    said = examples("fleet say ORDER 'Use pytest, not unittest'", "fleet say ORDER --after - < next.md")
-    app.command("say", rich_help_panel=PANEL, epilog=said)(say)
-    answered = examples("fleet answer ORDER 'Use PostgreSQL'", "fleet answer ORDER 2")
-    app.command("answer", rich_help_panel=PANEL, epilog=answered)(answer)
-    app.command("approve", rich_help_panel=PANEL, epilog=examples("fleet approve ORDER --always"))(approve)
-    app.command("deny", rich_help_panel=PANEL, epilog=examples("fleet deny ORDER --comment 'not on main'"))(deny)
+    for command in COMMANDS:
+        command.add_to(app)
 
 
-def say(
-    order_id: OrderId,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; `-` reads it from stdin.")],
-    after: Annotated[bool, typer.Option("--after", help="Deliver it when the model stops.")] = False,
-    interrupt: Annotated[
-        bool, typer.Option("--interrupt", help="Interrupt the current step and deliver it now.")
-    ] = False,
-    alone: Annotated[
-        bool, typer.Option("--alone", help="The model answers it before it reads the next message.")
-    ] = False,
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+def say(call: TypedCommand, *, as_json: JsonFlag = False) -> int:
     """Send a message to an order; the model reads it after the current step."""
-    from control_plane.declarations.steering import SAY
-    from control_plane.documents.orders import SayRequest
-    from control_plane.validation.invalid_requests import checked
-
-    words = argument_text(text)
-    fields = {"text": words, "after": after, "interrupt": interrupt, **({"alone": True} if alone else {})}
-    request = checked(SayRequest, fields, form="fleet say --help")
-    order = client(org).call(SAY, request, order_id=order_id)
-    when = "when the model stops" if after else "now" if interrupt else "after the current step"
+    fields = call.fields
+    order = call.perform()
+    when = (
+        "when the model stops"
+        if fields.get("after")
+        else "now"
+        if fields.get("interrupt")
+        else "after the current step"
+    )
     begun = order["status"] in {"running", "awaiting_approval"}
-    _print_update(order, f"Queued; read {when if begun else 'when the run starts'}", as_json=as_json)
+    return _print_update(order, f"Queued; read {when if begun else 'when the run starts'}", as_json=as_json)
 
 
 def answer(
-    order_id: OrderId,
+    call: TypedCommand,
+    *,
     text: Annotated[
         str | None,
         typer.Argument(metavar="[TEXT|CHOICE]", help="The answer, or a choice or its number; `-` reads it from stdin."),
     ] = None,
-    call: Call = None,
     as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+) -> int:
     """Answer the question of an order's agent. Without TEXT, show the question and ask."""
-    from control_plane.declarations.steering import ANSWER
-    from control_plane.documents.orders import AnswerRequest
-    from control_plane.validation.invalid_requests import checked
-
-    fleet = client(org)
-    words = argument_text(text) if text is not None else _typed_answer(fleet, order_id)
-    request = checked(AnswerRequest, {"text": words, "call": call}, form="fleet answer --help")
-    order = fleet.call(ANSWER, request, order_id=order_id)
-    _print_update(order, order["reason"], as_json=as_json)
+    call.fields["text"] = argument_text(text) if text is not None else _typed_answer(call.fleet, call.names["order_id"])
+    order = call.perform()
+    return _print_update(order, order["reason"], as_json=as_json)
 
 
 def _typed_answer(fleet: FleetClient, order_id: str) -> str:
@@ -106,69 +80,51 @@ def _typed_answer(fleet: FleetClient, order_id: str) -> str:
     return str(typer.prompt("Answer", default=wait["default"], err=True))
 
 
-def approve(
-    order_id: OrderId,
-    call: Call = None,
-    always: Annotated[
-        bool, typer.Option("--always", help="Also allow the same command in later orders of the session.")
-    ] = False,
-    raise_usd: Annotated[
-        str | None,
-        typer.Option(
-            "--raise", metavar="USD", help="For an order at its cost limit: raise it by USD (default: the limit again)."
-        ),
-    ] = None,
-    raise_steps: Annotated[
-        str | None,
-        typer.Option(
-            "--raise-steps", metavar="N", help="For an order at its limit of steps: raise it (default: as many again)."
-        ),
-    ] = None,
-    raise_seconds: Annotated[
-        str | None,
-        typer.Option(
-            "--raise-seconds", metavar="N", help="For an order at its time limit: raise it (default: as long again)."
-        ),
-    ] = None,
-    comment: Comment = "",
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+def approve(call: TypedCommand, *, as_json: JsonFlag = False) -> int:
     """Approve what an order waits for: a command, or more money, steps or time."""
-    from control_plane.declarations.steering import APPROVE
-    from control_plane.documents.orders import ApproveRequest
-    from control_plane.validation.invalid_requests import checked
-
-    fields = {"call": call, "always": always, "comment": comment}
-    fields |= {"raise_usd": raise_usd, "raise_steps": raise_steps, "raise_seconds": raise_seconds}
-    request = checked(ApproveRequest, fields, form="fleet approve --help")
-    order = client(org).call(APPROVE, request, order_id=order_id)
-    _print_update(order, order["reason"], as_json=as_json)
+    order = call.perform()
+    return _print_update(order, order["reason"], as_json=as_json)
 
 
-def deny(
-    order_id: OrderId,
-    call: Call = None,
-    finish: Annotated[
-        bool, typer.Option("--finish", help="For an order at its cost limit: one more answer, with a summary.")
-    ] = False,
-    comment: Comment = "",
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+def deny(call: TypedCommand, *, as_json: JsonFlag = False) -> int:
     """Deny what an order waits for. Without a command the run continues, without money it stops."""
-    from control_plane.declarations.steering import DENY
-    from control_plane.documents.orders import DenyRequest
-    from control_plane.validation.invalid_requests import checked
-
-    request = checked(DenyRequest, {"call": call, "finish": finish, "comment": comment}, form="fleet deny --help")
-    order = client(org).call(DENY, request, order_id=order_id)
-    _print_update(order, order["reason"], as_json=as_json)
+    order = call.perform()
+    return _print_update(order, order["reason"], as_json=as_json)
 
 
-def _print_update(order: Doc, text: str, *, as_json: bool) -> None:
+def _print_update(order: Doc, text: str, *, as_json: bool) -> int:
     if as_json:
         print_json(order)
     else:
         tell(f"{order['id']} {order['status']}: {text}")
         tell(f"  next  fleet follow {order['id']}")
+    return 0
+
+
+def _declared() -> Mapping[str, Operation]:
+    from control_plane.declarations.steering import ANSWER, APPROVE, DENY, SAY
+
+    return {"say": SAY, "answer": ANSWER, "approve": APPROVE, "deny": DENY}
+
+
+_FOR_PROGRAMS = ("digest",)
+COMMANDS = (
+    ByHandCommand(
+        "say",
+        _declared,
+        say,
+        PANEL,
+        ("fleet say ORDER 'Use pytest, not unittest'", "fleet say ORDER --after - < next.md"),
+        arguments=("text",),
+    ),
+    ByHandCommand(
+        "answer",
+        _declared,
+        answer,
+        PANEL,
+        ("fleet answer ORDER 'Use PostgreSQL'", "fleet answer ORDER 2"),
+        without=("text", *_FOR_PROGRAMS),
+    ),
+    ByHandCommand("approve", _declared, approve, PANEL, ("fleet approve ORDER --always",), without=_FOR_PROGRAMS),
+    ByHandCommand("deny", _declared, deny, PANEL, ("fleet deny ORDER --comment 'not on main'",), without=_FOR_PROGRAMS),
+)

@@ -12,8 +12,7 @@ from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
-from control_plane.cli.answers import for_people
-from control_plane.cli.orders import cost
+from control_plane.cli.answers import cost, for_people
 from control_plane.cli.polling import EVERY_S, PatientReader
 from control_plane.cli.task_text import Teller
 from shared.clock import Clock, SystemClock

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import print_answer
+from control_plane.cli.answers import cost, print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
-from control_plane.cli.orders import cost
 from shared.durations import duration_label
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table

@@ -12,7 +12,7 @@ import textwrap
 from datetime import datetime
 from typing import Any
 
-from control_plane.cli.orders import cost
+from control_plane.cli.answers import cost
 from control_plane.cli.step_lines import step_lines
 from shared.durations import duration_label
 from shared.terminal.ansi import safe_lines, uncolored

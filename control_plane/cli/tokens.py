@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from control_plane.cli import special_answers
 from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
@@ -19,7 +20,9 @@ PANEL = "Drones"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    DerivedGroup("tokens", "token", "Manage join tokens, with which drones register.", PANEL, _add_create).add_to(app)
+    DerivedGroup(
+        "tokens", "token", "Manage join tokens, with which drones register.", PANEL, _add_create, special_answers.token
+    ).add_to(app)
 
 
 def _add_create(group: typer.Typer) -> None:

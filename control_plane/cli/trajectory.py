@@ -30,7 +30,7 @@ def trajectory(
         typer.Argument(
             metavar="ORDER",
             help="The order's id, a unique prefix of it, or @last.",
-            autocompletion=listed("orders:id", "@last"),
+            autocompletion=listed("orders:id|@last"),
         ),
     ],
     output: Annotated[

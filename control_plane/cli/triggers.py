@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from control_plane.cli.answers import print_answer
-from control_plane.cli.common_options import Org
-from control_plane.cli.completion import choices, listed
-from control_plane.cli.connection import client
-from control_plane.cli.task_options import (
-    Assignee,
-    CostLimit,
-    Description,
-    DescriptionFile,
-    Enabled,
-    MaxIterations,
-    MaxRunSeconds,
-    ModeOption,
-    Priority,
-    ProjectOption,
-    Title,
-    last_task,
-    named_of,
-    task_given,
-    task_lines,
-)
+from control_plane.cli.derived_commands import ByHandCommand, TypedCommand
+from control_plane.cli.task_options import DescriptionFile, last_task, task_fields, task_lines
 from shared.errors import Invalid
-from shared.terminal.command_line import JsonFlag, examples, read_secret, say
+from shared.terminal.command_line import JsonFlag, read_secret, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from control_plane.declarations.operation import Operation
 
 Doc = dict[str, Any]
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of the trigger.", autocompletion=listed("triggers:name"))
-]
 Secret = Annotated[
     str | None, typer.Option("--secret", help="`-` reads it from stdin (default of add: generated and shown once).")
 ]
@@ -45,78 +29,46 @@ Every = Annotated[bool, typer.Option("--every-event", help="Create a task for ev
 
 def add_others(group: typer.Typer) -> None:
     """Register the commands."""
-    group.command("add", epilog=examples("fleet trigger add issues --kind github --project shop"))(add)
-    group.command("edit", epilog=examples("fleet trigger edit issues --event issues.opened --event push"))(edit)
+    ADD.add_to(group)
+    EDIT.add_to(group)
 
 
 def add(
-    name: Name,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--kind",
-            help="github, gitlab, gitea or standard.",
-            autocompletion=choices("control_plane.declarations.triggers:TriggerKind"),
-        ),
-    ] = None,
+    call: TypedCommand,
+    *,
     secret: Secret = None,
     event: Event = None,
     every_event: Every = False,
-    title: Title = None,
-    description: Description = None,
     description_file: DescriptionFile = None,
-    project: ProjectOption = None,
-    assignee: Assignee = None,
-    mode: ModeOption = None,
-    priority: Priority = None,
-    max_iterations: MaxIterations = None,
-    cost_limit: CostLimit = None,
-    max_run_seconds: MaxRunSeconds = None,
     as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+) -> int:
     """Add a trigger. Title and description are templates with `payload` and `event` (default: those of the kind)."""
-    given = locals()
-    from control_plane.declarations import triggers
-    from control_plane.validation.invalid_requests import checked
-
-    fields = {**named_of(given, "name", "kind"), **_own(given), "task": {"title": "", **task_given(given)}}
-    request = checked(triggers.TriggerRequest, fields, form="fleet trigger add --help")
-    print_answer(client(org).call(triggers.ADD, request), trigger_text, as_json=as_json)
+    task_fields(call, description_file)
+    call.fields.setdefault("task", {}).setdefault("title", "")
+    _add_own(call.fields, secret, event, every_event=every_event)
+    print_answer(call.perform(), trigger_text, as_json=as_json)
     if not as_json:
         say("Enter this address and secret at the code host, with content type JSON. The secret is not shown again.")
+    return 0
 
 
 def edit(
-    name: Name,
+    call: TypedCommand,
+    *,
     secret: Secret = None,
     event: Event = None,
     every_event: Every = False,
-    enabled: Enabled = None,
-    title: Title = None,
-    description: Description = None,
     description_file: DescriptionFile = None,
-    project: ProjectOption = None,
-    assignee: Assignee = None,
-    mode: ModeOption = None,
-    priority: Priority = None,
-    max_iterations: MaxIterations = None,
-    cost_limit: CostLimit = None,
-    max_run_seconds: MaxRunSeconds = None,
     as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
+) -> int:
     """Change a trigger; only the given options change. A new secret takes effect immediately."""
-    given = locals()
-    from control_plane.declarations import triggers
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.declarations.triggers import SHOW
 
-    fleet, task = client(org), task_given(given)
-    changes = {**named_of(given, "enabled"), **_own(given)}
-    if task:
-        changes["task"] = {"title": "", **fleet.call(triggers.SHOW, name=name)["task"], **task}
-    request = checked(triggers.TriggerEdit, changes, form="fleet trigger edit --help")
-    print_answer(fleet.call(triggers.EDIT, request, name=name), trigger_text, as_json=as_json)
+    if task := task_fields(call, description_file):
+        call.fields["task"] = {"title": "", **call.fleet.call(SHOW, None, **call.names)["task"], **task}
+    _add_own(call.fields, secret, event, every_event=every_event)
+    print_answer(call.perform(), trigger_text, as_json=as_json)
+    return 0
 
 
 def trigger_text(trigger: Doc) -> str:
@@ -133,9 +85,35 @@ def trigger_text(trigger: Doc) -> str:
     return "\n".join(lines)
 
 
-def _own(given: Doc) -> Doc:
+def _add_own(fields: Doc, secret: str | None, events: list[str] | None, *, every_event: bool) -> None:
     """Secret and events, if given."""
-    if given["every_event"] and given["event"]:
+    if every_event and events:
         raise Invalid("--every-event and --event cannot be used together", code="E-USAGE", next="leave one of them out")
-    events = {"events": given["event"] or []} if given["every_event"] or given["event"] else {}
-    return {**events, **({} if given["secret"] is None else {"secret": read_secret(given["secret"], "secret")})}
+    if every_event or events:
+        fields["events"] = events or []
+    if secret is not None:
+        fields["secret"] = read_secret(secret, "secret")
+
+
+def _declared() -> Mapping[str, Operation]:
+    from control_plane.declarations import triggers
+
+    return {"trigger add": triggers.ADD, "trigger edit": triggers.EDIT}
+
+
+_OWN = ("secret", "events")
+ADD = ByHandCommand(
+    "trigger add",
+    _declared,
+    add,
+    examples=("fleet trigger add issues --kind github --project shop",),
+    arguments=("name",),
+    without=_OWN,
+)
+EDIT = ByHandCommand(
+    "trigger edit",
+    _declared,
+    edit,
+    examples=("fleet trigger edit issues --event issues.opened --event push",),
+    without=_OWN,
+)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from shared.errors import Invalid
 from shared.terminal.command_line import parse_labels, parse_params, read_secret
+from shared.terminal.text_file import argument_text, text_of
+
+if TYPE_CHECKING:
+    from control_plane.declarations.operation import About
+
+
+MAX_BYTES = 1_000_000
+"""Of a file in a request: less than the API takes, as the request has other fields too."""
 
 
 def value(text: Any, kind: Any, unit: str) -> Any:
@@ -31,6 +39,10 @@ def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
     return os.environ[variable] if variable else None
 
 
-def or_stdin(text: str, _given: dict[str, Any]) -> str:
-    """A secret as typed; `-` reads it from stdin."""
-    return read_secret(text, "secret")
+def read(text: Any, about: About) -> Any:
+    """A value as typed, or what it names: a file, or stdin for `-`."""
+    if about.input == "file":
+        return text_of(text, MAX_BYTES)
+    if about.input == "stdin":
+        return read_secret(text, about.label) if about.secret else argument_text(text)
+    return text

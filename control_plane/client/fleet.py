@@ -5,16 +5,14 @@ httpx is imported by the first request, so that `fleet --help` stays fast.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from control_plane.client import following
 from control_plane.client.http import Doc, HttpCalls, part
-from control_plane.client.refusals import CUT_OFF, refusal, unreachable
+from control_plane.client.refusals import refusal, unreachable
 from shared.clock import Clock, SystemClock
-from shared.errors import Unreachable
 
 if TYPE_CHECKING:
     from httpx_sse import ServerSentEvent
@@ -36,19 +34,6 @@ class FleetClient(HttpCalls):
         return self._object("GET", "/health")
 
     # --- orders -------------------------------------------------------------------------------
-
-    def submit(self, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Doc:
-        """Submit an order (`request`: the fields of `documents.SubmitRequest`) and return its whole document.
-
-        A request that was cut off is sent again with the same key, so that it never counts twice.
-        """
-        headers = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
-        try:
-            return self._object("POST", "/orders", json=request, headers=headers)
-        except Unreachable as error:
-            if error.code != CUT_OFF:
-                raise
-        return self._object("POST", "/orders", json=request, headers=headers)
 
     def patch(self, order_id: str) -> bytes:
         """The patch against the base commit; empty if nothing changed. Raises NotFound while there is none."""

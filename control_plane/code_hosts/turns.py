@@ -15,7 +15,8 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.projects import Project
 from control_plane.db.users import Member, User
-from control_plane.documents.orders import SayRequest, SubmitRequest
+from control_plane.declarations.orders import SubmitRequest
+from control_plane.declarations.steering import SayRequest
 from control_plane.operations.access.roles import may, parse_role
 from control_plane.operations.orders.next_turn import fits, next_turn
 from control_plane.operations.orders.steering import MAX_SAID, MessageDraft, pass_on, write_message

@@ -18,7 +18,7 @@ from control_plane.declarations.operation import (
     Operation,
     Tool,
 )
-from control_plane.declarations.run_settings import LIMITS, LIMITS_FOR_MODELS, THINKING, THINKING_FOR_MODELS
+from control_plane.declarations.run_settings import LIMITS, LIMITS_FOR_MODELS, THINKING
 from control_plane.documents.base import Document, Request
 from control_plane.documents.limits import LimitsGiven
 from control_plane.documents.totals import Totals
@@ -29,7 +29,7 @@ INSTRUCTIONS = About(
     "instructions",
     "Instructions of the agent as Markdown: its role, its duties and its rules.",
     metavar="FILE|-",
-    reader="instructions_file:read_instructions",
+    input="file",
 )
 INSTRUCTIONS_PATH = About(
     "read from", "Alternative to instructions: a Markdown file in the project's repository.", metavar="PATH"
@@ -159,20 +159,10 @@ FOR_MODELS = {
     "hand a task to which agent. Give either this or instructions_path.",
     "instructions_path": "Alternative to instructions: path of a Markdown file, relative to the root of the project's "
     "repository, such as agents/backend.md. Every run reads it again from the default branch.",
-    "project": "Slug of the project whose repository contains instructions_path; list_projects has them.",
     "boss": "Name of the agent that it reports to. The boss receives a task that this agent leaves without a hand-off.",
-    "max_iterations": "Maximum steps in one run; 0 = unlimited.",
-    "cost_limit": "Maximum cost of one run in USD; 0 = unlimited.",
-    "provider": "Name of the provider of its model; list_providers has them.",
-    "model": "Name of the model, as the provider calls it.",
-    "reviewer": "Name of the provider whose model reviews its changes before they are delivered; list_providers has "
-    "them.",
     "labels": 'Labels that the drone of its runs must have, such as {"gpu": "yes"}.',
-    "concurrency": "Maximum number of its tasks in progress; 0 = no limit of its own.",
     "limits": f"{LIMITS_FOR_MODELS} max_iterations and cost_limit have arguments of their own here.",
-    "thinking": THINKING_FOR_MODELS,
 }
-NAMED = {"name": "The agent's name; list_agents has them."}
 
 ADD = Operation(
     name="create_agent",
@@ -180,7 +170,6 @@ ADD = Operation(
     route=f"POST {AGENTS}",
     status=201,
     errors=(404, 409),
-    run="agents.changing:create",
     request=AgentRequest,
     answer=AgentDocument,
     summary="Add an agent",
@@ -196,15 +185,10 @@ ADD = Operation(
             **FOR_MODELS,
             "name": "Lowercase letters, digits and underscores, starting with a letter, such as `backend`, which "
             "comments tag as @backend. `user` and `system` are reserved.",
-            "project": f"{FOR_MODELS['project']} Default: the task's project.",
             "boss": f"{FOR_MODELS['boss']} Default: none; new tasks go to the first agent by name without a boss.",
-            "max_iterations": f"{FOR_MODELS['max_iterations']} Default: 50.",
-            "cost_limit": f"{FOR_MODELS['cost_limit']} Default: 3.00. A task's own limit takes precedence.",
-            "provider": f"{FOR_MODELS['provider']} Default: the project's provider.",
-            "model": f"{FOR_MODELS['model']} Default: the provider's model.",
-            "reviewer": f"{FOR_MODELS['reviewer']} Default: the project's reviewer.",
+            "cost_limit": "Maximum cost of one run in USD; 0 = unlimited. A task's own limit takes precedence. "
+            "Default: 3.00.",
             "labels": f"{FOR_MODELS['labels']} Default: any drone.",
-            "concurrency": f"{FOR_MODELS['concurrency']} Default: 0.",
         },
     ),
     command=Command(
@@ -212,7 +196,6 @@ ADD = Operation(
         "Add an agent, or restore a removed one. A model writes its description from the instructions a little later.",
         "fleet agent add lead --instructions agents/lead.md",
         arguments=("name",),
-        text="agent_text:agent_lines",
     ),
 )
 LIST = Operation(
@@ -220,7 +203,6 @@ LIST = Operation(
     role="viewer",
     route=f"GET {AGENTS}",
     errors=(404,),
-    run="agents.reading:list_",
     request=AgentFilter,
     answer=list[AgentDocument],
     summary="List agents, without their instructions",
@@ -230,16 +212,14 @@ LIST = Operation(
         READS,
         "List the agents of the organization by name, each with its description, boss and reports. create_task and "
         "assign_task take an agent's name as assignee; comments tag it as @name.",
-        about={"include_removed": "true: include removed agents. Default: false."},
     ),
-    command=Command("agent ls", "List the agents.", "fleet agent ls", text="agent_text:agent_table"),
+    command=Command("agent ls", "List the agents.", "fleet agent ls"),
 )
 TREE = Operation(
     name="agent_tree",
     role="viewer",
     route="GET /organizations/{organization}/agent-tree",
     errors=(404,),
-    run="agents.reading:tree",
     answer=list[AgentNode],
     summary="Show the tree of agents",
     tool=NoDoor("get_organization returns the tree"),
@@ -247,7 +227,6 @@ TREE = Operation(
         "agent tree",
         "Show the agents as a tree of bosses and reports, as the agents see it.",
         "fleet agent tree",
-        text="agent_text:tree_text",
     ),
 )
 SHOW = Operation(
@@ -256,7 +235,6 @@ SHOW = Operation(
     route=f"GET {ONE}",
     names=NAMES,
     errors=(404,),
-    run="agents.reading:show",
     answer=AgentDocument,
     summary="Show an agent",
     more="Also returns a removed agent.",
@@ -265,13 +243,11 @@ SHOW = Operation(
         "Show an agent",
         READS,
         "Show an agent with its instructions, limits, boss and reports, and its cost so far.",
-        about=NAMED,
     ),
     command=Command(
         "agent show",
         "Show an agent with its instructions and the cost of its runs.",
         "fleet agent show lead",
-        text="agent_text:agent_in_full",
     ),
 )
 EDIT = Operation(
@@ -280,7 +256,6 @@ EDIT = Operation(
     route=f"PATCH {ONE}",
     names=NAMES,
     errors=(404, 409),
-    run="agents.changing:edit",
     request=AgentEdit,
     answer=AgentDocument,
     summary="Change the given fields",
@@ -293,20 +268,13 @@ EDIT = Operation(
         "a task. Requires the admin role.",
         about={
             **FOR_MODELS,
-            **NAMED,
-            "project": f"{FOR_MODELS['project']} null: the task's project.",
             "boss": f"{FOR_MODELS['boss']} null: no boss.",
-            "cost_limit": f"{FOR_MODELS['cost_limit']} null: the default, 3.00.",
-            "provider": f"{FOR_MODELS['provider']} null: the project's provider.",
-            "model": f"{FOR_MODELS['model']} null: the provider's model.",
-            "reviewer": f"{FOR_MODELS['reviewer']} null: the project's reviewer.",
         },
     ),
     command=Command(
         "agent edit",
         "Change an agent; only the given options change.",
         "fleet agent edit backend --boss lead",
-        text="agent_text:agent_lines",
     ),
 )
 REMOVE = Operation(
@@ -315,7 +283,6 @@ REMOVE = Operation(
     route=f"DELETE {ONE}",
     names=NAMES,
     errors=(404, 409),
-    run="agents.changing:remove",
     answer=AgentDocument,
     summary="Remove an agent",
     more="Its costs are kept; its reports no longer have a boss.",
@@ -326,7 +293,6 @@ REMOVE = Operation(
         "Remove an agent: it receives no more tasks. Its history and costs are kept, its reports no longer have a "
         "boss, and create_agent with the same name restores it. Fails with 409 while it has tasks that are open or in "
         "progress. Requires the admin role.",
-        about=NAMED,
     ),
     command=Command(
         "agent rm",

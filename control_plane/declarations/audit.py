@@ -12,15 +12,21 @@ from control_plane.documents.base import Document, Request
 Problem = Literal["", "missing", "changed", "cut", "seal", "kept head"]
 MAX_LISTED = 1000
 MAX_SEQ = 2**53
-SINCE = About("since", "Only records from this time on.", metavar="TIME")
-UNTIL = About("until", "Only records before this time.", metavar="TIME")
-ACTOR = About("actor", "Only records of this actor: the name or id of a user, token, login session or drone.")
-ACTION = About("action", "Only records of this operation, such as submit or revoke_api_token.")
-TARGET = About("target", "Only records of this target: the id or the name of what was changed.")
-OUTCOME = About("outcome", "Only records with this outcome: began, changed, refused or failed.")
-DOOR = About("door", "Only records of this door: api, cli, page, answer link, mcp, webhook, control plane or drone.")
-ADDRESS = About("address", "Only records of requests from this network address, as the records show it.")
-CODE = About("code", "Only refusals and failures with this error code.", metavar="CODE")
+SINCE = About("since", "Only records from this time on.", metavar="TIME", absent="all")
+UNTIL = About("until", "Only records before this time.", metavar="TIME", absent="all")
+ACTOR = About(
+    "actor", "Only records of this actor: the name or id of a user, token, login session or drone.", absent="all"
+)
+ACTION = About("action", "Only records of this operation, such as submit or revoke_api_token.", absent="all")
+TARGET = About("target", "Only records of this target: the id or the name of what was changed.", absent="all")
+OUTCOME = About("outcome", "Only records with this outcome: began, changed, refused or failed.", absent="all")
+DOOR = About(
+    "door",
+    "Only records of this door: api, cli, page, answer link, mcp, webhook, control plane or drone.",
+    absent="all",
+)
+ADDRESS = About("address", "Only records of requests from this network address, as the records show it.", absent="all")
+CODE = About("code", "Only refusals and failures with this error code.", metavar="CODE", absent="all")
 EVERYWHERE = About(
     "everywhere",
     "All organizations, and what belongs to none; requires a token that is valid everywhere.",
@@ -140,7 +146,6 @@ LIST = Operation(
     role="admin",
     route="GET /audit",
     errors=(403,),
-    run="audit.reading:list_records",
     request=AuditFilter,
     answer=list[AuditRecordDocument],
     summary="List records of the audit log, newest first",
@@ -155,15 +160,6 @@ LIST = Operation(
         about={
             "since": "Only records from this time on, ISO 8601 with a zone. Default: all.",
             "until": "Only records before this time, ISO 8601 with a zone. Default: all.",
-            "actor": "Only records of this actor: name or id of a user, token, login session or drone. Default: all.",
-            "action": "Only records of this operation. Default: all.",
-            "target": "Only records of this target: the id or name of what was changed. Default: all.",
-            "outcome": "Only records with this outcome: began, changed, refused or failed. Default: all.",
-            "door": "Only records of this door: api, cli, page, answer link, mcp, webhook, control plane or drone. "
-            "Default: all.",
-            "address": "Only records of requests from this network address. Default: all.",
-            "code": "Only refusals and failures with this error code. Default: all.",
-            "before": "Only records with a lower seq, for the next page. Default: the newest.",
         },
         defaults={"limit": 20},
     ),
@@ -184,7 +180,6 @@ HEAD = Operation(
     in_organization=False,
     route="GET /audit/head",
     errors=(403, 404),
-    run="audit.verifying:show_head",
     answer=AuditHeadDocument,
     summary="Show the newest signed head of the audit log",
     more="Keep it elsewhere: it shows later whether records up to it were changed or removed.",
@@ -202,7 +197,6 @@ VERIFY = Operation(
     in_organization=False,
     route="GET /audit/verification",
     errors=(403,),
-    run="audit.verifying:verify",
     request=KeptHead,
     answer=AuditVerificationDocument,
     summary="Verify the chain of the audit log",
@@ -216,7 +210,6 @@ EXPORT = Operation(
     route="GET /audit/export",
     route_by_hand="it streams",
     errors=(403,),
-    run="audit.exporting:export_lines",
     request=AuditExportFilter,
     answer=str,
     summary="Export the audit log as JSON Lines",
@@ -230,7 +223,6 @@ PRUNE = Operation(
     in_organization=False,
     route="POST /audit/prune",
     errors=(403,),
-    run="audit.keeping:prune",
     request=PruneRequest,
     answer=PrunedDocument,
     summary="Delete the oldest records of the audit log",

@@ -22,9 +22,8 @@ from control_plane.declarations.operation import (
     Operation,
     Tool,
 )
-from control_plane.declarations.orders import CancelRequest
+from control_plane.declarations.orders import CancelRequest, OrderRequest
 from control_plane.documents.base import Document, Request
-from control_plane.documents.orders import OrderRequest
 from shared.outcome import OrderOutcome
 
 MOST_ROWS = 10_000
@@ -216,7 +215,6 @@ class BatchComparison(Document):
 
 NAMES = {"batch_id": Annotated[str, Field(max_length=128), ID]}
 OTHER = About("other", "The batch to compare with: its name or id.", source="batches:name")
-TEXT = "batch_text:batch_text"
 
 SUBMIT = Operation(
     name="submit_batch",
@@ -224,7 +222,6 @@ SUBMIT = Operation(
     route="POST /batches",
     status=201,
     errors=(404, 409, 412, 413),
-    run="batches.submitting:submit",
     request=BatchRequest,
     answer=BatchDocument,
     summary="Submit a batch of independent orders",
@@ -246,7 +243,6 @@ ADD_ROWS = Operation(
     route="POST /batches/{batch_id}/rows",
     names=NAMES,
     errors=(404, 409, 412, 413),
-    run="batches.submitting:add_rows",
     request=RowsRequest,
     answer=BatchDocument,
     summary="Add rows to a batch",
@@ -258,7 +254,6 @@ LIST = Operation(
     name="list_batches",
     role="viewer",
     route="GET /batches",
-    run="batches.reading:list_",
     request=BatchFilter,
     answer=list[BatchSummary],
     summary="List batches, newest first",
@@ -283,7 +278,6 @@ SHOW = Operation(
     route="GET /batches/{batch_id}",
     names=NAMES,
     errors=(404,),
-    run="batches.reading:show",
     answer=BatchDocument,
     summary="Show a batch with its statistics",
     tool=Tool(
@@ -293,7 +287,7 @@ SHOW = Operation(
         "A batch with its progress, an estimate of the remaining time, and statistics: resolved rows, exit statuses, "
         "cost and steps. list_batch_rows has the single rows.",
     ),
-    command=Command("batch show", "Show a batch with its statistics.", "fleet batch show BATCH", text=TEXT),
+    command=Command("batch show", "Show a batch with its statistics.", "fleet batch show BATCH"),
 )
 LIST_ROWS = Operation(
     name="list_batch_rows",
@@ -301,7 +295,6 @@ LIST_ROWS = Operation(
     route="GET /batches/{batch_id}/rows",
     names=NAMES,
     errors=(404,),
-    run="batches.reading:rows",
     request=RowFilter,
     answer=list[BatchRowDocument],
     summary="List the rows of a batch with their results",
@@ -315,7 +308,6 @@ LIST_ROWS = Operation(
         about={
             "state": "Only rows in this state; open means that the order has not ended, resolved that it succeeded and "
             "its verification passed, refused that no order could be submitted. Default: all.",
-            "patches": "Include the patches, which may be long. Default: no.",
         },
         defaults={"limit": 20},
     ),
@@ -327,7 +319,6 @@ CANCEL = Operation(
     route="POST /batches/{batch_id}/cancel",
     names=NAMES,
     errors=(404,),
-    run="batches.changing:cancel",
     request=CancelRequest,
     answer=BatchDocument,
     summary="Cancel a batch",
@@ -343,7 +334,6 @@ CANCEL = Operation(
         "batch cancel",
         "Cancel the unfinished orders of a batch; further rows do not start.",
         "fleet batch cancel BATCH",
-        text=TEXT,
     ),
 )
 RETRY = Operation(
@@ -352,7 +342,6 @@ RETRY = Operation(
     route="POST /batches/{batch_id}/retry",
     names=NAMES,
     errors=(404, 409),
-    run="batches.changing:retry",
     request=RetryBatchRequest,
     answer=BatchDocument,
     summary="Run failed or canceled rows of a batch again",
@@ -363,11 +352,8 @@ RETRY = Operation(
         SETS_WORK,
         "Run rows of a batch again from the beginning: those that failed or were refused, those that were canceled, or "
         "both. Then poll get_batch. Requires the operator role.",
-        about={"which": "failed, canceled or all of these. Default: failed."},
     ),
-    command=Command(
-        "batch retry", "Run failed or canceled rows of a batch again.", "fleet batch retry BATCH", text=TEXT
-    ),
+    command=Command("batch retry", "Run failed or canceled rows of a batch again.", "fleet batch retry BATCH"),
 )
 COMPARE = Operation(
     name="compare_batches",
@@ -375,7 +361,6 @@ COMPARE = Operation(
     route="GET /batches/{batch_id}/compare/{other_id}",
     names={**NAMES, "other_id": Annotated[str, Field(max_length=128), OTHER]},
     errors=(404,),
-    run="batches.comparing:compare",
     answer=BatchComparison,
     summary="Compare two batches row by row",
     more="Paired by the ids of rows, with McNemar's exact test on resolved rows.",
@@ -390,6 +375,5 @@ COMPARE = Operation(
         "batch compare",
         "Compare two batches row by row.",
         "fleet batch compare BATCH OTHER",
-        text="batch_text:comparison_text",
     ),
 )

@@ -92,7 +92,6 @@ SET = Operation(
     route=f"PUT {ONE}",
     names=NAMES,
     errors=(404, 409),
-    run="budgets:set_",
     request=BudgetRequest,
     answer=BudgetDocument,
     summary="Set a budget",
@@ -104,14 +103,12 @@ SET = Operation(
         "Set a budget. Model calls that could exceed it are not made; what was already spent in the period counts.",
         "fleet budget set project shop 20 --per day --zone Europe/Berlin",
         arguments=("usd",),
-        text="budget_text:budget_lines",
     ),
 )
 LIST = Operation(
     name="list_budgets",
     role="viewer",
     route="GET /budgets",
-    run="budgets:list_",
     answer=list[BudgetDocument],
     summary="List budgets, with what is spent, reserved and left",
     tool=Tool(
@@ -126,7 +123,6 @@ LIST = Operation(
         "budget ls",
         "List the budgets, with what is spent, reserved and left.",
         "fleet budget ls",
-        text="budget_text:budget_table",
     ),
 )
 SHOW = Operation(
@@ -135,7 +131,6 @@ SHOW = Operation(
     route=f"GET {ONE}",
     names=NAMES,
     errors=(404,),
-    run="budgets:show",
     answer=BudgetsDocument,
     summary="Show the budgets of one target",
     tool=NoDoor("list_budgets returns every field"),
@@ -143,7 +138,6 @@ SHOW = Operation(
         "budget show",
         "Show the budgets of a project, an agent, a user, an organization or a session.",
         "fleet budget show project shop",
-        text="budget_text:target_lines",
     ),
 )
 REMOVE = Operation(
@@ -152,7 +146,6 @@ REMOVE = Operation(
     route=f"DELETE {ONE}",
     names=NAMES,
     errors=(404,),
-    run="budgets:remove",
     request=BudgetFilter,
     answer=BudgetsDocument,
     summary="Remove the budgets of one target, or the one per a period",
@@ -162,6 +155,5 @@ REMOVE = Operation(
         "Remove the budgets of a project, an agent, a user, an organization or a session.",
         "fleet budget rm project shop --per day",
         confirm="Remove the budget of {kind} {name}?",
-        text="budget_text:removed",
     ),
 )

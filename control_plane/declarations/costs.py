@@ -53,7 +53,6 @@ LIST = Operation(
     name="list_costs",
     role="viewer",
     route="GET /costs",
-    run="costs:list_",
     request=CostFilter,
     answer=list[CostDocument],
     summary="List what was spent, by day, project, agent, model, drone, user or organization",
@@ -67,8 +66,6 @@ LIST = Operation(
         "list_budgets shows the limits.",
         about={
             "since": "Only from this day (2026-11-01) or time (ISO 8601 with a zone) on. Default: all.",
-            "until": "Only up to and including this day, or before this time. Default: all.",
-            "by": "What to sum by. Default: day.",
             "zone": "IANA time zone in which days begin, such as Europe/Berlin. Default: UTC.",
         },
     ),

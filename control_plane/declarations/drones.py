@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from control_plane.declarations.operation import READS, SETS, About, ByHand, Command, NoDoor, Operation, Tool
+from control_plane.declarations.operation import READS, SETS, TOP_LEVEL, About, ByHand, Command, NoDoor, Operation, Tool
 from control_plane.documents.base import Document, Request
 
 NAME = About("drone", "The drone's name.", source="drones:name")
@@ -108,15 +108,12 @@ NETWORK_WORDS = {
     "host": "everything its machine reaches",
 }
 """`DroneDocument.network` for people."""
-FOR_MODELS = {"name": "The drone's name; list_drones has them."}
 NAMES = {"name": Annotated[str, Field(max_length=255), NAME]}
-TEXT = "drone_text:drone_text"
 
 LIST = Operation(
     name="list_drones",
     role="viewer",
     route="GET /drones",
-    run="drones.managing:list_drones",
     request=DroneFilter,
     answer=list[DroneDocument],
     summary="List drones",
@@ -128,7 +125,7 @@ LIST = Operation(
         "unresponsive, offline), labels, number of current runs (running), maximum number of runs (concurrency) and "
         "number of orders waiting in its queue (queued).",
     ),
-    command=ByHand("drones", "it is a command of the top level, whose help loads no declaration"),
+    command=ByHand("drones", TOP_LEVEL),
 )
 SHOW = Operation(
     name="show_drone",
@@ -136,11 +133,10 @@ SHOW = Operation(
     route="GET /drones/{name}",
     names=NAMES,
     errors=(404,),
-    run="drones.managing:show_drone",
     answer=DroneDocument,
     summary="Show a drone",
     tool=NoDoor("list_drones returns every field"),
-    command=Command("drone show", "Show a drone and what it is doing.", "fleet drone show NAME", text=TEXT),
+    command=Command("drone show", "Show a drone and what it is doing.", "fleet drone show NAME"),
 )
 EDIT = Operation(
     name="edit_drone",
@@ -148,7 +144,6 @@ EDIT = Operation(
     route="PATCH /drones/{name}",
     names=NAMES,
     errors=(404, 409),
-    run="drones.managing:edit_drone",
     request=DroneEdit,
     answer=DroneDocument,
     summary="Rename a drone, or give it another owner",
@@ -157,7 +152,6 @@ EDIT = Operation(
         "drone edit",
         "Rename a drone, or give it another owner, for example when its user has left.",
         "fleet drone edit NAME --owner kim@example.org",
-        text=TEXT,
     ),
 )
 REMOVE = Operation(
@@ -166,7 +160,6 @@ REMOVE = Operation(
     route="DELETE /drones/{name}",
     names=NAMES,
     errors=(404,),
-    run="drones.managing:remove_drone",
     answer=DroneDocument,
     summary="Remove a drone; its credentials are revoked at once",
     more="Operators can remove their own drones; all others require the role admin.",
@@ -185,7 +178,6 @@ DRAIN = Operation(
     route="POST /drones/{name}/drain",
     names=NAMES,
     errors=(404,),
-    run="drones.managing:drain",
     answer=DroneDocument,
     summary="Drain a drone: it finishes its current runs and takes no new orders",
     tool=Tool(
@@ -195,13 +187,11 @@ DRAIN = Operation(
         "Drain a drone: it finishes its current runs and takes no new orders, for example before its machine is "
         "switched off. Orders that require this drone stay queued. Undo this with resume_drone. Requires the operator "
         "role.",
-        about=FOR_MODELS,
     ),
     command=Command(
         "drone drain",
         "Drain a drone: it finishes its current runs and takes no new orders.",
         "fleet drone drain NAME",
-        text=TEXT,
     ),
 )
 RESUME = Operation(
@@ -210,7 +200,6 @@ RESUME = Operation(
     route="POST /drones/{name}/resume",
     names=NAMES,
     errors=(404,),
-    run="drones.managing:resume",
     answer=DroneDocument,
     summary="Resume a drained drone: it takes orders again",
     tool=Tool(
@@ -218,11 +207,8 @@ RESUME = Operation(
         "Resume a drained drone",
         SETS,
         "Resume a drained drone: it takes orders again. Requires the operator role.",
-        about=FOR_MODELS,
     ),
-    command=Command(
-        "drone resume", "Resume a drained drone: it takes orders again.", "fleet drone resume NAME", text=TEXT
-    ),
+    command=Command("drone resume", "Resume a drained drone: it takes orders again.", "fleet drone resume NAME"),
 )
 ROTATE_KEYS = Operation(
     name="rotate_drone_keys",
@@ -230,7 +216,6 @@ ROTATE_KEYS = Operation(
     route="POST /drones/{name}/rotate-keys",
     names=NAMES,
     errors=(404, 409),
-    run="drones.rotation:rotate_keys",
     answer=DroneDocument,
     summary="Replace a drone's keys when its runs have ended; the old ones are valid until then",
     tool=NoDoor("keys are left to people"),
@@ -242,7 +227,6 @@ REVOKE_KEYS = Operation(
     route="POST /drones/{name}/revoke-keys",
     names=NAMES,
     errors=(404,),
-    run="drones.rotation:revoke_keys",
     answer=DroneDocument,
     summary="End a drone's keys at once: its orders are requeued, and it has to register again",
     tool=NoDoor("keys are left to people"),

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from control_plane.declarations.operation import ADDS_WORK, ENDS, READS, About, ByHand, Command, Operation, Tool
+from control_plane.declarations.orders import OrderRequest
 from control_plane.documents.base import Document, Request
-from control_plane.documents.orders import OrderRequest, OrderSummary
+from control_plane.documents.orders import OrderSummary
 from shared.outcome import OrderOutcome
 
 MOST = 200
@@ -73,7 +74,6 @@ SUBMIT = Operation(
     route="POST /graphs",
     status=201,
     errors=(404, 409, 412, 413),
-    run="graphs:submit",
     idempotent=True,
     request=GraphRequest,
     answer=GraphDocument,
@@ -93,7 +93,6 @@ LIST = Operation(
     name="list_graphs",
     role="viewer",
     route="GET /graphs",
-    run="graphs:list_",
     request=GraphFilter,
     answer=list[GraphSummary],
     summary="List graphs, newest first",
@@ -118,7 +117,6 @@ SHOW = Operation(
     route="GET /graphs/{graph_id}",
     names=NAMES,
     errors=(404,),
-    run="graphs:show",
     answer=GraphDocument,
     summary="Show a graph with its orders",
     tool=Tool(
@@ -128,7 +126,7 @@ SHOW = Operation(
         "A graph of work orders with the state of each. blocked means that nothing runs, and what is left waits for an "
         "order that failed or was canceled: call retry_order or resume_order for it, or cancel_graph.",
     ),
-    command=Command("graph show", "Show a graph with its orders.", "fleet graph show GRAPH", text="graphs:graph_text"),
+    command=Command("graph show", "Show a graph with its orders.", "fleet graph show GRAPH"),
 )
 CANCEL = Operation(
     name="cancel_graph",
@@ -136,7 +134,6 @@ CANCEL = Operation(
     route="POST /graphs/{graph_id}/cancel",
     names=NAMES,
     errors=(404,),
-    run="graphs:cancel",
     answer=GraphDocument,
     summary="Cancel all orders of a graph that have not ended",
     tool=Tool(
@@ -149,6 +146,5 @@ CANCEL = Operation(
         "graph cancel",
         "Cancel all orders of a graph that have not ended.",
         "fleet graph cancel GRAPH",
-        text="graphs:graph_text",
     ),
 )

@@ -24,7 +24,6 @@ LIST = Operation(
     name="list_limits",
     role="viewer",
     route="GET /limits",
-    run="limits:list_",
     answer=list[LimitDocument],
     summary="List the limits that can be set, with units, bounds and defaults",
     more="An order shows the value of each, and where it is set.",

@@ -59,7 +59,6 @@ LIST = Operation(
     role="viewer",
     route="GET /modes",
     errors=(404,),
-    run="modes:list_",
     request=ModeFilter,
     answer=list[ModeDocument],
     summary="List the modes, built-in ones first",
@@ -70,7 +69,6 @@ LIST = Operation(
         READS,
         "List the modes that submit_order, create_session and create_task take: built-in ones, and those defined for "
         "all projects or for one. tools are those that the agent may call; empty means all.",
-        about={"project": "Only modes that orders of this project can have (slug). Default: all modes."},
     ),
     command=Command(
         "mode ls",
@@ -85,7 +83,6 @@ SET = Operation(
     route="PUT /modes/{name}",
     names=NAMES,
     errors=(404,),
-    run="modes:set_",
     request=ModeRequest,
     answer=ModeDocument,
     summary="Define a mode, or replace its definition",
@@ -103,7 +100,6 @@ REMOVE = Operation(
     route="DELETE /modes/{name}",
     names=NAMES,
     errors=(404,),
-    run="modes:remove",
     request=ModeFilter,
     answer=ModeDocument,
     summary="Remove the definition of a mode; orders that have it keep it",

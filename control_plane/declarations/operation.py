@@ -75,7 +75,9 @@ class About:
     absent: str = ""
     """The meaning of no value: `the remote's default branch`."""
     source: str = ""
-    """The source of the possible values: `providers:name` is the name in the list of providers."""
+    """The source of the possible values: `providers:name` is the name in the list of providers; `agents:name|user` has
+    `user` besides.
+    """
     secret: bool = False
     """Never an argument: the command line reads it from a variable or from stdin."""
     flag: str = ""
@@ -89,10 +91,8 @@ class About:
     """How a change removes the value: a word (`none`), or for a list or mapping a flag (`--no-labels`)."""
     shows: str = ""
     """For a nested document, the fields of it that people see; a table has only the first."""
-    reader: str = ""
-    """A function of `control_plane.cli` that reads the typed value, a file's name: `instructions_file:read`. It also
-    receives all given values.
-    """
+    input: Literal["", "stdin", "file"] = ""
+    """`stdin`: on the command line, `-` reads it from there; `file`: a file's name is typed, or `-`."""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         described: dict[str, Any] = handler(schema)
@@ -158,12 +158,6 @@ class Command:
     """One sentence, which may name fields, in place of the answer's fields: `project {slug} removed`."""
     then: str = ""
     """Printed after the answer: what to do with it."""
-    settled: str = ""
-    """A function of `control_plane.cli` that receives the client and the answer, waits for what it announces, and
-    returns the newer answer and the exit code: `checks:settled_provider`.
-    """
-    text: str = ""
-    """A function of `control_plane.cli` that returns or prints the answer's text: `rendering:order_text`."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +166,9 @@ class ByHand:
 
     name: str
     why: str
+
+
+TOP_LEVEL = "at the top level, commands are listed without loading declarations"
 
 
 @dataclass(frozen=True)
@@ -183,15 +180,13 @@ class NoDoor:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the fleet."""
+    """One operation of the fleet. Under `control_plane.operations`, the function with `@performs(THIS)` performs it."""
 
     name: str
     """Unique: `add_project`. The route's operation id begins with it."""
     role: Role
     route: str
     """`POST /projects`, under /api/v1."""
-    run: str
-    """The function under `control_plane.operations` that implements it: `projects:add`."""
     answer: Any
     """The document, or a list of them."""
     summary: str

@@ -11,28 +11,202 @@ from control_plane.declarations.operation import (
     ENDS,
     READS,
     SETS_WORK,
+    TOP_LEVEL,
     About,
     ByHand,
     NoDoor,
     Operation,
     Tool,
 )
-from control_plane.documents.base import Request
+from control_plane.documents.base import ModeName, Request
+from control_plane.documents.limits import LimitsGiven
 from control_plane.documents.orders import (
     OrderDocument,
     OrderSummary,
-    ResumeRequest,
     StepDocument,
-    SubmitRequest,
 )
+from shared.budgets import OnLimit
 from shared.states import OrderStatus
 from shared.trajectories import FORMAT
+from shared.work_order import Approve, ThinkingLevel
 
 MAX_LISTED = 1000
 MAX_SEQ = 2**53
-ORDER_ID = About("order", "The order's id, a unique prefix of it, or @last (your newest order).", source="orders:id")
+ORDER_ID = About(
+    "order",
+    "The order's id, a unique prefix of it, or @last (your newest order).",
+    source="orders:id|@last",
+    metavar="ORDER",
+)
 OutcomeFilter = Literal["done", "unchanged", "asks", "incomplete", "checks_failed", "failed", "canceled"]
 OUTCOME = About("outcome", "Only ended orders that lists show as this; checks_failed: its checks failed.", absent="all")
+
+
+class OrderRequest(Request):
+    """What every order is submitted with."""
+
+    prompt: Annotated[str, About("task", "The task in your words; the agent reads it as it is.", input="stdin")]
+    provider: Annotated[
+        str | None, About("model", "Model provider to use.", absent="the project's", source="providers:name")
+    ] = None
+    drone: Annotated[
+        str | None, About("drone", "Run only on this drone.", absent="any that fits", source="drones:name")
+    ] = None
+    labels: Annotated[
+        dict[str, str],
+        About("drone labels", "Label k=v that its drone must have.", absent="any drone", flag="--label", metavar="K=V"),
+    ] = Field(default_factory=dict)
+    session: Annotated[
+        str | None, About("session", "Continue this session.", absent="a new one", source="sessions:id")
+    ] = None
+    after: Annotated[
+        list[str],
+        About(
+            "after orders",
+            "Start when this order has succeeded, from its work.",
+            absent="at once",
+            source="orders:id",
+            metavar="ORDER",
+        ),
+    ] = Field(default_factory=list, max_length=20)
+    base: Annotated[
+        str | None,
+        About("base commit", "Full id of the commit to start from.", absent="the tip of the branch", metavar="COMMIT"),
+    ] = None
+    mode: Annotated[
+        ModeName | None,
+        About(
+            "mode",
+            "plan (read-only), build, test, ship, develop or one of your own.",
+            absent="the session's, else build",
+            source="modes:name",
+        ),
+    ] = None
+    thinking: Annotated[
+        ThinkingLevel | None,
+        About("thinking", "How much the model thinks.", absent="the session's, else the provider's"),
+    ] = None
+    profile: Annotated[
+        str | None, About("profile", "Profile, which sets what is not set here.", absent="none", source="profiles:name")
+    ] = None
+    reviewer: Annotated[
+        str | None,
+        About(
+            "reviewer",
+            "Provider, or its model, that reviews the change before it is delivered; none: no review.",
+            absent="the project's",
+            source="providers:name",
+            metavar="MODEL",
+        ),
+    ] = None
+    keep_raw: Annotated[
+        bool, About("keep raw answers", "Keep the provider's raw answers, also those that could be acted on.")
+    ] = False
+    priority: Annotated[int, About("priority", "-100 to 100; higher starts first.")] = Field(0, ge=-100, le=100)
+    limits: Annotated[
+        dict[str, Any],
+        LimitsGiven,
+        About(
+            "other limits",
+            "Any limit, such as max_retries=5; `fleet limit ls` lists all.",
+            absent="as set for session, agent, project or organization",
+            flag="--limit",
+            metavar="NAME=VALUE",
+        ),
+    ] = Field(default_factory=dict)
+    max_iterations: Annotated[int | None, About("step limit", "Maximum steps; 0 = unlimited.", absent="50")] = Field(
+        None, ge=0
+    )
+    cost_limit: Annotated[
+        float | None, About("cost limit", "Maximum cost in USD; 0 = unlimited.", unit="USD", absent="3")
+    ] = Field(None, ge=0)
+    max_run_seconds: Annotated[
+        float | None, About("time limit", "Maximum working time in seconds; 0 = unlimited.", absent="1800")
+    ] = Field(None, ge=0)
+    on_limit: Annotated[
+        OnLimit | None,
+        About("at a limit", "At a limit of cost, steps or time: stop and keep the work, or ask a user.", absent="stop"),
+    ] = None
+    plan_first: Annotated[bool, About("plan first", "Change nothing before a user has approved the agent's plan.")] = (
+        False
+    )
+    verify: Annotated[
+        list[str] | None,
+        About(
+            "checks",
+            "Command that must pass at the end, instead of the project's.",
+            absent="the project's",
+            metavar="COMMAND",
+        ),
+    ] = None
+    verify_attempts: Annotated[
+        int | None, About("repair attempts", "How often the agent may fix failed checks.", absent="2")
+    ] = Field(None, ge=0, le=1000)
+    approval_timeout: Annotated[
+        float | None,
+        About(
+            "deny after", "Seconds without a decision after which a call is denied; 0 = never.", absent="86400, a day"
+        ),
+    ] = Field(None, ge=0)
+    progress_timeout: Annotated[
+        float | None,
+        About("progress timeout", "Seconds without progress after which a run is ended; 0 = never.", absent="900"),
+    ] = Field(None, ge=0)
+    max_attempts: Annotated[int | None, About("attempts", "Maximum attempts if runs are lost.", absent="3")] = Field(
+        None, ge=1, le=100
+    )
+    approve: Annotated[
+        Approve | None,
+        About(
+            "approvals", "Calls that require approval: yolo (none), risky or all.", absent="the session's, else yolo"
+        ),
+    ] = None
+    allow: Annotated[
+        list[str],
+        About(
+            "allowed commands",
+            "Shell pattern of commands that need no approval, in addition to the session's.",
+            absent="none",
+            metavar="PATTERN",
+        ),
+    ] = Field(default_factory=list)
+
+
+class SubmitRequest(OrderRequest):
+    project: Annotated[str, About("project", "Short name of the project to work on.", source="projects:slug")]
+
+
+_AS_BEFORE = "as before"
+
+
+class ResumeRequest(Request):
+    """Given limits replace the previous ones; all limits count from zero again."""
+
+    limits: Annotated[
+        dict[str, Any],
+        LimitsGiven,
+        About(
+            "other limits",
+            "Any limit from now on; `fleet limit ls` lists all.",
+            absent=_AS_BEFORE,
+            flag="--limit",
+            metavar="NAME=VALUE",
+        ),
+    ] = Field(default_factory=dict)
+    max_iterations: Annotated[
+        int | None, About("step limit", "Maximum steps from now on; 0 = unlimited.", absent=_AS_BEFORE)
+    ] = Field(None, ge=0)
+    cost_limit: Annotated[
+        float | None,
+        About("cost limit", "Maximum cost in USD from now on; 0 = unlimited.", unit="USD", absent=_AS_BEFORE),
+    ] = Field(None, ge=0)
+    max_run_seconds: Annotated[
+        float | None,
+        About("time limit", "Maximum working time in seconds from now on; 0 = unlimited.", absent=_AS_BEFORE),
+    ] = Field(None, ge=0)
+    say: Annotated[
+        str | None, About("message", "Message that the model reads first.", absent="none", metavar="TEXT")
+    ] = None
 
 
 class OrderFilter(Request):
@@ -100,45 +274,18 @@ class PriorityRequest(Request):
 
 
 FOR_MODELS = {
-    "mode": "Tools and instructions of the agent: plan (read-only), build, test, ship, develop or one of list_modes. "
-    "Default: the session's mode, else build.",
-    "thinking": "How much the model thinks before it answers: off, minimal, low, medium, high or xhigh. Default: the "
-    "session's setting, else the provider's.",
-    "reviewer": "Name of the provider whose model reviews the change before it is delivered; its remarks go back to "
-    "the agent once. none: no review. Default: the project's setting, else the organization's.",
-    "profile": "Name of a profile, which sets what the other arguments do not; list_profiles has them. Default: none.",
-    "keep_raw": "Keep the raw answers of the provider, for users who look for a fault. Default: only of answers that "
-    "could not be acted on.",
-    "priority": "-100 to 100; orders with a higher number start first. Default: 0.",
-    "limits": 'Further limits by name, such as {"max_retries": 5}; list_limits has names, units, bounds and defaults. '
-    "Default: those of session, agent, project and organization, in this order.",
-    "max_iterations": "Maximum steps; 0 = unlimited. Default: 50.",
-    "cost_limit": "Maximum cost in USD; 0 = unlimited. Default: 3.00.",
-    "on_limit": "At a limit of cost, steps or time: stop, which keeps the work, or ask a user. Default: stop.",
-    "plan_first": "true: the agent presents a plan, and changes nothing before a user approves it. Default: false.",
-    "max_run_seconds": "Maximum working time in seconds; 0 = unlimited. Default: 1800.",
     "prompt": "Complete description of the work, in plain language: the agent sees only this text, the repository "
     "and, in a session, its earlier conversation.",
-    "project": "Slug of the project to work on; list_projects has them.",
     "provider": "Name of the provider whose model is used; list_providers has them. Default: the project's "
     "provider, else the organization's only one.",
-    "drone": "Name of the drone to use; list_drones has them. Default: any suitable drone.",
     "labels": 'Labels that the drone must have, such as {"gpu": "yes"}. Default: none.',
-    "session": "Id of the session to continue: the agent keeps its conversation and starts from its last commit. "
-    "Default: a new session.",
+    "limits": 'Further limits by name, such as {"max_retries": 5}; list_limits has names, units, bounds and defaults. '
+    "Default: those of session, agent, project and organization, in this order.",
     "after": "Ids of orders that must succeed before this one starts. It starts from the work of the first, with "
     "that of the others merged in. Default: none.",
-    "base": "Full id of the commit to start from. Default: the tip of the project's branch.",
-    "verify": "Shell commands that must pass at the end, instead of the project's; [] = none. Default: the project's.",
-    "verify_attempts": "How many times the agent may fix failures of the verify commands. Default: 2.",
-    "approval_timeout": "Seconds after which a call without an approval decision is denied; 0 = never. Default: "
-    "86400 (24 h).",
-    "progress_timeout": "Seconds without progress after which a run is stopped; 0 = never. Default: 900.",
-    "max_attempts": "Number of lost runs (drone gone, machine off) after which the order fails. Default: 3.",
-    "approve": "Calls that require approval: yolo (none), risky or all. Default: the session's setting, else yolo.",
     "allow": "Shell patterns of commands that need no approval, such as `npm test*`. Default: none.",
 }
-"""Descriptions of the fields of a request, as MCP clients read them."""
+"""Where MCP clients read more than people do."""
 
 NAMES = {"order_id": Annotated[str, Field(max_length=64), ORDER_ID]}
 
@@ -148,20 +295,18 @@ SUBMIT = Operation(
     route="POST /orders",
     status=201,
     errors=(404, 409, 412, 413),
-    run="orders.reading:submit",
     idempotent=True,
     request=SubmitRequest,
     answer=OrderDocument,
     summary="Submit an order",
     more="201 means that the order is stored durably: it will run, or `reason` says what it is waiting for.",
     tool=ByHand("submit_order", "its answer is shortened for a model"),
-    command=ByHand("submit", "it can read the prompt from stdin, and follow the order"),
+    command=ByHand("submit", "it can follow the order, and submit it as a race"),
 )
 LIST = Operation(
     name="list_orders",
     role="viewer",
     route="GET /orders",
-    run="orders.reading:list_orders",
     request=OrderFilter,
     answer=list[OrderSummary],
     summary="List orders, newest first",
@@ -172,13 +317,6 @@ LIST = Operation(
         "List the work orders of the organization, newest first, without their steps: status, reason (what it is "
         "waiting for or how it ended), response, branch, cost. Turns of agents on tasks are orders too; agent and task "
         "name them. get_order shows one in full.",
-        about={
-            "status": "Only orders with this status. Default: all.",
-            "outcome": "Only ended orders with this outcome; checks_failed: its checks failed. Default: all.",
-            "project": "Only orders of this project (slug). Default: all.",
-            "drone": "Only orders of this drone (name). Default: all.",
-            "before": "Only orders submitted before this one. To continue a list, give the id of its last order.",
-        },
         defaults={"limit": 20},
     ),
     command=ByHand("orders", "it shows relative times, and cuts prompts to the width of the terminal"),
@@ -189,7 +327,6 @@ SHOW = Operation(
     route="GET /orders/{order_id}",
     names=NAMES,
     errors=(404,),
-    run="orders.reading:show_order",
     answer=OrderDocument,
     summary="Show an order with its runs and steps",
     tool=ByHand("get_order", "its answer is shortened for a model, unless `full` is set"),
@@ -201,7 +338,6 @@ CANCEL = Operation(
     route="POST /orders/{order_id}/cancel",
     names=NAMES,
     errors=(404, 409),
-    run="orders.canceling:cancel",
     request=CancelRequest,
     answer=OrderSummary,
     summary="Cancel an order",
@@ -222,7 +358,6 @@ MOVE = Operation(
     route="POST /orders/{order_id}/move",
     names=NAMES,
     errors=(404, 409),
-    run="orders.queueing:move",
     request=MoveRequest,
     answer=OrderSummary,
     summary="Move a waiting order to another drone",
@@ -233,9 +368,8 @@ MOVE = Operation(
         SETS_WORK,
         "Let a work order that has not started run on another drone: the named one, or without a name any that fits. "
         "list_drones has the names and says which drones have a free slot. Requires the operator role.",
-        about={"drone": "The drone's name. Default: any that fits."},
     ),
-    command=ByHand("move", "it is a command of the top level, whose help loads no declaration"),
+    command=ByHand("move", TOP_LEVEL),
 )
 SET_PRIORITY = Operation(
     name="set_priority",
@@ -243,7 +377,6 @@ SET_PRIORITY = Operation(
     route="POST /orders/{order_id}/priority",
     names=NAMES,
     errors=(404, 409),
-    run="orders.queueing:set_priority",
     request=PriorityRequest,
     answer=OrderSummary,
     summary="Change an order's priority",
@@ -254,9 +387,8 @@ SET_PRIORITY = Operation(
         SETS_WORK,
         "Change the priority of a work order that has not ended, so that it starts before or after the other waiting "
         "orders. Requires the operator role.",
-        about={"priority": "-100 to 100; orders with a higher number start first."},
     ),
-    command=ByHand("prioritize", "it is a command of the top level, whose help loads no declaration"),
+    command=ByHand("prioritize", TOP_LEVEL),
 )
 RETRY = Operation(
     name="retry",
@@ -264,7 +396,6 @@ RETRY = Operation(
     route="POST /orders/{order_id}/retry",
     names=NAMES,
     errors=(404, 409, 412),
-    run="orders.retrying:retry",
     answer=OrderSummary,
     summary="Run a failed or canceled order again from the beginning",
     more="The same order, in a fresh workspace.",
@@ -284,7 +415,6 @@ RESUME = Operation(
     route="POST /orders/{order_id}/resume",
     names=NAMES,
     errors=(404, 409, 412),
-    run="orders.retrying:resume",
     request=ResumeRequest,
     answer=OrderSummary,
     summary="Resume a failed or canceled order from its last checkpoint",
@@ -299,12 +429,7 @@ RESUME = Operation(
         "longer available, it starts from the beginning, and reason says so. Then poll get_order as after "
         "submit_order. Requires the operator role.",
         about={
-            "max_iterations": "Maximum steps from now on; 0 = unlimited. Default: the previous limit.",
-            "cost_limit": "Maximum cost from now on in USD; 0 = unlimited. Default: the previous limit.",
-            "max_run_seconds": "Maximum working time from now on in seconds; 0 = unlimited. Default: the previous "
-            "limit.",
             "limits": "Further limits from now on, by name; list_limits has them. Default: the previous ones.",
-            "say": "First message to the agent, such as a correction or a hint. Default: none.",
         },
     ),
     command=ByHand("resume", "it can follow the order to its end"),
@@ -315,7 +440,6 @@ STEPS = Operation(
     route="GET /orders/{order_id}/steps",
     names=NAMES,
     errors=(404,),
-    run="orders.reading:steps_after",
     request=StepFilter,
     answer=list[StepDocument],
     summary="List the steps after a given step, in order",
@@ -328,7 +452,6 @@ PATCH = Operation(
     route="GET /orders/{order_id}/patch",
     names=NAMES,
     errors=(404,),
-    run="orders.reading:patch_of",
     answer=bytes,
     summary="Download the patch against the base commit",
     more="Empty if nothing changed; 404 if there is no patch yet.",
@@ -342,7 +465,6 @@ LOG = Operation(
     route="GET /orders/{order_id}/log/{seq}",
     names={**NAMES, "seq": Annotated[int, Field(ge=1, le=MAX_SEQ), About("step", "Number of the tool result's step.")]},
     errors=(404,),
-    run="orders.reading:log_of",
     answer=bytes,
     summary="Download the full output of a tool result",
     more="Up to 50 MB; of longer output, the beginning and the end.",
@@ -356,7 +478,6 @@ RAW = Operation(
     route="GET /orders/{order_id}/raw/{seq}",
     names={**NAMES, "seq": Annotated[int, Field(ge=1, le=MAX_SEQ), About("step", "Number of the model's step.")]},
     errors=(404,),
-    run="orders.reading:raw_of",
     answer=bytes,
     summary="Download the provider's raw answer",
     more="JSON Lines, as the provider streamed them, without known secrets. Kept for orders with `keep_raw`, and for "
@@ -371,7 +492,6 @@ TRAJECTORY = Operation(
     route="GET /orders/{order_id}/trajectory",
     names=NAMES,
     errors=(404,),
-    run="orders.trajectories:trajectory_of",
     request=TrajectoryFilter,
     answer=dict[str, Any],
     summary=f"Download a run as a document in {FORMAT}",
@@ -386,7 +506,6 @@ FOLLOW = Operation(
     route="GET /orders/{order_id}/events",
     names=NAMES,
     errors=(404,),
-    run="orders.reading:order_summary",
     answer=OrderSummary,
     summary="Follow an order live",
     tool=NoDoor("a tool answers only once; get_order can be polled until the order has ended"),

@@ -14,6 +14,7 @@ from control_plane.declarations.operation import (
     ENDS,
     OVERWRITES,
     READS,
+    TOP_LEVEL,
     About,
     ByHand,
     Command,
@@ -21,7 +22,7 @@ from control_plane.declarations.operation import (
     Operation,
     Tool,
 )
-from control_plane.declarations.run_settings import LIMITS, LIMITS_FOR_MODELS, THINKING, THINKING_FOR_MODELS
+from control_plane.declarations.run_settings import LIMITS, LIMITS_FOR_MODELS, THINKING
 from control_plane.documents.base import Document, Request
 from control_plane.documents.limits import LimitsGiven
 from control_plane.documents.totals import Totals
@@ -117,16 +118,6 @@ class StatusDocument(Document):
 
 NAMES = {"name": Annotated[str, Field(max_length=255), NAME]}
 ONE = "/organizations/{name}"
-FOR_MODELS = {
-    "description": "Purpose of the organization, in a few sentences; its agents read it in every run.",
-    "project": "Slug of the default project of its tasks; list_projects has them.",
-    "reviewer": "Name of the provider whose model reviews changes before they are delivered; list_providers has them.",
-    "concurrency": "Maximum number of its tasks in progress; 0 = unlimited.",
-    "max_hand_offs": "Maximum hand-offs between agents in a row before a task returns to the user; 0 = unlimited.",
-    "limits": LIMITS_FOR_MODELS,
-    "thinking": THINKING_FOR_MODELS,
-}
-NAMED = {"name": "The organization's name; list_organizations has them."}
 
 ADD = Operation(
     name="create_organization",
@@ -136,7 +127,6 @@ ADD = Operation(
     route="POST /organizations",
     status=201,
     errors=(404, 409),
-    run="organizations.changing:create",
     request=OrganizationRequest,
     answer=OrganizationDocument,
     summary="Create an organization",
@@ -149,13 +139,11 @@ ADD = Operation(
         "project add and fleet provider add, both with --org), and agents (create_agent). Requires the admin role and "
         "a token that is valid in every organization.",
         about={
-            **FOR_MODELS,
+            "limits": LIMITS_FOR_MODELS,
             "name": "Lowercase letters, digits and underscores, starting with a letter, such as `payments`. It cannot "
             "be changed later. `user` and `system` are reserved.",
             "project": "Omit it: a new organization has no projects yet. Set it later with update_organization.",
             "reviewer": "Omit it: a new organization has no providers yet. Set it later with update_organization.",
-            "concurrency": f"{FOR_MODELS['concurrency']} Default: 4.",
-            "max_hand_offs": f"{FOR_MODELS['max_hand_offs']} Default: 20.",
         },
     ),
     command=Command(
@@ -164,7 +152,6 @@ ADD = Operation(
         "fleet organization add payments --description 'Card payments'",
         arguments=("name",),
         without=("project", "reviewer"),
-        text="organization_text:organization_lines",
     ),
 )
 LIST = Operation(
@@ -172,7 +159,6 @@ LIST = Operation(
     role="viewer",
     in_organization=False,
     route="GET /organizations",
-    run="organizations.reading:list_",
     answer=list[OrganizationDocument],
     summary="List organizations",
     more="Returns the token's own organization, or all of them for a token that is valid in every organization.",
@@ -187,7 +173,6 @@ LIST = Operation(
         "organization ls",
         "List the organizations that you can access.",
         "fleet organization ls",
-        text="organization_text:organization_table",
     ),
 )
 SHOW = Operation(
@@ -197,7 +182,6 @@ SHOW = Operation(
     route=f"GET {ONE}",
     names=NAMES,
     errors=(404,),
-    run="organizations.reading:show",
     answer=OrganizationDocument,
     summary="Show an organization with its tree of agents",
     tool=Tool(
@@ -206,13 +190,11 @@ SHOW = Operation(
         READS,
         "Show an organization with the tree of its agents (bosses, reports and descriptions), its limits, its number "
         "of tasks in each state, and its cost so far.",
-        about=NAMED,
     ),
     command=Command(
         "organization show",
         "Show an organization and its agents.",
         "fleet organization show payments",
-        text="organization_text:organization_lines",
     ),
 )
 EDIT = Operation(
@@ -222,7 +204,6 @@ EDIT = Operation(
     route=f"PATCH {ONE}",
     names=NAMES,
     errors=(404,),
-    run="organizations.changing:edit",
     request=OrganizationEdit,
     answer=OrganizationDocument,
     summary="Change the given fields",
@@ -234,17 +215,13 @@ EDIT = Operation(
         "Change an organization's description, project or limits. Only the given arguments change, and at least one is "
         "required. The name cannot be changed. Requires the admin role.",
         about={
-            **FOR_MODELS,
-            **NAMED,
-            "project": f"{FOR_MODELS['project']} null: no default project.",
-            "reviewer": f"{FOR_MODELS['reviewer']} null: no review.",
+            "limits": LIMITS_FOR_MODELS,
         },
     ),
     command=Command(
         "organization edit",
         "Change an organization; only the given options change. The name cannot be changed.",
         "fleet organization edit payments --concurrency 8 --project shop",
-        text="organization_text:organization_lines",
     ),
 )
 REMOVE = Operation(
@@ -255,7 +232,6 @@ REMOVE = Operation(
     route=f"DELETE {ONE}",
     names=NAMES,
     errors=(404, 409),
-    run="organizations.removing:remove",
     answer=OrganizationDocument,
     summary="Delete an organization with everything in it",
     more="Returns it as it was; `warnings` lists what was deleted with it. Requires an admin token that is valid in "
@@ -268,7 +244,6 @@ REMOVE = Operation(
         "drones. This cannot be undone, so ask your user first. Fails with 409 while one of its tasks is in progress "
         "or one of its orders has not ended: first call preempt_task, cancel_task or cancel_order. Requires the admin "
         "role and a token that is valid in every organization.",
-        about=NAMED,
     ),
     command=Command(
         "organization rm",
@@ -285,7 +260,6 @@ PAUSE = Operation(
     route=f"POST {ONE}/pause",
     names=NAMES,
     errors=(404,),
-    run="organizations.changing:pause",
     answer=OrganizationDocument,
     summary="Pause an organization: it starts no new tasks; those in progress continue",
     tool=NoDoor("only people pause and resume an organization"),
@@ -303,7 +277,6 @@ RESUME = Operation(
     route=f"POST {ONE}/resume",
     names=NAMES,
     errors=(404,),
-    run="organizations.changing:resume",
     answer=OrganizationDocument,
     summary="Resume a paused organization: it starts tasks again",
     tool=NoDoor("only people pause and resume an organization"),
@@ -322,7 +295,6 @@ EXPORT = Operation(
     route_by_hand="it streams",
     names=NAMES,
     errors=(404,),
-    run="transfer.exporting:export_lines",
     answer=str,
     summary="Export an organization as JSON Lines",
     tool=NoDoor("a model has no use for a file with all rows"),
@@ -337,7 +309,6 @@ IMPORT = Operation(
     route_by_hand="its body is a file that is spooled as it arrives",
     status=201,
     errors=(409, 413),
-    run="transfer.importing:import_file",
     answer=OrganizationDocument,
     summary="Import an exported organization",
     tool=NoDoor("a model has no use for a file with all rows"),
@@ -347,7 +318,6 @@ STATUS = Operation(
     name="show_status",
     role="viewer",
     route="GET /status",
-    run="status:status",
     answer=StatusDocument,
     summary="Show the status: number of drones, orders and tasks, and cost",
     tool=Tool(
@@ -358,5 +328,5 @@ STATUS = Operation(
         "active runs and capacity (max_concurrency), whether the organization is paused, and tokens and cost so far. A "
         "good first call.",
     ),
-    command=ByHand("status", "it is a command of the top level, whose help loads no declaration"),
+    command=ByHand("status", TOP_LEVEL),
 )

@@ -34,7 +34,7 @@ ROUND = Annotated[
 
 
 class EditPlanRequest(Request):
-    text: Annotated[str, About("text", "The whole plan as Markdown.", reader="plans:text_of")]
+    text: Annotated[str, About("text", "The whole plan as Markdown.", input="file")]
     revision: REVISION = Field(None, ge=0)
     round: ROUND = Field(None, ge=0)
 
@@ -54,17 +54,12 @@ class SendBackPlanRequest(Request):
     round: ROUND = Field(None, ge=0)
 
 
-_FOR_MODELS = {
-    "revision": "The plan's revision as read; refused if it was edited since. Default: the newest.",
-    "round": "The plan's round as read; refused if the agent presented another since. Default: the newest.",
-}
 SHOW = Operation(
     name="show_plan",
     role="viewer",
     route="GET /orders/{order_id}/plan",
     names=NAMES,
     errors=(404,),
-    run="orders.planning:show_plan",
     answer=PlanDocument,
     summary="Show the plan of an order, with its report",
     tool=Tool(
@@ -79,7 +74,6 @@ SHOW = Operation(
         "plan show",
         "Show the plan of an order, with its report.",
         "fleet plan show ORDER",
-        text="plans:shown_text",
     ),
 )
 EDIT = Operation(
@@ -88,7 +82,6 @@ EDIT = Operation(
     route="PUT /orders/{order_id}/plan",
     names=NAMES,
     errors=(404, 409, 413),
-    run="orders.planning:edit_plan",
     request=EditPlanRequest,
     answer=PlanDocument,
     summary="Edit the plan that an order presented",
@@ -100,7 +93,6 @@ EDIT = Operation(
         "Replace the plan that an order presented by an edited one, as Markdown in the form that get_plan has as text: "
         "`# Title`, the summary, then points as `1. [x] What to do`, with `Files:` and `Verify:` lines below; `[ ]` "
         "drops a point. The order keeps waiting: call approve_plan or send_back_plan next. Requires the operator role.",
-        about={"text": "The whole plan as Markdown.", **_FOR_MODELS},
     ),
     command=ByHand("plan edit", "it opens an editor"),
 )
@@ -110,7 +102,6 @@ APPROVE = Operation(
     route="POST /orders/{order_id}/plan/approve",
     names=NAMES,
     errors=(404, 409),
-    run="orders.planning:approve_plan",
     request=ApprovePlanRequest,
     answer=OrderSummary,
     summary="Approve the plan of an order, or some of its points",
@@ -122,11 +113,6 @@ APPROVE = Operation(
         "Approve the plan of an order with status awaiting_approval and waiting_for.kind plan, as edited, or only the "
         "points with these numbers. Ask your user first: the agent then changes files. The first decision counts. "
         "Requires the operator role.",
-        about={
-            "points": "Numbers of the points to carry out. Default: those that are ticked.",
-            "comment": "A comment for the agent.",
-            **_FOR_MODELS,
-        },
     ),
     command=ByHand("plan approve", "it takes the numbers as 1,3"),
 )
@@ -136,7 +122,6 @@ SEND_BACK = Operation(
     route="POST /orders/{order_id}/plan/send-back",
     names=NAMES,
     errors=(404, 409),
-    run="orders.planning:send_back_plan",
     request=SendBackPlanRequest,
     answer=OrderSummary,
     summary="Send the plan of an order back to its agent",
@@ -147,7 +132,6 @@ SEND_BACK = Operation(
         SETS,
         "Send the plan of an order back to its agent, which revises it with your text and presents it again; nothing "
         "is changed meanwhile. The first decision counts. Requires the operator role.",
-        about={"text": "What to change in the plan, and why.", **_FOR_MODELS},
     ),
     command=Command(
         "plan send-back",

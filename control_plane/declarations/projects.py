@@ -123,7 +123,6 @@ ADD = Operation(
     route="POST /projects",
     status=201,
     errors=(404, 409),
-    run="projects:add",
     request=ProjectRequest,
     answer=ProjectDocument,
     summary="Add a project",
@@ -134,14 +133,12 @@ ADD = Operation(
         "fleet project add shop --git-url git@example.org:shop.git",
         arguments=("slug",),
         defaults={"check": True},
-        settled="checks:settled_project",
     ),
 )
 LIST = Operation(
     name="list_projects",
     role="viewer",
     route="GET /projects",
-    run="projects:list_",
     answer=list[ProjectDocument],
     summary="List projects",
     tool=Tool(
@@ -164,7 +161,6 @@ SHOW = Operation(
     route="GET /projects/{slug}",
     names=NAMES,
     errors=(404,),
-    run="projects:show",
     answer=ProjectDocument,
     summary="Show a project",
     tool=NoDoor("list_projects returns every field"),
@@ -176,7 +172,6 @@ EDIT = Operation(
     route="PATCH /projects/{slug}",
     names=NAMES,
     errors=(404,),
-    run="projects:edit",
     request=ProjectEdit,
     answer=ProjectDocument,
     summary="Change the given fields",
@@ -185,7 +180,6 @@ EDIT = Operation(
         "project edit",
         "Change a project; only the given options change.",
         "fleet project edit SLUG --branch develop",
-        settled="checks:settled_project",
     ),
 )
 TEST = Operation(
@@ -194,7 +188,6 @@ TEST = Operation(
     route="POST /projects/{slug}/test",
     names=NAMES,
     errors=(404,),
-    run="projects:try_out",
     answer=ProjectDocument,
     summary="Try a project's repository and commands on a drone",
     more="It runs the set-up and verify commands in a fresh workspace. The project's `check` shows the result.",
@@ -214,7 +207,6 @@ REMOVE = Operation(
     route="DELETE /projects/{slug}",
     names=NAMES,
     errors=(404, 409),
-    run="projects:remove",
     answer=ProjectDocument,
     summary="Remove a project; its orders are kept",
     tool=NoDoor("removal is left to people"),

@@ -129,7 +129,6 @@ ADD = Operation(
     route="POST /providers",
     status=201,
     errors=(404, 409),
-    run="providers:add",
     request=ProviderRequest,
     answer=ProviderDocument,
     summary="Add a provider",
@@ -140,14 +139,12 @@ ADD = Operation(
         "fleet provider add main --model openai/gpt-x --api-key-env OPENAI_API_KEY",
         arguments=("name",),
         defaults={"check": True},
-        settled="checks:settled_provider",
     ),
 )
 LIST = Operation(
     name="list_providers",
     role="viewer",
     route="GET /providers",
-    run="providers:list_",
     answer=list[ProviderDocument],
     summary="List providers",
     tool=Tool(
@@ -170,7 +167,6 @@ SHOW = Operation(
     route="GET /providers/{name}",
     names=NAMES,
     errors=(404,),
-    run="providers:show",
     answer=ProviderDocument,
     summary="Show a provider",
     tool=NoDoor("list_providers returns every field"),
@@ -182,7 +178,6 @@ EDIT = Operation(
     route="PATCH /providers/{name}",
     names=NAMES,
     errors=(404,),
-    run="providers:edit",
     request=ProviderEdit,
     answer=ProviderDocument,
     summary="Change the given fields",
@@ -191,7 +186,6 @@ EDIT = Operation(
         "provider edit",
         "Change a provider; only the given options change.",
         "fleet provider edit NAME --param temperature=0",
-        settled="checks:settled_provider",
     ),
 )
 TEST = Operation(
@@ -200,7 +194,6 @@ TEST = Operation(
     route="POST /providers/{name}/test",
     names=NAMES,
     errors=(404,),
-    run="providers:try_out",
     answer=ProviderDocument,
     summary="Try a provider on a drone that may use its key",
     more="It makes a call of one token and one that has to call a tool. The provider's `check` shows the result.",
@@ -219,7 +212,6 @@ REMOVE = Operation(
     route="DELETE /providers/{name}",
     names=NAMES,
     errors=(404, 409),
-    run="providers:remove",
     answer=ProviderDocument,
     summary="Remove a provider; orders that used it are kept",
     tool=NoDoor("removal is left to people"),

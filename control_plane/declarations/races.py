@@ -18,9 +18,9 @@ from control_plane.declarations.operation import (
     Operation,
     Tool,
 )
-from control_plane.declarations.orders import FOR_MODELS, CancelRequest
+from control_plane.declarations.orders import FOR_MODELS, CancelRequest, SubmitRequest
 from control_plane.documents.base import Document, Request
-from control_plane.documents.orders import OrderSummary, SubmitRequest
+from control_plane.documents.orders import OrderSummary
 from shared.outcome import OrderOutcome
 from shared.races import Pick
 
@@ -37,12 +37,18 @@ that can be taken.
 class RaceRequest(SubmitRequest):
     """One order for each of `models`, or as many as `count` for the same one."""
 
-    count: int | None = Field(None, ge=2, le=MOST)
-    models: list[str] = Field(default_factory=list, max_length=MOST)
-    """Names of providers, or of their models."""
-    pick: Pick = "first"
-    rubric: str | None = Field(None, max_length=MAX_RUBRIC)
-    """What counts, for a judging order; None: completeness, correctness and simplicity."""
+    count: Annotated[
+        int | None,
+        About("orders", f"How many times it is submitted, 2 to {MOST}.", absent="one for each model", flag="--race"),
+    ] = Field(None, ge=2, le=MOST)
+    models: Annotated[
+        list[str], About("models", "Names of providers, or of their models: one order for each.", absent="one")
+    ] = Field(default_factory=list, max_length=MOST)
+    pick: Annotated[Pick, About("decided by", "Who decides: first (verified work), person or judge.")] = "first"
+    rubric: Annotated[
+        str | None,
+        About("rubric", "What counts, for a judge.", absent="completeness, correctness and simplicity"),
+    ] = Field(None, max_length=MAX_RUBRIC)
 
 
 class TakeRequest(Request):
@@ -82,7 +88,6 @@ class RaceFilter(Request):
 
 
 NAMES = {"race_id": Annotated[str, Field(max_length=64), ID]}
-TEXT = "races:race_text"
 
 SUBMIT = Operation(
     name="submit_race",
@@ -90,7 +95,6 @@ SUBMIT = Operation(
     route="POST /races",
     status=201,
     errors=(404, 409, 412, 413),
-    run="races:submit",
     idempotent=True,
     request=RaceRequest,
     answer=RaceDocument,
@@ -107,10 +111,6 @@ SUBMIT = Operation(
         "operator role.",
         about={
             **FOR_MODELS,
-            "count": "Number of orders with the same model, 2 to 6. Default: one for each of models.",
-            "models": "Names of providers, or of their models: one order for each. Default: none.",
-            "pick": "Who decides: first (verified work), person or judge. Default: first.",
-            "rubric": "What counts, for pick judge. Default: completeness, correctness and simplicity.",
             "session": "Must be absent: each order of a race has a session of its own.",
         },
     ),
@@ -120,7 +120,6 @@ LIST = Operation(
     name="list_races",
     role="viewer",
     route="GET /races",
-    run="races:list_",
     request=RaceFilter,
     answer=list[RaceSummary],
     summary="List races, newest first",
@@ -145,7 +144,6 @@ SHOW = Operation(
     route="GET /races/{race_id}",
     names=NAMES,
     errors=(404,),
-    run="races:show",
     answer=RaceDocument,
     summary="Show a race with its orders",
     tool=Tool(
@@ -155,7 +153,7 @@ SHOW = Operation(
         "A race with the state, changes and cost of each of its orders. undecided means that one of them may be taken: "
         "compare them with get_patch, then call take_order.",
     ),
-    command=Command("race show", "Show a race with its orders.", "fleet race show RACE", text=TEXT),
+    command=Command("race show", "Show a race with its orders.", "fleet race show RACE"),
 )
 TAKE = Operation(
     name="take_order",
@@ -163,7 +161,6 @@ TAKE = Operation(
     route="POST /races/{race_id}/take",
     names=NAMES,
     errors=(404, 409),
-    run="races:take",
     request=TakeRequest,
     answer=RaceDocument,
     summary="Take the work of one order of a race",
@@ -180,7 +177,6 @@ TAKE = Operation(
         "Take the work of one order of a race.",
         "fleet race take RACE ORDER",
         arguments=("order",),
-        text=TEXT,
     ),
 )
 CANCEL = Operation(
@@ -189,7 +185,6 @@ CANCEL = Operation(
     route="POST /races/{race_id}/cancel",
     names=NAMES,
     errors=(404,),
-    run="races:cancel",
     request=CancelRequest,
     answer=RaceDocument,
     summary="Cancel all orders of a race that have not ended",
@@ -199,7 +194,5 @@ CANCEL = Operation(
         ENDS,
         "Cancel all orders of a race that have not ended. What they did so far is kept. Requires the operator role.",
     ),
-    command=Command(
-        "race cancel", "Cancel all orders of a race that have not ended.", "fleet race cancel RACE", text=TEXT
-    ),
+    command=Command("race cancel", "Cancel all orders of a race that have not ended.", "fleet race cancel RACE"),
 )

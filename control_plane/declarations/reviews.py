@@ -93,7 +93,6 @@ ADD = Operation(
     names=OF_ORDER,
     status=201,
     errors=(404, 409, 413),
-    run="reviews.commenting:add",
     request=ReviewCommentRequest,
     answer=ReviewCommentDocument,
     summary="Comment a file or lines of an order's diff",
@@ -105,13 +104,8 @@ ADD = Operation(
         "Add a comment to a file or some lines of the diff of an order's result (get_order has it as patch). It is "
         "pending until send_review sends all your pending comments to the agent at once. Requires the operator role.",
         about={
-            "text": "What to say about the lines: what to change, and why.",
-            "path": "Path of a file that the diff changes.",
-            "side": "Side of the diff that the line numbers are of: old or new. Default: new.",
             "start_line": "First line, which the diff must show. Default: the whole file.",
             "end_line": "Last line. Default: start_line.",
-            "parent": "Id of a sent comment to reply to, in place of path and lines. Default: none.",
-            "patch": "SHA-256 of the patch that the lines are numbered in. Default: the newest.",
         },
     ),
     command=Command(
@@ -129,7 +123,6 @@ LIST = Operation(
     route="GET /orders/{order_id}/review",
     names=OF_ORDER,
     errors=(404,),
-    run="reviews.commenting:list_comments",
     request=ReviewFilter,
     answer=list[ReviewCommentDocument],
     summary="List the review comments on an order, oldest first",
@@ -156,7 +149,6 @@ EDIT = Operation(
     route="PATCH /orders/{order_id}/review/{comment_id}",
     names=NAMES,
     errors=(404, 409, 413),
-    run="reviews.commenting:edit",
     request=ReviewCommentEdit,
     answer=ReviewCommentDocument,
     summary="Change the text of a pending review comment",
@@ -175,7 +167,6 @@ REMOVE = Operation(
     route="DELETE /orders/{order_id}/review/{comment_id}",
     names=NAMES,
     errors=(404, 409),
-    run="reviews.commenting:remove",
     answer=ReviewCommentDocument,
     summary="Remove a pending review comment",
     tool=Tool(
@@ -197,7 +188,6 @@ SEND = Operation(
     route="POST /orders/{order_id}/review/send",
     names=OF_ORDER,
     errors=(404, 409, 412, 413),
-    run="reviews.sending:send",
     request=SendReviewRequest,
     answer=OrderSummary,
     summary="Send your pending review comments to the agent, as one message",
@@ -210,7 +200,6 @@ SEND = Operation(
         "Send all your pending comments on an order's result to its agent as one message: to the run, or, if the order "
         "has ended, as a new order that continues from its work. Returns the order that received it; list_review shows "
         "the agent's answers. Requires the operator role.",
-        about={"text": "What to say about the review as a whole. Default: nothing."},
     ),
     command=Command(
         "review send",

@@ -23,7 +23,3 @@ LIMITS_FOR_MODELS = (
     "closer to a run take precedence: order, task, session, agent, project, organization. The given limits replace all "
     "previous ones."
 )
-THINKING_FOR_MODELS = (
-    "How much models think in its orders: off, minimal, low, medium, high or xhigh. A level set closer to a run takes "
-    "precedence."
-)

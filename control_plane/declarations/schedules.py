@@ -63,7 +63,6 @@ ADD = Operation(
     route="POST /schedules",
     status=201,
     errors=(404, 409, 413),
-    run="automation.schedules:create",
     request=ScheduleRequest,
     answer=ScheduleDocument,
     summary="Add a schedule",
@@ -74,7 +73,6 @@ LIST = Operation(
     name="list_schedules",
     role="viewer",
     route="GET /schedules",
-    run="automation.schedules:list_",
     answer=list[ScheduleDocument],
     summary="List schedules",
     tool=Tool(
@@ -99,7 +97,6 @@ SHOW = Operation(
     route="GET /schedules/{name}",
     names=NAMES,
     errors=(404,),
-    run="automation.schedules:show",
     answer=ScheduleDocument,
     summary="Show a schedule",
     tool=NoDoor("list_schedules returns every field"),
@@ -107,7 +104,6 @@ SHOW = Operation(
         "schedule show",
         "Show a schedule and its next times.",
         "fleet schedule show nightly",
-        text="schedules:schedule_text",
     ),
 )
 EDIT = Operation(
@@ -116,7 +112,6 @@ EDIT = Operation(
     route="PATCH /schedules/{name}",
     names=NAMES,
     errors=(404, 413),
-    run="automation.schedules:edit",
     request=ScheduleEdit,
     answer=ScheduleDocument,
     summary="Change the given fields",
@@ -130,7 +125,6 @@ RUN = Operation(
     names=NAMES,
     status=201,
     errors=(404, 409, 412, 413),
-    run="automation.schedules:run_now",
     answer=TaskDocument,
     summary="Run a schedule now",
     tool=Tool(
@@ -145,7 +139,6 @@ RUN = Operation(
         "schedule run",
         "Create the schedule's task now, in addition to its regular times.",
         "fleet schedule run nightly",
-        text="schedules:made_task",
         then="  next  fleet task follow {id}",
     ),
 )
@@ -155,7 +148,6 @@ REMOVE = Operation(
     route="DELETE /schedules/{name}",
     names=NAMES,
     errors=(404,),
-    run="automation.schedules:remove",
     answer=ScheduleDocument,
     summary="Remove a schedule; its tasks are kept",
     tool=NoDoor("removal is left to people"),

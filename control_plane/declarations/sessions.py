@@ -37,7 +37,7 @@ PROJECT = About("project", "The project's slug.", source="projects:slug")
 NAME = About("name", "Display name.")
 MODE = About(
     "mode",
-    "Mode of its orders: plan (read-only), build, test, ship, develop, or one of `fleet mode ls`.",
+    "Mode of its orders: plan (read-only), build, test, ship, develop or one of your own.",
     source="modes:name",
 )
 APPROVE = About("approve", "Calls that require approval: yolo (none), risky or all.", absent="yolo")
@@ -134,7 +134,6 @@ LIST = Operation(
     role="viewer",
     route="GET /sessions",
     errors=(404,),
-    run="sessions.reading:list_",
     request=SessionFilter,
     answer=list[SessionSummary],
     summary="List sessions, most recent turn first",
@@ -144,7 +143,6 @@ LIST = Operation(
         READS,
         "List the sessions of the organization, most recent turn first. A session is a chat: each of its orders "
         "continues from the one before.",
-        about={"project": "Only sessions of this project (slug). Default: all."},
         defaults={"limit": 20},
     ),
     command=Command(
@@ -161,7 +159,6 @@ CREATE = Operation(
     route="POST /sessions",
     status=201,
     errors=(404, 413),
-    run="sessions.changing:create",
     request=SessionRequest,
     answer=SessionDocument,
     summary="Start a session",
@@ -172,11 +169,6 @@ CREATE = Operation(
         "Start a session on a project. Orders submitted with its id (submit_order, argument session) run one at a "
         "time, share one conversation, and each starts from the previous one's commit. Requires the operator role.",
         about={
-            "project": "Slug of the project to work on; list_projects has them.",
-            "name": "Display name. Default: none.",
-            "mode": "Mode of its orders: plan (read-only), build, test, ship, develop or one of list_modes.",
-            "approve": "Calls that require approval: yolo (none), risky or all. Default: yolo.",
-            "thinking": "How much the model thinks: off, minimal, low, medium, high or xhigh. Default: the provider's.",
             "allow": "Shell patterns of commands that need no approval, such as `npm test*`. Default: none.",
             "limits": LIMITS_FOR_MODELS,
         },
@@ -185,7 +177,6 @@ CREATE = Operation(
         "session new",
         "Start a session; submit orders to it with --session.",
         "fleet session new --project demo --name 'The parser'",
-        text="session_text:begun_text",
     ),
 )
 SHOW = Operation(
@@ -194,7 +185,6 @@ SHOW = Operation(
     route="GET /sessions/{session_id}",
     names=NAMES,
     errors=(404,),
-    run="sessions.reading:show",
     answer=SessionDocument,
     summary="Show a session with its tree",
     tool=Tool(
@@ -208,7 +198,6 @@ SHOW = Operation(
         "session show",
         "Show a session as the tree of its turns.",
         "fleet session show SESSION",
-        text="session_text:session_text",
     ),
 )
 EDIT = Operation(
@@ -217,7 +206,6 @@ EDIT = Operation(
     route="PATCH /sessions/{session_id}",
     names=NAMES,
     errors=(404, 413),
-    run="sessions.changing:edit",
     request=SessionEdit,
     answer=SessionDocument,
     summary="Change the given fields",
@@ -226,7 +214,6 @@ EDIT = Operation(
         "session edit",
         "Change a session; only the given options change, for orders submitted from now on.",
         "fleet session edit SESSION --approve risky",
-        text="session_text:session_text",
     ),
 )
 SWITCH = Operation(
@@ -235,7 +222,6 @@ SWITCH = Operation(
     route="POST /sessions/{session_id}/switch",
     names=NAMES,
     errors=(404, 409),
-    run="sessions.changing:switch",
     request=SwitchRequest,
     answer=SessionDocument,
     summary="Continue from another turn",
@@ -259,7 +245,6 @@ SWITCH = Operation(
         "Continue the session from another turn of its tree; no turn is lost.",
         "fleet session switch SESSION ORDER",
         arguments=("entry",),
-        text="session_text:switched_text",
     ),
 )
 FORK = Operation(
@@ -269,7 +254,6 @@ FORK = Operation(
     names=NAMES,
     status=201,
     errors=(404, 409, 413),
-    run="sessions.changing:fork",
     request=ForkRequest,
     answer=SessionDocument,
     summary="Fork a session at a turn",
@@ -283,14 +267,12 @@ FORK = Operation(
         "while an order of this session has not ended. Requires the operator role.",
         about={
             "at": f"{ENTRY_FOR_MODELS} Default: the turn that the session's next order would continue from.",
-            "name": "Display name. Default: the original session's name.",
         },
     ),
     command=Command(
         "session fork",
         "Start a new session from a turn of this one, which does not change.",
         "fleet session fork SESSION --at ORDER",
-        text="session_text:forked_text",
     ),
 )
 LABEL = Operation(
@@ -299,7 +281,6 @@ LABEL = Operation(
     route="POST /sessions/{session_id}/labels",
     names=NAMES,
     errors=(404, 413),
-    run="sessions.changing:label",
     request=LabelRequest,
     answer=SessionDocument,
     summary="Label a turn",
@@ -312,7 +293,6 @@ COMPACT = Operation(
     route="POST /sessions/{session_id}/compact",
     names=NAMES,
     errors=(404, 413),
-    run="sessions.changing:compact",
     request=CompactRequest,
     answer=CompactDocument,
     summary="Request a compaction",
@@ -324,13 +304,11 @@ COMPACT = Operation(
         "Replace the conversation of a session so far with a summary, before the next question to its model: to save "
         "tokens before a new topic, or when the context window is nearly full. The running order does it, or the next "
         "one if none is running; told says which. get_session still shows all turns. Requires the operator role.",
-        about={"instructions": "What the summary must keep, as instructions for the model. Default: none."},
     ),
     command=Command(
         "session compact",
         "Replace the conversation so far with a summary, before the next question to the model.",
         "fleet session compact SESSION --instructions 'Keep the API'",
-        text="session_text:compaction_text",
     ),
 )
 HEAD = Operation(
@@ -339,7 +317,6 @@ HEAD = Operation(
     route="GET /sessions/{session_id}/head",
     names=NAMES,
     errors=(404,),
-    run="sessions.reading:head_of",
     answer=HeadDocument,
     summary="Show the latest work and where to fetch it",
     tool=NoDoor("get_session has the branch and the commit of each turn"),
@@ -351,7 +328,6 @@ BUNDLE = Operation(
     route="GET /sessions/{session_id}/bundle",
     names=NAMES,
     errors=(404,),
-    run="sessions.reading:bundle_of",
     answer=bytes,
     summary="Download the latest work as a git bundle",
     more="Requires the commits that the remote had when the order ran.",

@@ -20,14 +20,7 @@ from control_plane.declarations.operation import (
 )
 from control_plane.declarations.orders import NAMES
 from control_plane.documents.base import Request
-from control_plane.documents.orders import (
-    AnswerRequest,
-    ApproveRequest,
-    DenyRequest,
-    OrderSummary,
-    SayRequest,
-    SteeringMessageDocument,
-)
+from control_plane.documents.orders import OrderSummary, SteeringMessageDocument
 
 
 class WaitingMessage(SteeringMessageDocument):
@@ -39,6 +32,66 @@ class WaitingMessage(SteeringMessageDocument):
     state: Annotated[str, About("state")]
     user: Annotated[str, About("from")]
     text: Annotated[str, About("text")]
+
+
+class SayRequest(Request):
+    text: Annotated[str, About("message", "The message; the agent reads it after its current step.", input="stdin")]
+    after: Annotated[bool, About("when it has finished", "Deliver it when the model stops.")] = False
+    interrupt: Annotated[bool, About("now", "Interrupt the current step and deliver it at once.")] = False
+    alone: Annotated[bool, About("alone", "The agent answers it before it reads the next message.")] = False
+
+
+_CALL = "Id of the call, as in the order's `waiting_for`."
+_DIGEST = About(
+    "digest", "The `waiting_for.digest` that was read: refused if something else waits by now.", absent="not checked"
+)
+
+
+class AnswerRequest(Request):
+    text: Annotated[str, About("answer", "A choice of the question, its number, or any other text.")]
+    call: Annotated[str | None, About("call", _CALL, absent="the question that has waited longest", metavar="ID")] = (
+        Field(None, max_length=1000)
+    )
+    digest: Annotated[str | None, _DIGEST] = Field(None, max_length=64)
+
+
+class DecideRequest(Request):
+    call: Annotated[str | None, About("call", _CALL, absent="the one that has waited longest", metavar="ID")] = Field(
+        None, max_length=1000
+    )
+    digest: Annotated[str | None, _DIGEST] = Field(None, max_length=64)
+    comment: Annotated[str, About("comment", "The reason; the model reads it if the call is denied.")] = ""
+
+
+class DenyRequest(DecideRequest):
+    finish: Annotated[
+        bool,
+        About("let it finish", "For an order at its cost limit: one more answer, with a summary."),
+    ] = False
+
+
+class ApproveRequest(DecideRequest):
+    raise_usd: Annotated[
+        float | None,
+        About(
+            "raise the limit by",
+            "For an order at its cost limit, in USD.",
+            unit="USD",
+            absent="the same amount again",
+            flag="--raise",
+        ),
+    ] = Field(None, gt=0, le=1e6, allow_inf_nan=False)
+    raise_steps: Annotated[
+        int | None,
+        About("raise the steps by", "For an order at its limit of steps.", absent="as many again", metavar="N"),
+    ] = Field(None, ge=1, le=1_000_000)
+    raise_seconds: Annotated[
+        float | None,
+        About("raise the time by", "For an order at its time limit, in seconds.", absent="as long again", metavar="N"),
+    ] = Field(None, gt=0, le=1e8, allow_inf_nan=False)
+    always: Annotated[bool, About("always allow", "Also allow the same command in later orders of the session.")] = (
+        False
+    )
 
 
 class QueueFilter(Request):
@@ -53,7 +106,6 @@ SAY = Operation(
     route="POST /orders/{order_id}/say",
     names=NAMES,
     errors=(404, 409),
-    run="orders.steering:say",
     request=SayRequest,
     answer=OrderSummary,
     summary="Send a message to an order",
@@ -68,11 +120,9 @@ SAY = Operation(
         about={
             "text": "The message: a correction, a hint or an answer.",
             "after": "true: deliver it when the model stops, as a further request. Default: after the current step.",
-            "interrupt": "true: deliver it at once and abort what is running now. Default: false.",
-            "alone": "true: the agent answers it before it reads the next message. Default: false.",
         },
     ),
-    command=ByHand("say", "`-` reads the text from stdin"),
+    command=ByHand("say", "it prints when the agent will read the message"),
 )
 QUEUE = Operation(
     name="list_queue",
@@ -80,7 +130,6 @@ QUEUE = Operation(
     route="GET /orders/{order_id}/queue",
     names=NAMES,
     errors=(404,),
-    run="orders.message_queue:list_",
     answer=list[WaitingMessage],
     summary="List the messages that the agent of an order has not read",
     tool=NoDoor("get_order lists them under unheard"),
@@ -98,7 +147,6 @@ CLEAR = Operation(
     route="DELETE /orders/{order_id}/queue",
     names=NAMES,
     errors=(404, 409),
-    run="orders.message_queue:clear",
     request=QueueFilter,
     answer=list[WaitingMessage],
     summary="Take back messages that the agent of an order has not read",
@@ -129,7 +177,6 @@ ANSWER = Operation(
     route="POST /orders/{order_id}/answer",
     names=NAMES,
     errors=(404, 409),
-    run="orders.answering:answer_order",
     request=AnswerRequest,
     answer=OrderSummary,
     summary="Answer the question of an order",
@@ -144,8 +191,6 @@ ANSWER = Operation(
         "send_back_plan, for others approve_call or deny_call. Requires the operator role.",
         about={
             "text": "The answer: any text, one of the question's choices, or the number of a choice from 1.",
-            "call": "Id of the call, as in the order's waiting_for.call_id. Default: the oldest question.",
-            "digest": DIGEST,
         },
     ),
     command=ByHand("answer", "without TEXT it shows the question and asks"),
@@ -161,7 +206,6 @@ APPROVE = Operation(
     route="POST /orders/{order_id}/approve",
     names=NAMES,
     errors=(404, 409),
-    run="orders.steering:approve",
     request=ApproveRequest,
     answer=OrderSummary,
     summary="Approve a pending call",
@@ -175,10 +219,6 @@ APPROVE = Operation(
         "Requires the operator role.",
         about={
             **DECISION,
-            "raise_usd": "For an order at its cost limit: USD by which it is raised. Default: the same amount again.",
-            "raise_steps": "For an order at its limit of steps: number by which it is raised. Default: as many again.",
-            "raise_seconds": "For an order at its time limit: seconds by which it is raised. Default: as long again.",
-            "always": "true: the same command needs no approval in later orders of the session. Default: false.",
         },
     ),
     command=ByHand("approve", "it prints the next step"),
@@ -189,7 +229,6 @@ DENY = Operation(
     route="POST /orders/{order_id}/deny",
     names=NAMES,
     errors=(404, 409),
-    run="orders.steering:deny",
     request=DenyRequest,
     answer=OrderSummary,
     summary="Deny a pending call",
@@ -200,7 +239,9 @@ DENY = Operation(
         SETS,
         "Deny the pending call of an order with status awaiting_approval. The agent receives the denial with your "
         "comment and continues without the call. The first decision counts. Requires the operator role.",
-        about={**DECISION, "finish": "true: an order at its cost limit writes a summary and ends. Default: false."},
+        about={
+            **DECISION,
+        },
     ),
     command=ByHand("deny", "it prints the next step"),
 )

@@ -18,26 +18,56 @@ RUN_ID = About("run", "The run's id.", metavar="RUN")
 
 
 class TaskRequest(Request):
-    title: str
-    description: str | None = None
-    """None: the title (S-020)."""
-    project: str | None = None
-    """Slug; None: the organization's, else its only one."""
-    assignee: str | None = None
-    """An agent or `user`; None: the first agent without a boss (S-022)."""
-    mode: ModeName = "build"
-    priority: int = Field(0, ge=-100, le=100)
-    max_iterations: int | None = Field(None, ge=0)
-    cost_limit: float | None = Field(None, ge=0)
-    max_run_seconds: float | None = Field(None, ge=0)
+    title: Annotated[str, About("title", "What to do, in one line.")]
+    description: Annotated[
+        str | None,
+        About("description", "Description for the agents, who read it before they begin.", absent="the title"),
+    ] = None
+    """S-020."""
+    project: Annotated[
+        str | None,
+        About(
+            "project",
+            "Short name of the project to work on.",
+            absent="the organization's, else its only one",
+            source="projects:slug",
+        ),
+    ] = None
+    assignee: Annotated[
+        str | None,
+        About(
+            "assignee",
+            "Name of an agent, or `user`.",
+            absent="the first agent by name without a boss",
+            source="agents:name|user",
+        ),
+    ] = None
+    """S-022."""
+    mode: Annotated[
+        ModeName,
+        About("mode", "plan (read-only), build, test, ship, develop or one of your own.", source="modes:name"),
+    ] = "build"
+    priority: Annotated[int, About("priority", "-100 to 100; higher starts first.")] = Field(0, ge=-100, le=100)
+    max_iterations: Annotated[
+        int | None, About("step limit", "Maximum steps of each run; 0 = unlimited.", absent="the agent's")
+    ] = Field(None, ge=0)
+    cost_limit: Annotated[
+        float | None,
+        About("cost limit", "Maximum cost of each run in USD; 0 = unlimited.", unit="USD", absent="the agent's"),
+    ] = Field(None, ge=0)
+    max_run_seconds: Annotated[
+        float | None, About("time limit", "Time limit of each run in seconds; 0 = unlimited.", absent="1800")
+    ] = Field(None, ge=0)
 
 
 class CommentRequest(Request):
-    text: Annotated[str, About("text", "The comment; @name hands the task over.")]
+    text: Annotated[str, About("text", "The comment; @name hands the task over.", input="stdin")]
 
 
 class AssignRequest(Request):
-    assignee: Annotated[str, About("assignee", "Name of an agent, or `user`.", source="agents:name", metavar="AGENT")]
+    assignee: Annotated[
+        str, About("assignee", "Name of an agent, or `user`.", source="agents:name|user", metavar="AGENT")
+    ]
     """An agent or `user`."""
 
 
@@ -63,7 +93,7 @@ class TaskFilter(Request):
     status: Annotated[TaskStatus | None, About("status", "Only tasks with this status.", absent="all")] = None
     assignee: Annotated[
         str | None,
-        About("assignee", "Only tasks assigned to this agent, or to `user`.", absent="all", source="agents:name"),
+        About("assignee", "Only tasks assigned to this agent, or to `user`.", absent="all", source="agents:name|user"),
     ] = None
     project: Annotated[
         str | None, About("project", "Only tasks of this project (slug).", absent="all", source="projects:slug")

@@ -15,7 +15,6 @@ RUNS = Operation(
     route="GET /tasks/{task_id}/runs",
     names={"task_id": Annotated[str, Field(max_length=64), TASK_ID]},
     errors=(404,),
-    run="tasks.runs:of_task",
     answer=list[TaskRunDocument],
     summary="List the runs of a task, oldest first",
     tool=Tool(
@@ -24,7 +23,6 @@ RUNS = Operation(
         READS,
         "List the runs of a task, oldest first: agent, status (running, success, failed, preempted, lost), reason, "
         "duration, tokens, cost, branch. get_run shows the steps of one.",
-        about={"task_id": "The task's id, such as PAYM-0001; list_tasks has them."},
     ),
     command=ByHand("run ls", "its task is an option"),
 )
@@ -34,7 +32,6 @@ SHOW_RUN = Operation(
     route="GET /task-runs/{run_id}",
     names={"run_id": Annotated[str, Field(max_length=64), RUN_ID]},
     errors=(404,),
-    run="tasks.runs:show_run",
     answer=TaskRunDetail,
     summary="Show a run with all its steps",
     tool=ByHand("get_run", "its answer is shortened for a model, unless `full` is set"),

@@ -33,8 +33,6 @@ from control_plane.declarations.task_documents import (
 
 NAMES = {"task_id": Annotated[str, Field(max_length=64), TASK_ID]}
 ONE = "/tasks/{task_id}"
-NAMED = {"task_id": "The task's id, such as PAYM-0001; list_tasks has them."}
-FOR_MODELS = "Name of an agent (list_agents has them), or `user` for the user."
 NOTE = "{note}"
 
 ADD = Operation(
@@ -43,7 +41,6 @@ ADD = Operation(
     route="POST /tasks",
     status=201,
     errors=(404, 412, 413),
-    run="tasks.acting:create",
     request=TaskRequest,
     answer=TaskDocument,
     summary="Create a task",
@@ -57,27 +54,17 @@ ADD = Operation(
         "Each run continues on the branch of the run before. Then poll get_task. Fails with 412 if there is no project "
         "or no agent to choose. Requires the operator role.",
         about={
-            "title": "What to do, in one line.",
             "description": "Complete description of the work, with everything that the agents need to know: they see "
             "this text, the comments and the repository, but not your conversation. Default: the title.",
-            "project": "Slug of the project to work on; list_projects has them. Default: the organization's default "
-            "project, or its only one.",
-            "assignee": f"First assignee: {FOR_MODELS} Default: the first agent by name without a boss.",
-            "mode": "Tools of the agents: plan (read-only), build, test, ship or develop. Default: build.",
-            "priority": "-100 to 100; waiting tasks with a higher number start first. Default: 0.",
-            "max_iterations": "Maximum steps in each run; 0 = unlimited. Default: the agent's limit.",
-            "cost_limit": "Maximum cost of each run in USD; 0 = unlimited. Default: the agent's limit.",
-            "max_run_seconds": "Maximum working time of each run in seconds; 0 = unlimited. Default: 1800.",
         },
     ),
-    command=ByHand("task create", "it can read the description from a file or from stdin"),
+    command=ByHand("task create", "it can read the description from a file, and prints the id alone on stdout"),
 )
 LIST = Operation(
     name="list_tasks",
     role="viewer",
     route="GET /tasks",
     errors=(404,),
-    run="tasks.reading:list_",
     request=TaskFilter,
     answer=list[TaskSummary],
     summary="List tasks, newest first",
@@ -87,18 +74,12 @@ LIST = Operation(
         READS,
         "List the tasks of the organization, newest first, without their timelines: status, assignee, reason (why the "
         "task waits, or what its run is doing), cost. Tasks that need the user have the assignee `user`.",
-        about={
-            "status": "Only tasks with this status. Default: all.",
-            "assignee": f"Only tasks with this assignee: {FOR_MODELS} Default: all.",
-            "project": "Only tasks of this project (slug). Default: all.",
-        },
         defaults={"limit": 20},
     ),
     command=Command(
         "task ls",
         "List tasks, newest first.",
         "fleet task ls --status open --assignee user",
-        text="task_text:task_table",
     ),
 )
 SHOW = Operation(
@@ -107,7 +88,6 @@ SHOW = Operation(
     route=f"GET {ONE}",
     names=NAMES,
     errors=(404,),
-    run="tasks.reading:show",
     request=TimelineFilter,
     answer=TaskDocument,
     summary="Show a task with its timeline",
@@ -117,7 +97,6 @@ SHOW = Operation(
         "Show a task: its status, and its comments and runs in chronological order.",
         "fleet task show PAYM-0001",
         without=("since",),
-        text="task_text:task_text",
     ),
 )
 COMMENT = Operation(
@@ -127,7 +106,6 @@ COMMENT = Operation(
     names=NAMES,
     status=201,
     errors=(404, 409, 413),
-    run="tasks.acting:comment",
     request=CommentRequest,
     answer=CommentDocument,
     summary="Comment on a task",
@@ -141,13 +119,12 @@ COMMENT = Operation(
         "preempt_task first), done (call reopen_task first) or canceled. Fails with 404, and stores nothing, if the "
         "text has tags but none of them is valid. Requires the operator role.",
         about={
-            **NAMED,
             "text": "The comment, as plain text or Markdown. The last valid tag decides: an agent's @name assigns the "
             "task to that agent, which starts a run; @user assigns it to the user; without a tag the comment is only "
             "recorded. Tags in code and in e-mail addresses are ignored.",
         },
     ),
-    command=ByHand("task comment", "`-` reads the text from stdin, and `fleet comment` is the same command"),
+    command=ByHand("task comment", "`fleet comment` is the same command"),
 )
 PREEMPT = Operation(
     name="preempt_task",
@@ -155,7 +132,6 @@ PREEMPT = Operation(
     route=f"POST {ONE}/preempt",
     names=NAMES,
     errors=(404, 409),
-    run="tasks.stopping:preempt",
     answer=TaskDocument,
     summary="Preempt a task",
     more="Stops its run, named in `stopped_run`; the task's next run begins when that one has ended.",
@@ -166,7 +142,6 @@ PREEMPT = Operation(
         "Stop the run of a task that is in progress. The task is open and assigned to `user` at once, and keeps "
         "the work done so far. To continue it, call add_comment with an @name, or assign_task. Requires the operator "
         "role.",
-        about=NAMED,
     ),
     command=Command(
         "task preempt",
@@ -181,7 +156,6 @@ DONE = Operation(
     route=f"POST {ONE}/done",
     names=NAMES,
     errors=(404, 409),
-    run="tasks.acting:done",
     answer=TaskDocument,
     summary="Mark a task as done",
     tool=Tool(
@@ -190,7 +164,6 @@ DONE = Operation(
         SETS,
         "Close a task whose work is finished. The task must be open or failed and assigned to `user`, else the call "
         "fails with 409. reopen_task reverts it. Requires the operator role.",
-        about=NAMED,
     ),
     command=Command(
         "task done", "Mark a task that is assigned to you as done.", "fleet task done PAYM-0001", done=NOTE
@@ -202,7 +175,6 @@ REOPEN = Operation(
     route=f"POST {ONE}/reopen",
     names=NAMES,
     errors=(404, 409),
-    run="tasks.acting:reopen",
     answer=TaskDocument,
     summary="Reopen a done or failed task",
     tool=Tool(
@@ -211,7 +183,6 @@ REOPEN = Operation(
         SETS,
         "Reopen a done or failed task and assign it to `user`; no run starts. To continue it, call add_comment with an "
         "@name, or assign_task. Requires the operator role.",
-        about=NAMED,
     ),
     command=Command(
         "task reopen", "Reopen a done or failed task and assign it to you.", "fleet task reopen PAYM-0001", done=NOTE
@@ -223,7 +194,6 @@ RETRY = Operation(
     route=f"POST {ONE}/retry",
     names=NAMES,
     errors=(404, 409, 412),
-    run="tasks.acting:retry",
     request=TaskRetryRequest,
     answer=TaskDocument,
     summary="Retry a done or failed task",
@@ -234,10 +204,6 @@ RETRY = Operation(
         SETS_WORK,
         "Assign a failed or done task to an agent again, which starts a new run. Then poll get_task. Fails with 412 if "
         "no agent is given and none has worked on the task. Requires the operator role.",
-        about={
-            **NAMED,
-            "assignee": "Name of the agent to assign; list_agents has them. Default: the agent of the latest run.",
-        },
     ),
     command=Command(
         "task retry",
@@ -252,7 +218,6 @@ CANCEL = Operation(
     route=f"POST {ONE}/cancel",
     names=NAMES,
     errors=(404, 409, 413),
-    run="tasks.stopping:cancel",
     request=TaskCancelRequest,
     answer=TaskDocument,
     summary="Cancel a task",
@@ -263,7 +228,6 @@ CANCEL = Operation(
         ENDS,
         "Cancel a task and stop its current run, if there is one. A canceled task cannot be reopened; to stop only the "
         "run, call preempt_task. Fails with 409 if the task is already done or canceled. Requires the operator role.",
-        about={**NAMED, "reason": "The reason, in one sentence, recorded in the task's thread."},
     ),
     command=Command(
         "task cancel",
@@ -278,7 +242,6 @@ ASSIGN = Operation(
     route=f"POST {ONE}/assign",
     names=NAMES,
     errors=(404, 409),
-    run="tasks.acting:assign",
     request=AssignRequest,
     answer=TaskDocument,
     summary="Assign an open or failed task to an agent or to the user",
@@ -288,7 +251,6 @@ ASSIGN = Operation(
         SETS_WORK,
         "Assign an open or failed task to an agent, which starts a run, or to `user`. To include a message for the "
         "agent, call add_comment with its @name instead. Requires the operator role.",
-        about={**NAMED, "assignee": FOR_MODELS},
     ),
     command=Command(
         "task assign",

@@ -18,7 +18,7 @@ SECRET = About(
     "Signing secret: whsec_ followed by base64.",
     absent="generated",
     secret=True,
-    reader="typed_values:or_stdin",
+    input="stdin",
 )
 EVENTS = About(
     "events",
@@ -88,7 +88,6 @@ ADD = Operation(
     route="POST /webhooks",
     status=201,
     errors=(409, 413),
-    run="automation.webhooks:create",
     request=WebhookRequest,
     answer=WebhookDocument,
     summary="Add a webhook",
@@ -106,7 +105,6 @@ LIST = Operation(
     name="list_webhooks",
     role="viewer",
     route="GET /webhooks",
-    run="automation.webhooks:list_",
     answer=list[WebhookDocument],
     summary="List webhooks",
     tool=Tool(
@@ -131,7 +129,6 @@ SHOW = Operation(
     route="GET /webhooks/{name}",
     names=NAMES,
     errors=(404,),
-    run="automation.webhooks:show",
     answer=WebhookDocument,
     summary="Show a webhook",
     tool=NoDoor("list_webhooks returns every field"),
@@ -143,7 +140,6 @@ EDIT = Operation(
     route="PATCH /webhooks/{name}",
     names=NAMES,
     errors=(404, 413),
-    run="automation.webhooks:edit",
     request=WebhookEdit,
     answer=WebhookDocument,
     summary="Change the given fields",
@@ -156,7 +152,6 @@ TEST = Operation(
     route="POST /webhooks/{name}/test",
     names=NAMES,
     errors=(404,),
-    run="automation.webhooks:test",
     answer=WebhookDeliveryDocument,
     summary="Send a test message (fleet.test) now, once",
     more="Waits for the receiver's answer, up to 15 s.",
@@ -169,7 +164,6 @@ DELIVERIES = Operation(
     route="GET /webhooks/{name}/deliveries",
     names=NAMES,
     errors=(404,),
-    run="automation.webhooks:deliveries",
     request=DeliveryFilter,
     answer=list[WebhookDeliveryDocument],
     summary="List the messages to a webhook, newest first",
@@ -180,7 +174,6 @@ DELIVERIES = Operation(
         "List the messages to a webhook, newest first, with their results: done_at is set once a message was delivered "
         "or abandoned, error says why an attempt failed, next_at is the time of the next attempt. list_webhooks has "
         "the names.",
-        about={"limit": "Maximum number of messages, newest first. Default: 20."},
         defaults={"limit": 20},
     ),
     command=Command(
@@ -188,7 +181,6 @@ DELIVERIES = Operation(
         "List the messages to a webhook: delivered, pending and abandoned ones.",
         "fleet webhook deliveries chat",
         defaults={"limit": 20},
-        text="webhooks:deliveries_table",
     ),
 )
 RESEND = Operation(
@@ -197,7 +189,6 @@ RESEND = Operation(
     route="POST /webhooks/{name}/deliveries/{message}/resend",
     names={**NAMES, "message": Annotated[str, MESSAGE]},
     errors=(404, 409),
-    run="automation.webhooks:resend",
     answer=WebhookDeliveryDocument,
     summary="Send a message again",
     more="It keeps its id, so that the receiver can recognize the duplicate, and gets all its attempts again.",
@@ -214,7 +205,6 @@ REMOVE = Operation(
     route="DELETE /webhooks/{name}",
     names=NAMES,
     errors=(404,),
-    run="automation.webhooks:remove",
     answer=WebhookDocument,
     summary="Remove a webhook",
     tool=NoDoor("removal is left to people"),

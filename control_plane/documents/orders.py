@@ -3,126 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
-from control_plane.documents.base import Document, ModeName, Request
-from control_plane.documents.limits import EffectiveLimit, LimitsGiven
+from control_plane.documents.base import Document
+from control_plane.documents.limits import EffectiveLimit
 from control_plane.documents.plans import PlanDocument
-from shared.budgets import OnLimit
 from shared.outcome import OrderOutcome
 from shared.reasons import DroneScore
-from shared.work_order import Approve, ThinkingLevel
-
-
-class OrderRequest(Request):
-    """What every order is submitted with."""
-
-    prompt: str
-    provider: str | None = None
-    drone: str | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    session: str | None = None
-    after: list[str] = Field(default_factory=list, max_length=20)
-    """Orders that must succeed before it starts; it builds on their work."""
-    base: str | None = None
-    """The full id of the commit to start from. None: the tip of the project's branch."""
-    mode: ModeName | None = None
-    thinking: ThinkingLevel | None = None
-    """How much the model thinks; None: the session's setting, else the provider's."""
-    profile: str | None = None
-    """The name of a profile, which fills what the request does not set."""
-    reviewer: str | None = None
-    """The provider, or its model, that reviews the change before it is delivered; none: no review. None: as set for
-    the project or the organization."""
-    keep_raw: bool = False
-    """Keep the raw answers of the provider; one that cannot be acted on is always kept."""
-    priority: int = Field(0, ge=-100, le=100)
-    limits: Annotated[dict[str, Any], LimitsGiven] = Field(default_factory=dict)
-    """By name (`shared.limits`), besides those below; what is not given: as session, agent, project or organization
-    say."""
-    max_iterations: int | None = Field(None, ge=0)
-    cost_limit: float | None = Field(None, ge=0)
-    max_run_seconds: float | None = Field(None, ge=0)
-    on_limit: OnLimit | None = None
-    """What happens at a limit of cost, steps or time: stop, which keeps the work, or ask a person. None: stop."""
-    plan_first: bool = False
-    """The agent presents a plan, which a person edits, approves or sends back before anything is changed."""
-    verify: list[str] | None = None
-    """Commands that must pass at the end, instead of the project's; empty: none. None: the project's."""
-    verify_attempts: int | None = Field(None, ge=0, le=1000)
-    approval_timeout: float | None = Field(None, ge=0)
-    """Seconds; 0: a call waits for a decision without limit."""
-    progress_timeout: float | None = Field(None, ge=0)
-    """Seconds without progress after which a run is stopped; 0: never."""
-    max_attempts: int | None = Field(None, ge=1, le=100)
-    """Number of lost runs after which the order fails; None: 3."""
-    approve: Approve | None = None
-    """None: the session's setting, else yolo."""
-    allow: list[str] = Field(default_factory=list)
-    """Commands that need no approval, as shell patterns, in addition to those of the session."""
-
-
-class SubmitRequest(OrderRequest):
-    project: str
-    """Slug."""
-
-
-class ResumeRequest(Request):
-    """Given limits replace the previous ones; all limits count from zero again."""
-
-    limits: Annotated[dict[str, Any], LimitsGiven] = Field(default_factory=dict)
-    """By name, besides those below."""
-    max_iterations: int | None = Field(None, ge=0)
-    cost_limit: float | None = Field(None, ge=0)
-    max_run_seconds: float | None = Field(None, ge=0)
-    say: str | None = None
-    """The first message that its run receives."""
-
-
-class SayRequest(Request):
-    text: str
-    after: bool = False
-    """Wait until the model stops."""
-    interrupt: bool = False
-    """Abort what is running now."""
-    alone: bool = False
-    """The model answers it before it reads the next message."""
-
-
-class AnswerRequest(Request):
-    text: str
-    """Any text, one of the question's choices, or the number of a choice."""
-    call: str | None = Field(None, max_length=1000)
-    """The id of the call that asks; None: the question that has waited longest."""
-    digest: str | None = Field(None, max_length=64)
-    """The `waiting_for.digest` that was read: refused if something else waits by now. None: not checked."""
-
-
-class DecideRequest(Request):
-    call: str | None = Field(None, max_length=1000)
-    """The id of the call; None: the call that has waited longest."""
-    digest: str | None = Field(None, max_length=64)
-    """The `waiting_for.digest` that was read: refused if something else waits by now. None: not checked."""
-    comment: str = ""
-    """An explanation for the model and for later readers."""
-
-
-class DenyRequest(DecideRequest):
-    finish: bool = False
-    """An order at its cost limit makes one more call, to write a summary, and ends."""
-
-
-class ApproveRequest(DecideRequest):
-    raise_usd: float | None = Field(None, gt=0, le=1e6, allow_inf_nan=False)
-    """By how much an order at its cost limit may exceed it; None: by the same amount again."""
-    raise_steps: int | None = Field(None, ge=1, le=1_000_000)
-    """The same for an order at its limit of steps."""
-    raise_seconds: float | None = Field(None, gt=0, le=1e8, allow_inf_nan=False)
-    """The same for an order at its time limit."""
-    always: bool = False
-    """Allow the same command in later orders of the session."""
 
 
 class StatsDocument(Document):

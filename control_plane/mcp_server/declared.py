@@ -13,11 +13,11 @@ from pydantic import Field
 
 from control_plane.core import Caller, Core
 from control_plane.declarations.operation import ADDS_WORK, READS
-from control_plane.declarations.orders import FOR_MODELS
+from control_plane.declarations.orders import FOR_MODELS, SUBMIT, SubmitRequest
 from control_plane.declarations.task_documents import TaskDocument, TaskRunDetail
 from control_plane.documents.base import Document
-from control_plane.documents.orders import OrderDocument, StepDocument, SubmitRequest
-from control_plane.mcp_server.derived_tools import tools
+from control_plane.documents.orders import OrderDocument, StepDocument
+from control_plane.mcp_server.derived_tools import descriptions, tools
 from control_plane.mcp_server.tools import InOrganization, ServedTools, request_of
 from control_plane.operations import tasks
 from control_plane.operations.orders import reading
@@ -73,7 +73,7 @@ class Submit(InOrganization, SubmitRequest):
         description="Any unique text. For 7 days, a repeated call with the same key and arguments returns the same "
         "order instead of creating another: send a key if you may have to repeat the call. Default: none.",
     )
-    about: ClassVar[Mapping[str, str]] = FOR_MODELS
+    about: ClassVar[Mapping[str, str]] = {**descriptions(SUBMIT), **FOR_MODELS}
 
 
 class GetOrder(OfOrder):

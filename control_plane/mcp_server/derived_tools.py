@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from types import MappingProxyType
 from typing import Annotated, Any, cast
 
 from pydantic import Field, create_model
+from pydantic.fields import FieldInfo
 
 from control_plane.core import Caller, Core
 from control_plane.declarations import operation as declared
-from control_plane.declarations.operation import Operation, every_operation
+from control_plane.declarations.operation import About, Operation, every_operation
 from control_plane.mcp_server.tools import InOrganization, McpToolArguments, ServedTool, request_of
 from control_plane.operations.gateway import OperationCall, perform
 
@@ -52,8 +56,39 @@ def _arguments(operation: Operation, tool: declared.Tool) -> type[McpToolArgumen
     if operation.idempotent:
         own["idempotency_key"] = (KEY, None)
     made: Any = create_model(operation.name, __base__=bases, **own)
-    setattr(made, "about", tool.about)  # noqa: B010 - a class variable, which create_model cannot set
+    about = {**descriptions(operation, tool.defaults), **tool.about}
+    setattr(made, "about", about)  # noqa: B010 - a class variable, which create_model cannot set
     return cast("type[McpToolArguments]", made)
+
+
+def descriptions(operation: Operation, defaults: Mapping[str, Any] = MappingProxyType({})) -> dict[str, str]:
+    """What a model reads of each argument: the sentence for people, the tool that lists its values, its default."""
+    named = {name: _with_list(about, operation) for name, _, about in declared.names_of(operation)}
+    fields = declared.fields_of(operation.request) if operation.request else ()
+    return named | {
+        info.alias or name: f"{_with_list(about, operation)}{_absent(operation, info, about, defaults.get(name))}"
+        for name, info, about in fields
+        if about.help
+    }
+
+
+def _with_list(about: About, operation: Operation) -> str:
+    noun = about.source.partition(":")[0]
+    found = vars(import_module(f"control_plane.declarations.{noun}")).get("LIST") if noun else None
+    tool = found.tool if found is not None and found is not operation else None
+    return f"{about.help} {tool.name} has them." if isinstance(tool, declared.Tool | declared.ByHand) else about.help
+
+
+def _absent(operation: Operation, info: FieldInfo, about: About, default: Any) -> str:
+    """What no value means; of a change, which leaves what is not given, what null means."""
+    if operation.method == "PATCH":
+        removable = about.none and about.absent and not about.none.startswith("--")
+        return f" null: {about.absent}." if removable else ""
+    if info.is_required():
+        return ""
+    value = info.get_default(call_default_factory=True) if default is None else default
+    said = about.absent or ("none" if value in (None, "", [], {}) else json.dumps(value))
+    return f" Default: {said.strip(chr(34))}."
 
 
 def _run(operation: Operation, tool: declared.Tool) -> Callable[[Core, Caller, Any], Any]:

@@ -7,8 +7,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from control_plane import operations
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
 from control_plane.declarations.operation import Operation
@@ -19,6 +21,8 @@ from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.operations.auditing import audited
 from shared.errors import Forbidden
 
+_PERFORMERS: dict[str, Callable[..., Any]] = {}
+"""The functions with `@performs`, by the operation's name."""
 NAMING = ("slug", "name")
 """Fields of a request that name what it creates."""
 P = ParamSpec("P")
@@ -82,6 +86,7 @@ def performs(
                 return run(core, caller, *_with_full_ids(core, caller, operation, values), **named)
 
         guarded.__dict__["operation"] = operation
+        _PERFORMERS[operation.name] = guarded
         return guarded
 
     return guard
@@ -113,7 +118,8 @@ def _with_full_ids(core: Core, caller: Caller, operation: Operation, values: Any
 
 
 def implementation(operation: Operation) -> Callable[..., Any]:
-    """The function that implements an operation. Its module is imported on demand."""
-    module, _, name = operation.run.partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"control_plane.operations.{module}"), name)
-    return found
+    """The function that performs an operation. The modules of operations are imported if it is not known yet."""
+    if operation.name not in _PERFORMERS:
+        for each in walk_packages(operations.__path__, f"{operations.__name__}."):
+            import_module(each.name)
+    return _PERFORMERS[operation.name]

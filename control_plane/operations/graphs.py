@@ -15,7 +15,8 @@ from control_plane.core import Caller, Core
 from control_plane.db.groups import OrderGroup
 from control_plane.declarations import graphs as declared
 from control_plane.declarations.graphs import GraphDocument, GraphOrder, GraphRequest, GraphStatus, GraphSummary
-from control_plane.documents.orders import OrderSummary, SubmitRequest
+from control_plane.declarations.orders import SubmitRequest
+from control_plane.documents.orders import OrderSummary
 from control_plane.lookups.groups import find_group
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once

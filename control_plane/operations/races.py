@@ -14,9 +14,9 @@ from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.declarations import races as declared
-from control_plane.declarations.orders import CancelRequest
+from control_plane.declarations.orders import CancelRequest, SubmitRequest
 from control_plane.declarations.races import RaceDocument, RaceRequest, RaceStatus, RaceSummary, TakeRequest
-from control_plane.documents.orders import OrderSummary, SubmitRequest
+from control_plane.documents.orders import OrderSummary
 from control_plane.lookups.groups import find_group
 from control_plane.lookups.ids import full_order_id
 from control_plane.lookups.providers import find_provider_or_model

@@ -8,8 +8,8 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.db.profiles import Profile
+from control_plane.declarations.orders import OrderRequest
 from control_plane.declarations.profiles import ProfileSettings
-from control_plane.documents.orders import OrderRequest
 from control_plane.validation.checks import unknown
 
 Wanted = TypeVar("Wanted", bound=OrderRequest)

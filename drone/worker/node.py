@@ -94,7 +94,6 @@ class Node:
         self._membership = Membership(identity, clock, self._leave)
         self._on_refusal: Callable[[FleetError], None] = log.error
         self._finish_boot: Callable[[], None] = lambda: None
-        """By which this boot's worker is named; empty until that is known, and if it may not have one."""
         self._meter = MachineMeter(Path(identity.config.workspace))
         self._beats = Heartbeat(self._redis, sealer, self._standing, self.runs, inbox, self._membership)
         self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot, self._membership.refused)

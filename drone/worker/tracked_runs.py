@@ -51,8 +51,8 @@ class TrackedRun:
         self._waiting: list[ToRun] = []
         self._doing = "starting"
         self._waits_for: WaitsFor = ""
-        # Durations by a clock that is never set and that stops while the
-        # machine sleeps: the two clocks of the fleet may be hours apart, and a sleep is no lack of progress.
+        # Durations by a clock that is never set and that stops while the machine sleeps: the two clocks of the fleet
+        # may be hours apart, and a sleep is no lack of progress.
         self._looked_at = self._doing_at = self._moved_at = clock.monotonic()
         self._last_seq = 0
         self._end: RunEnded | None = None

@@ -11,17 +11,21 @@ from shared.errors import Invalid, NotFound
 from shared.foreign_text import decoded
 
 
-def text_of(file: str) -> str:
+def text_of(file: str, limit: int = -1) -> str:
     """The text of a file, or of stdin for `-`, with its lines ended by line feeds. Raises NotFound, or Invalid if it is
-    not text.
+    not text, or has more than `limit` bytes.
 
     It is UTF-8, in the encoding that its byte order mark names, or in that of the user's locale.
     """
+    where = "stdin" if file == "-" else file
     try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
+        with sys.stdin.buffer if file == "-" else Path(file).expanduser().open("rb") as opened:
+            raw = opened.read(limit if limit < 0 else limit + 1)
     except OSError as error:
         raise NotFound(f"{file} cannot be read: {error.strerror}", code="E-FILE-404", next="ls -l " + file) from None
-    return _text(raw, "stdin" if file == "-" else file).replace("\r\n", "\n").rstrip("\n")
+    if 0 <= limit < len(raw):
+        raise Invalid(f"{where} is too large", code="E-FILE-SIZE", why=f"at most {limit:,} bytes can be sent")
+    return _text(raw, where).replace("\r\n", "\n").rstrip("\n")
 
 
 def first_line_of_stdin() -> str:

@@ -17,7 +17,7 @@ from control_plane.db.installation import Counter
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.declarations import orders
-from control_plane.documents.orders import SubmitRequest
+from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel

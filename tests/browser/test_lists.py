@@ -9,8 +9,8 @@ from sqlalchemy import select
 from control_plane.db.waits import Wait
 from control_plane.declarations import agents, drones, orders, organizations, tasks
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.orders import ResumeRequest
 from control_plane.declarations.task_documents import CommentRequest, TaskRequest
-from control_plane.documents.orders import ResumeRequest
 from tests.browser.conftest import Person
 from tests.support import wait_until
 from tests.support.fleet import Api

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from control_plane.declarations import drones, orders
-from control_plane.declarations.orders import CancelRequest, OrderFilter
+from control_plane.declarations.orders import CancelRequest, OrderFilter, SubmitRequest
 from shared import names
 from tests.chaos.fleet_under_load import FleetUnderLoad
 from tests.support import wait_until
@@ -32,9 +32,9 @@ def differences(fleet: FleetUnderLoad) -> Iterator[str]:
     """
     off = fleet.register("off").name
     with fleet.client(timeout_s=60) as client:
-        asked = {"prompt": f"Count {SECRET_WORD}, script:refused", "project": "demo"}
-        waiting = [client.submit({**asked, "drone": off})["id"] for _ in range(WAITING)]
-        failing = [client.submit(asked)["id"] for _ in range(2)]
+        asked = SubmitRequest(prompt=f"Count {SECRET_WORD}, script:refused", project="demo")
+        waiting = [client.call(orders.SUBMIT, asked.model_copy(update={"drone": off}))["id"] for _ in range(WAITING)]
+        failing = [client.call(orders.SUBMIT, asked)["id"] for _ in range(2)]
         wait_until(lambda: all(client.call(orders.SHOW, order_id=each)["status"] == "failed" for each in failing))
         yield from _queues(fleet, client.call(drones.LIST))
         for each in waiting:

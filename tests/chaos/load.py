@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations.orders import SUBMIT, SubmitRequest
 from shared.errors import FleetError
 from shared.names import new_id
 from tests.chaos.fleet_under_load import FleetUnderLoad
@@ -73,11 +74,11 @@ class Load:
         """Submit one order, retrying with the same key until the fleet has accepted it."""
         number, key = len(self.accepted) + 1, new_id()
         prompt = f"Count to ten for customer {number}, script:count"
-        request = {"prompt": prompt, "project": "demo", "max_attempts": self._fleet.size.max_attempts}
+        request = SubmitRequest(prompt=prompt, project="demo", max_attempts=self._fleet.size.max_attempts)
         with self._fleet.client() as client:
             while True:
                 try:
-                    order_id = str(client.submit(request, idempotency_key=key)["id"])
+                    order_id = str(client.call(SUBMIT, request, idempotency_key=key)["id"])
                 except FleetError:
                     time.sleep(RETRY_SECONDS)
                     continue

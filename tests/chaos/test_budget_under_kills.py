@@ -16,10 +16,9 @@ import pytest
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import budgets, costs, orders, projects, providers
 from control_plane.declarations.costs import CostFilter
-from control_plane.declarations.orders import OrderFilter
+from control_plane.declarations.orders import OrderFilter, SubmitRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.orders import SubmitRequest
 from drone.model.scripted.completions import completion, guessed_tokens
 from drone.model.scripted.server import ScriptedServer
 from tests.chaos.parts import Drone

@@ -19,7 +19,7 @@ from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.declarations import drones, orders
-from control_plane.documents.orders import SubmitRequest
+from control_plane.declarations.orders import SubmitRequest
 from shared.states import OrderStatus, RunStatus
 from tests.scale.crowd import Crowd
 from tests.scale.fleet import ProcessUse, ScaleFleet, ScaleSize, scale_fleet

@@ -35,6 +35,7 @@ from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.declarations import projects, providers
+from control_plane.declarations.orders import SUBMIT, SubmitRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import CREATE_JOIN, ApiTokenRequest, JoinTokenRequest
@@ -44,6 +45,7 @@ from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue
 from control_plane.orders.lost import announce
 from control_plane.orders.placement import Placement
+from control_plane.validation.invalid_requests import checked
 from control_plane.web.hub import Hub
 from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace
@@ -202,7 +204,8 @@ class Api:
         return drone
 
     def submit(self, prompt: str = "Fix the failing test", **wanted: Any) -> Doc:
-        return self.client.submit({"prompt": prompt, "project": "demo", **wanted})
+        request = checked(SubmitRequest, {"prompt": prompt, "project": "demo", **wanted}, form="")
+        return self.client.call(SUBMIT, request)
 
     def store_blob(self, run: PlayedRun, content: bytes, kind: str = "") -> str:
         """Store a blob of the run, as its drone does; return its name."""

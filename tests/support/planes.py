@@ -24,9 +24,10 @@ from control_plane.collector import Collector
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.declarations.orders import SubmitRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.orders import OrderDocument, SubmitRequest
+from control_plane.documents.orders import OrderDocument
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects, providers
 from control_plane.operations.orders import reading

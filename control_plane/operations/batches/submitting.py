@@ -13,7 +13,7 @@ from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
 from control_plane.declarations import batches as declared
 from control_plane.declarations.batches import BatchDocument, BatchRequest, BatchRowRequest, RowsRequest, fingerprint
-from control_plane.documents.orders import SubmitRequest
+from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.groups import find_batch
 from control_plane.lookups.providers import find_provider_or_model
 from control_plane.operations.batches.reading import show

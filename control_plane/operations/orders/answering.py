@@ -11,7 +11,8 @@ from control_plane.core import Caller, Core, Role
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.declarations import steering as declared
-from control_plane.documents.orders import AnswerRequest, OrderSummary
+from control_plane.declarations.steering import AnswerRequest
+from control_plane.documents.orders import OrderSummary
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary

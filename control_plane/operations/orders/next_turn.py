@@ -13,7 +13,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.documents.orders import SubmitRequest
+from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.ids import full_order_id
 from control_plane.operations.orders.submitting import MAX_PROMPT, refuse_task_session
 from control_plane.orders.draft import MAX_ATTEMPTS, Draft

@@ -24,14 +24,9 @@ from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
 from control_plane.db.waits import Wait
 from control_plane.declarations import orders as declared
+from control_plane.declarations.orders import SubmitRequest
 from control_plane.documents.limits import EffectiveLimit, effective_limits
-from control_plane.documents.orders import (
-    OrderDocument,
-    OrderSummary,
-    SteeringMessageDocument,
-    StepDocument,
-    SubmitRequest,
-)
+from control_plane.documents.orders import OrderDocument, OrderSummary, SteeringMessageDocument, StepDocument
 from control_plane.documents.plans import PlanDocument, plan_document
 from control_plane.lookups.sessions import session_title
 from control_plane.operations import row_documents

@@ -14,7 +14,9 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
 from control_plane.declarations import orders as declared
-from control_plane.documents.orders import OrderSummary, ResumeRequest, SayRequest
+from control_plane.declarations.orders import ResumeRequest
+from control_plane.declarations.steering import SayRequest
+from control_plane.documents.orders import OrderSummary
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.given_limits import own_limits
 from control_plane.operations.orders.reading import order_summary

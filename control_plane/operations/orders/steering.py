@@ -17,7 +17,8 @@ from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
 from control_plane.declarations import steering as declared
-from control_plane.documents.orders import ApproveRequest, DecideRequest, DenyRequest, OrderSummary, SayRequest
+from control_plane.declarations.steering import ApproveRequest, DecideRequest, DenyRequest, SayRequest
+from control_plane.documents.orders import OrderSummary
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary

@@ -21,7 +21,7 @@ from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.documents.orders import SubmitRequest
+from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.drones import find_drone
 from control_plane.lookups.ids import full_order_id, full_session_id
 from control_plane.lookups.projects import find_project

@@ -13,7 +13,8 @@ from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
 from control_plane.declarations import reviews as declared
 from control_plane.declarations.reviews import SendReviewRequest
-from control_plane.documents.orders import OrderSummary, SayRequest
+from control_plane.declarations.steering import SayRequest
+from control_plane.documents.orders import OrderSummary
 from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.next_turn import fits, next_turn

@@ -17,6 +17,7 @@ from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.batches import BatchRowRequest
 from control_plane.declarations.memory import MemoryRequest
 from control_plane.declarations.modes import ModeRequest
+from control_plane.declarations.orders import OrderRequest
 from control_plane.declarations.prices import PriceRequest
 from control_plane.declarations.profiles import ProfileRequest
 from control_plane.declarations.projects import ProjectRequest
@@ -29,7 +30,6 @@ from control_plane.declarations.task_documents import TaskRequest
 from control_plane.declarations.triggers import TriggerRequest
 from control_plane.declarations.webhooks import WebhookRequest
 from control_plane.documents.base import Request
-from control_plane.documents.orders import OrderRequest
 from control_plane.operations import memory, modes, prices, profiles, projects, providers
 from control_plane.operations.agents.fields import INSTRUCTIONS, fill_own
 from control_plane.operations.automation import schedules, triggers, webhooks

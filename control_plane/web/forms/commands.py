@@ -135,8 +135,8 @@ def _options(operation: Operation, by_hand: HandWritten, name: str, value: Any) 
 
 
 def _written(flag: str, value: Any, about: About, kind: Any) -> Iterator[str]:
-    if about.secret or about.reader:
-        yield from (flag, "-") if about.reader else (f"{flag}-stdin",)
+    if about.secret or about.input == "file":
+        yield from (flag, "-") if about.input else (f"{flag}-stdin",)
     elif kind is bool:
         yield from filter(None, [flag.partition("/")[0 if value else 2]])
     elif isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -180,7 +180,7 @@ def _plain(value: Any) -> str:
 def _told(operation: Operation, name: str, value: Any) -> str:
     """A value by position; a text for which the command takes a file is piped to it."""
     assert operation.request is not None
-    return "-" if about_of(name, operation.request.model_fields[name]).reader else str(value)
+    return "-" if about_of(name, operation.request.model_fields[name]).input == "file" else str(value)
 
 
 def _piped(values: Mapping[str, Any], operation: Operation) -> str:
@@ -188,7 +188,7 @@ def _piped(values: Mapping[str, Any], operation: Operation) -> str:
     fields = operation.request.model_fields if operation.request else {}
     for name, value in values.items():
         about = about_of(name, fields[name])
-        if about.reader and not about.secret:
+        if about.input == "file":
             return f"printf %s {shlex.quote(str(value))} | "
     return ""
 

@@ -119,7 +119,7 @@ def _field(operation: Operation, path: tuple[str, ...], info: FieldInfo, about: 
         unit=about.unit,
         absent=said.absent or about.absent,
         required=info.is_required(),
-        source="" if creates else about.source or texts.SOURCES.get(name, ""),
+        source="" if creates else about.source,
         choices=choices,
         default=getattr(operation.command, "defaults", {}).get(name, default),
         kind=kind,

@@ -15,10 +15,11 @@ MOST = 500
 
 
 def offered(core: Core, caller: Caller, source: str) -> Sequence[str]:
-    """The values of `projects:slug`; empty for a list that the caller may not see."""
-    noun, _, field = source.partition(":")
+    """The values of `projects:slug` or `agents:name|user`; those of a list that the caller may not see are missing."""
+    listing, *more = source.split("|")
+    noun, _, field = listing.partition(":")
     documents = documents_of(core, caller, noun)
-    return [str(value) for each in documents[:MOST] if (value := getattr(each, field, None))]
+    return [*(str(value) for each in documents[:MOST] if (value := getattr(each, field, None))), *more]
 
 
 def documents_of(core: Core, caller: Caller, noun: str) -> Sequence[Any]:

@@ -88,16 +88,6 @@ CHOICES: Mapping[str, Sequence[str]] = {
     "set_budget.kind": ("project", "agent", "user", "organization", "session"),
 }
 """The possible values of fields whose type is plain text."""
-SOURCES: Mapping[str, str] = {
-    "project": "projects:slug",
-    "provider": "providers:name",
-    "reviewer": "providers:name",
-    "profile": "profiles:name",
-    "drone": "drones:name",
-    "session": "sessions:id",
-    "assignee": "agents:name",
-}
-"""Where values are listed for fields whose declaration does not say."""
 MAY_BE_EMPTY = frozenset({"label_entry.text"})
 """Required fields for which an empty text is a value."""
 FIRST: Mapping[str, frozenset[str]] = {
@@ -135,17 +125,12 @@ WORDING: Mapping[str, Wording] = {
     "mode": Wording("Mode", "plan (read-only), build, test, ship, develop or your own."),
     "title": Wording("Title", "One line."),
     "description": Wording("Description", "For the agents, who read it before they begin.", "the title"),
-    "assignee": Wording("Assignee", "An agent, or user.", "the first agent without a boss"),
     "approve": Wording("Approvals", "Calls that wait for a user: yolo (none), risky, or all."),
     "allow": Wording("Allowed commands", "Shell patterns of commands that need no approval, such as git status*."),
-    "task.project": Wording("Project", "The repository that the tasks work on.", "the organization's"),
-    "create_task.project": Wording("Project", "The repository to work on.", "the organization's"),
     "entry": Wording("Turn", "The id of a turn or of its order, a label, or root."),
     "at": Wording("Turn", "The id of a turn or of its order, a label, or root."),
     "events": Wording("Events", "Such as issues.opened or push; no entry means every event."),
     "create_trigger.events": Wording("Events", "Such as issues.opened or push.", "the usual ones of the code host"),
-    "owner": Wording("Owner", "E-mail address of the user who owns it.", "no owner"),
-    "session_id": Wording("Session"),
     "git_url": Wording("Repository", "https, ssh or file address of the git repository."),
     "api_base": Wording("Address", "Address of the endpoint, including /v1."),
     "api_key": Wording("API key", "It is encrypted on arrival and never shown again."),
@@ -172,21 +157,10 @@ WORDING: Mapping[str, Wording] = {
     "labels": Wording("Labels", _LABELS),
     "enabled": Wording("Enabled", "While it is off, nothing happens."),
     "expires_s": Wording("Valid for", "Seconds until it expires: 3600 is an hour, 86400 a day."),
-    "usd": Wording("Limit", "Maximum cost in one period, in USD."),
     "cron": Wording("Times", "Minute, hour, day, month, weekday: 0 6 * * 1-5 is 6:00 from Monday to Friday."),
     "missed": Wording("Missed times", "After an outage: once creates one task for all of them, skip creates none."),
     "before": Wording("Before", "A time with its zone, such as 2026-01-31T12:00:00Z."),
     "submit.prompt": Wording("What should be done?", "The task in your words; the agent reads it as it is."),
-    "submit.project": Wording("Project", "The repository to work on."),
-    "submit.provider": Wording("Model", "The model to use.", "the project's own"),
-    "submit.drone": Wording("Drone", "Run only on this drone.", "any that fits"),
-    "submit.session": Wording("Session", "Continue this session.", "a new one"),
-    "submit.after": Wording("After orders", "It starts when they have succeeded, from their work.", "at once"),
-    "submit.base": Wording("Base commit", "The full id of the commit to start from.", "the tip of the branch"),
-    "submit_race.count": Wording("Orders", "How many times it is submitted, 2 to 6.", "one for each model"),
-    "submit_race.models": Wording("Models", "Names of providers, or of their models: one order for each.", "one"),
-    "submit_race.pick": Wording("Decided by", "first (verified work), person, or judge.", "first"),
-    "submit_race.rubric": Wording("Rubric", "What counts, for a judge."),
     "submit_graph.orders": Wording(
         "Orders",
         'A JSON list of orders: [{"name": "one", "prompt": "…"}, {"name": "two", "prompt": "…", "after": ["one"]}].',
@@ -196,57 +170,17 @@ WORDING: Mapping[str, Wording] = {
     ),
     "submit_batch.parallel": Wording("Parallel", "Maximum number of orders that are under way."),
     "retry_batch.which": Wording("Rows", "Rows that failed or were refused, that were canceled, or all of these."),
-    "submit.on_limit": Wording("At a limit of cost, steps or time", "Stop and keep the work, or ask a user.", "stop"),
-    "submit.plan_first": Wording("Plan first", "Change nothing before a user approves the agent's plan."),
-    "submit.mode": Wording(
-        "Mode", "plan (read-only), build, test, ship, develop or your own.", "the session's, else build"
-    ),
-    "submit.thinking": Wording(
-        "Thinking", "How much the model thinks: off, minimal, low, medium, high or xhigh.", "as set for the model"
-    ),
     "restack": Wording("Keep up to date", "Bring it up to date when a session that it builds on has new work."),
     "thinking": Wording("Thinking", "How much the model thinks: off, minimal, low, medium, high or xhigh."),
-    "submit.profile": Wording("Profile", "A named set of defaults for what is not set here.", "none"),
-    "submit.keep_raw": Wording("Keep raw answers", "Keep what the provider sends, to find a fault of its endpoint."),
-    "submit.reviewer": Wording(
-        "Reviewer", "A model that reviews the change before delivery; none: no review.", "as set for the project"
-    ),
+    "submit.verify": Wording("Checks", "Commands that must pass at the end, instead of the project's."),
+    "submit.reviewer": Wording("Reviewer", "A model that reviews the change before delivery; none: no review."),
     "reviewer": Wording("Reviewer", "A model that reviews changes before they are delivered."),
     "add_memory.text": Wording("Note", "One line that later orders get in their prompts."),
     "edit_memory.text": Wording("Note", "One line that later orders get in their prompts."),
-    "add_memory.why": Wording("Why", "Why it is worth keeping."),
-    "edit_memory.why": Wording("Why", "Why it is worth keeping."),
     "add_memory.project": Wording("Project", "Only for this project.", "all projects"),
-    "submit.approve": Wording(
-        "Approvals", "Calls that wait for a user: yolo (none), risky, or all.", "the session's, else none"
-    ),
-    "submit.verify": Wording(
-        "Checks", "Commands that must pass at the end, instead of the project's.", "the project's own"
-    ),
-    "submit.verify_attempts": Wording("Repair attempts", "How often the agent may fix failed checks.", "3"),
-    "submit.approval_timeout": Wording("Deny after", "Seconds without an answer after which a call is denied."),
-    "submit.progress_timeout": Wording("Progress timeout", "Seconds without progress after which a run ends.", "900"),
-    "submit.max_attempts": Wording("Attempts", "Maximum attempts if runs are lost.", "3"),
-    "resume.say": Wording("Message", "The agent reads it first.", "no message"),
-    "say.text": Wording("Message", "The agent reads it after its current step."),
-    "say.after": Wording("When it has finished", "Deliver it when the model stops."),
     "set_mode.text": Wording("Text", "What the agent is told in this mode."),
     "set_mode.tools": Wording("Tools", "Such as file_read, editor or mcp__SERVER__TOOL.", "all tools"),
     "set_mode.read_only": Wording("Read only", "The agent changes no files."),
-    "say.alone": Wording("Alone", "The agent answers it before it reads the next message."),
-    "say.interrupt": Wording("Now", "Interrupt the current step and deliver it at once."),
-    "answer_order.text": Wording("Answer", "A choice of the question, its number, or any other text."),
-    "approve.comment": Wording("Comment", "For the record."),
-    "approve.raise_usd": Wording(
-        "Raise the limit by", "For an order at its cost limit, in USD.", "the same amount again"
-    ),
-    "approve.raise_steps": Wording("Raise the steps by", "For an order at its limit of steps.", "as many again"),
-    "approve.raise_seconds": Wording(
-        "Raise the time by", "For an order at its time limit, in seconds.", "as long again"
-    ),
-    "approve.always": Wording("Always allow", "Also allow the same command in later orders of this session."),
-    "deny.comment": Wording("Comment", "The reason; the agent reads it."),
-    "deny.finish": Wording("Let it finish", "For an order at its cost limit: one more answer, with a summary."),
     "add_project.slug": Wording("Short name", "Lower-case letters, digits, dots and dashes; it stays."),
     "add_project.description": Wording("Description", "What the repository contains, and what it is for."),
     "edit_project.description": Wording("Description", "What the repository contains, and what it is for."),

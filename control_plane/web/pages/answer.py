@@ -16,7 +16,7 @@ from control_plane.attention.answer_links import OpenLink, give_back_link, open_
 from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.declarations.plans import ApprovePlanRequest, SendBackPlanRequest
-from control_plane.documents.orders import AnswerRequest, ApproveRequest, DenyRequest
+from control_plane.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.planning import OutdatedPlan, approve_plan, send_back_plan
 from control_plane.operations.orders.steering import approve, deny

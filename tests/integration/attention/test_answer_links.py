@@ -14,8 +14,8 @@ from control_plane.db.audit import AuditRecord
 from control_plane.db.waits import Wait
 from control_plane.declarations import plans
 from control_plane.declarations.plans import EditPlanRequest
+from control_plane.declarations.steering import ApproveRequest
 from control_plane.declarations.users import UserEdit
-from control_plane.documents.orders import ApproveRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import users
 from control_plane.operations.orders.steering import approve

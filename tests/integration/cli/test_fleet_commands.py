@@ -67,7 +67,7 @@ def test_wrong_use_is_one_clear_refusal_with_its_exit_code(api: Api, fleet: Comm
         ("pool", "add", "unlabelled", "--label", "gpu"): (2, "label"),
         ("schedule", "add", "x"): (2, "cron: is required; task.title: is required"),
         ("agent", "add", "user", "--instructions", "-"): (2, "reserved"),
-        ("agent", "add", "lead", "--instructions", "nowhere.md"): (2, "nowhere.md"),
+        ("agent", "add", "lead", "--instructions", "nowhere.md"): (3, "nowhere.md"),
     }
     wrong = {}
     for words, (code, word) in refused.items():
@@ -78,13 +78,12 @@ def test_wrong_use_is_one_clear_refusal_with_its_exit_code(api: Api, fleet: Comm
     assert wrong == {}
 
 
-def test_a_file_of_five_megabytes_is_no_instructions_and_is_named(fleet: CommandLine, tmp_path: Path) -> None:
+def test_a_file_of_five_megabytes_is_not_sent_and_is_named(fleet: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "lead.md").write_bytes(b"x" * 5_000_000)
     done = fleet("agent", "add", "broken", "--instructions", str(tmp_path / "lead.md"), "--json")
     error = json.loads(done.stderr)
-    assert (done.returncode, done.stdout, error["code"]) == (2, "", "E-AGENT-INSTRUCTIONS")
-    assert "broken" in error["what"]
-    assert "5,000,000 bytes" in error["why"]
+    assert (done.returncode, done.stdout, error["code"]) == (2, "", "E-FILE-SIZE")
+    assert "lead.md" in error["what"]
 
 
 def test_without_a_server_it_is_no_connection_and_with_a_wrong_token_no_entry(

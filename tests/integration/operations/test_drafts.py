@@ -12,7 +12,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditRecord
 from control_plane.db.orders import SteeringMessage
 from control_plane.declarations.drafts import DraftDocument, DraftEdit
-from control_plane.documents.orders import SayRequest
+from control_plane.declarations.steering import SayRequest
 from control_plane.operations import drafts
 from control_plane.operations.orders import steering
 from control_plane.supervisor.cleaning import clean

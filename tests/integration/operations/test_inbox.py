@@ -14,7 +14,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.declarations.inbox import InboxItem
-from control_plane.documents.orders import AnswerRequest, ApproveRequest
+from control_plane.declarations.steering import AnswerRequest, ApproveRequest
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders.answering import answer_order

@@ -102,7 +102,7 @@ def test_what_a_person_is_asked_for_by_a_derived_command_is_explained() -> None:
 
 def test_the_values_of_a_field_come_from_a_list_that_there_is() -> None:
     sources = {about.source for operation in OPERATIONS for _, about in asked(operation) if about.source}
-    for noun, _, field in (source.partition(":") for source in sources):
+    for noun, _, field in (source.partition("|")[0].partition(":") for source in sources):
         listing = next(found for found in operations_of(noun) if found.method == "GET" and not found.names)
         assert field in listing.answer.__args__[0].model_fields, (noun, field)
 

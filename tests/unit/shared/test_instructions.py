@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from control_plane.cli.instructions_file import read_instructions
 from control_plane.documents import base
-from shared.errors import Invalid
 from shared.instructions import MAX_INSTRUCTIONS, instructions_of
 
 BAD = [
@@ -22,19 +18,10 @@ BAD = [
 ]
 
 
-def test_content_that_cannot_be_instructions_is_refused_in_requests_and_in_files(tmp_path: Path) -> None:
-    file = tmp_path / "lead.md"
-    for content, why in BAD:
-        with pytest.raises(ValueError, match=f"^{why}$"):
-            instructions_of(content)
-        file.write_bytes(content)
-        with pytest.raises(Invalid) as refused:
-            read_instructions(str(file), {"name": "lead"})
-        assert (refused.value.code, refused.value.why) == ("E-AGENT-INSTRUCTIONS", f"{file} {why}")
-    for missing in (tmp_path / "gone.md", tmp_path):
-        with pytest.raises(Invalid) as refused:
-            read_instructions(str(missing), {"name": "lead"})
-        assert str(missing) in refused.value.why
+@pytest.mark.parametrize(("content", "why"), BAD)
+def test_content_that_cannot_be_instructions_is_refused(content: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=f"^{why}$"):
+        instructions_of(content)
 
 
 def test_the_text_comes_without_the_mark_and_the_white_space_around_it() -> None:

@@ -1,0 +1,175 @@
+"""Answers of derived commands that are more than the labels and values of their fields: for each group, by command.
+
+The functions are imported when a command of their group has an answer to print.
+"""
+
+from __future__ import annotations
+
+from control_plane.cli.derived_commands import Settlings, Texts
+
+
+def agent() -> Texts:
+    from control_plane.cli import agent_text
+
+    return {
+        "add": agent_text.agent_lines,
+        "ls": agent_text.agent_table,
+        "tree": agent_text.tree_text,
+        "show": agent_text.agent_in_full,
+        "edit": agent_text.agent_lines,
+    }
+
+
+def drone() -> Texts:
+    from control_plane.cli import drone_text
+
+    return {
+        "show": drone_text.drone_text,
+        "edit": drone_text.drone_text,
+        "drain": drone_text.drone_text,
+        "resume": drone_text.drone_text,
+    }
+
+
+def graph() -> Texts:
+    from control_plane.cli import graphs
+
+    return {
+        "show": graphs.graph_text,
+        "cancel": graphs.graph_text,
+    }
+
+
+def race() -> Texts:
+    from control_plane.cli import races
+
+    return {
+        "show": races.race_text,
+        "take": races.race_text,
+        "cancel": races.race_text,
+    }
+
+
+def batch() -> Texts:
+    from control_plane.cli import batch_text
+
+    return {
+        "show": batch_text.batch_text,
+        "cancel": batch_text.batch_text,
+        "retry": batch_text.batch_text,
+        "compare": batch_text.comparison_text,
+    }
+
+
+def plan() -> Texts:
+    from control_plane.cli import plans
+
+    return {
+        "show": plans.shown_text,
+    }
+
+
+def organization() -> Texts:
+    from control_plane.cli import organization_text
+
+    return {
+        "add": organization_text.organization_lines,
+        "ls": organization_text.organization_table,
+        "show": organization_text.organization_lines,
+        "edit": organization_text.organization_lines,
+    }
+
+
+def budget() -> Texts:
+    from control_plane.cli import budget_text
+
+    return {
+        "set": budget_text.budget_lines,
+        "ls": budget_text.budget_table,
+        "show": budget_text.target_lines,
+        "rm": budget_text.removed,
+    }
+
+
+def schedule() -> Texts:
+    from control_plane.cli import schedules
+
+    return {
+        "show": schedules.schedule_text,
+        "run": schedules.made_task,
+    }
+
+
+def task() -> Texts:
+    from control_plane.cli import task_text
+
+    return {
+        "ls": task_text.task_table,
+        "show": task_text.task_text,
+    }
+
+
+def session() -> Texts:
+    from control_plane.cli import session_text
+
+    return {
+        "new": session_text.begun_text,
+        "show": session_text.session_text,
+        "edit": session_text.session_text,
+        "switch": session_text.switched_text,
+        "fork": session_text.forked_text,
+        "compact": session_text.compaction_text,
+    }
+
+
+def token() -> Texts:
+    from control_plane.cli import token_text
+
+    return {
+        "ls": token_text.print_join_tokens,
+    }
+
+
+def api_token() -> Texts:
+    from control_plane.cli import token_text
+
+    return {
+        "ls": token_text.print_api_tokens,
+        "revoke": token_text.revoked_token,
+    }
+
+
+def trigger() -> Texts:
+    from control_plane.cli import triggers
+
+    return {
+        "show": triggers.trigger_text,
+    }
+
+
+def user() -> Texts:
+    from control_plane.cli import token_text
+
+    return {
+        "rm": token_text.removed_user,
+    }
+
+
+def webhook() -> Texts:
+    from control_plane.cli import webhooks
+
+    return {
+        "deliveries": webhooks.deliveries_table,
+    }
+
+
+def project() -> Settlings:
+    from control_plane.cli import checks
+
+    return {"add": checks.settled_project, "edit": checks.settled_project}
+
+
+def provider() -> Settlings:
+    from control_plane.cli import checks
+
+    return {"add": checks.settled_provider, "edit": checks.settled_provider}
