@@ -28,8 +28,15 @@ from shared.reasons import JustSubmitted, OrderFacts
 from shared.states import OrderStatus, TurnStatus
 from shared.work_order import Limits, ModeDefinition, Purpose, ThinkingLevel
 
+AS_ASKED = ("keep_raw",)
+"""Fields that request, order, next order of the session and the drone's work order have alike, under the same name."""
 MAX_ATTEMPTS = 3
 """Default of an order's `max_attempts`."""
+
+
+def as_asked(given: object) -> dict[str, Any]:
+    """Those fields of a request or of an order."""
+    return {name: getattr(given, name) for name in AS_ASKED}
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,8 @@ class Draft:
     thinking: ThinkingLevel | None = None
     """None: the closest other setting, see `run_settings`."""
     reviewer: Provider | None = None
-    keep_raw: bool = False
+    as_asked: Mapping[str, Any] = field(default_factory=dict)
+    """AS_ASKED; those that are missing have the defaults of their columns."""
     verify: Sequence[str] | None = None
     """Commands that must pass at the end; None: the project's."""
     profile: str | None = None
@@ -124,7 +132,6 @@ def _order(core: Core, draft: Draft, number: int, limits: EffectiveLimits) -> Or
         provider_id=draft.provider.id,
         model=draft.model or draft.provider.model,
         reviewer_id=draft.reviewer.id if draft.reviewer is not None else None,
-        keep_raw=draft.keep_raw,
         verify=None if draft.verify is None else list(draft.verify),
         profile=draft.profile,
         mode=draft.mode,
@@ -156,6 +163,7 @@ def _order(core: Core, draft: Draft, number: int, limits: EffectiveLimits) -> Or
         traceparent=current_origin().traceparent or None,
         created_at=core.clock.now(),
         late_refs=[],
+        **draft.as_asked,
     )
 
 

@@ -29,6 +29,7 @@ from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Agent
+from control_plane.orders.draft import as_asked
 from control_plane.orders.memory_notes import memory_of
 from control_plane.orders.races import base_of_race
 from control_plane.spending.settlement import money_of
@@ -95,7 +96,7 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "resumed": resumed(db, order, checkpoint) if checkpoint else None,
             "questions": order.purpose == "work",
             "plan": plan_along(db, order, path),
-            "keep_raw": order.keep_raw,
+            **as_asked(order),
             "memory": memory_of(db, order) if order.purpose == "work" else None,
             "prompt": order.prompt,
             "reviewer": _reviewer(db, core, order, path),

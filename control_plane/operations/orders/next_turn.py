@@ -16,7 +16,7 @@ from control_plane.db.sessions import ChatSession
 from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.ids import full_order_id
 from control_plane.operations.orders.submitting import MAX_PROMPT, refuse_task_session
-from control_plane.orders.draft import MAX_ATTEMPTS, Draft
+from control_plane.orders.draft import MAX_ATTEMPTS, Draft, as_asked
 from control_plane.orders.reviewers import NO_REVIEWER, reviewer_by_default
 from control_plane.orders.run_settings import limits_again
 from control_plane.validation.checks import shown
@@ -43,7 +43,7 @@ def next_turn(db: Session, caller: Caller, order: Order, text: str) -> Draft:
         mode=order.mode,
         thinking=cast("ThinkingLevel | None", order.thinking),
         reviewer=db.get(Provider, order.reviewer_id) if order.reviewer_id else None,
-        keep_raw=order.keep_raw,
+        as_asked=as_asked(order),
         verify=order.verify,
         own_limits=limits_again(order),
         on_limit=cast("OnLimit", order.on_limit),
@@ -87,7 +87,6 @@ def request_again(core: Core, caller: Caller, order_id: str) -> SubmitRequest:
             thinking=cast("ThinkingLevel | None", order.thinking),
             profile=order.profile,
             reviewer=reviewer.name if reviewer is not None else unreviewed,
-            keep_raw=order.keep_raw,
             priority=order.priority,
             limits=limits,
             on_limit=cast("OnLimit", order.on_limit),
@@ -96,6 +95,7 @@ def request_again(core: Core, caller: Caller, order_id: str) -> SubmitRequest:
             max_attempts=order.max_attempts if order.max_attempts != MAX_ATTEMPTS else None,
             approve=cast("Approve", order.approve),
             allow=order.allow,
+            **as_asked(order),
             **own,
         )
 

@@ -28,7 +28,7 @@ from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider, only_provider
 from control_plane.lookups.sessions import find_session
 from control_plane.operations.orders.given_limits import own_limits
-from control_plane.orders.draft import MAX_ATTEMPTS, Draft, create_order
+from control_plane.orders.draft import MAX_ATTEMPTS, Draft, as_asked, create_order
 from control_plane.orders.numbers import lock_numbers
 from control_plane.orders.profiles import with_profile
 from control_plane.orders.reviewers import reviewer_named
@@ -162,7 +162,7 @@ def draft_of(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draf
         mode=mode,
         thinking=request.thinking,
         reviewer=reviewer_named(db, project, request.reviewer),
-        keep_raw=request.keep_raw,
+        as_asked=as_asked(request),
         verify=None if request.verify is None else check_commands("verify", request.verify),
         profile=request.profile,
         own_limits=OwnLimits(own_limits(request)),
@@ -237,6 +237,14 @@ def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) 
     )
 
 
+_ALWAYS_COUNTED = frozenset(
+    {
+        *("prompt", "project", "session", "provider", "mode", "drone", "labels", "priority", "approve", "allow"),
+        *("max_iterations", "cost_limit", "max_run_seconds", "verify_attempts", "approval_timeout"),
+    }
+)
+
+
 def _is_default(request: SubmitRequest, name: str) -> bool:
     default = SubmitRequest.model_fields[name].get_default(call_default_factory=True)
     value = getattr(request, name)
@@ -247,12 +255,9 @@ def _is_default(request: SubmitRequest, name: str) -> bool:
 def _hash(request: SubmitRequest) -> str:
     """A hash over every field, in canonical order: equal for two equal requests.
 
-    Fields added in later versions count only if they are set, so that a key outlives an upgrade.
+    A field that did not always count does so only if it is set, so that a key outlives an upgrade.
     """
-    added = (
-        *("progress_timeout", "max_attempts", "on_limit", "base", "after", "thinking", "plan_first", "limits"),
-        *("reviewer", "keep_raw", "profile", "verify"),
-    )
-    later = {name for name in added if _is_default(request, name)}
+    fields = set(SubmitRequest.model_fields)
+    later = {name for name in fields - _ALWAYS_COUNTED if _is_default(request, name)}
     canonical = json.dumps(request.model_dump(mode="json", exclude=later), sort_keys=True, separators=(",", ":"))
     return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
