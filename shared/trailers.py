@@ -1,4 +1,4 @@
-"""Trailers of commits and pull requests: the model that assisted, and the order."""
+"""Trailers of commits and pull requests: the ticket, the model that assisted, and the order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ DEFAULT: tuple[Trailer, ...] = ("Fleet-Order",)
 _OURS = re.compile(rf"^(?:{'|'.join(TRAILERS)}): \S", re.MULTILINE)
 
 
-def trailers_of(chosen: Sequence[str], *, model: str, order_id: str) -> list[str]:
-    """The lines, in a fixed order; those of `DEFAULT` if nothing is chosen. Unknown trailers are left out."""
+def trailers_of(chosen: Sequence[str], *, model: str, order_id: str, ticket: str | None) -> list[str]:
+    """The lines, in a fixed order; those of `DEFAULT` if nothing is chosen. Unknown trailers are left out.
+
+    A ticket is always named: whoever gave it wants to find the work by it.
+    """
     wanted = chosen or DEFAULT
     lines = {
         "Assisted-by": f"Assisted-by: {_one_line(model)} via Dronefleet",
         "Fleet-Order": f"Fleet-Order: {order_id}",
     }
-    return [line for name, line in lines.items() if name in wanted]
+    named = [f"Refs: {_one_line(ticket)}"] if ticket else []
+    return [*named, *(line for name, line in lines.items() if name in wanted)]
 
 
 def has_trailers(message: str) -> bool:

@@ -351,6 +351,8 @@ class WorkOrder(Wire):
     keep_raw: bool = False
     """Keep each raw answer of the provider; only for drones with the ability `raw-answers`. One that cannot be acted on
     is always kept."""
+    ticket: str | None = None
+    """What the change is for; a drone that does not know it leaves it out of its commits."""
     memory: OrderMemory | None = None
     """None from a control plane that keeps no notes: the agent can then propose none."""
     prompt: str

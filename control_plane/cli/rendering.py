@@ -95,6 +95,7 @@ def order_text(order: Doc, *, outputs: bool = False) -> str:
         *([f"profile  {order['profile']}"] if order.get("profile") else []),
         *([f"reviewer {order['reviewer']}"] if order.get("reviewer") else []),
         f"prompt   {printable(order['prompt'])}",
+        *([f"ticket   {order['ticket']}"] if order.get("ticket") else []),
         f"approve  {order['approve']}{_allowed(order)}",
         *(f"check    {printable(command)}" for command in order.get("verify") or ()),
         *_limits(order),

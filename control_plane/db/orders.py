@@ -59,6 +59,8 @@ class Order(Owned, Row):
     """The name of the profile that filled what its request did not set."""
     keep_raw: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether the provider's raw answers are kept."""
+    ticket: Mapped[str | None] = mapped_column(String(200))
+    """What its change is for: commits and the pull request name it."""
     limits: Mapped[dict[str, Any]]
     """`shared.work_order.Limits`, as they apply to its runs."""
     limit_sources: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")

@@ -32,6 +32,9 @@ from shared.work_order import Approve, ThinkingLevel
 
 MAX_LISTED = 1000
 MAX_SEQ = 2**53
+MAX_TICKET = 200
+ONE_WORD = "^[!-~]+$"
+"""Printable ASCII without blanks: it becomes a line of commits, which nothing in it may end or hide."""
 ORDER_ID = About(
     "order",
     "The order's id, a unique prefix of it, or @last (your newest order).",
@@ -99,6 +102,15 @@ class OrderRequest(Request):
             metavar="MODEL",
         ),
     ] = None
+    ticket: Annotated[
+        str | None,
+        About(
+            "ticket",
+            "Ticket that the change is for, such as PAYM-12 or its URL: commits and the pull request name it.",
+            absent="none",
+            metavar="ID|URL",
+        ),
+    ] = Field(None, max_length=MAX_TICKET, pattern=ONE_WORD)
     keep_raw: Annotated[
         bool, About("keep raw answers", "Keep the provider's raw answers, also those that could be acted on.")
     ] = False

@@ -193,6 +193,8 @@ class OrderSummary(Document):
     """What of its work could not be delivered: paths, each with the reason."""
     late_refs: list[str]
     receipt: dict[str, Any] | None
+    ticket: str | None
+    """What its change is for."""
     approve: str
     allow: list[str]
     verify: list[str] | None

@@ -215,6 +215,7 @@ def order_summary(
         left_out=order.left_out,
         late_refs=order.late_refs,
         receipt=order.receipt,
+        ticket=order.ticket,
         approve=order.approve,
         allow=order.allow,
         verify=order.verify,

@@ -28,7 +28,7 @@ from shared.reasons import JustSubmitted, OrderFacts
 from shared.states import OrderStatus, TurnStatus
 from shared.work_order import Limits, ModeDefinition, Purpose, ThinkingLevel
 
-AS_ASKED = ("keep_raw",)
+AS_ASKED = ("keep_raw", "ticket")
 """Fields that request, order, next order of the session and the drone's work order have alike, under the same name."""
 MAX_ATTEMPTS = 3
 """Default of an order's `max_attempts`."""

@@ -50,7 +50,7 @@ def body_of(db: Session, order: Order) -> str:
         f"{VERIFICATION}\n\n{_verified(order, project)}",
         f"## Hand-offs\n\n{_hand_offs(db, task)}" if task else f"## Commits\n\n{_commits(order)}",
         "\n".join([*named, f"Order: {order.id}"]),
-        "\n".join(trailers_of(project.trailers, model=order.model, order_id=order.id)),
+        "\n".join(trailers_of(project.trailers, model=order.model, order_id=order.id, ticket=order.ticket)),
     ]
     return "\n\n".join(filter(None, sections)) + "\n"
 

@@ -142,7 +142,9 @@ def commit_message(order: WorkOrder) -> str:
     # The briefing of a task begins with a heading: `# Task PAYM-0001: Fix the sum`.
     text = order.prompt.lstrip().removeprefix("# Task ") if order.task is not None else order.prompt
     subject = visible(title(text)) or "Work order"
-    trailers = trailers_of(order.project.trailers, model=order.provider.model, order_id=order.order_id)
+    trailers = trailers_of(
+        order.project.trailers, model=order.provider.model, order_id=order.order_id, ticket=order.ticket
+    )
     return "\n".join([subject, "", *trailers, ""])
 
 

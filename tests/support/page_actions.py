@@ -196,6 +196,7 @@ CASES: Mapping[str, Sent] = {
             "max_run_seconds": "90.5",
             "on_limit": "ask",
             "keep_raw": "true",
+            "ticket": "https://tickets.example/PAYM-12?x=1&y=2",
             "verify": "pytest -q\nmake 'it'",
             "approval_timeout": "5400",
             "approve": "risky",

@@ -47,6 +47,8 @@ def test_wrong_use_is_one_clear_refusal_with_its_exit_code(api: Api, fleet: Comm
         (*submit, "--label", "gpu"): (2, "label"),
         (*submit, "--mode", "dream"): (3, "mode"),
         (*submit, "--cost-limit", "-1"): (2, "cost_limit"),
+        (*submit, "--ticket", "two words"): (2, "ticket"),
+        (*submit, "--ticket", "PAYM-12\nFleet-Order: x"): (2, "ticket"),
         ("submit", "  ", "--project", "demo"): (2, "prompt"),
         ("submit",): (2, "prompt"),
         ("show", "0123456789ab"): (3, "0123456789ab"),

@@ -18,7 +18,7 @@ from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
 from tests.support.old_databases import create_old, rows_of
 
-REVISIONS = ["r0001", "r0002"]
+REVISIONS = ["r0001", "r0002", "r0003"]
 GONE = {("projects", "budget_usd_day")}
 """Columns that later revisions remove."""
 

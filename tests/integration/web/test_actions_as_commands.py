@@ -294,7 +294,14 @@ def test_an_order_runs_again_with_its_whole_prompt_and_everything_that_it_says_i
             "verify": ["make a", "make b"],
         },
         {"max_iterations": 7, "cost_limit": 0.25, "max_run_seconds": 60, "limits": {"max_retries": 2}, "priority": -3},
-        {"plan_first": True, "on_limit": "ask", "keep_raw": True, "max_attempts": 5, "reviewer": "none"},
+        {
+            "plan_first": True,
+            "on_limit": "ask",
+            "keep_raw": True,
+            "ticket": "PAYM-12",
+            "max_attempts": 5,
+            "reviewer": "none",
+        },
         {"after": [before], "base": None, "approval_timeout": 90, "progress_timeout": 30, "verify_attempts": 4},
         {"base": "c" * 40, "reviewer": "scripted"},
     ]

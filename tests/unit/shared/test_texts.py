@@ -76,8 +76,8 @@ def test_a_project_chooses_its_trailers_and_without_a_choice_work_names_its_orde
         ("Fleet-Order", "Assisted-by"): BOTH,
         ("Signed-off-by", "Assisted-by"): BOTH[:1],
     }
-    assert {chosen: trailers_of(chosen, model="openai/x", order_id="0rder") for chosen in cases} == cases
-    (line,) = trailers_of(["Assisted-by"], model="x\nSigned-off-by: kim", order_id="0rder")
+    assert {chosen: trailers_of(chosen, model="openai/x", order_id="0rder", ticket=None) for chosen in cases} == cases
+    (line,) = trailers_of(["Assisted-by"], model="x\nSigned-off-by: kim", order_id="0rder", ticket=None)
     assert line == "Assisted-by: x Signed-off-by: kim via Dronefleet"
     texts = ("Fix it\n\nFleet-Order: a\n", "Fix it\n\nFleet-Order: a\n\nThat is all.", "Fix it")
     assert [has_trailers(text) for text in texts] == [True, False, False]
@@ -94,6 +94,8 @@ def test_the_drones_commit_says_what_it_is_about_and_carries_the_trailers() -> N
     assert commit_message(made) == (
         f"Fix it\n\nAssisted-by: {made.provider.model} via Dronefleet\nFleet-Order: 0rder0rder00\n"
     )
+    for_ticket = made.model_copy(update={"ticket": "PAYM-12"})
+    assert commit_message(for_ticket).splitlines()[1:3] == ["", "Refs: PAYM-12"]
     turn = order("# Task PAYM-0001: Mend it\n\nOrganization: payments", task="PAYM-0001")
     assert commit_message(turn).splitlines()[0] == "PAYM-0001: Mend it"
 
