@@ -12,11 +12,11 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.attention.recipients import Recipient, recipient
+from control_plane.contract.validation.issued_secrets import ANSWER_PREFIX, hashed, new_secret
 from control_plane.core import Caller, Core
 from control_plane.db.attention import AnswerLink
 from control_plane.db.installation import Organization
 from control_plane.db.waits import Wait
-from control_plane.validation.issued_secrets import ANSWER_PREFIX, hashed, new_secret
 from shared.errors import Conflict, NotFound
 from shared.names import new_id
 

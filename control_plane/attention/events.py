@@ -9,13 +9,13 @@ from sqlalchemy.orm import Session
 
 from control_plane.attention.notices import Told, tell
 from control_plane.attention.recipients import who_wants
+from control_plane.contract.declarations.attention import AttentionKind
 from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.spending import Budget
 from control_plane.db.teams import Task
 from control_plane.db.waits import Wait
-from control_plane.declarations.attention import AttentionKind
 from control_plane.orders.waits import QUESTION
 from shared.amounts import dollars
 from shared.states import OrderStatus

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations.attention import AttentionKind
 from control_plane.core import Core
 from control_plane.db.attention import AttentionNotice
-from control_plane.declarations.attention import AttentionKind
 
 MAX_TEXT = 2000
 

@@ -8,10 +8,10 @@ from typing import cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations.attention import AttentionKind
 from control_plane.core import Role
 from control_plane.db.attention import AttentionChoices, PushSubscription
 from control_plane.db.users import Member, User
-from control_plane.declarations.attention import AttentionKind
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from control_plane.automation.notices import notify
 from control_plane.core import Core
 from control_plane.core.rows import each_alone
 from control_plane.db.spending import Budget, BudgetPeriod
-from control_plane.lookups.budgets import target_names
-from control_plane.spending.figures import WARN_PERCENT, Figures, figures_of
-from control_plane.spending.periods import ALWAYS, begin_of
+from control_plane.money.spending.figures import WARN_PERCENT, Figures, figures_of
+from control_plane.money.spending.periods import ALWAYS, begin_of
+from control_plane.money.spending.targets import target_names
 from shared.amounts import dollars
 
 WARNING, EXHAUSTED = "budget.warning", "budget.exhausted"

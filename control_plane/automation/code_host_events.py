@@ -11,7 +11,7 @@ from typing import Any
 
 from control_plane.automation.hook_signatures import form_payload
 from control_plane.automation.task_templates import one_line
-from control_plane.validation.checks import check_text
+from control_plane.contract.validation.checks import check_text
 from shared.errors import Invalid
 
 _EVENT_HEADER = {"github": "x-github-event", "gitea": "x-gitea-event", "gitlab": "x-gitlab-event"}

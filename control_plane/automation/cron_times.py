@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from control_plane.validation.checks import shown
-from control_plane.validation.time_zones import check_zone
+from control_plane.contract.validation.checks import shown
+from control_plane.contract.validation.time_zones import check_zone
 from shared.errors import Invalid
 
 MAX_CRON = 255

@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from control_plane.automation.cron_times import Times, times_of
 from control_plane.automation.task_creation import make_task
+from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.core import Core
 from control_plane.db.automation import Schedule
-from control_plane.declarations.task_documents import TaskRequest
 from shared.errors import FleetError, FleetFault
 from shared.terminal import logs
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.contract.documents.base import USER
+from control_plane.contract.validation.checks import unknown
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
 from control_plane.db.audit_chain import note
 from control_plane.db.automation import Schedule, Trigger
 from control_plane.db.installation import Organization
 from control_plane.db.teams import Agent, Task
-from control_plane.declarations.task_documents import TaskRequest
-from control_plane.documents.base import USER
 from control_plane.lookups.projects import find_project
 from control_plane.teams.new_task import create_within
-from control_plane.validation.checks import unknown
 
 
 def make_task(db: Session, core: Core, row: Schedule | Trigger, request: TaskRequest) -> Task:

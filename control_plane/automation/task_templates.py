@@ -18,7 +18,7 @@ from jinja2 import StrictUndefined, TemplateError, nodes
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from control_plane.validation.checks import check_text, shown
+from control_plane.contract.validation.checks import check_text, shown
 from shared.errors import Invalid
 
 MAX_TEMPLATE = 10_000

@@ -7,7 +7,7 @@ from typing import Any
 
 from control_plane.automation.code_host_events import CodeHostEvent
 from control_plane.automation.task_templates import Unfilled, description_of, title_of
-from control_plane.declarations.task_documents import TaskRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
 
 DEFAULT_EVENTS = {"github": ["issues.opened"], "gitea": ["issues.opened"], "gitlab": ["issue.open"], "standard": []}
 """Pushes are not a default: most of them are work that is already done."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from control_plane.validation.checks import check_text
+from control_plane.contract.validation.checks import check_text
 from shared.addresses import Ip, is_inside, is_one_of, own_addresses
 from shared.errors import Invalid
 

@@ -69,8 +69,8 @@ def create(
         return
     if role is None:
         raise Invalid("--role is required", code="E-USAGE", next="fleet api-token add --role operator")
-    from control_plane.declarations.tokens import CREATE_API, ApiTokenRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.tokens import CREATE_API, ApiTokenRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     expires_s = parse_duration(expires) if expires else None
     fields = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere, "user": user}
@@ -82,9 +82,9 @@ def _bootstrap(*, as_json: bool) -> None:
     from control_plane.cli.server_packages import require_server
 
     require_server("fleet api-token add --bootstrap")
-    from control_plane.assemble import open_core
     from control_plane.core.settings import read_settings
     from control_plane.operations.access.tokens import bootstrap_admin
+    from control_plane.server.assemble import open_core
 
     token = bootstrap_admin(open_core(read_settings()))
     if as_json:

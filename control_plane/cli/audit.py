@@ -44,7 +44,7 @@ def verify(
     org: Org = None,
 ) -> int:
     """Verify the chain of the audit log, with its signatures. Exits with 1 if it is not intact."""
-    from control_plane.declarations import audit
+    from control_plane.contract.declarations import audit
 
     found = client(org).call(audit.VERIFY, _kept(head))
     print_answer(found, _outcome, as_json=as_json)
@@ -88,8 +88,8 @@ def export(
 
     With filters, records are missing between those that are written, so the export alone does not prove the chain.
     """
-    from control_plane.declarations.audit import AuditExportFilter
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.audit import AuditExportFilter
+    from control_plane.contract.validation.invalid_requests import checked
 
     given = {"since": since, "until": until, "everywhere": everywhere, "actor": actor, "action": action}
     given |= {"target": target, "outcome": outcome, "door": door, "address": address, "code": code}
@@ -100,7 +100,7 @@ def export(
 
 
 def _kept(head: str | None) -> Any:
-    from control_plane.declarations.audit import KeptHead
+    from control_plane.contract.declarations.audit import KeptHead
 
     if head is None:
         return KeptHead()

@@ -14,8 +14,8 @@ from control_plane.cli.local_settings import DataDirOption, data_directory, own_
 from shared.terminal.command_line import FleetGroup, JsonFlag, examples, print_json, say
 
 if TYPE_CHECKING:
-    from control_plane.backup.manifest import LocalFleet, Manifest
-    from control_plane.embedded.data_dir import DataDir
+    from control_plane.server.backup.manifest import LocalFleet, Manifest
+    from control_plane.server.embedded.data_dir import DataDir
 
 PANEL = "Setup"
 Backup = Annotated[Path, typer.Argument(metavar="FROM", help="The directory of the backup.")]
@@ -64,7 +64,7 @@ def create(
     from control_plane.cli.server_packages import require_server
 
     require_server("fleet backup create")
-    from control_plane.backup.writing import make_backup
+    from control_plane.server.backup.writing import make_backup
 
     settings = own_settings(data_dir)
     manifest = make_backup(settings, to, with_keys=with_keys, local_fleet=_local_fleet(data_dir))
@@ -84,7 +84,7 @@ def check(backup: Backup, as_json: JsonFlag = False) -> None:
     from control_plane.cli.server_packages import require_server
 
     require_server("fleet backup check")
-    from control_plane.backup.checking import check_backup
+    from control_plane.server.backup.checking import check_backup
 
     manifest = check_backup(backup)
     if as_json:
@@ -112,8 +112,8 @@ def restore(
     from control_plane.cli.server_packages import require_server
 
     require_server("fleet restore")
-    from control_plane.backup.restoring import restore_backup
     from control_plane.core.settings import read_settings
+    from control_plane.server.backup.restoring import restore_backup
 
     if data_dir is None and "FLEET_DATABASE_URL" in os.environ:
         manifest, then = restore_backup(read_settings(), backup, key_file=key_file), "fleet serve"
@@ -129,9 +129,9 @@ def restore(
 
 
 def _restore_locally(data: DataDir, backup: Path, key_file: Path | None) -> Manifest:
-    from control_plane.backup.restoring import restore_backup
-    from control_plane.embedded.data_dir import Remembered
-    from control_plane.embedded.drones import registered_ids
+    from control_plane.server.backup.restoring import restore_backup
+    from control_plane.server.embedded.data_dir import Remembered
+    from control_plane.server.embedded.drones import registered_ids
 
     with _unused(data):
         settings, homes = settings_of(data, os.environ), registered_ids(data)
@@ -161,8 +161,8 @@ def _local_fleet(data_dir: Path | None) -> LocalFleet | None:
     """What the `fleet up` of this machine remembers; None for a `fleet serve`."""
     from dataclasses import asdict
 
-    from control_plane.backup.manifest import LocalFleet
-    from control_plane.embedded.drones import registered_ids
+    from control_plane.server.backup.manifest import LocalFleet
+    from control_plane.server.embedded.drones import registered_ids
 
     if data_dir is None and "FLEET_DATABASE_URL" in os.environ:
         return None

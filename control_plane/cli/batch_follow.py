@@ -16,7 +16,7 @@ from shared.terminal.command_line import print_json_line, put, say
 from shared.terminal.output import write
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
 Doc = dict[str, Any]
 EVERY_S = 1.0
@@ -50,7 +50,7 @@ def follow_batch(fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, 
 
 
 def _until_ended(fleet: FleetClient, batch: Doc, progress: _Progress) -> Doc:
-    from control_plane.declarations.batches import SHOW
+    from control_plane.contract.declarations.batches import SHOW
 
     while True:
         progress.show(batch)

@@ -23,8 +23,8 @@ from shared.terminal.text_file import text_of
 
 if TYPE_CHECKING:
     from control_plane.cli.batch_files.rows import RowReader
-    from control_plane.client.fleet import FleetClient
-    from control_plane.declarations.batches import BatchRowRequest
+    from control_plane.contract.client.fleet import FleetClient
+    from control_plane.contract.declarations.batches import BatchRowRequest
 
 Doc = dict[str, Any]
 MAX_SENT = 1_000_000
@@ -241,7 +241,7 @@ def _repositories(fleet: FleetClient, given: Doc) -> tuple[dict[str, str], dict[
     if given["project"] is not None:
         raise Invalid("--repos and --project cannot be used together", code="E-USAGE", next="leave one of them out")
     from control_plane.cli.batch_files.swebench import read_repositories, slugs_of
-    from control_plane.declarations.projects import LIST
+    from control_plane.contract.declarations.projects import LIST
 
     repositories = read_repositories(given["repos"])
     return repositories, slugs_of(fleet.call(LIST), repositories)
@@ -265,7 +265,7 @@ def _submitted(
     fleet: FleetClient, name: str, rows: Sequence[BatchRowRequest], parallel: int | None, *, redo: bool, extend: bool
 ) -> Doc:
     """The batch of this name with these rows: a new one, or the existing one. Raises Conflict if it has others."""
-    from control_plane.declarations.batches import fingerprint
+    from control_plane.contract.declarations.batches import fingerprint
 
     if redo:
         name = _free_name(fleet, name)
@@ -281,7 +281,7 @@ def _submitted(
 
 
 def _existing(fleet: FleetClient, name: str) -> Doc | None:
-    from control_plane.declarations.batches import SHOW
+    from control_plane.contract.declarations.batches import SHOW
 
     try:
         found = dict(fleet.call(SHOW, batch_id=name))
@@ -301,8 +301,8 @@ def _free_name(fleet: FleetClient, name: str) -> str:
 
 def _sent(fleet: FleetClient, name: str, rows: Sequence[BatchRowRequest], parallel: int | None) -> Doc:
     """Submit the rows in parts; the first order starts after the last part."""
-    from control_plane.declarations.batches import SUBMIT, BatchRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.batches import SUBMIT, BatchRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     parts = list(_parts(rows))
     first = {"name": name, "rows": parts[0], "more": len(parts) > 1}
@@ -312,7 +312,7 @@ def _sent(fleet: FleetClient, name: str, rows: Sequence[BatchRowRequest], parall
 
 
 def _added(fleet: FleetClient, batch: Doc, parts: Sequence[Sequence[Doc]]) -> Doc:
-    from control_plane.declarations.batches import ADD_ROWS, RowsRequest
+    from control_plane.contract.declarations.batches import ADD_ROWS, RowsRequest
 
     for number, part in enumerate(parts, 1):
         request = RowsRequest.model_validate({"rows": part, "more": number < len(parts)})
@@ -321,7 +321,7 @@ def _added(fleet: FleetClient, batch: Doc, parts: Sequence[Sequence[Doc]]) -> Do
 
 
 def _parts(rows: Sequence[BatchRowRequest]) -> Iterator[list[Doc]]:
-    from control_plane.declarations.batches import MOST_SENT
+    from control_plane.contract.declarations.batches import MOST_SENT
 
     part: list[Doc] = []
     size = 0
@@ -380,7 +380,7 @@ def results(
         typer.Option(
             "--state",
             help="Only rows that are waiting, open, succeeded, failed, canceled, refused, resolved or unresolved.",
-            autocompletion=choices("control_plane.declarations.batches:RowState"),
+            autocompletion=choices("control_plane.contract.declarations.batches:RowState"),
         ),
     ] = None,
     org: Org = None,
@@ -400,8 +400,8 @@ def results(
 
 def _all_rows(fleet: FleetClient, batch: str, **terms: Any) -> Iterator[Doc]:
     """All rows, read in parts."""
-    from control_plane.declarations.batches import LIST_ROWS, RowFilter
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.batches import LIST_ROWS, RowFilter
+    from control_plane.contract.validation.invalid_requests import checked
 
     after = 0
     while True:

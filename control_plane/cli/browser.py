@@ -16,7 +16,7 @@ from shared.errors import NotFound
 from shared.terminal.command_line import JsonFlag, examples, put, say
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
 PANEL = "Inspect"
 _PAGES = {"": "/", "board": "/", "sessions": "/sessions", "flower": "/flower/"}
@@ -40,7 +40,7 @@ def open_page(
     org: Org = None,
 ) -> None:
     """Open a page in the browser, logged in. Prints its address if no browser can be started."""
-    from control_plane.declarations import tokens
+    from control_plane.contract.declarations import tokens
 
     with client(org) as fleet:
         path = _PAGES[page] if page in _PAGES else _path(fleet, page)
@@ -52,7 +52,7 @@ def open_page(
 
 def login_link(as_json: JsonFlag = False, org: Org = None) -> None:
     """Print a link that logs in one browser, once, within 15 minutes."""
-    from control_plane.declarations import tokens
+    from control_plane.contract.declarations import tokens
 
     with client(org) as fleet:
         answer = fleet.call(tokens.CREATE_LOGIN_LINK)
@@ -61,7 +61,7 @@ def login_link(as_json: JsonFlag = False, org: Org = None) -> None:
 
 def _path(fleet: FleetClient, thing: str) -> str:
     """The page of an order, or else of a session. Raises NotFound."""
-    from control_plane.declarations import orders, sessions
+    from control_plane.contract.declarations import orders, sessions
 
     try:
         return f"/orders/{fleet.call(orders.SHOW, order_id=thing)['id']}"

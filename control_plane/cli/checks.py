@@ -19,7 +19,7 @@ from shared.terminal.command_line import JsonFlag, examples
 from shared.terminal.output import printable, say
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
 Doc = dict[str, Any]
 EVERY_SECONDS = 0.3
@@ -68,7 +68,7 @@ def try_provider(
     org: Org = None,
 ) -> int:
     """Try a provider on a drone with one token and one tool call. Exits with 1 if it does not work."""
-    from control_plane.declarations import providers
+    from control_plane.contract.declarations import providers
 
     waiting = _Waiting.of(timeout)
     with client(org) as fleet:
@@ -86,7 +86,7 @@ def try_project(
     org: Org = None,
 ) -> int:
     """Try a project's repository, set-up and verification on a drone. Exits with 1 if it does not work."""
-    from control_plane.declarations import projects
+    from control_plane.contract.declarations import projects
 
     waiting = _Waiting.of(timeout)
     with client(org) as fleet:
@@ -97,14 +97,14 @@ def try_project(
 
 def settled_provider(fleet: FleetClient, provider: Doc) -> tuple[Doc, int]:
     """The provider, with the result of its check if a drone has it soon, and the exit code: 1 if it does not work."""
-    from control_plane.declarations import providers
+    from control_plane.contract.declarations import providers
 
     return _settled(provider, lambda: fleet.call(providers.SHOW, name=provider["name"]))
 
 
 def settled_project(fleet: FleetClient, project: Doc) -> tuple[Doc, int]:
     """The same for a project."""
-    from control_plane.declarations import projects
+    from control_plane.contract.declarations import projects
 
     return _settled(project, lambda: fleet.call(projects.SHOW, slug=project["slug"]))
 

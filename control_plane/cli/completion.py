@@ -51,7 +51,7 @@ def choices(of: Sequence[str] | str) -> Completer:
 def _list(noun: str, organization: str | None) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = client(organization).call(
-            import_module(f"control_plane.declarations.{noun}").LIST
+            import_module(f"control_plane.contract.declarations.{noun}").LIST
         )
     except FleetError:
         return []

@@ -13,7 +13,7 @@ from shared.terminal.directories import data_home
 from shared.trace_context import valid_traceparent
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
 
 def fleet_home() -> Path:
@@ -39,7 +39,7 @@ def client(org: str | None = None) -> FleetClient:
 
     Raises Unreachable if none is selected.
     """
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
     server = selected_server()
     return FleetClient(

@@ -40,7 +40,7 @@ def cost(
             "--by",
             metavar="WORD",
             help="Sum by day, project, agent, model, drone, user or organization.",
-            autocompletion=choices("control_plane.declarations.costs:By"),
+            autocompletion=choices("control_plane.contract.declarations.costs:By"),
         ),
     ] = "day",
     zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="IANA time zone in which days begin.")] = "UTC",
@@ -52,8 +52,8 @@ def cost(
 
     Money counts on the day on which a run reserved it.
     """
-    from control_plane.declarations import costs
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations import costs
+    from control_plane.contract.validation.invalid_requests import checked
 
     if as_csv and as_json:
         raise Invalid("--csv and --json cannot be used together", code="E-USAGE", next="leave one of them out")

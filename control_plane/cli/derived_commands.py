@@ -19,8 +19,8 @@ from shared.terminal.command_line import FleetGroup, JsonFlag, confirmed, exampl
 from shared.terminal.watch import WatchFlag, watched
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
-    from control_plane.declarations.operation import Command, Operation
+    from control_plane.contract.client.fleet import FleetClient
+    from control_plane.contract.declarations.operation import Command, Operation
 
 Texts = Mapping[str, Callable[[Any], str | None]]
 """By the last word of a command: returns the text of its answer, or prints it."""
@@ -74,7 +74,7 @@ def _loading(group: DerivedGroup) -> type[FleetGroup]:
 
 def _commands_of(group: DerivedGroup) -> dict[str, Any]:
     """The commands that a noun's declarations define in the group, by their last word."""
-    from control_plane.declarations import operation as declared
+    from control_plane.contract.declarations import operation as declared
 
     made = typer.Typer(cls=FleetGroup, rich_markup_mode=None)
     for operation in declared.operations_of(group.noun):
@@ -108,7 +108,7 @@ class TypedCommand:
 
     def perform(self, *, idempotency_key: str | None = None) -> Any:
         """The answer. Raises Invalid for a field that cannot be used."""
-        from control_plane.validation.invalid_requests import checked
+        from control_plane.contract.validation.invalid_requests import checked
 
         request = checked(self.operation.request, self.fields, form=self.form) if self.operation.request else None
         return self.fleet.call(self.operation, request, idempotency_key=idempotency_key, **self.names)
@@ -174,7 +174,7 @@ class ByHandCommand:
     def derived_parameters(self) -> list[Any]:
         """Those of the names and fields, for click."""
         from control_plane.cli import options
-        from control_plane.declarations.operation import Command
+        from control_plane.contract.declarations.operation import Command
 
         defaults = {**self.defaults, **self.found}
         fields = Command(self.words, "", "", arguments=self.arguments, defaults=defaults, without=self.without)
@@ -209,7 +209,7 @@ class _Completed(TyperCommand):
 
 
 def _has_number(operation: Operation, command: Command) -> bool:
-    from control_plane.declarations.operation import value_type
+    from control_plane.contract.declarations.operation import value_type
 
     fields = operation.request.model_fields if operation.request else {}
     return any(value_type(fields[name].annotation) in {int, float} for name in command.arguments)
@@ -251,7 +251,7 @@ class _Derived:
 
     def _run(self, given: dict[str, Any]) -> int:
         from control_plane.cli import options
-        from control_plane.validation.invalid_requests import checked
+        from control_plane.contract.validation.invalid_requests import checked
 
         operation, command = self.operation, self.command
         names = {name: given[name] for name in operation.names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from control_plane.declarations.drones import NETWORK_WORDS
+from control_plane.contract.declarations.drones import NETWORK_WORDS
 from shared.sizes import gigabytes
 from shared.terminal.command_line import print_table, put
 from shared.terminal.output import printable

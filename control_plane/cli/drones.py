@@ -36,7 +36,7 @@ def drones(
 ) -> None:
     """List the drones."""
     from control_plane.cli.drone_text import print_drones
-    from control_plane.declarations.drones import LIST, DroneFilter
+    from control_plane.contract.declarations.drones import LIST, DroneFilter
 
     fleet = client(org)
     show = print_json if as_json else print_drones

@@ -54,8 +54,8 @@ def run(
     org: Org = None,
 ) -> int:
     """Submit the orders in a file, which start after each other."""
-    from control_plane.declarations.graphs import SUBMIT, GraphRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.graphs import SUBMIT, GraphRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     given = {name: value for name, value in (("project", project), ("provider", provider)) if value is not None}
     request = checked(GraphRequest, {**_read(file), **given}, form="fleet graph run --help")
@@ -99,7 +99,7 @@ def _mark(order: Doc) -> str:
 
 def _followed(fleet: Any, graph: Doc, *, as_json: bool) -> int:
     """Print each change until nothing more can start; 0 if all orders are done or unchanged, else 1."""
-    from control_plane.declarations.graphs import SHOW
+    from control_plane.contract.declarations.graphs import SHOW
 
     again = partial(fleet.call, SHOW, graph_id=graph["id"])
     graph = follow_group(graph, again, lambda found: found["status"] in _ENDED, _change, as_json=as_json)

@@ -37,7 +37,7 @@ def inbox(
         typer.Option(
             "--kind",
             help="Only items of this kind.",
-            autocompletion=choices("control_plane.declarations.inbox:InboxKind"),
+            autocompletion=choices("control_plane.contract.declarations.inbox:InboxKind"),
         ),
     ] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only what you submitted or own.")] = False,
@@ -52,8 +52,8 @@ def inbox(
     org: Org = None,
 ) -> None:
     """List what waits for you: approvals, questions, failed checks, tasks, races, used up budgets, drones, models."""
-    from control_plane.declarations.inbox import LIST, InboxFilter
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.inbox import LIST, InboxFilter
+    from control_plane.contract.validation.invalid_requests import checked
 
     fields = {"kind": kind, "mine": mine, "everywhere": everywhere, "limit": limit}
     wanted, fleet = checked(InboxFilter, fields, form="fleet inbox --help"), client(org)
@@ -70,7 +70,7 @@ def dismiss(
     org: Org = None,
 ) -> None:
     """Take an ended order or a race out of the inbox, for all users."""
-    from control_plane.declarations.inbox import DISMISS, RESTORE
+    from control_plane.contract.declarations.inbox import DISMISS, RESTORE
 
     item = client(org).call(RESTORE if undo else DISMISS, item_id=item_id)
     if as_json:

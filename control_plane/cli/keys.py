@@ -105,7 +105,7 @@ def rotate_drone(
     The old ones are valid until the drone uses the new ones. A drone that is offline does it when it comes back.
     With --force, they end at once: the drone's orders go to other drones, and it must register again.
     """
-    from control_plane.declarations.drones import LIST, REVOKE_KEYS, ROTATE_KEYS
+    from control_plane.contract.declarations.drones import LIST, REVOKE_KEYS, ROTATE_KEYS
 
     if bool(name) is every:
         raise Invalid("name one drone, or --all", code="E-USAGE", next="fleet keys rotate drone NAME")
@@ -212,7 +212,7 @@ def _tell_unreadable(count: int) -> None:
 @contextmanager
 def _core(data_dir: Path | None) -> Iterator[Core]:
     """The parts of the control plane on this machine, without starting any of it."""
-    from control_plane.assemble import open_core
+    from control_plane.server.assemble import open_core
 
     core = open_core(own_settings(data_dir))
     try:

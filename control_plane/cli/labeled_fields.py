@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, get_args
 
 from control_plane.cli.answers import short_time
-from control_plane.declarations.operation import About, Command, Operation, fields_of, value_type
+from control_plane.contract.declarations.operation import About, Command, Operation, fields_of, value_type
 from shared.terminal.command_line import print_table
 from shared.terminal.output import printable
 

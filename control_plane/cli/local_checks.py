@@ -8,12 +8,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from control_plane.cli.connection import client, fleet_home
-from control_plane.declarations import server
+from control_plane.contract.declarations import server
 from shared.errors import FleetError
 from shared.terminal.doctor import FAIL, OK, WARN, Check, State, run_doctor
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
 
 def diagnose(org: str | None, *, fix: bool, as_json: bool) -> int:

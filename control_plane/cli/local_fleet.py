@@ -32,7 +32,7 @@ def logs(
     data_dir: DataDirOption = None,
 ) -> None:
     """Print the logs of the `fleet up` on this machine, even after it has ended."""
-    from control_plane.embedded import logs as files
+    from control_plane.server.embedded import logs as files
 
     data = data_directory(data_dir)
     found = files.logs_of(data)

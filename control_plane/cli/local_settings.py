@@ -15,7 +15,7 @@ from shared.errors import Precondition
 
 if TYPE_CHECKING:
     from control_plane.core.settings import FleetSettings
-    from control_plane.embedded.data_dir import DataDir
+    from control_plane.server.embedded.data_dir import DataDir
 
 DataDirOption = Annotated[
     Path | None, typer.Option("--data-dir", help="The data directory of that fleet.  [$FLEET_HOME/data]")
@@ -24,7 +24,7 @@ DataDirOption = Annotated[
 
 def data_directory(chosen: Path | None) -> DataDir:
     """The chosen data directory, else that of the running fleet, of the configuration file, and the default one."""
-    from control_plane.embedded.data_dir import DataDir
+    from control_plane.server.embedded.data_dir import DataDir
 
     configured = config_file.up_settings().get("data_dir")
     return DataDir(chosen or Path(server_file().get("data_dir") or configured or fleet_home() / "data"))
@@ -33,7 +33,7 @@ def data_directory(chosen: Path | None) -> DataDir:
 def settings_of(data: DataDir, environ: Mapping[str, str]) -> FleetSettings:
     """The settings of the `fleet up` with this data directory."""
     from control_plane.core.settings import read_settings
-    from control_plane.embedded.plan import LOOPBACK, with_login
+    from control_plane.server.embedded.plan import LOOPBACK, with_login
 
     known, running = data.remembered(), server_file()
     if running.get("data_dir") != str(data.root):

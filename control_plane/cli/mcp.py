@@ -36,7 +36,7 @@ def mcp(org: Org = None) -> None:
     """
     import anyio
 
-    from control_plane.mcp_server.proxy import Upstream, serve
+    from control_plane.web.mcp_server.proxy import Upstream, serve
 
     if sys.stdin.isatty():
         say("waiting for an MCP client on stdin and stdout (see docs/mcp-server.md); stop with Ctrl-C")
@@ -60,7 +60,7 @@ def install_skill(
 
     A changed file is kept unless --force is given.
     """
-    from control_plane.mcp_server.skill import install, skills_directory
+    from control_plane.web.mcp_server.skill import install, skills_directory
 
     done = install(path or skills_directory(Path()), force=force)
     if as_json:

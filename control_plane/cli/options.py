@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from control_plane.cli import typed_values as typed
 from control_plane.cli.completion import Completer, choices, listed
-from control_plane.declarations.operation import (
+from control_plane.contract.declarations.operation import (
     About,
     Command,
     Operation,

@@ -21,7 +21,7 @@ from shared.titles import title
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.declarations.operation import Operation
 
 PANEL = "Orders"
 Doc = dict[str, Any]
@@ -100,7 +100,7 @@ def show(
     if raw is not None:
         content_writer()(fleet.raw(order_id, raw))
         return
-    from control_plane.declarations.orders import SHOW
+    from control_plane.contract.declarations.orders import SHOW
 
     order = fleet.call(SHOW, order_id=order_id)
     if as_json:
@@ -139,7 +139,7 @@ def cancel(
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations.orders import CANCEL, LIST
+    from control_plane.contract.declarations.orders import CANCEL, LIST
 
     return {"cancel": CANCEL, "orders": LIST}
 
@@ -152,7 +152,7 @@ def _ended(fleet: Any, order_id: str) -> Doc:
     for event, data in fleet.follow(order_id):
         if event == "end":
             return dict(data)
-    from control_plane.declarations.orders import SHOW
+    from control_plane.contract.declarations.orders import SHOW
 
     return dict(fleet.call(SHOW, order_id=order_id))
 

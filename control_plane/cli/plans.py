@@ -22,7 +22,7 @@ from shared.terminal.command_line import say as tell
 from shared.terminal.text_file import text_of
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
 Doc = dict[str, Any]
 _STATES = {
@@ -73,8 +73,8 @@ def approve(
     org: Org = None,
 ) -> None:
     """Approve the plan of an order, or some of its points; the agent then carries them out."""
-    from control_plane.declarations.plans import APPROVE, ApprovePlanRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.plans import APPROVE, ApprovePlanRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     fields = {"points": None if points is None else _numbers(points), "comment": comment}
     request = checked(ApprovePlanRequest, fields, form="fleet plan approve --help")
@@ -100,8 +100,8 @@ def _numbers(text: str) -> list[str]:
 
 
 def _sent(fleet: FleetClient, order_id: str, text: str, read: Doc) -> Doc:
-    from control_plane.declarations.plans import EDIT, EditPlanRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.plans import EDIT, EditPlanRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     request = checked(EditPlanRequest, {"text": text, **read}, form="fleet plan edit --help")
     return dict(fleet.call(EDIT, request, order_id=order_id))
@@ -112,7 +112,7 @@ def _in_editor(fleet: FleetClient, order_id: str) -> Doc:
 
     Raises Invalid without a terminal or without a change, and Precondition if the editor fails.
     """
-    from control_plane.declarations.plans import SHOW
+    from control_plane.contract.declarations.plans import SHOW
 
     plan = fleet.call(SHOW, order_id=order_id)
     if plan["state"] != "presented":

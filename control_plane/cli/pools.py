@@ -33,8 +33,8 @@ def add(
     org: Org = None,
 ) -> None:
     """Add a pool and print only its token, with which `drone start --ephemeral` joins."""
-    from control_plane.declarations.pools import ADD, PoolRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.pools import ADD, PoolRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     fields = {
         "name": name,
@@ -53,8 +53,8 @@ def rotate(
     org: Org = None,
 ) -> None:
     """Replace a pool's token and print only the new one; no drone can join with the old one any more."""
-    from control_plane.declarations.pools import ROTATE, PoolRotation
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.pools import ROTATE, PoolRotation
+    from control_plane.contract.validation.invalid_requests import checked
 
     request = checked(PoolRotation, {"expires_s": parse_duration(expires)}, form="fleet pool rotate --help")
     print_answer(client(org).call(ROTATE, request, name=name), lambda pool: str(pool["token"]), as_json=as_json)

@@ -41,7 +41,7 @@ def pull_request(
     org: Org = None,
 ) -> None:
     """Open a pull request from a drone's workstation, or update the open one."""
-    from control_plane.declarations import pull_requests
+    from control_plane.contract.declarations import pull_requests
 
     request = pull_requests.PullRequestRequest(title=title, draft=draft)
     if _TASK.fullmatch(what):

@@ -13,7 +13,7 @@ from shared.terminal.command_line import JsonFlag, print_json, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.declarations.operation import Operation
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,7 +42,7 @@ def _print(call: TypedCommand, *, as_json: bool) -> int:
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations.orders import MOVE, SET_PRIORITY
+    from control_plane.contract.declarations.orders import MOVE, SET_PRIORITY
 
     return {"move": MOVE, "prioritize": SET_PRIORITY}
 

@@ -47,7 +47,7 @@ def compare(
 
 def _compared(fleet: Any, ids: list[str]) -> tuple[list[Doc], str | None]:
     """The orders; a single id may be that of a race, which may have a winner."""
-    from control_plane.declarations import orders, races
+    from control_plane.contract.declarations import orders, races
 
     if len(ids) == 1:
         try:
@@ -80,8 +80,8 @@ def _state(race: Doc) -> str:
 
 def submit_race(fleet: Any, request: Doc, *, key: str | None, follow: bool, as_json: bool) -> int:
     """Submit a race; with `follow`, until it is decided. Returns the exit code."""
-    from control_plane.declarations.races import SUBMIT, RaceRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.races import SUBMIT, RaceRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     wanted = checked(RaceRequest, request, form="fleet submit --help")
     document = fleet.call(SUBMIT, wanted, idempotency_key=key)
@@ -94,7 +94,7 @@ def submit_race(fleet: Any, request: Doc, *, key: str | None, follow: bool, as_j
 
 
 def _followed(fleet: Any, document: Doc, *, as_json: bool) -> int:
-    from control_plane.declarations.races import SHOW
+    from control_plane.contract.declarations.races import SHOW
 
     again = partial(fleet.call, SHOW, race_id=document["race"]["id"])
     document = follow_group(document, again, _is_over, _change, as_json=as_json)

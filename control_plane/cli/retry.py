@@ -13,7 +13,7 @@ from shared.terminal.command_line import JsonFlag, print_json, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.declarations.operation import Operation
 
 FollowFlag = Annotated[bool, typer.Option("--follow", help="Follow the order until it ends; exit with its outcome.")]
 
@@ -47,7 +47,7 @@ def _print_or_follow(call: TypedCommand, *, follow: bool, as_json: bool) -> int:
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations.orders import RESUME, RETRY
+    from control_plane.contract.declarations.orders import RESUME, RETRY
 
     return {"retry": RETRY, "resume": RESUME}
 

@@ -14,7 +14,7 @@ from shared.terminal.command_line import JsonFlag
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.declarations.operation import Operation
 
 Doc = dict[str, Any]
 
@@ -34,7 +34,7 @@ def add(call: TypedCommand, *, description_file: DescriptionFile = None, as_json
 
 def edit(call: TypedCommand, *, description_file: DescriptionFile = None, as_json: JsonFlag = False) -> int:
     """Change a schedule; only the given options change. The next time is calculated from now."""
-    from control_plane.declarations.schedules import SHOW
+    from control_plane.contract.declarations.schedules import SHOW
 
     if task := task_fields(call, description_file):
         call.fields["task"] = {**call.fleet.call(SHOW, None, **call.names)["task"], **task}
@@ -61,7 +61,7 @@ def schedule_text(schedule: Doc) -> str:
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations import schedules
+    from control_plane.contract.declarations import schedules
 
     return {"schedule add": schedules.ADD, "schedule edit": schedules.EDIT}
 

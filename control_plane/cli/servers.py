@@ -18,7 +18,7 @@ from shared.terminal.command_line import examples, say
 
 if TYPE_CHECKING:
     from control_plane.core.settings import FleetSettings
-    from control_plane.embedded.data_dir import DataDir
+    from control_plane.server.embedded.data_dir import DataDir
 
 PANEL = "Run"
 ROLES = ("api", "collector", "supervisor", "all")
@@ -72,8 +72,8 @@ def up(
     from control_plane.cli.server_packages import require_server
 
     require_server("fleet up")
-    from control_plane.embedded.options import UpOptions
-    from control_plane.embedded.up import up as run
+    from control_plane.server.embedded.options import UpOptions
+    from control_plane.server.embedded.up import up as run
 
     given: dict[str, Any] = {
         "data_dir": data_dir,
@@ -129,7 +129,7 @@ def serve(
 
     require_server("fleet serve")
     from control_plane.core.settings import read_settings
-    from control_plane.serve import serve as run
+    from control_plane.server.serve import serve as run
 
     return int(run(read_settings(), role) or 0)
 
@@ -145,7 +145,7 @@ def flower(
     import secrets
 
     from control_plane.core.flower_address import FLOWER_USER
-    from control_plane.flower.process import run
+    from control_plane.telemetry.flower.process import run
 
     settings, password = _fleet_to_watch(os.environ)
     if not password:
@@ -161,7 +161,7 @@ def _fleet_to_watch(environ: Mapping[str, str]) -> tuple[FleetSettings, str]:
     Without FLEET_BROKER_URL, this is the `fleet up` that runs here. Raises Precondition if there is none.
     """
     from control_plane.core.settings import read_settings
-    from control_plane.flower.process import PASSWORD_VARIABLE
+    from control_plane.telemetry.flower.process import PASSWORD_VARIABLE
 
     if "FLEET_BROKER_URL" in environ:
         return read_settings(), environ.get(PASSWORD_VARIABLE, "")
@@ -171,7 +171,7 @@ def _fleet_to_watch(environ: Mapping[str, str]) -> tuple[FleetSettings, str]:
 
 def _local_data() -> DataDir:
     """The data directory of the `fleet up` that runs here. Raises Precondition if none runs."""
-    from control_plane.embedded.data_dir import DataDir
+    from control_plane.server.embedded.data_dir import DataDir
 
     local = server_file()
     if not local:

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from control_plane.documents.session_tree import Place, note_text, places
+from control_plane.contract.documents.session_tree import Place, note_text, places
 from shared.terminal.output import paint, printable, put, say
 
 Doc = dict[str, Any]

@@ -73,8 +73,8 @@ def label(
     org: Org = None,
 ) -> None:
     """Label a turn; commands accept the label as its name."""
-    from control_plane.declarations.sessions import LABEL, LabelRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.sessions import LABEL, LabelRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     request = checked(LabelRequest, {"entry": entry, "text": text}, form="fleet session label --help")
     session = client(org).call(LABEL, request, session_id=session_id)
@@ -94,7 +94,7 @@ def checkout(
     Your changes are never overwritten: if git refuses, your files stay unchanged.
     """
     from control_plane.cli.checkout import Checkout, commands
-    from control_plane.declarations.sessions import HEAD
+    from control_plane.contract.declarations.sessions import HEAD
 
     fleet = client(org)
     head = fleet.call(HEAD, session_id=session_id)
@@ -112,8 +112,8 @@ def checkout(
 
 
 def _edit(session_id: str, org: str | None, **changes: str) -> dict[str, Any]:
-    from control_plane.declarations.sessions import EDIT, SessionEdit
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.sessions import EDIT, SessionEdit
+    from control_plane.contract.validation.invalid_requests import checked
 
     request = checked(SessionEdit, changes, form="fleet session edit --help")
     return cast("dict[str, Any]", client(org).call(EDIT, request, session_id=session_id))

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
 
 def status(watch: WatchFlag = False, as_json: JsonFlag = False, org: Org = None) -> None:
     """Show drones, orders, tasks and cost of the organization."""
-    from control_plane.declarations import organizations
+    from control_plane.contract.declarations import organizations
 
     fleet = client(org)
     watched(

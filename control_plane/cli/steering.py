@@ -17,8 +17,8 @@ from shared.terminal.text_file import argument_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.client.fleet import FleetClient
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.client.fleet import FleetClient
+    from control_plane.contract.declarations.operation import Operation
 
 PANEL = "Orders"
 Doc = dict[str, Any]
@@ -63,7 +63,7 @@ def answer(
 def _typed_answer(fleet: FleetClient, order_id: str) -> str:
     """Show the question on the terminal, and read the answer. Empty if the order asks none: its refusal says why."""
     from control_plane.cli.rendering import question_text
-    from control_plane.declarations.orders import SHOW
+    from control_plane.contract.declarations.orders import SHOW
 
     wait = for_people(fleet.call(SHOW, order_id=order_id))["waiting_for"]
     if not wait or wait["kind"] != "question":
@@ -102,7 +102,7 @@ def _print_update(order: Doc, text: str, *, as_json: bool) -> int:
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations.steering import ANSWER, APPROVE, DENY, SAY
+    from control_plane.contract.declarations.steering import ANSWER, APPROVE, DENY, SAY
 
     return {"say": SAY, "answer": ANSWER, "approve": APPROVE, "deny": DENY}
 

@@ -18,8 +18,8 @@ from shared.terminal.output import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.client.fleet import FleetClient
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.client.fleet import FleetClient
+    from control_plane.contract.declarations.operation import Operation
 
 Doc = dict[str, Any]
 
@@ -77,7 +77,7 @@ def submit(
 
 def _project(fleet: FleetClient, session: str | None) -> str:
     """The session's project, else the only one. Raises Precondition without a project, Invalid with several."""
-    from control_plane.declarations import projects, sessions
+    from control_plane.contract.declarations import projects, sessions
 
     if session is not None:
         return str(fleet.call(sessions.SHOW, session_id=session)["project"])
@@ -116,7 +116,7 @@ def _print_order(order: Doc, *, as_json: bool) -> None:
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations import orders
+    from control_plane.contract.declarations import orders
 
     return {"submit": orders.SUBMIT}
 

@@ -37,7 +37,7 @@ def list_(
     """List the runs on a task, oldest first."""
     if task is None:
         raise Invalid("--task is required", code="E-USAGE", next="fleet run ls --task TASK")
-    from control_plane.declarations import task_runs
+    from control_plane.contract.declarations import task_runs
 
     found = client(org).call(task_runs.RUNS, task_id=task)
     if as_json:
@@ -67,7 +67,7 @@ def show(
     org: Org = None,
 ) -> None:
     """Show a run: outcome, cost and steps."""
-    from control_plane.declarations import task_runs
+    from control_plane.contract.declarations import task_runs
 
     run = client(org).call(task_runs.SHOW_RUN, run_id=run_id)
     from control_plane.cli.task_text import run_text

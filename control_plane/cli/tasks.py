@@ -17,7 +17,7 @@ from shared.terminal.command_line import JsonFlag, examples, put, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.declarations.operation import Operation
 
 PANEL = "Teams"
 Doc = dict[str, Any]
@@ -72,7 +72,7 @@ def _noted(written: Doc) -> str:
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations import tasks
+    from control_plane.contract.declarations import tasks
 
     return {"task create": tasks.ADD, "task comment": tasks.COMMENT, "comment": tasks.COMMENT}
 

@@ -55,8 +55,8 @@ def create(
     org: Org = None,
 ) -> None:
     """Create a join token and print only the token."""
-    from control_plane.declarations.tokens import CREATE_JOIN, JoinTokenRequest
-    from control_plane.validation.invalid_requests import checked
+    from control_plane.contract.declarations.tokens import CREATE_JOIN, JoinTokenRequest
+    from control_plane.contract.validation.invalid_requests import checked
 
     fields = {
         "expires_s": parse_duration(expires),

@@ -15,7 +15,7 @@ from shared.terminal.command_line import JsonFlag, read_secret, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.declarations.operation import Operation
+    from control_plane.contract.declarations.operation import Operation
 
 Doc = dict[str, Any]
 Secret = Annotated[
@@ -62,7 +62,7 @@ def edit(
     as_json: JsonFlag = False,
 ) -> int:
     """Change a trigger; only the given options change. A new secret takes effect immediately."""
-    from control_plane.declarations.triggers import SHOW
+    from control_plane.contract.declarations.triggers import SHOW
 
     if task := task_fields(call, description_file):
         call.fields["task"] = {"title": "", **call.fleet.call(SHOW, None, **call.names)["task"], **task}
@@ -96,7 +96,7 @@ def _add_own(fields: Doc, secret: str | None, events: list[str] | None, *, every
 
 
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.declarations import triggers
+    from control_plane.contract.declarations import triggers
 
     return {"trigger add": triggers.ADD, "trigger edit": triggers.EDIT}
 

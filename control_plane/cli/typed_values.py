@@ -10,7 +10,7 @@ from shared.terminal.command_line import parse_labels, parse_params, read_secret
 from shared.terminal.text_file import argument_text, text_of
 
 if TYPE_CHECKING:
-    from control_plane.declarations.operation import About
+    from control_plane.contract.declarations.operation import About
 
 
 MAX_BYTES = 1_000_000

@@ -25,7 +25,7 @@ def add_others(group: typer.Typer) -> None:
 
 def try_out(name: Name, as_json: JsonFlag = False, org: Org = None) -> int:
     """Send fleet.test now and show the receiver's answer. Exits with 1 if it was rejected."""
-    from control_plane.declarations import webhooks
+    from control_plane.contract.declarations import webhooks
 
     delivery = client(org).call(webhooks.TEST, name=name)
     print_answer(delivery, _outcome, as_json=as_json)

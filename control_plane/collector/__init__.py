@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from control_plane.background.leases import Owners
-from control_plane.background.loops import Loops
-from control_plane.background.timings import Timings
 from control_plane.collector.heartbeats import Beats
 from control_plane.collector.listener import Listener
 from control_plane.collector.reader import Reader, StreamLeaseLost
 from control_plane.collector.stream_entries import with_work
 from control_plane.collector.stream_leases import Streams
 from control_plane.core import Core
+from control_plane.core.background.leases import Owners
+from control_plane.core.background.loops import Loops
+from control_plane.core.background.timings import Timings
 
 __all__ = ["Collector"]
 

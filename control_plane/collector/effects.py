@@ -13,16 +13,21 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.entries import asked_meanwhile, compacted
-from control_plane.conversations.left_branches import summarized
-from control_plane.conversations.review_answers import fill_in_commit, note_answer, reopen_undone
-from control_plane.conversations.steering_messages import note_taken_back, send_missing_steering, undelivered_steering
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.drones.inbox import notify_drone
+from control_plane.money.spending.settlement import spending_heard
+from control_plane.orders.conversations.entries import asked_meanwhile, compacted
+from control_plane.orders.conversations.left_branches import summarized
+from control_plane.orders.conversations.review_answers import fill_in_commit, note_answer, reopen_undone
+from control_plane.orders.conversations.steering_messages import (
+    note_taken_back,
+    send_missing_steering,
+    undelivered_steering,
+)
 from control_plane.orders.ending import (
     Ending,
     after_all_drones,
@@ -39,7 +44,6 @@ from control_plane.orders.scores import average
 from control_plane.orders.status_changes import explain, move_order
 from control_plane.orders.waits import close_decided, decision_of, open_wait, open_waits, reason
 from control_plane.services import checks, pull_requests
-from control_plane.spending.settlement import spending_heard
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
 from shared.events import (

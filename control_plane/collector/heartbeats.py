@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.background.timings import Timings
 from control_plane.collector.listener import Listener
 from control_plane.collector.stream_entries import with_work
 from control_plane.collector.stream_leases import Streams
 from control_plane.core import Core
+from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run

@@ -8,13 +8,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.collector.intake_outcome import IntakeOutcome
+from control_plane.contract.validation.checks import check_labels
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
 from control_plane.drones.reports import InvalidReport
 from control_plane.orders.lost import Loss, lose
-from control_plane.validation.checks import check_labels
 from shared.errors import Invalid
 from shared.events import Hello
 from shared.reasons import RunLoss

@@ -10,12 +10,12 @@ from hashlib import sha256
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from control_plane.background.timings import Timings
 from control_plane.collector import effects, hello
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry, has_later_hello
 from control_plane.core import AuthenticatedDrone, Core
+from control_plane.core.background.timings import Timings
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.orders import Dispatch, Order
@@ -23,7 +23,7 @@ from control_plane.db.runs import Run, Step
 from control_plane.drones import key_rotation
 from control_plane.drones.inbox import notify_drone
 from control_plane.drones.reports import InvalidReport, Report, ReportSender, open_report, sender_of
-from control_plane.spending.settlement import run_began_late
+from control_plane.money.spending.settlement import run_began_late
 from shared.control import Resend
 from shared.events import Event, GapStep, Hello
 from shared.states import RunStatus

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from control_plane.background.leases import Owners
-from control_plane.background.timings import Timings
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import DroneStream, StreamEntry
 from control_plane.collector.stream_leases import lease_of
 from control_plane.core import Core
+from control_plane.core.background.leases import Owners
+from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.drones.key_rotation import end_old_password
 from control_plane.orders.lost import announce

@@ -8,8 +8,8 @@ from math import ceil
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.background.leases import Owners
 from control_plane.core import Core
+from control_plane.core.background.leases import Owners
 from control_plane.db.drones import Drone
 from shared.errors import FleetError
 from shared.terminal import logs

@@ -54,7 +54,7 @@ class EndedRun:
 
 @dataclass(frozen=True)
 class Subscribers:
-    """What happens after an event in the order lifecycle; `control_plane.assemble` lists all of it.
+    """What happens after an event in the order lifecycle; `control_plane.server.assemble` lists all of it.
 
     The callables of the first three fields run inside the transaction of the event: their writes are committed with it,
     and an exception rolls it back.

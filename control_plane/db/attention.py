@@ -22,7 +22,7 @@ class AttentionChoices(Owned, Row):
     webhook_url: Mapped[str | None] = mapped_column(Text)
     sealed_webhook_secret: Mapped[str | None] = mapped_column(Text)
     kinds: Mapped[list[str]]
-    """`control_plane.declarations.attention.AttentionKind`."""
+    """`control_plane.contract.declarations.attention.AttentionKind`."""
     about: Mapped[str] = mapped_column(String(8), default="own")
     """own: the user's own orders, tasks and drones; all: everything in the organization."""
     email_error: Mapped[str] = mapped_column(ForeignText, default="")

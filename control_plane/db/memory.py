@@ -22,7 +22,7 @@ class MemoryNote(Owned, Row):
     text: Mapped[str] = mapped_column(ForeignText)
     why: Mapped[str] = mapped_column(ForeignText, default="")
     state: Mapped[str] = mapped_column(String(12))
-    """`control_plane.declarations.memory.MemoryState`."""
+    """`control_plane.contract.declarations.memory.MemoryState`."""
     order_id: Mapped[str | None] = mapped_column(Id, ForeignKey("orders.id"), index=True)
     """The order whose agent proposed it; None: a user wrote it."""
     user_id: Mapped[str | None] = mapped_column(Id)

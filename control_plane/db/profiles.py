@@ -18,5 +18,5 @@ class Profile(Owned, Row):
     name: Mapped[str] = mapped_column(String(64))
     description: Mapped[str] = mapped_column(Text, default="")
     settings: Mapped[dict[str, Any]]
-    """The fields of `control_plane.declarations.profiles.ProfileSettings` that it sets."""
+    """The fields of `control_plane.contract.declarations.profiles.ProfileSettings` that it sets."""
     created_at: Mapped[datetime]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import unknown
 from control_plane.db.teams import Agent
-from control_plane.validation.checks import unknown
 
 
 def find_agent(db: Session, organization_id: str, name: str) -> Agent:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import unknown
 from control_plane.db.drones import Drone
-from control_plane.validation.checks import unknown
 
 EVERY = "*"
 """In `Drone.serves`: every organization."""

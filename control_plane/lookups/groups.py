@@ -7,9 +7,9 @@ from typing import Literal
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller
 from control_plane.db.groups import OrderGroup
-from control_plane.validation.checks import shown
 from shared.errors import Invalid, NotFound
 
 GroupKind = Literal["graph", "race", "batch"]

@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, Select, select
 from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
-from control_plane.validation.checks import shown
 from shared.errors import Invalid, NotFound
 from shared.titles import title
 

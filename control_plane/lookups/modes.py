@@ -8,9 +8,9 @@ from typing import get_args
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import unknown
 from control_plane.db.modes import CustomMode
 from control_plane.db.projects import Project
-from control_plane.validation.checks import unknown
 from shared.work_order import Mode
 
 BUILT_IN: Sequence[str] = get_args(Mode)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import shown, unknown
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
-from control_plane.validation.checks import shown, unknown
 from shared.errors import NotFound
 
 DEFAULT = "default"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import unknown
 from control_plane.db.projects import Project
-from control_plane.validation.checks import unknown
 
 
 def find_project(db: Session, organization_id: str, slug: str) -> Project:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import shown, unknown
 from control_plane.db.projects import Provider
-from control_plane.validation.checks import shown, unknown
 from shared.errors import Invalid, NotFound
 
 

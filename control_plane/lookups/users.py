@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import unknown
 from control_plane.core import Caller
 from control_plane.db.users import Member, User
-from control_plane.validation.checks import unknown
 from shared.errors import Invalid
 
 NOT_A_MEMBER = "not a member"

@@ -9,19 +9,19 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import budgets as declared
+from control_plane.contract.declarations.budgets import BudgetDocument, BudgetRequest, BudgetsDocument
+from control_plane.contract.validation.checks import shown
+from control_plane.contract.validation.time_zones import check_zone
 from control_plane.core import Caller, Core
 from control_plane.db.spending import Budget
-from control_plane.declarations import budgets as declared
-from control_plane.declarations.budgets import BudgetDocument, BudgetRequest, BudgetsDocument
-from control_plane.lookups.budgets import KINDS, check_kind, find_target, target_names
 from control_plane.lookups.organizations import in_organization
+from control_plane.money.spending.figures import Figures, figures_of
+from control_plane.money.spending.limits import check_limit
+from control_plane.money.spending.setting import BudgetTarget, Terms, budgets_for, remove_budgets, set_budget
+from control_plane.money.spending.targets import KINDS, check_kind, find_target, target_names
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.spending.figures import Figures, figures_of
-from control_plane.spending.limits import check_limit
-from control_plane.spending.setting import BudgetTarget, Terms, budgets_for, remove_budgets, set_budget
-from control_plane.validation.checks import shown
-from control_plane.validation.time_zones import check_zone
 from shared.amounts import dollars
 from shared.errors import NotFound
 from shared.terminal.doctor import OK, WARN, Check

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations.checks import CheckDocument
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.declarations.checks import CheckDocument
 from control_plane.operations.orders.canceling import cancel_unfinished
 from control_plane.services.checks import Requester, ask_check
 from shared.states import ENDED, OrderStatus

@@ -11,6 +11,10 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import costs as declared
+from control_plane.contract.declarations.costs import CostDocument
+from control_plane.contract.validation.checks import shown
+from control_plane.contract.validation.time_zones import check_zone
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
@@ -19,13 +23,9 @@ from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.spending import SpendingBlock
 from control_plane.db.teams import Agent
-from control_plane.declarations import costs as declared
-from control_plane.declarations.costs import CostDocument
 from control_plane.lookups.users import NOT_A_MEMBER, member_emails
+from control_plane.money.spending.periods import begin_of, end_of
 from control_plane.operations.gateway import performs
-from control_plane.spending.periods import begin_of, end_of
-from control_plane.validation.checks import shown
-from control_plane.validation.time_zones import check_zone
 from shared.amounts import dollars
 from shared.errors import Invalid
 

@@ -10,15 +10,15 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import drafts as declared
+from control_plane.contract.declarations.drafts import DraftDocument, DraftEdit, DraftSummary
+from control_plane.contract.validation.checks import shown
+from control_plane.contract.validation.stale_writes import StaleWrite
 from control_plane.core import Caller, Core
 from control_plane.db import first_write
 from control_plane.db.drafts import SENT, UNSENT, SavedDraft
-from control_plane.declarations import drafts as declared
-from control_plane.declarations.drafts import DraftDocument, DraftEdit, DraftSummary
 from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
-from control_plane.validation.checks import shown
-from control_plane.validation.stale_writes import StaleWrite
 from shared.errors import Conflict, Invalid, Refused, TooLarge
 
 MAX_TEXT = 64 * 1024

@@ -11,10 +11,10 @@ from pkgutil import walk_packages
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from control_plane import operations
+from control_plane.contract.declarations.operation import Operation
+from control_plane.contract.documents.base import Request
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
-from control_plane.declarations.operation import Operation
-from control_plane.documents.base import Request
 from control_plane.lookups import ids
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.access.roles import require, require_everywhere

@@ -11,19 +11,25 @@ from graphlib import CycleError, TopologicalSorter
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.declarations import graphs as declared
+from control_plane.contract.declarations.graphs import (
+    GraphDocument,
+    GraphOrder,
+    GraphRequest,
+    GraphStatus,
+    GraphSummary,
+)
+from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
 from control_plane.db.groups import OrderGroup
-from control_plane.declarations import graphs as declared
-from control_plane.declarations.graphs import GraphDocument, GraphOrder, GraphRequest, GraphStatus, GraphSummary
-from control_plane.declarations.orders import SubmitRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.lookups.groups import find_group
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once
 from control_plane.operations.orders.reading import orders_of_groups
 from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import create_order
-from control_plane.validation.checks import check_text
 from shared.errors import FleetError, Invalid
 from shared.outcome import GREEN, outcome_together
 from shared.states import OrderStatus

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from control_plane.contract.declarations import limits as declared
+from control_plane.contract.declarations.limits import LimitDocument
 from control_plane.core import Caller, Core
-from control_plane.declarations import limits as declared
-from control_plane.declarations.limits import LimitDocument
 from control_plane.operations.gateway import performs
 from shared.limits import LIMITS
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import prices as declared
+from control_plane.contract.declarations.prices import PriceDocument, PriceRequest
+from control_plane.contract.validation.checks import unknown
 from control_plane.core import Caller, Core
 from control_plane.db.spending import Price
-from control_plane.declarations import prices as declared
-from control_plane.declarations.prices import PriceDocument, PriceRequest
 from control_plane.lookups.organizations import locked_organization
+from control_plane.money.spending.prices import living_prices
 from control_plane.operations.gateway import performs
 from control_plane.operations.providers import check_model
 from control_plane.operations.row_documents import document_of
-from control_plane.spending.prices import living_prices
-from control_plane.validation.checks import unknown
 from shared.errors import Invalid
 from shared.names import new_id
 

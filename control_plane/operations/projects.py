@@ -9,14 +9,18 @@ from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, aliased
 
+from control_plane.contract.declarations import projects as declared
+from control_plane.contract.declarations.checks import ProjectCheckDocument
+from control_plane.contract.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
+from control_plane.contract.validation.checks import check_commands, check_name, check_text, shown
+from control_plane.contract.validation.git_urls import check_branch, parse_git_url
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.declarations import projects as declared
-from control_plane.declarations.checks import ProjectCheckDocument
-from control_plane.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider
+from control_plane.money.spending.limits import check_limit
+from control_plane.money.spending.setting import BudgetTarget, Terms, daily_limits, remove_budgets, set_budget
 from control_plane.operations import checks
 from control_plane.operations.budgets import transacted
 from control_plane.operations.checks import CheckOrders, CheckReader
@@ -24,10 +28,6 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.operations.run_settings import edit_run_settings
 from control_plane.orders.reviewers import reviewer_id_of
-from control_plane.spending.limits import check_limit
-from control_plane.spending.setting import BudgetTarget, Terms, daily_limits, remove_budgets, set_budget
-from control_plane.validation.checks import check_commands, check_name, check_text, shown
-from control_plane.validation.git_urls import check_branch, parse_git_url
 from shared.errors import Conflict, Forbidden
 from shared.names import new_id
 from shared.states import ENDED

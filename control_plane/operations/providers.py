@@ -10,20 +10,20 @@ from sqlalchemy import or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import providers as declared
+from control_plane.contract.declarations.checks import ProviderCheckDocument
+from control_plane.contract.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
+from control_plane.contract.validation.checks import check_json, check_name, check_text, check_variable, shown
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
-from control_plane.declarations import providers as declared
-from control_plane.declarations.checks import ProviderCheckDocument
-from control_plane.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.lookups.providers import find_provider, living_providers
 from control_plane.operations import checks
 from control_plane.operations.checks import CheckOrders, CheckReader
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.validation.checks import check_json, check_name, check_text, check_variable, shown
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import ENDED

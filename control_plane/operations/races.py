@@ -8,18 +8,20 @@ from dataclasses import replace
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.declarations import races as declared
+from control_plane.contract.declarations.orders import CancelRequest, SubmitRequest
+from control_plane.contract.declarations.races import RaceDocument, RaceRequest, RaceStatus, RaceSummary, TakeRequest
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.declarations import races as declared
-from control_plane.declarations.orders import CancelRequest, SubmitRequest
-from control_plane.declarations.races import RaceDocument, RaceRequest, RaceStatus, RaceSummary, TakeRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.lookups.groups import find_group
 from control_plane.lookups.ids import full_order_id
 from control_plane.lookups.providers import find_provider_or_model
+from control_plane.money.spending.accounts import accounts_of, budgets_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once
 from control_plane.operations.orders.reading import orders_of_groups
@@ -27,8 +29,6 @@ from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import create_order
 from control_plane.orders.placement import fits
 from control_plane.services import judging
-from control_plane.spending.accounts import accounts_of, budgets_of
-from control_plane.validation.checks import check_text, shown
 from shared.amounts import dollars, reserved
 from shared.errors import Conflict, Invalid, NotFound, Precondition
 from shared.outcome import OrderOutcome

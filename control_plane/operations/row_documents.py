@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from control_plane.db.base import Row
-from control_plane.db.drones import Drone
-from control_plane.db.orders import Order, SteeringMessage
-from control_plane.db.runs import Run, Step
-from control_plane.db.waits import Wait
-from control_plane.declarations.drones import DroneDocument, MachineDocument
-from control_plane.documents.base import Document
-from control_plane.documents.orders import (
+from control_plane.contract.declarations.drones import DroneDocument, MachineDocument
+from control_plane.contract.documents.base import Document
+from control_plane.contract.documents.orders import (
     OrderSummary,
     PlacementDocument,
     RunDocument,
@@ -23,7 +18,12 @@ from control_plane.documents.orders import (
     StepDocument,
     WaitingDocument,
 )
-from control_plane.documents.plans import PlanDocument, plan_document
+from control_plane.contract.documents.plans import PlanDocument, plan_document
+from control_plane.db.base import Row
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order, SteeringMessage
+from control_plane.db.runs import Run, Step
+from control_plane.db.waits import Wait
 from control_plane.drones.load import Load, status_of, why_not_starting
 from control_plane.lookups.drones import EVERY
 from control_plane.lookups.users import owner_text

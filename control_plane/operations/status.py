@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import organizations as declared
+from control_plane.contract.declarations.organizations import StatusDocument
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.teams import Task
-from control_plane.declarations import organizations as declared
-from control_plane.declarations.organizations import StatusDocument
 from control_plane.operations import totals
 from control_plane.operations.budgets import pressing
 from control_plane.operations.drones.managing import status_and_slots

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.documents.totals import Totals
 from control_plane.db.runs import Run
-from control_plane.documents.totals import Totals
 
 NOTHING = Totals(runs=0, input_tokens=0, output_tokens=0, cost_usd=0.0, unknown_costs=0, duration_ms=0)
 _SUMS = (

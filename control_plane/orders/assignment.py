@@ -9,15 +9,15 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.entries import locked
-from control_plane.conversations.resumption import resumption_on
-from control_plane.conversations.steering_messages import send_along
 from control_plane.core import Core
 from control_plane.core.audit_entries import note_order
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.inbox import notify_drone
 from control_plane.drones.load import Load, load_by_drone, why_not_starting
+from control_plane.orders.conversations.entries import locked
+from control_plane.orders.conversations.resumption import resumption_on
+from control_plane.orders.conversations.steering_messages import send_along
 from control_plane.orders.placement import Placement, earlier_in_session, place
 from control_plane.orders.status_changes import explain, move_order
 from shared.control import Cancel

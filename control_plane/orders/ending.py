@@ -11,14 +11,14 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.entries import turn_ended
-from control_plane.conversations.resumption import expected_resumption
 from control_plane.core import Core
 from control_plane.core.audit_entries import note_order
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Run
 from control_plane.orders import totals
+from control_plane.orders.conversations.entries import turn_ended
+from control_plane.orders.conversations.resumption import expected_resumption
 from control_plane.orders.drone_refusals import refused_by_policy, unsuitable_drones
 from control_plane.orders.follow_up import follow_up_of
 from control_plane.orders.placement import another_drone

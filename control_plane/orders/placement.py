@@ -17,18 +17,18 @@ from typing import Literal
 from sqlalchemy import String, cast, func, or_, select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.resumption import drone_needed, drone_with_workspace
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.drones.load import TAKEN, Load, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
+from control_plane.money.rates.groups import seconds_until_calls
+from control_plane.orders.conversations.resumption import drone_needed, drone_with_workspace
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
 from control_plane.orders.pools import pool_for
 from control_plane.orders.races import drones_of_race, waits_for_base
 from control_plane.orders.scores import Candidate, score, usual_of
-from control_plane.rates.groups import seconds_until_calls
 from shared.reasons import (
     AfterOrder,
     DroneLabels,

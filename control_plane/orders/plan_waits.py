@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from control_plane.contract.documents.plans import PlanEdit
 from control_plane.db.waits import Wait
-from control_plane.documents.plans import PlanEdit
 from shared.plans import AgentPlan
 
 PLAN = "plan"

@@ -7,10 +7,10 @@ from typing import TypeVar
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations.orders import OrderRequest
+from control_plane.contract.declarations.profiles import ProfileSettings
+from control_plane.contract.validation.checks import unknown
 from control_plane.db.profiles import Profile
-from control_plane.declarations.orders import OrderRequest
-from control_plane.declarations.profiles import ProfileSettings
-from control_plane.validation.checks import unknown
 
 Wanted = TypeVar("Wanted", bound=OrderRequest)
 

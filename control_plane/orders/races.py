@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.upstream import foundation_of
 from control_plane.core import Core
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
+from control_plane.orders.conversations.upstream import foundation_of
 from shared.errors import Precondition
 from shared.outcome import Verification
 from shared.reasons import RaceBase

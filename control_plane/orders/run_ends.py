@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
+from control_plane.money.spending.settlement import run_lost, run_reported
 from control_plane.orders.status_changes import move_run
 from control_plane.orders.waits import close_all, suspend_all
-from control_plane.spending.settlement import run_lost, run_reported
 from shared.states import RunStatus
 
 

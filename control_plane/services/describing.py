@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent
+from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import Draft, create_order
 from control_plane.teams.agent_settings import provider_of
 from shared.states import OrderStatus

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
+from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.races import orders_of
 from control_plane.services.stored_work import ask_push

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
+from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import Draft, create_order
 from control_plane.services import pull_requests
 from shared.states import OrderStatus

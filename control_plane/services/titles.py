@@ -11,11 +11,11 @@ import re
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
+from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import Draft, create_order
 from shared.states import OrderStatus
 from shared.terminal import logs

@@ -16,16 +16,16 @@ from control_plane.automation import schedules, webhook_outbox
 from control_plane.automation.budget_notices import warn
 from control_plane.automation.schedules import make_due
 from control_plane.automation.webhook_outbox import Sender
-from control_plane.background.leases import LEADER, Owners
-from control_plane.background.loops import Loop, Loops
-from control_plane.background.timings import Timings
-from control_plane.code_hosts.syncing import keep_up
 from control_plane.core import Core
+from control_plane.core.background.leases import LEADER, Owners
+from control_plane.core.background.loops import Loop, Loops
+from control_plane.core.background.timings import Timings
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones import inbox
+from control_plane.money.spending.setting import recount_young
+from control_plane.money.spending.settlement import settle_all_forgotten
 from control_plane.operations.audit.keeping import prune_expired, seal_head
-from control_plane.spending.setting import recount_young
-from control_plane.spending.settlement import settle_all_forgotten
+from control_plane.operations.code_hosts.syncing import keep_up
 from control_plane.supervisor.broker_access import BrokerQuota, BrokerRefusals, ensure_users
 from control_plane.supervisor.cleaning import ClockWatch, clean, remove_gone
 from control_plane.supervisor.groups import decide_races, submit_due
@@ -37,8 +37,8 @@ from control_plane.supervisor.stale_messages import StaleMessages
 from control_plane.supervisor.suspending import continue_answered, suspend_long_waits
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.teams.claiming import claim_everywhere
-from control_plane.tracing import exporter
-from control_plane.tracing.exporter import TraceExporter
+from control_plane.telemetry.tracing import exporter
+from control_plane.telemetry.tracing.exporter import TraceExporter
 from shared.terminal import logs
 
 __all__ = ["Supervisor"]

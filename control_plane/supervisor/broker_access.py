@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from sqlalchemy import or_, select
 
-from control_plane.background.timings import Timings
 from control_plane.broker.bindings import ensure_bindings
 from control_plane.broker.broker import BrokerRefusal
 from control_plane.broker.drone_memory import ANSWERS, Holding, drop, measure, unneeded
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.core.audit_entries import drone_entry, note_drone
+from control_plane.core.background.timings import Timings
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.core.rows import each_alone
 from control_plane.db.audit_chain import AuditEntry, append

@@ -23,7 +23,7 @@ from control_plane.db.runs import Blob
 from control_plane.drones.pool_members import GONE_AFTER, is_gone
 from control_plane.operations.drones.managing import remove
 from control_plane.operations.retention.keeping import keep
-from control_plane.tracing.exporter import clean_exports
+from control_plane.telemetry.tracing.exporter import clean_exports
 from shared.states import OrderStatus
 from shared.terminal import logs
 

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from sqlalchemy import Row, Select, or_, select
 
-from control_plane.background.timings import Timings
 from control_plane.broker.broker import WAKE
 from control_plane.core import Core
+from control_plane.core.background.timings import Timings
 from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order

@@ -13,8 +13,8 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from control_plane.background.timings import PAUSES
 from control_plane.core import Core
+from control_plane.core.background.timings import PAUSES
 from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order

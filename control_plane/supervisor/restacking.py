@@ -12,8 +12,6 @@ from functools import partial
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.entries import locked
-from control_plane.conversations.history import last_work, way_to
 from control_plane.core import Caller, Core
 from control_plane.core.rows import each_alone
 from control_plane.db.installation import Organization
@@ -21,6 +19,8 @@ from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
 from control_plane.db.stacks import Stack
 from control_plane.operations.orders.next_turn import next_turn
+from control_plane.orders.conversations.entries import locked
+from control_plane.orders.conversations.history import last_work, way_to
 from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.numbers import lock_numbers
 from control_plane.orders.races import race_of

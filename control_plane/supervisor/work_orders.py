@@ -10,15 +10,6 @@ from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.history import messages_along, way_of
-from control_plane.conversations.left_branches import left_branch
-from control_plane.conversations.plan_progress import plan_along
-from control_plane.conversations.resumption import choose, resumed
-from control_plane.conversations.review_answers import carried_comments
-from control_plane.conversations.reviewer_findings import last_review
-from control_plane.conversations.run_paths import Segment, path_to
-from control_plane.conversations.steering_messages import words_along
-from control_plane.conversations.upstream import foundation_of
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.engine import pause
@@ -29,10 +20,19 @@ from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Agent
+from control_plane.money.spending.settlement import money_of
+from control_plane.orders.conversations.history import messages_along, way_of
+from control_plane.orders.conversations.left_branches import left_branch
+from control_plane.orders.conversations.plan_progress import plan_along
+from control_plane.orders.conversations.resumption import choose, resumed
+from control_plane.orders.conversations.review_answers import carried_comments
+from control_plane.orders.conversations.reviewer_findings import last_review
+from control_plane.orders.conversations.run_paths import Segment, path_to
+from control_plane.orders.conversations.steering_messages import words_along
+from control_plane.orders.conversations.upstream import foundation_of
 from control_plane.orders.draft import as_asked
 from control_plane.orders.memory_notes import memory_of
 from control_plane.orders.races import base_of_race
-from control_plane.spending.settlement import money_of
 from control_plane.teams.briefing import team_of
 from shared.blobs import INLINE_CONTEXT, digest
 from shared.messages import Message

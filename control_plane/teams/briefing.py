@@ -12,13 +12,13 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.documents.base import USER
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.documents.base import USER
 from control_plane.orders.run_settings import OwnLimits, effective_limits
 from control_plane.teams.roster import roster_of
 from shared.work_order import Limits, Team

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from control_plane.documents.base import SYSTEM, USER
+from control_plane.contract.documents.base import SYSTEM, USER
 from control_plane.teams import system_notes
 from control_plane.teams.system_notes import Note
 from control_plane.teams.tags import last_valid, tags_in

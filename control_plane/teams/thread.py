@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
+from control_plane.contract.documents.base import MAX_COMMENT, SYSTEM, USER
 from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.documents.base import MAX_COMMENT, SYSTEM, USER
 from control_plane.teams.system_notes import Note
 
 

@@ -10,10 +10,8 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from control_plane.core import Core
-from control_plane.mcp_server.about import PATH as MCP
-from control_plane.mcp_server.endpoint import McpEndpoint
-from control_plane.metrics.scraping import Scrapes
 from control_plane.operations.audit.refusal_tally import RefusalTally
+from control_plane.telemetry.metrics.scraping import Scrapes
 from control_plane.web import code_host_requests, monitoring, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
@@ -24,6 +22,8 @@ from control_plane.web.flower_proxy import FlowerProxy
 from control_plane.web.hub import Hub
 from control_plane.web.live import routes as live_routes
 from control_plane.web.live.routes import PageStreams
+from control_plane.web.mcp_server.about import PATH as MCP
+from control_plane.web.mcp_server.endpoint import McpEndpoint
 from control_plane.web.middleware import CompressedPages, SecurityHeaders, WholeBody
 from control_plane.web.pages import page_routes
 from control_plane.web.stream import Live, Pace

@@ -9,15 +9,15 @@ from anyio import to_thread
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from control_plane.client.http import USER_AGENT
+from control_plane.contract.client.http import USER_AGENT
+from control_plane.contract.validation.issued_secrets import DRONE_PREFIX
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.core.audit_entries import drone_entry, entry_of
 from control_plane.core.origin import RequestOrigin, coming_from
-from control_plane.mcp_server.about import PATH as MCP
 from control_plane.operations.audit.refusal_tally import ACTION, RefusalTally
 from control_plane.operations.auditing import record_refusal
-from control_plane.validation.issued_secrets import DRONE_PREFIX
 from control_plane.web.access import ANSWERS, API, HOOKS, bearer_of, client_address
+from control_plane.web.mcp_server.about import PATH as MCP
 from shared.errors import Refused
 from shared.terminal import logs
 from shared.trace_context import valid_traceparent

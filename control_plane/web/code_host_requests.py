@@ -5,10 +5,10 @@ from __future__ import annotations
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request
 
-from control_plane.code_hosts.arriving import accept_webhook
-from control_plane.declarations.code_hosts import CodeHostAnswer
-from control_plane.declarations.triggers import HookAnswer
+from control_plane.contract.declarations.code_hosts import CodeHostAnswer
+from control_plane.contract.declarations.triggers import HookAnswer
 from control_plane.operations.automation import triggers
+from control_plane.operations.code_hosts.arriving import accept_webhook
 from control_plane.web.access import HOOKS, CoreDep
 from control_plane.web.openapi import errors
 from control_plane.web.throttle import throttled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from control_plane.declarations.operation import Operation
+from control_plane.contract.declarations.operation import Operation
 
 PAGES: Mapping[str, str] = {
     "orders": "/orders",

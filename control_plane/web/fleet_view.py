@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from control_plane.contract.declarations.drones import NETWORK_WORDS, DroneDocument
+from control_plane.contract.declarations.pools import PoolDocument
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
-from control_plane.declarations.drones import NETWORK_WORDS, DroneDocument
-from control_plane.declarations.pools import PoolDocument
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.drones import managing, pools
 from control_plane.operations.drones.recent_work import RecentWork, recent_work
 from control_plane.operations.orders import reading

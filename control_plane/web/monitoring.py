@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from control_plane.core import Core
-from control_plane.metrics.scraping import Scrapes
+from control_plane.telemetry.metrics.scraping import Scrapes
 from control_plane.web.access import METRICS, CoreDep, api_router, bearer_of
 from shared.errors import FleetError, NotFound, Unauthenticated
 from shared.terminal.command_line import version

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from control_plane.documents.orders import OrderSummary
+from control_plane.contract.documents.orders import OrderSummary
 from shared.states import OrderStatus
 
 Kind = Literal["ok", "run", "fail", "ask", "off"]

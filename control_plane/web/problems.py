@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from control_plane.contract.validation.invalid_requests import FieldProblem, InvalidRequest, field_problem
+from control_plane.contract.validation.stale_writes import StaleWrite
 from control_plane.core.origin import current_origin
-from control_plane.validation.invalid_requests import FieldProblem, InvalidRequest, field_problem
-from control_plane.validation.stale_writes import StaleWrite
 from control_plane.web.rendering import error_page
 from shared.errors import FleetError, FleetFault, TooOften
 from shared.names import new_id

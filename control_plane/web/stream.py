@@ -12,8 +12,8 @@ from anyio import to_thread
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel
 
+from control_plane.contract.documents.orders import OrderSummary, StepDocument
 from control_plane.core import Caller, Core
-from control_plane.documents.orders import OrderSummary, StepDocument
 from control_plane.operations.orders import reading
 from control_plane.web.hub import WAITING_DELTAS, Hub, Subscription
 from control_plane.web.text_in_flight import Source, source_of

@@ -21,7 +21,7 @@ from typing import Any
 
 from stage import DRONE, FLEET, DemoFailed, Stage, Started, free_port, say, settings, step, tail, wait_for
 
-from control_plane.embedded.demo import PROMPT, SCRIPT, create_repository
+from control_plane.server.embedded.demo import PROMPT, SCRIPT, create_repository
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import drones, orders
+from control_plane.contract.declarations import drones, orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.ending import kill_all

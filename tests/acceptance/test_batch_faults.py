@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import orders
-from control_plane.declarations.orders import OrderFilter
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import orders
+from control_plane.contract.declarations.orders import OrderFilter
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import shell
 from tests.support import wait_until

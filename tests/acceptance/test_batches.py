@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import providers
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.declarations import providers
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import shell
 from tests.support import wait_until, warm_processes

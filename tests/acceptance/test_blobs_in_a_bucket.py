@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.declarations import orders, server
+from control_plane.contract.declarations import orders, server
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from control_plane.declarations import projects, providers
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.declarations import projects, providers
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from shared.redaction import MARK
 from tests.acceptance.scripts import Reply, calls, shell

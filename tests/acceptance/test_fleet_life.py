@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import drones, orders
+from control_plane.contract.declarations import drones, orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from control_plane.declarations import projects, providers
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.declarations import projects, providers
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import SCRIPTS, shell
 from tests.support import wait_until

@@ -14,10 +14,10 @@ import httpx
 import pytest
 import redis
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import providers, tokens
-from control_plane.declarations.providers import ProviderEdit
-from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import providers, tokens
+from control_plane.contract.declarations.providers import ProviderEdit
+from control_plane.contract.declarations.tokens import ApiTokenRequest
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import prices, projects, providers, races
-from control_plane.declarations.prices import PriceRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import prices, projects, providers, races
+from control_plane.contract.declarations.prices import PriceRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import shell
 from tests.support import wait_until

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import orders
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from control_plane.declarations import agents, organizations
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.organizations import OrganizationRequest
+from control_plane.contract.declarations import agents, organizations
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.organizations import OrganizationRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import calls, shell
 from tests.support import wait_until

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import tasks
-from control_plane.declarations.task_documents import CommentRequest
+from control_plane.contract.declarations import tasks
+from control_plane.contract.declarations.task_documents import CommentRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import shell
 from tests.support import wait_until

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.declarations import projects
-from control_plane.declarations.projects import ProjectEdit
+from control_plane.contract.declarations import projects
+from control_plane.contract.declarations.projects import ProjectEdit
 from drone.model.scripted.server import ScriptedServer
 from tests.support.otlp_receivers import OtlpReceiver, Received, names_below, only, problems_of
 from tests.support.repositories import calc_project

@@ -21,11 +21,11 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from control_plane.client.fleet import FleetClient
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import drones as drone_operations
+from control_plane.contract.declarations import orders
+from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.db.runs import Step
-from control_plane.declarations import drones as drone_operations
-from control_plane.declarations import orders
-from control_plane.declarations.orders import SubmitRequest
 from shared.events import AssistantStep, Body, Prepared, ToolCallStep, ToolResultStep, Usage, UserStep
 from shared.work_order import WorkOrder
 from tests.scale.fleet import ScaleFleet, ScaleSize, scale_fleet

@@ -10,8 +10,8 @@ from time import perf_counter
 import pytest
 from sqlalchemy import update
 
-from control_plane.background.timings import Timings
 from control_plane.collector import Collector
+from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Counter
 from control_plane.db.runs import Run

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.declarations import budgets
-from control_plane.declarations.budgets import BudgetRequest
+from control_plane.contract.declarations import budgets
+from control_plane.contract.declarations.budgets import BudgetRequest
 from drone.agent.in_memory import KeptEvents, QuietControls
 from drone.model.litellm_model import LiteLLMModel
 from drone.model.scripted.server import ScriptedServer

@@ -21,10 +21,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
-from control_plane.background.timings import Timings
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
 from control_plane.collector.stream_entries import StreamEntry
+from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.db.runs import Blob
 from shared.blobs import digest

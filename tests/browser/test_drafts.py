@@ -19,12 +19,12 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
 from sqlalchemy import select
 
+from control_plane.contract.declarations import tokens
+from control_plane.contract.declarations.drafts import LIST, SAVE, SHOW, DraftEdit
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.teams import Comment
 from control_plane.db.waits import Wait
-from control_plane.declarations import tokens
-from control_plane.declarations.drafts import LIST, SAVE, SHOW, DraftEdit
 from tests.browser.conftest import Person, watch
 from tests.support import wait_until, warm_processes
 from tests.support.fleet import Api

@@ -7,8 +7,8 @@ import shlex
 import pytest
 from playwright.sync_api import expect
 
+from control_plane.contract.declarations import drones, orders
 from control_plane.db.orders import Order
-from control_plane.declarations import drones, orders
 from tests.browser.conftest import Person
 from tests.support import wait_until
 from tests.support.fleet import Api

@@ -18,9 +18,9 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import attention, tokens
-from control_plane.declarations.attention import AttentionEdit
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import attention, tokens
+from control_plane.contract.declarations.attention import AttentionEdit
 from drone.model.scripted.script import Book
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import Reply, calls, shell

@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from control_plane.contract.declarations import batches, orders, reviews
+from control_plane.contract.declarations.batches import BatchRequest, BatchRowRequest
 from control_plane.db.drones import InboxMessage
-from control_plane.declarations import batches, orders, reviews
-from control_plane.declarations.batches import BatchRequest, BatchRowRequest
 from shared.events import ApprovalStep, ToolCallStep
 from tests.browser.conftest import Person
 from tests.browser.test_plans import PLAN

@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from sqlalchemy import select
 
+from control_plane.contract.declarations import agents, drones, orders, organizations, tasks
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.orders import ResumeRequest
+from control_plane.contract.declarations.task_documents import CommentRequest, TaskRequest
 from control_plane.db.waits import Wait
-from control_plane.declarations import agents, drones, orders, organizations, tasks
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.orders import ResumeRequest
-from control_plane.declarations.task_documents import CommentRequest, TaskRequest
 from tests.browser.conftest import Person
 from tests.support import wait_until
 from tests.support.fleet import Api

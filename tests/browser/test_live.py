@@ -12,15 +12,15 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from sqlalchemy import select
 
+from control_plane.contract.declarations import agents
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.drafts import LIST
+from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
 from control_plane.db.waits import Wait
-from control_plane.declarations import agents
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.drafts import LIST
-from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from control_plane.declarations import drones, providers
+from control_plane.contract.declarations import drones, providers
 from tests.browser.conftest import Person
 from tests.support.fleet import PlayedRun
 

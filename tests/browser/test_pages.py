@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser
 from sqlalchemy import select
 
+from control_plane.contract.declarations import tokens
 from control_plane.db.access import WebSession
-from control_plane.declarations import tokens
 from tests.browser.conftest import Person, first_of
 from tests.browser.test_journey import ON_THE_WAY, PICTURED
 from tests.support import wait_until

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from control_plane.contract.declarations import plans
 from control_plane.db.drones import InboxMessage
-from control_plane.declarations import plans
 from shared.control import Decide
 from shared.plans import AgentPlan, PlanPoint
 from tests.browser.conftest import Person

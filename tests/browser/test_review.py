@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from control_plane.contract.declarations import tokens
+from control_plane.contract.declarations.drafts import LIST as LIST_DRAFTS
+from control_plane.contract.declarations.orders import SHOW
+from control_plane.contract.declarations.reviews import ADD, LIST, SEND, ReviewCommentRequest, SendReviewRequest
 from control_plane.db.drones import Drone
-from control_plane.declarations import tokens
-from control_plane.declarations.drafts import LIST as LIST_DRAFTS
-from control_plane.declarations.orders import SHOW
-from control_plane.declarations.reviews import ADD, LIST, SEND, ReviewCommentRequest, SendReviewRequest
 from tests.browser.conftest import Person, watch
 from tests.support import wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
+from control_plane.contract.declarations import orders
 from control_plane.db.drones import InboxMessage
-from control_plane.declarations import orders
 from shared.events import (
     ApprovalStep,
     DecisionStep,

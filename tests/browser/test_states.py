@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page
 from sqlalchemy import delete
 
+from control_plane.contract.declarations import orders
 from control_plane.db.access import WebSession
-from control_plane.declarations import orders
 from tests.browser.conftest import Person
 from tests.browser.test_pages import PARTS
 from tests.support.axe import need_axe, scrolls_sideways, violations

@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from sqlalchemy import select, update
 
+from control_plane.contract.declarations import drones, orders, sessions, users
+from control_plane.contract.declarations.drones import DroneEdit
+from control_plane.contract.declarations.tokens import ApiTokenRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
-from control_plane.declarations import drones, orders, sessions, users
-from control_plane.declarations.drones import DroneEdit
-from control_plane.declarations.tokens import ApiTokenRequest
-from control_plane.declarations.users import UserRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.retention.removable import RemovalPhase

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from control_plane.background.leases import LEADER
+from control_plane.core.background.leases import LEADER
 from control_plane.db.drones import Drone
 from control_plane.db.engine import Database
 from control_plane.db.installation import Lease

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from control_plane.declarations import drones, orders
-from control_plane.declarations.orders import CancelRequest
+from control_plane.contract.declarations import drones, orders
+from control_plane.contract.declarations.orders import CancelRequest
 from shared.errors import FleetError, Refused
 from shared.states import OrderStatus
 from tests.chaos.facts import Facts

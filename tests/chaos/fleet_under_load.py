@@ -17,11 +17,11 @@ import psutil
 import redis
 
 from control_plane.broker.valkey_config import program
-from control_plane.client.fleet import FleetClient
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import budgets, prices
+from control_plane.contract.declarations.budgets import BudgetRequest
+from control_plane.contract.declarations.prices import PriceRequest
 from control_plane.db.engine import Database
-from control_plane.declarations import budgets, prices
-from control_plane.declarations.budgets import BudgetRequest
-from control_plane.declarations.prices import PriceRequest
 from drone.processes.tree import MARK
 from tests.chaos.parts import Drone, ModelServer, Role
 from tests.chaos.witness import Witness

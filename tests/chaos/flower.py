@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from control_plane.declarations import drones, orders
-from control_plane.declarations.orders import CancelRequest, OrderFilter, SubmitRequest
+from control_plane.contract.declarations import drones, orders
+from control_plane.contract.declarations.orders import CancelRequest, OrderFilter, SubmitRequest
 from shared import names
 from tests.chaos.fleet_under_load import FleetUnderLoad
 from tests.support import wait_until

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations.orders import SUBMIT, SubmitRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations.orders import SUBMIT, SubmitRequest
 from shared.errors import FleetError
 from shared.names import new_id
 from tests.chaos.fleet_under_load import FleetUnderLoad

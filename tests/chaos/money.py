@@ -8,10 +8,10 @@ from typing import get_args
 
 from sqlalchemy import select
 
+from control_plane.contract.declarations import costs
+from control_plane.contract.declarations.costs import By, CostFilter
 from control_plane.db.runs import Run
 from control_plane.db.spending import Budget, BudgetPeriod, SpendingBlock
-from control_plane.declarations import costs
-from control_plane.declarations.costs import By, CostFilter
 from shared.amounts import dollars
 from shared.states import RunStatus
 from tests.chaos.fleet_under_load import FleetUnderLoad

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import budgets, costs, orders, projects, providers
-from control_plane.declarations.costs import CostFilter
-from control_plane.declarations.orders import OrderFilter, SubmitRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import budgets, costs, orders, projects, providers
+from control_plane.contract.declarations.costs import CostFilter
+from control_plane.contract.declarations.orders import OrderFilter, SubmitRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.model.scripted.completions import completion, guessed_tokens
 from drone.model.scripted.server import ScriptedServer
 from tests.chaos.parts import Drone

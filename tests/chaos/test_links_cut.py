@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from control_plane.declarations import drones
+from control_plane.contract.declarations import drones
 from tests.chaos.captures import Capture, capturing
 from tests.chaos.fleet_under_load import FleetUnderLoad, Size
 from tests.chaos.parts import ModelServer

@@ -13,8 +13,8 @@ import pytest
 import redis
 
 from control_plane.broker.broker import Broker
-from control_plane.declarations import providers
-from control_plane.declarations.providers import ProviderEdit
+from control_plane.contract.declarations import providers
+from control_plane.contract.declarations.providers import ProviderEdit
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer

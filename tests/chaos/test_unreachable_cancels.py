@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from control_plane.collector import Collector
-from control_plane.declarations import drones, orders, projects, providers, tokens
-from control_plane.declarations.orders import CancelRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.tokens import JoinTokenRequest
+from control_plane.contract.declarations import drones, orders, projects, providers, tokens
+from control_plane.contract.declarations.orders import CancelRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.tokens import JoinTokenRequest
 from control_plane.supervisor import Supervisor
 from shared import names
 from tests.support import wait_until

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from control_plane.declarations import projects, providers
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.declarations import projects, providers
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from drone.sandbox.account import give, give_tree
 from shared.names import new_id

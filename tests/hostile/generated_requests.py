@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.contract.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations.access import tokens
 from tests.support.filled import Filled, fill, resource_of
 from tests.support.fleet import Api

@@ -18,11 +18,11 @@ import httpx
 import redis
 from sqlalchemy import func, select
 
-from control_plane.client.fleet import FleetClient
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import audit, drones, orders
+from control_plane.contract.declarations.audit import AuditFilter
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.engine import Database
-from control_plane.declarations import audit, drones, orders
-from control_plane.declarations.audit import AuditFilter
 from drone.installation.home import DroneHome
 from shared import names
 from shared.envelope import Binding

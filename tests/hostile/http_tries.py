@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import redis
 
-from control_plane.declarations import audit
-from control_plane.declarations.audit import AuditFilter
+from control_plane.contract.declarations import audit
+from control_plane.contract.declarations.audit import AuditFilter
 from control_plane.operations.audit.refusal_tally import SINGLY
 from shared import envelope
 from shared.blobs import digest

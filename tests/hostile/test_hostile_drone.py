@@ -12,14 +12,14 @@ import pytest
 import redis
 from sqlalchemy import select
 
-from control_plane.client.fleet import FleetClient
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import audit, orders, projects, providers
+from control_plane.contract.declarations.audit import AuditFilter
+from control_plane.contract.declarations.orders import OrderFilter
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.db.audit import AuditRecord
 from control_plane.db.engine import Database, sqlite_url_of
-from control_plane.declarations import audit, orders, projects, providers
-from control_plane.declarations.audit import AuditFilter
-from control_plane.declarations.orders import OrderFilter
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
 from control_plane.supervisor.broker_access import ACTION
 from drone.installation.home import DroneHome
 from drone.model.scripted.server import ScriptedServer

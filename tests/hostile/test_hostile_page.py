@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 from sqlalchemy import func, select
 
+from control_plane.contract.declarations import tokens
 from control_plane.db.audit import AuditRecord
 from control_plane.db.metadata import METADATA
-from control_plane.declarations import tokens
 from tests.browser.conftest import Person
 from tests.hostile.page_tries import BLOCKED, PAGE, REFUSED
 from tests.support import needs

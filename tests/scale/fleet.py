@@ -12,12 +12,12 @@ import httpx
 import psutil
 import redis
 
-from control_plane.assemble import open_core
 from control_plane.broker.valkey_config import program
-from control_plane.client.fleet import FleetClient
+from control_plane.contract.client.fleet import FleetClient
 from control_plane.core import Core
 from control_plane.core.settings import read_settings
 from control_plane.lookups.organizations import system_caller
+from control_plane.server.assemble import open_core
 from tests.chaos.parts import Role
 from tests.support import wait_until
 from tests.support.broker import PASSWORD, BrokerServer

@@ -15,11 +15,11 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from control_plane.contract.declarations import drones, orders
+from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
-from control_plane.declarations import drones, orders
-from control_plane.declarations.orders import SubmitRequest
 from shared.states import OrderStatus, RunStatus
 from tests.scale.crowd import Crowd
 from tests.scale.fleet import ProcessUse, ScaleFleet, ScaleSize, scale_fleet

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from control_plane.declarations import projects, providers
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.declarations import projects, providers
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.agent.in_memory import KeptEvents, QuietControls
 from drone.agent.values import ModelCallFailed
 from drone.model.litellm_model import LiteLLMModel

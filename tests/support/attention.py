@@ -13,11 +13,11 @@ from sqlalchemy import select
 
 from control_plane.attention.collecting import collect
 from control_plane.attention.outbox import Outbox
+from control_plane.contract.declarations.attention import AttentionDocument, AttentionEdit, PushRequest
+from control_plane.contract.declarations.tokens import ApiTokenRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
 from control_plane.db.attention import AttentionMessage
-from control_plane.declarations.attention import AttentionDocument, AttentionEdit, PushRequest
-from control_plane.declarations.tokens import ApiTokenRequest
-from control_plane.declarations.users import UserRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens, users
 from control_plane.operations.attention import browsers, choices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from control_plane.declarations.batches import BatchDocument, BatchRequest, BatchRowDocument
+from control_plane.contract.declarations.batches import BatchDocument, BatchRequest, BatchRowDocument
 from control_plane.operations.batches import reading, submitting
 from shared.events import AssistantStep, Delivered, Prepared, Usage, UserStep
 from shared.outcome import Verification

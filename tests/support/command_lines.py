@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 import typer
 
-import control_plane.client.fleet
-from control_plane.client.fleet import FleetClient
+import control_plane.contract.client.fleet
+from control_plane.contract.client.fleet import FleetClient
 from shared.terminal.boundary import run
 
 
@@ -49,7 +49,7 @@ class CommandLine:
     monkeypatch: pytest.MonkeyPatch
 
     def __post_init__(self) -> None:
-        self.monkeypatch.setattr(control_plane.client.fleet, "FleetClient", ListedClient)
+        self.monkeypatch.setattr(control_plane.contract.client.fleet, "FleetClient", ListedClient)
 
     def __call__(self, *words: str, stdin: str | bytes = "") -> Done:
         content = stdin.encode() if isinstance(stdin, str) else stdin

@@ -8,15 +8,15 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from control_plane.code_hosts.syncing import SETTLES, keep_up
+from control_plane.contract.declarations.code_hosts import CodeHostDocument, CodeHostRequest, HostUserRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
 from control_plane.db.code_hosts import HostLink, HostPost
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
-from control_plane.declarations.code_hosts import CodeHostDocument, CodeHostRequest, HostUserRequest
-from control_plane.declarations.users import UserRequest
-from control_plane.operations import code_hosts
 from control_plane.operations.access import users
+from control_plane.operations.code_hosts import connections as code_hosts
+from control_plane.operations.code_hosts.syncing import SETTLES, keep_up
 from shared.code_hosts import (
     CodeHostReading,
     CommentToWrite,

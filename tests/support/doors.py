@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, BaseModel
 
 from control_plane.cli.main import app as fleet
 from control_plane.cli.options import flag_of, is_switch
-from control_plane.declarations.operation import Command, Operation, Tool, fields_of, value_type
+from control_plane.contract.declarations.operation import Command, Operation, Tool, fields_of, value_type
 from shared.terminal.boundary import run
 from tests.support.fleet_tools import Connected
 

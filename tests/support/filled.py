@@ -11,22 +11,23 @@ from typing import Any
 import httpx
 from sqlalchemy import select
 
+from control_plane.contract.declarations.budgets import BudgetRequest
+from control_plane.contract.declarations.code_hosts import CodeHostRequest
+from control_plane.contract.declarations.modes import ModeRequest
+from control_plane.contract.declarations.pools import PoolRequest
+from control_plane.contract.declarations.prices import PriceRequest
+from control_plane.contract.declarations.profiles import ProfileRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
-from control_plane.declarations.budgets import BudgetRequest
-from control_plane.declarations.code_hosts import CodeHostRequest
-from control_plane.declarations.modes import ModeRequest
-from control_plane.declarations.pools import PoolRequest
-from control_plane.declarations.prices import PriceRequest
-from control_plane.declarations.profiles import ProfileRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
-from control_plane.declarations.users import UserRequest
-from control_plane.operations import budgets, code_hosts, memory, modes, organizations, prices, profiles, providers
+from control_plane.operations import budgets, memory, modes, organizations, prices, profiles, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import list_login_sessions
 from control_plane.operations.automation import webhooks
+from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.operations.drones import pools
 from control_plane.orders.memory_notes import propose
 from shared.events import RememberStep

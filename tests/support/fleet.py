@@ -21,31 +21,31 @@ from fastapi import FastAPI
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from control_plane.background.timings import Timings
 from control_plane.broker.broker import Broker
-from control_plane.client import following
-from control_plane.client.fleet import FleetClient
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry
+from control_plane.contract.client import following
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import projects, providers
+from control_plane.contract.declarations.orders import SUBMIT, SubmitRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.tokens import CREATE_JOIN, ApiTokenRequest, JoinTokenRequest
+from control_plane.contract.validation.invalid_requests import checked
 from control_plane.core import Core
+from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.declarations import projects, providers
-from control_plane.declarations.orders import SUBMIT, SubmitRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.tokens import CREATE_JOIN, ApiTokenRequest, JoinTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue
 from control_plane.orders.lost import announce
 from control_plane.orders.placement import Placement
-from control_plane.validation.invalid_requests import checked
 from control_plane.web.hub import Hub
 from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from control_plane.declarations.operation import every_operation
-from control_plane.documents.orders import OrderDocument
+from control_plane.contract.declarations.operation import every_operation
+from control_plane.contract.documents.orders import OrderDocument
 from shared.events import Body
 
 EVIL = (

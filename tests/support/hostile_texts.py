@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from sqlalchemy import JSON, String, Table, select, update
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import agents, batches, orders, sessions, tasks
+from control_plane.contract.declarations.sessions import CompactRequest, LabelRequest, SessionEdit
 from control_plane.db.metadata import METADATA
-from control_plane.declarations import agents, batches, orders, sessions, tasks
-from control_plane.declarations.sessions import CompactRequest, LabelRequest, SessionEdit
 from control_plane.lookups.organizations import system_caller
 from shared import events, names
 from shared.messages import ToolCall

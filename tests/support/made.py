@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.declarations.orders import SubmitRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.orders import OrderDocument
 from control_plane.operations import projects, providers
 from control_plane.operations.orders import reading
 from shared.names import new_id

@@ -8,7 +8,7 @@ from typing import Any, get_origin
 from pydantic.fields import FieldInfo
 
 from control_plane.cli.options import flag_of
-from control_plane.declarations.operation import (
+from control_plane.contract.declarations.operation import (
     About,
     ByHand,
     Command,
@@ -26,8 +26,8 @@ HAND = " \\*"
 PAGE = ROOT / "docs" / "operations-table.md"
 HEAD = """# Operations and their doors
 
-Made from `control_plane/declarations` by `python -m tests.support.operations_table`; a test fails where it is out of
-date. A door marked with \\* is written by hand. How to add one: [adding-an-operation.md](adding-an-operation.md).
+Made from `control_plane/contract/declarations` by `python -m tests.support.operations_table`; a test fails where it is
+out of date. A door marked with \\* is written by hand. To add one: [adding-an-operation.md](adding-an-operation.md).
 
 | Operation | Role | HTTP, below /api/v1 | MCP tool | Command |
 |---|---|---|---|---|

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from control_plane.contract.declarations.organizations import OrganizationRequest
 from control_plane.core import Caller, Core
-from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations import organizations
 

@@ -22,19 +22,19 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import select
 
-from control_plane.background.timings import Timings
 from control_plane.broker.broker import Broker
 from control_plane.broker.valkey_config import program
 from control_plane.collector import Collector
+from control_plane.contract.declarations import projects, providers
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.tokens import JoinTokenRequest
+from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Core
+from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Dispatch
-from control_plane.declarations import projects, providers
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.tokens import JoinTokenRequest
-from control_plane.documents.orders import OrderDocument
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.orders import reading

@@ -18,23 +18,24 @@ from typing import Any
 import httpx
 from sqlalchemy import select, update
 
+from control_plane.contract.declarations import memory, orders, projects
+from control_plane.contract.declarations.code_hosts import HostUserRequest
+from control_plane.contract.declarations.memory import MemoryRequest
+from control_plane.contract.declarations.operation import NoDoor, Operation, every_operation
+from control_plane.contract.declarations.organizations import OrganizationEdit
+from control_plane.contract.declarations.projects import ProjectEdit
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.tokens import ApiTokenRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.declarations import memory, orders, projects
-from control_plane.declarations.code_hosts import HostUserRequest
-from control_plane.declarations.memory import MemoryRequest
-from control_plane.declarations.operation import NoDoor, Operation, every_operation
-from control_plane.declarations.organizations import OrganizationEdit
-from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.tokens import ApiTokenRequest
-from control_plane.declarations.users import UserRequest
 from control_plane.lookups.organizations import system_caller
-from control_plane.operations import code_hosts, organizations, providers
+from control_plane.operations import organizations, providers
 from control_plane.operations.access import tokens, users
+from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.orders.ending import Ending, finish
 from control_plane.web.forms.fields import FormField, form_fields
 from shared.events import ABILITIES, ApprovalStep

@@ -18,16 +18,16 @@ import redis
 import structlog
 from sqlalchemy import select, update
 
-from control_plane.background.timings import Timings
 from control_plane.broker.broker import Broker
 from control_plane.collector import Collector
+from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Caller, Core
+from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.declarations.orders import SubmitRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.orders import OrderDocument
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects, providers
 from control_plane.operations.orders import reading

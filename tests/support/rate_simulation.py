@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from control_plane.rates.permits import Asker, PermitDecision
-from control_plane.rates.state import GroupState
+from control_plane.money.rates.permits import Asker, PermitDecision
+from control_plane.money.rates.state import GroupState
 from shared.rates import CallReport, ModelPermit, PermitRequest, Rate, Tokens
 
 Names = Literal["settings", "headers", "nothing"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
+from control_plane.contract.declarations.reviews import ReviewCommentDocument, ReviewCommentRequest, SendReviewRequest
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Blob
-from control_plane.declarations.reviews import ReviewCommentDocument, ReviewCommentRequest, SendReviewRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.reviews import commenting, sending
 from shared.blobs import digest
 from tests.support.turns import play

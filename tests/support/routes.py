@@ -8,7 +8,7 @@ import httpx
 from fastapi import FastAPI
 from starlette.routing import Route
 
-from control_plane.declarations.operation import Operation
+from control_plane.contract.declarations.operation import Operation
 from tests.support.doors import sample
 from tests.support.filled import Filled
 from tests.support.fleet import Api

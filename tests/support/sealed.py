@@ -11,6 +11,11 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from control_plane.contract.declarations.code_hosts import CodeHostRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.triggers import TriggerRequest
+from control_plane.contract.declarations.webhooks import WebhookRequest
 from control_plane.core import Caller, Core
 from control_plane.core.master_key import master_keys
 from control_plane.core.settings import FleetSettings
@@ -19,13 +24,9 @@ from control_plane.db.automation import Trigger, Webhook
 from control_plane.db.code_hosts import HostLink
 from control_plane.db.installation import KeyPair
 from control_plane.db.projects import Project, Provider
-from control_plane.declarations.code_hosts import CodeHostRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.triggers import TriggerRequest
-from control_plane.declarations.webhooks import WebhookRequest
-from control_plane.operations import code_hosts, projects, providers
+from control_plane.operations import projects, providers
 from control_plane.operations.automation import triggers, webhooks
+from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.services.master_key_rotation import Step, purpose_of, rotate_master_key
 from shared.blobs import digest
 from tests.support.database import core_on

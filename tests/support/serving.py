@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from control_plane.core.settings import read_settings
-from control_plane.serve import serve
+from control_plane.server.serve import serve
 from shared.errors import FleetError
 
 if __name__ == "__main__":

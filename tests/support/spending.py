@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.spending import ledger
+from control_plane.money.spending import ledger
 from shared.amounts import charged, reserved
 
 

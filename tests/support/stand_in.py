@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 import redis
 
+from control_plane.contract.declarations.tokens import JoinTokenRequest
 from control_plane.core import Caller, Core
-from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
 from shared import envelope, names

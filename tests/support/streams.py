@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import httpx
 from httpx_sse import ServerSentEvent
 
-from control_plane.client.following import open_stream
+from control_plane.contract.client.following import open_stream
 
 
 @contextmanager

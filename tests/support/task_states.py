@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sqlalchemy import update
 
+from control_plane.contract.declarations.task_documents import TaskCancelRequest, TaskDocument, TaskRequest
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
-from control_plane.declarations.task_documents import TaskCancelRequest, TaskDocument, TaskRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import tasks
 from tests.support.clocks import HandClock

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, orders, organizations, projects, providers, tasks
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.organizations import OrganizationEdit
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.task_documents import TaskRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import agents, orders, organizations, projects, providers, tasks
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.organizations import OrganizationEdit
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.team_scripts import DESCRIBED

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from control_plane.conversations.history import messages_along, way_to
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.orders.assignment import place_and_dispatch
+from control_plane.orders.conversations.history import messages_along, way_to
 from control_plane.orders.ending import Ending, finish, try_again
 from control_plane.supervisor.work_orders import work_order
 from shared.events import AssistantStep, Body, ToolResultStep, UserStep

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import update
 
+from control_plane.contract.declarations import agents, memory, projects, providers, races, tasks
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.races import RaceRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.db.drones import Drone
 from control_plane.db.projects import Project, Provider
-from control_plane.declarations import agents, memory, projects, providers, races, tasks
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.races import RaceRequest
-from control_plane.declarations.task_documents import TaskRequest
 from shared.events import ABILITIES, ApprovalStep, Delivered, RememberStep, ToolCallStep
 from shared.plans import AgentPlan, PlanPoint
 from shared.states import OrderStatus

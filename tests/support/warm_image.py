@@ -42,8 +42,13 @@ _ABOVE = 400
 _MOST_FILES = 60
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _COMMANDS = ("control_plane.cli", "drone.cli")
-_FOR_COMMANDS = ("control_plane.client", "rich.console", "rich.table", "httpx")
-_SERVER = ("control_plane.serve", "control_plane.web.app", "control_plane.embedded.up", "uvicorn.protocols.http.auto")
+_FOR_COMMANDS = ("control_plane.contract.client", "rich.console", "rich.table", "httpx")
+_SERVER = (
+    "control_plane.server.serve",
+    "control_plane.web.app",
+    "control_plane.server.embedded.up",
+    "uvicorn.protocols.http.auto",
+)
 _DRONE = ("drone.worker.__main__", "drone.runs.process", "drone.model.preload", "git", "celery.bin.worker")
 _SERVERS = OF_TESTS | {"up", "serve", "mcp"}
 _RUNS = frozenset({"start", "run", "replay"})

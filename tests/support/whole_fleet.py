@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones, orders, projects, providers
-from control_plane.declarations.orders import OrderFilter
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import drones, orders, projects, providers
+from control_plane.contract.declarations.orders import OrderFilter
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from tests.support import free_port, wait_until, warm_processes
 from tests.support.broker import BrokerServer
 from tests.support.left_behind import lasts

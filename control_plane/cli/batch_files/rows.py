@@ -10,8 +10,8 @@ from typing import Any
 from control_plane.cli.batch_files.choosing import Choice
 from control_plane.cli.batch_files.records import Record
 from control_plane.cli.batch_files.templates import PromptTemplate, UnfilledPrompt
-from control_plane.declarations.batches import MOST_ROWS, BatchRowRequest
-from control_plane.validation.invalid_requests import InvalidRequest, checked
+from control_plane.contract.declarations.batches import MOST_ROWS, BatchRowRequest
+from control_plane.contract.validation.invalid_requests import InvalidRequest, checked
 from shared.errors import FleetError, Invalid, TooLarge
 from shared.terminal.command_line import parse_labels
 

@@ -12,7 +12,7 @@ from shared.errors import Conflict, Invalid
 from shared.terminal.text_file import text_of
 
 if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
+    from control_plane.contract.client.fleet import FleetClient
 
 Doc = dict[str, Any]
 
@@ -67,7 +67,7 @@ def slugs_of(projects: Iterable[Doc], repositories: Mapping[str, str]) -> dict[s
 
 def add_missing(fleet: FleetClient, repositories: Mapping[str, str], slugs: Mapping[str, str], names: set[str]) -> None:
     """Add the projects of these repositories that do not exist. Requires the admin role. Raises the refusals."""
-    from control_plane.declarations.projects import ADD, LIST, ProjectRequest
+    from control_plane.contract.declarations.projects import ADD, LIST, ProjectRequest
 
     there = {each["slug"] for each in fleet.call(LIST)}
     for name in sorted(names):

@@ -7,16 +7,16 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Select, false, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import tokens as declared
+from control_plane.contract.declarations.tokens import LoginSessionDocument
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.db.access import ApiToken, WebSession
 from control_plane.db.users import User
-from control_plane.declarations import tokens as declared
-from control_plane.declarations.tokens import LoginSessionDocument
 from control_plane.operations.access.logins import session_is_valid
 from control_plane.operations.access.roles import may, require_everywhere
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.validation.checks import shown
 from shared.errors import NotFound
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.issued_secrets import LOGIN_PREFIX, SESSION_PREFIX, hashed, new_secret
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
 from control_plane.db.access import ApiToken, LoginLink, WebSession
@@ -16,7 +17,6 @@ from control_plane.db.audit_chain import note
 from control_plane.db.users import Member, User
 from control_plane.operations.access.callers import caller_of, caller_of_user, require_token
 from control_plane.operations.access.validity import is_valid
-from control_plane.validation.issued_secrets import LOGIN_PREFIX, SESSION_PREFIX, hashed, new_secret
 from shared.errors import Forbidden, Unauthenticated
 from shared.names import new_id
 

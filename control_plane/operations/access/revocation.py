@@ -8,11 +8,11 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, func, select, update
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations.tokens import RevocationDocument
 from control_plane.core import Caller
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.drones import Drone
 from control_plane.db.users import Member
-from control_plane.declarations.tokens import RevocationDocument
 from control_plane.operations.access.callers import require_token
 from control_plane.operations.access.logins import end_logins_of
 from control_plane.operations.access.validity import is_valid, require_valid

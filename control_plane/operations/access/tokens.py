@@ -9,19 +9,21 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core, Role
-from control_plane.core.audit_entries import entry_of
-from control_plane.db.access import ApiToken, JoinToken
-from control_plane.db.audit_chain import concerns, note
-from control_plane.db.users import User
-from control_plane.declarations import tokens as declared
-from control_plane.declarations.tokens import (
+from control_plane.contract.declarations import tokens as declared
+from control_plane.contract.declarations.tokens import (
     ApiTokenDocument,
     ApiTokenRequest,
     JoinTokenDocument,
     JoinTokenRequest,
     LoginLinkDocument,
 )
+from control_plane.contract.validation.checks import check_labels, check_text, shown
+from control_plane.contract.validation.issued_secrets import API_PREFIX, hashed, new_secret
+from control_plane.core import Caller, Core, Role
+from control_plane.core.audit_entries import entry_of
+from control_plane.db.access import ApiToken, JoinToken
+from control_plane.db.audit_chain import concerns, note
+from control_plane.db.users import User
 from control_plane.lookups.organizations import locked_organization, system_caller
 from control_plane.lookups.users import find_member, member_emails, owner_text
 from control_plane.operations.access.callers import caller_of
@@ -39,8 +41,6 @@ from control_plane.operations.access.validity import is_valid, require_valid
 from control_plane.operations.drones.visibility import names_known_to, served_ids
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of, served_names
-from control_plane.validation.checks import check_labels, check_text, shown
-from control_plane.validation.issued_secrets import API_PREFIX, hashed, new_secret
 from shared.envelope import key_id
 from shared.errors import Conflict, NotFound
 from shared.names import new_id

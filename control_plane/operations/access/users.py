@@ -10,22 +10,22 @@ from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import users as declared
+from control_plane.contract.declarations.users import UserDocument, UserEdit, UserRequest
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.db.access import ApiToken, WebSession
 from control_plane.db.attention import AttentionChoices, PushSubscription
 from control_plane.db.installation import Organization
 from control_plane.db.users import Member, User
-from control_plane.declarations import users as declared
-from control_plane.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.lookups.organizations import locked_organization
 from control_plane.lookups.users import find_member
+from control_plane.money.spending.setting import BudgetTarget, remove_budgets
 from control_plane.operations.access.revocation import revoke_owned_join_tokens, revoke_with_derived
 from control_plane.operations.access.roles import parse_role, require_everywhere
 from control_plane.operations.access.validity import is_valid
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.spending.setting import BudgetTarget, remove_budgets
-from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import agents as declared
+from control_plane.contract.declarations.agents import AgentDocument, AgentEdit, AgentRequest
+from control_plane.contract.validation.checks import check_agent
 from control_plane.core import Caller, Core
 from control_plane.db.teams import Agent, Task
-from control_plane.declarations import agents as declared
-from control_plane.declarations.agents import AgentDocument, AgentEdit, AgentRequest
 from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.lookups.organizations import locked_organization
+from control_plane.money.spending.setting import BudgetTarget, remove_budgets
 from control_plane.operations.agents.fields import fill
 from control_plane.operations.agents.reading import agent_document
 from control_plane.operations.gateway import performs
 from control_plane.services.describing import ask_description
-from control_plane.spending.setting import BudgetTarget, remove_budgets
 from control_plane.teams.claiming import claim_tasks
-from control_plane.validation.checks import check_agent
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import TaskStatus

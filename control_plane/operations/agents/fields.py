@@ -9,14 +9,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations.agents import AgentEdit, AgentRequest
+from control_plane.contract.validation.checks import check_labels, check_text, shown
 from control_plane.db.teams import Agent
-from control_plane.declarations.agents import AgentEdit, AgentRequest
 from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider
 from control_plane.operations.providers import check_model
 from control_plane.orders.reviewers import reviewer_id_of
-from control_plane.validation.checks import check_labels, check_text, shown
 from shared.errors import Invalid
 from shared.instructions import MAX_BYTES, instructions_of
 from shared.roster import circle

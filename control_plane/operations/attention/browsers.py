@@ -8,15 +8,15 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from control_plane.attention.push import check_subscription
+from control_plane.contract.declarations import attention as declared
+from control_plane.contract.declarations.attention import DEFAULT_KINDS, BrowserDocument, PushRequest
+from control_plane.contract.validation.checks import check_text, shown
+from control_plane.contract.validation.issued_secrets import hashed
 from control_plane.core import Caller, Core
 from control_plane.db.attention import AttentionChoices, PushSubscription
-from control_plane.declarations import attention as declared
-from control_plane.declarations.attention import DEFAULT_KINDS, BrowserDocument, PushRequest
 from control_plane.operations.attention.choices import require_recipient
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.validation.checks import check_text, shown
-from control_plane.validation.issued_secrets import hashed
 from shared.errors import Conflict, NotFound
 from shared.names import new_id
 

@@ -10,17 +10,17 @@ from control_plane.attention.notices import Told, tell
 from control_plane.attention.recipients import Recipient, channels_of, recipient
 from control_plane.automation.hook_signatures import check_signing_secret, new_hook_secret
 from control_plane.automation.webhook_addresses import check_url
-from control_plane.core import Caller, Core
-from control_plane.core.push_keys import push_key
-from control_plane.db.attention import AttentionChoices, AttentionMessage, AttentionNotice, PushSubscription
-from control_plane.declarations import attention as declared
-from control_plane.declarations.attention import (
+from control_plane.contract.declarations import attention as declared
+from control_plane.contract.declarations.attention import (
     DEFAULT_KINDS,
     KINDS,
     AttentionDocument,
     AttentionEdit,
     BrowserDocument,
 )
+from control_plane.core import Caller, Core
+from control_plane.core.push_keys import push_key
+from control_plane.db.attention import AttentionChoices, AttentionMessage, AttentionNotice, PushSubscription
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from shared.errors import Conflict, Forbidden, Invalid

@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import audit as declared
+from control_plane.contract.declarations.audit import AuditExportFilter, AuditRecordDocument
 from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditRecord
-from control_plane.declarations import audit as declared
-from control_plane.declarations.audit import AuditExportFilter, AuditRecordDocument
 from control_plane.operations.access.roles import require_everywhere
 from control_plane.operations.audit.reading import conditions
 from control_plane.operations.audit.verifying import newest_seal

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import audit as declared
+from control_plane.contract.declarations.audit import PrunedDocument, PruneRequest
 from control_plane.core import Caller, Core
 from control_plane.core.audit_seals import new_seal
 from control_plane.db.audit import AuditHead, AuditRecord, AuditSeal
 from control_plane.db.audit_chain import AuditEntry, concerns, locked_head, recording
-from control_plane.declarations import audit as declared
-from control_plane.declarations.audit import PrunedDocument, PruneRequest
 from control_plane.operations.gateway import performs
 from shared.errors import Invalid
 

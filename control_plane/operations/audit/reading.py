@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, select
 
+from control_plane.contract.declarations import audit as declared
+from control_plane.contract.declarations.audit import AuditExportFilter, AuditFilter, AuditRecordDocument
 from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditRecord
-from control_plane.declarations import audit as declared
-from control_plane.declarations.audit import AuditExportFilter, AuditFilter, AuditRecordDocument
 from control_plane.operations.access.roles import require_everywhere
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of

@@ -7,13 +7,13 @@ from contextlib import closing
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import audit as declared
+from control_plane.contract.declarations.audit import AuditHeadDocument, AuditVerificationDocument, Problem
 from control_plane.core import Caller, Core
 from control_plane.core.audit_seals import is_genuine, verify_keys
 from control_plane.core.vault import Vault
 from control_plane.db.audit import AuditHead, AuditKey, AuditRecord, AuditSeal
 from control_plane.db.audit_chain import GENESIS, hash_of_row
-from control_plane.declarations import audit as declared
-from control_plane.declarations.audit import AuditHeadDocument, AuditVerificationDocument, Problem
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from shared.errors import Invalid, NotFound

@@ -12,15 +12,15 @@ from sqlalchemy.orm import Session
 from control_plane.automation.cron_times import Times, read_times, times_of
 from control_plane.automation.schedules import filled
 from control_plane.automation.task_creation import check_names, make_task
+from control_plane.contract.declarations import schedules as declared
+from control_plane.contract.declarations.schedules import ScheduleDocument, ScheduleEdit, ScheduleRequest
+from control_plane.contract.declarations.task_documents import TaskDocument, TaskRequest
+from control_plane.contract.documents.base import MAX_COMMENT, MAX_TITLE
+from control_plane.contract.validation.checks import check_name, check_text, shown, unknown
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule
-from control_plane.declarations import schedules as declared
-from control_plane.declarations.schedules import ScheduleDocument, ScheduleEdit, ScheduleRequest
-from control_plane.declarations.task_documents import TaskDocument, TaskRequest
-from control_plane.documents.base import MAX_COMMENT, MAX_TITLE
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.validation.checks import check_name, check_text, shown, unknown
 from shared.errors import Conflict
 from shared.names import new_id
 

@@ -15,14 +15,14 @@ from control_plane.automation.hook_signatures import check_hook_secret, is_signe
 from control_plane.automation.task_creation import check_names, make_task
 from control_plane.automation.task_templates import check_template
 from control_plane.automation.task_texts import DEFAULT_EVENTS, task_of
+from control_plane.contract.declarations import triggers as declared
+from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.contract.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
+from control_plane.contract.validation.checks import check_name, shown, unknown
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Trigger, TriggerDelivery
-from control_plane.declarations import triggers as declared
-from control_plane.declarations.task_documents import TaskRequest
-from control_plane.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.validation.checks import check_name, shown, unknown
 from shared.errors import Conflict, FleetError, Unauthenticated
 from shared.names import new_id
 

@@ -12,13 +12,18 @@ from sqlalchemy.orm import Session
 from control_plane.automation.hook_signatures import check_signing_secret, new_hook_secret
 from control_plane.automation.webhook_addresses import check_url
 from control_plane.automation.webhook_outbox import send_one, waiting_of
+from control_plane.contract.declarations import webhooks as declared
+from control_plane.contract.declarations.webhooks import (
+    WebhookDeliveryDocument,
+    WebhookDocument,
+    WebhookEdit,
+    WebhookRequest,
+)
+from control_plane.contract.validation.checks import check_name, shown, unknown
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
-from control_plane.declarations import webhooks as declared
-from control_plane.declarations.webhooks import WebhookDeliveryDocument, WebhookDocument, WebhookEdit, WebhookRequest
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
-from control_plane.validation.checks import check_name, shown, unknown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.names import new_id
 from shared.states import NOTICES

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlalchemy import and_, or_, select, update
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.declarations import batches as declared
+from control_plane.contract.declarations.batches import BatchDocument, RetryBatchRequest
+from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.core import Caller, Core
 from control_plane.db.batches import BatchRow
 from control_plane.db.orders import Order
-from control_plane.declarations import batches as declared
-from control_plane.declarations.batches import BatchDocument, RetryBatchRequest
-from control_plane.declarations.orders import CancelRequest
 from control_plane.lookups.groups import find_batch
 from control_plane.operations.batches.reading import show
 from control_plane.operations.gateway import performs

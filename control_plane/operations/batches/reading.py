@@ -11,13 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.core import Caller, Core
-from control_plane.db.batches import BatchRow
-from control_plane.db.groups import OrderGroup
-from control_plane.db.orders import Order
-from control_plane.db.runs import Run
-from control_plane.declarations import batches as declared
-from control_plane.declarations.batches import (
+from control_plane.contract.declarations import batches as declared
+from control_plane.contract.declarations.batches import (
     BatchDocument,
     BatchRowDocument,
     BatchStatus,
@@ -25,6 +20,11 @@ from control_plane.declarations.batches import (
     RowState,
     fingerprint,
 )
+from control_plane.core import Caller, Core
+from control_plane.db.batches import BatchRow
+from control_plane.db.groups import OrderGroup
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
 from control_plane.lookups.groups import find_batch
 from control_plane.operations.gateway import performs
 from control_plane.operations.runs.blobs import blob_of_run

@@ -8,12 +8,19 @@ from contextlib import contextmanager
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.declarations import batches as declared
+from control_plane.contract.declarations.batches import (
+    BatchDocument,
+    BatchRequest,
+    BatchRowRequest,
+    RowsRequest,
+    fingerprint,
+)
+from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
-from control_plane.declarations import batches as declared
-from control_plane.declarations.batches import BatchDocument, BatchRequest, BatchRowRequest, RowsRequest, fingerprint
-from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.groups import find_batch
 from control_plane.lookups.providers import find_provider_or_model
 from control_plane.operations.batches.reading import show
@@ -21,7 +28,6 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import Draft
 from control_plane.orders.numbers import lock_numbers
-from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, FleetError, Invalid, TooLarge
 from shared.names import new_id
 

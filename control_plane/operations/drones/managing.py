@@ -10,13 +10,14 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import drones as declared
+from control_plane.contract.declarations.drones import DroneDocument, DroneEdit
+from control_plane.contract.validation.checks import check_name, shown
 from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.declarations import drones as declared
-from control_plane.declarations.drones import DroneDocument, DroneEdit
 from control_plane.drones.inbox import notify_drone, pending
 from control_plane.drones.load import Load, status_of, worker_of
 from control_plane.lookups.drones import find_drone, serving
@@ -27,7 +28,6 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import drone_document
 from control_plane.orders.ending import requeue
 from control_plane.orders.lost import Loss, announce, lose
-from control_plane.validation.checks import check_name, shown
 from shared.control import Drain
 from shared.errors import Conflict, FleetFault, Forbidden
 from shared.reason_text import loss_text

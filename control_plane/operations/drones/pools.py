@@ -6,17 +6,17 @@ from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import pools as declared
+from control_plane.contract.declarations.pools import PoolDocument, PoolEdit, PoolRequest, PoolRotation
+from control_plane.contract.validation.checks import MAX_NAME, check_labels, check_name, shown, unknown
 from control_plane.core import Caller, Core
 from control_plane.db.access import JoinToken, Pool
-from control_plane.declarations import pools as declared
-from control_plane.declarations.pools import PoolDocument, PoolEdit, PoolRequest, PoolRotation
 from control_plane.drones.inbox import notify_drone
 from control_plane.drones.pool_members import members_of
 from control_plane.operations.access.tokens import issue_join_token
 from control_plane.operations.drones.joining_pools import SUFFIX_BYTES
 from control_plane.operations.gateway import performs
 from control_plane.orders.pools import PoolNeed, pool_needs, pools_of
-from control_plane.validation.checks import MAX_NAME, check_labels, check_name, shown, unknown
 from shared.control import Drain
 from shared.errors import Conflict, Invalid
 from shared.names import new_id

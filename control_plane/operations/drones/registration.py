@@ -15,6 +15,8 @@ from sqlalchemy import or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.validation.checks import check_labels, check_name, check_text, shown
+from control_plane.contract.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.core.audit_entries import drone_entry, note_drone
 from control_plane.db.access import JoinToken
@@ -23,8 +25,6 @@ from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.users import User
 from control_plane.drones.key_rotation import forget_next_keys
 from control_plane.operations.drones.joining_pools import made_name, require_kind, require_room
-from control_plane.validation.checks import check_labels, check_name, check_text, shown
-from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from shared.envelope import Binding, seal
 from shared.errors import Conflict, Invalid, Precondition, Unauthenticated
 from shared.events import FIRST_RELEASE

@@ -8,11 +8,12 @@ import secrets
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import drones as declared
+from control_plane.contract.declarations.drones import DroneDocument
+from control_plane.contract.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.core.audit_entries import note_drone
 from control_plane.db.drones import Drone
-from control_plane.declarations import drones as declared
-from control_plane.declarations.drones import DroneDocument
 from control_plane.drones.inbox import notify_drone, pending
 from control_plane.drones.key_rotation import forget_next_keys, user_of
 from control_plane.drones.reports import InvalidReport, open_report, sender_of
@@ -20,7 +21,6 @@ from control_plane.operations.drones.managing import own_drone, show_drone, take
 from control_plane.operations.drones.registration import checked_key
 from control_plane.operations.gateway import performs
 from control_plane.orders.lost import announce
-from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from shared.control import RotateKeys
 from shared.envelope import Binding, seal
 from shared.errors import Conflict, FleetFault, Forbidden

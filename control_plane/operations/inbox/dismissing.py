@@ -11,19 +11,19 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.declarations import inbox as declared
+from control_plane.contract.declarations.inbox import DismissedItem, InboxKind
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.db.groups import OrderGroup
 from control_plane.db.memory import MemoryNote
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
-from control_plane.declarations import inbox as declared
-from control_plane.declarations.inbox import DismissedItem, InboxKind
 from control_plane.lookups.groups import find_group
 from control_plane.lookups.ids import full_order_id
 from control_plane.operations.gateway import performs
 from control_plane.orders.follow_up import FollowUp
 from control_plane.orders.waits import find_wait
-from control_plane.validation.checks import shown
 from shared.errors import Conflict, NotFound
 
 NEEDED: dict[str, FollowUp] = {"reply": "question", "checks": "verification", "spent": "budget"}

@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session as Db
 from sqlalchemy.orm import aliased
 
+from control_plane.contract.declarations.inbox import InboxItem, InboxKind
 from control_plane.db.groups import OrderGroup
 from control_plane.db.memory import MemoryNote
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Task
-from control_plane.declarations.inbox import InboxItem, InboxKind
 from control_plane.operations.access.roles import may
 from control_plane.operations.inbox.dismissing import is_dismissed
 from control_plane.operations.inbox.scope import InboxView

@@ -7,9 +7,9 @@ from typing import get_args
 
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.declarations import inbox as declared
+from control_plane.contract.declarations.inbox import InboxCounts, InboxItem, InboxKind
 from control_plane.core import Caller, Core
-from control_plane.declarations import inbox as declared
-from control_plane.declarations.inbox import InboxCounts, InboxItem, InboxKind
 from control_plane.operations.gateway import performs
 from control_plane.operations.inbox.drones import count_drones, drone_items
 from control_plane.operations.inbox.items import (

@@ -7,19 +7,19 @@ from typing import cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.declarations import steering as declared
+from control_plane.contract.declarations.steering import AnswerRequest
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core, Role
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
-from control_plane.declarations import steering as declared
-from control_plane.declarations.steering import AnswerRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import waits_of
 from control_plane.orders.status_changes import explain
 from control_plane.orders.waits import QUESTION, WaitAnswer, answer, decided_by, find_wait, refuse_other, tell_run
-from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
 from shared.reasons import AnswerOnItsWay

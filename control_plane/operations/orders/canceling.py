@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import orders as declared
+from control_plane.contract.declarations.orders import CancelRequest
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.orders import Order
-from control_plane.declarations import orders as declared
-from control_plane.declarations.orders import CancelRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.cancel import MOVED, asked_by, record_cancel, until_unmoved, withdraw_key

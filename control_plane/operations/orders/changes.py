@@ -13,14 +13,14 @@ from typing import Literal
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.history import way_of
-from control_plane.conversations.run_paths import order_path
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob, Step
 from control_plane.operations.orders.removed import no_longer_stored
 from control_plane.operations.orders.step_reading import own_order
-from control_plane.validation.checks import shown
+from control_plane.orders.conversations.history import way_of
+from control_plane.orders.conversations.run_paths import order_path
 from shared.errors import NotFound
 from shared.events import CheckpointStep
 

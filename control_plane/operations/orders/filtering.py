@@ -10,6 +10,7 @@ from typing import Any, TypedDict, TypeVar
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.contract.validation.checks import shown, unknown
 from control_plane.core import Caller
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent
@@ -19,7 +20,6 @@ from control_plane.lookups.projects import find_project
 from control_plane.lookups.texts import begins, contains_words
 from control_plane.lookups.users import require_user
 from control_plane.orders.outcomes import shows
-from control_plane.validation.checks import shown, unknown
 from shared.errors import Invalid, NotFound
 from shared.states import OrderStatus
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from control_plane.declarations.orders import OrderRequest, ResumeRequest
+from control_plane.contract.declarations.orders import OrderRequest, ResumeRequest
 from shared.errors import Invalid
 from shared.limits import LIMITS, LimitValue
 

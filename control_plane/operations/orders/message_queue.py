@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.steering_messages import take_back, undelivered_steering, unread
+from control_plane.contract.declarations import steering as declared
+from control_plane.contract.declarations.steering import WaitingMessage
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage
-from control_plane.declarations import steering as declared
-from control_plane.declarations.steering import WaitingMessage
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.row_documents import word_document
-from control_plane.validation.checks import shown
+from control_plane.orders.conversations.steering_messages import take_back, undelivered_steering, unread
 from shared.errors import Conflict
 
 

@@ -9,22 +9,22 @@ from typing import cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.plan_progress import plan_of_order
+from control_plane.contract.declarations import plans as declared
+from control_plane.contract.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.documents.plans import PlanDocument, plan_document
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core, Role
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
-from control_plane.declarations import plans as declared
-from control_plane.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
-from control_plane.documents.orders import OrderSummary
-from control_plane.documents.plans import PlanDocument, plan_document
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary, plan_of
 from control_plane.operations.orders.steering import MAX_COMMENT, waits_of
+from control_plane.orders.conversations.plan_progress import plan_of_order
 from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK, edit_of, keep_approved, keep_edit
 from control_plane.orders.status_changes import explain
 from control_plane.orders.waits import WaitAnswer, answer, decided_by, decision_of, tell_run
-from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.plan_text import NotAPlan, read_plan
 from shared.plans import (

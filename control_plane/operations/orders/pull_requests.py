@@ -7,17 +7,17 @@ from collections.abc import Callable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import pull_requests as declared
+from control_plane.contract.declarations.pull_requests import PullRequestRequest
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.teams import Task
-from control_plane.declarations import pull_requests as declared
-from control_plane.declarations.pull_requests import PullRequestRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.services import pull_requests as services
-from control_plane.validation.checks import check_text, shown
 from shared.errors import Conflict, FleetError, NotFound, Precondition
 from shared.states import ENDED
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import orders as declared
+from control_plane.contract.declarations.orders import MoveRequest, PriorityRequest
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.declarations import orders as declared
-from control_plane.declarations.orders import MoveRequest, PriorityRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.drones.load import worker_of
 from control_plane.lookups.drones import find_drone
 from control_plane.operations.gateway import performs

@@ -12,9 +12,12 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session as Db
 from sqlalchemy.orm import aliased
 
-from control_plane.conversations.plan_progress import plan_of_order
-from control_plane.conversations.review_answers import unsettled
-from control_plane.conversations.steering_messages import unread
+from control_plane.contract.declarations import orders as declared
+from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.documents.limits import EffectiveLimit, effective_limits
+from control_plane.contract.documents.orders import OrderDocument, OrderSummary, SteeringMessageDocument, StepDocument
+from control_plane.contract.documents.plans import PlanDocument, plan_document
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.groups import OrderGroup
@@ -23,11 +26,6 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
 from control_plane.db.waits import Wait
-from control_plane.declarations import orders as declared
-from control_plane.declarations.orders import SubmitRequest
-from control_plane.documents.limits import EffectiveLimit, effective_limits
-from control_plane.documents.orders import OrderDocument, OrderSummary, SteeringMessageDocument, StepDocument
-from control_plane.documents.plans import PlanDocument, plan_document
 from control_plane.lookups.sessions import session_title
 from control_plane.operations import row_documents
 from control_plane.operations.flower_links import flower_address
@@ -40,9 +38,11 @@ from control_plane.operations.orders.submitting import check_request, submit_wit
 from control_plane.operations.row_documents import OrderClocks, OrderNames, word_document
 from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
+from control_plane.orders.conversations.plan_progress import plan_of_order
+from control_plane.orders.conversations.review_answers import unsettled
+from control_plane.orders.conversations.steering_messages import unread
 from control_plane.orders.plan_waits import PLAN, edit_of
 from control_plane.orders.waits import find_wait, open_waits, time_waited
-from control_plane.validation.checks import shown
 from shared.blobs import INLINE_PATCH
 from shared.errors import NotFound
 from shared.events import Stats

@@ -7,21 +7,21 @@ from collections.abc import Callable
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.entries import locked
-from control_plane.conversations.history import way_to
-from control_plane.conversations.resumption import expected_resumption
+from control_plane.contract.declarations import orders as declared
+from control_plane.contract.declarations.orders import ResumeRequest
+from control_plane.contract.declarations.steering import SayRequest
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
-from control_plane.declarations import orders as declared
-from control_plane.declarations.orders import ResumeRequest
-from control_plane.declarations.steering import SayRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.given_limits import own_limits
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import check_said
 from control_plane.orders.assignment import place_and_dispatch
+from control_plane.orders.conversations.entries import locked
+from control_plane.orders.conversations.history import way_to
+from control_plane.orders.conversations.resumption import expected_resumption
 from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import move_order, move_turn
 from shared.errors import Conflict, Precondition

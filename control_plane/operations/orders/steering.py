@@ -10,18 +10,19 @@ from typing import Any, cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.steering_messages import has_run, send_steering
+from control_plane.contract.declarations import steering as declared
+from control_plane.contract.declarations.steering import ApproveRequest, DecideRequest, DenyRequest, SayRequest
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core, Role
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
-from control_plane.declarations import steering as declared
-from control_plane.declarations.steering import ApproveRequest, DecideRequest, DenyRequest, SayRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
+from control_plane.orders.conversations.steering_messages import has_run, send_steering
 from control_plane.orders.plan_waits import APPROVE, PLAN
 from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import explain
@@ -37,7 +38,6 @@ from control_plane.orders.waits import (
     refuse_other,
     tell_run,
 )
-from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
 from shared.reason_text import RAISES

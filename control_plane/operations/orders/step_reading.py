@@ -9,15 +9,15 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.run_paths import order_path
+from control_plane.contract.documents.orders import RunDocument, StepDocument
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
-from control_plane.documents.orders import RunDocument, StepDocument
 from control_plane.operations.flower_links import flower_address, task_link
 from control_plane.operations.row_documents import run_document, step_document
-from control_plane.validation.checks import shown
+from control_plane.orders.conversations.run_paths import order_path
 from shared.errors import NotFound
 
 

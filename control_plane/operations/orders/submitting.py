@@ -15,26 +15,26 @@ from hashlib import sha256
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.new_session import new_session
+from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.validation.checks import check_commands, check_labels, check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.declarations.orders import SubmitRequest
 from control_plane.lookups.drones import find_drone
 from control_plane.lookups.ids import full_order_id, full_session_id
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider, only_provider
 from control_plane.lookups.sessions import find_session
 from control_plane.operations.orders.given_limits import own_limits
+from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import MAX_ATTEMPTS, Draft, as_asked, create_order
 from control_plane.orders.numbers import lock_numbers
 from control_plane.orders.profiles import with_profile
 from control_plane.orders.reviewers import reviewer_named
 from control_plane.orders.run_settings import OwnLimits
 from control_plane.services.titles import ask_title
-from control_plane.validation.checks import check_commands, check_labels, check_text, shown
 from shared.errors import Conflict, Invalid, NotFound, Precondition, TooLarge
 
 MAX_PROMPT = 200_000

@@ -10,15 +10,15 @@ from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.history import messages_along, way_of
-from control_plane.conversations.run_paths import Segment, path_to
+from control_plane.contract.declarations import orders as declared
+from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
-from control_plane.declarations import orders as declared
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.step_reading import own_order
-from control_plane.validation.checks import shown
+from control_plane.orders.conversations.history import messages_along, way_of
+from control_plane.orders.conversations.run_paths import Segment, path_to
 from shared.errors import NotFound
 from shared.events import Body
 from shared.messages import Message

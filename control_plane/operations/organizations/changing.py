@@ -8,10 +8,15 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import organizations as declared
+from control_plane.contract.declarations.organizations import (
+    OrganizationDocument,
+    OrganizationEdit,
+    OrganizationRequest,
+)
+from control_plane.contract.validation.checks import check_organization, check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
-from control_plane.declarations import organizations as declared
-from control_plane.declarations.organizations import OrganizationDocument, OrganizationEdit, OrganizationRequest
 from control_plane.lookups.organizations import in_organization, locked_organization
 from control_plane.lookups.projects import find_project
 from control_plane.operations.gateway import performs
@@ -20,7 +25,6 @@ from control_plane.operations.organizations.reading import document_of
 from control_plane.operations.run_settings import edit_run_settings
 from control_plane.orders.reviewers import reviewer_id_of
 from control_plane.teams.claiming import claim_tasks
-from control_plane.validation.checks import check_organization, check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.names import new_id
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from control_plane.contract.declarations import retention as declared
+from control_plane.contract.declarations.retention import HeldDocument, RemovedDocument, RetentionRequest
 from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditRecord
 from control_plane.db.drones import RawEvent
 from control_plane.db.orders import Order
 from control_plane.db.runs import Blob, Step
-from control_plane.declarations import retention as declared
-from control_plane.declarations.retention import HeldDocument, RemovedDocument, RetentionRequest
 from control_plane.operations.gateway import performs
 from control_plane.operations.retention.removable import (
     MIB,

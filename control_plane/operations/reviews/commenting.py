@@ -9,12 +9,12 @@ from difflib import get_close_matches
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.history import way_of
+from control_plane.contract.declarations import reviews as declared
+from control_plane.contract.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit, ReviewCommentRequest
+from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
-from control_plane.declarations import reviews as declared
-from control_plane.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit, ReviewCommentRequest
 from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders import changes
@@ -22,7 +22,7 @@ from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.step_reading import own_order
 from control_plane.operations.reviews.diff_lines import FileDiff, file_diff, paths_in
 from control_plane.operations.reviews.message import SHORT_ID, place_of
-from control_plane.validation.checks import check_text, shown
+from control_plane.orders.conversations.history import way_of
 from shared.errors import Conflict, Invalid, NotFound
 from shared.names import new_id
 

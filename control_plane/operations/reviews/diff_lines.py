@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from control_plane.patches.hunks import Line, lines_of
-from control_plane.patches.patch import read_patch
+from control_plane.core.patches.hunks import Line, lines_of
+from control_plane.core.patches.patch import read_patch
 
 Side = Literal["old", "new"]
 _SIGNS = {"add": "+", "del": "-", "same": " "}

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import reviews as declared
+from control_plane.contract.declarations.reviews import SendReviewRequest
+from control_plane.contract.declarations.steering import SayRequest
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
 from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
-from control_plane.declarations import reviews as declared
-from control_plane.declarations.reviews import SendReviewRequest
-from control_plane.declarations.steering import SayRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.next_turn import fits, next_turn
@@ -24,7 +25,6 @@ from control_plane.operations.reviews.commenting import MAX_TEXT
 from control_plane.operations.reviews.message import review_message
 from control_plane.orders.draft import create_order
 from control_plane.orders.numbers import lock_numbers
-from control_plane.validation.checks import check_text
 from shared.errors import Conflict
 from shared.states import ENDED
 

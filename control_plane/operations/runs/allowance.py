@@ -10,13 +10,13 @@ from sqlalchemy.orm import Session
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.lookups.budgets import target_names
+from control_plane.money.spending.accounts import Account, is_bounded, note_refusal
+from control_plane.money.spending.figures import in_dollars
+from control_plane.money.spending.ledger import Granted, GrantRequest, grant, granted_to
+from control_plane.money.spending.periods import end_of
+from control_plane.money.spending.prices import prices_for
+from control_plane.money.spending.targets import target_names
 from control_plane.operations.runs.blobs import own_dispatch
-from control_plane.spending.accounts import Account, is_bounded, note_refusal
-from control_plane.spending.figures import in_dollars
-from control_plane.spending.ledger import Granted, GrantRequest, grant, granted_to
-from control_plane.spending.periods import end_of
-from control_plane.spending.prices import prices_for
 from shared.amounts import charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest
 from shared.errors import Conflict

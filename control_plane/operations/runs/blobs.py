@@ -12,16 +12,16 @@ from typing import Any, BinaryIO, Literal
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from control_plane.conversations.history import way_of
-from control_plane.conversations.upstream import foundation_of
+from control_plane.contract.validation.checks import shown
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.core.audit_entries import note_drone
 from control_plane.core.blob_store import place_of
 from control_plane.db.engine import pause
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
+from control_plane.orders.conversations.history import way_of
+from control_plane.orders.conversations.upstream import foundation_of
 from control_plane.orders.races import check_push
-from control_plane.validation.checks import shown
 from shared.errors import Conflict, NotFound
 from shared.races import PushGrantRequest
 from shared.states import IN_HAND, OrderStatus

@@ -8,9 +8,9 @@ from sqlalchemy.orm import Session
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Provider
+from control_plane.money.rates.groups import decide, group_of_provider
+from control_plane.money.rates.permits import Asker
 from control_plane.operations.runs.blobs import own_dispatch
-from control_plane.rates.groups import decide, group_of_provider
-from control_plane.rates.permits import Asker
 from shared.rates import UNLIMITED, ModelPermit, PermitRequest
 
 

@@ -7,18 +7,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.entries import EntryKind, locked, write_entry
-from control_plane.conversations.left_branches import left_by
-from control_plane.conversations.new_session import new_session
-from control_plane.conversations.steering_messages import has_run
-from control_plane.core import Caller, Core
-from control_plane.db.audit_chain import concerns
-from control_plane.db.orders import Order
-from control_plane.db.projects import Project
-from control_plane.db.sessions import ChatSession, SessionEntry
-from control_plane.declarations import sessions as declared
-from control_plane.declarations.session_documents import CompactDocument, SessionDocument
-from control_plane.declarations.sessions import (
+from control_plane.contract.declarations import sessions as declared
+from control_plane.contract.declarations.session_documents import CompactDocument, SessionDocument
+from control_plane.contract.declarations.sessions import (
     MAX_SESSION_NAME,
     CompactRequest,
     ForkRequest,
@@ -27,13 +18,23 @@ from control_plane.declarations.sessions import (
     SessionRequest,
     SwitchRequest,
 )
+from control_plane.contract.validation.checks import check_text
+from control_plane.core import Caller, Core
+from control_plane.db.audit_chain import concerns
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.drones.inbox import notify_drone
 from control_plane.lookups.modes import find_mode
 from control_plane.lookups.projects import find_project
-from control_plane.lookups.sessions import find_place, refuse_while_busy, session_of, unfinished
+from control_plane.lookups.sessions import refuse_while_busy, session_of, unfinished
 from control_plane.operations.gateway import performs
 from control_plane.operations.sessions.reading import session_document
-from control_plane.validation.checks import check_text
+from control_plane.orders.conversations.entries import EntryKind, locked, write_entry
+from control_plane.orders.conversations.left_branches import left_by
+from control_plane.orders.conversations.new_session import new_session
+from control_plane.orders.conversations.places import find_place
+from control_plane.orders.conversations.steering_messages import has_run
 from shared.control import Compact
 from shared.errors import Invalid
 from shared.names import new_id

@@ -10,29 +10,30 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.history import last_work, way_to
-from control_plane.core import Caller, Core
-from control_plane.db.orders import Order, Turn
-from control_plane.db.projects import Project
-from control_plane.db.sessions import ChatSession, SessionEntry
-from control_plane.db.stacks import Stack
-from control_plane.declarations import sessions as declared
-from control_plane.declarations.session_documents import (
+from control_plane.contract.declarations import sessions as declared
+from control_plane.contract.declarations.session_documents import (
     EntryDocument,
     HeadDocument,
     SessionDocument,
     SessionSummary,
     TurnDocument,
 )
-from control_plane.documents.orders import StatsDocument
+from control_plane.contract.documents.orders import StatsDocument
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order, Turn
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession, SessionEntry
+from control_plane.db.stacks import Stack
 from control_plane.lookups.projects import find_project
-from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
+from control_plane.lookups.sessions import session_of, unfinished
 from control_plane.lookups.texts import begins, contains_words
 from control_plane.lookups.users import member_emails, owner_text, require_user
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import stats_document
 from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals
+from control_plane.orders.conversations.history import last_work, way_to
+from control_plane.orders.conversations.places import labels_of, tree_of
 from shared.errors import NotFound
 from shared.states import ENDED, TurnStatus
 from shared.titles import title

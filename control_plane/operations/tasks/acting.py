@@ -11,12 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.automation.notices import notify
-from control_plane.core import Caller, Core
-from control_plane.db.audit_chain import concerns
-from control_plane.db.runs import Run
-from control_plane.db.teams import Agent, Task
-from control_plane.declarations import tasks as declared
-from control_plane.declarations.task_documents import (
+from control_plane.contract.declarations import tasks as declared
+from control_plane.contract.declarations.task_documents import (
     AssignRequest,
     CommentDocument,
     CommentRequest,
@@ -24,7 +20,12 @@ from control_plane.declarations.task_documents import (
     TaskRequest,
     TaskRetryRequest,
 )
-from control_plane.documents.base import USER
+from control_plane.contract.documents.base import USER
+from control_plane.contract.validation.checks import shown
+from control_plane.core import Caller, Core
+from control_plane.db.audit_chain import concerns
+from control_plane.db.runs import Run
+from control_plane.db.teams import Agent, Task
 from control_plane.lookups import tasks
 from control_plane.lookups.agents import find_agent
 from control_plane.operations.gateway import performs
@@ -36,7 +37,6 @@ from control_plane.teams.new_task import check_long_text, check_request, create_
 from control_plane.teams.system_notes import Note
 from control_plane.teams.tags import last_valid, tags_in
 from control_plane.teams.thread import person_wrote, system_says
-from control_plane.validation.checks import shown
 from shared.errors import Invalid, NotFound, Precondition
 from shared.states import TaskStatus
 

@@ -10,28 +10,28 @@ from typing import Any
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session, load_only
 
-from control_plane.core import Caller, Core
-from control_plane.db.orders import Order
-from control_plane.db.projects import Project
-from control_plane.db.runs import Run
-from control_plane.db.teams import Agent, Comment, Task
-from control_plane.declarations import tasks as declared
-from control_plane.declarations.task_documents import (
+from control_plane.contract.declarations import tasks as declared
+from control_plane.contract.declarations.task_documents import (
     CommentDocument,
     TaskDocument,
     TaskRunDocument,
     TaskSummary,
     TimelineEntry,
 )
-from control_plane.documents.base import USER
-from control_plane.documents.totals import Totals
+from control_plane.contract.documents.base import USER
+from control_plane.contract.documents.totals import Totals
+from control_plane.contract.validation.checks import shown, unknown
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.runs import Run
+from control_plane.db.teams import Agent, Comment, Task
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.tasks import find_task
 from control_plane.lookups.texts import begins, contains_words
 from control_plane.operations import totals
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reasons, runs
-from control_plane.validation.checks import shown, unknown
 from shared.errors import Invalid
 from shared.states import RunStatus, TaskStatus
 

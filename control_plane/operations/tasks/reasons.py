@@ -8,11 +8,11 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, load_only
 
+from control_plane.contract.documents.base import SYSTEM, USER
 from control_plane.core import Core
 from control_plane.db.orders import REASON, Order
 from control_plane.db.runs import Run
 from control_plane.db.teams import Comment, Task
-from control_plane.documents.base import SYSTEM, USER
 from control_plane.operations.orders import progress
 from control_plane.teams.why_waiting import why_each_waits
 from shared.reasons import ForPerson

@@ -14,12 +14,13 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import tasks as declared
+from control_plane.contract.declarations.task_documents import TaskCancelRequest, TaskDocument
+from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.declarations import tasks as declared
-from control_plane.declarations.task_documents import TaskCancelRequest, TaskDocument
 from control_plane.lookups import tasks
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import acting, reading
@@ -27,7 +28,6 @@ from control_plane.orders.cancel import MOVED, Observed, asked_by, record_cancel
 from control_plane.orders.lost import announce
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
-from control_plane.validation.checks import check_text
 from shared.errors import Conflict
 from shared.reasons import CancelAsked
 from shared.states import ENDED, OrderStatus, TaskStatus

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO, NoReturn, get_args
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
 
+from control_plane.contract.validation.checks import check_name, check_organization, shown
+from control_plane.contract.validation.time_zones import check_zone
 from control_plane.lookups.groups import GroupKind
 from control_plane.operations.transfer.kinds import (
     BY_NAME,
@@ -30,8 +32,6 @@ from control_plane.operations.transfer.kinds import (
     plain_type,
 )
 from control_plane.operations.transfer.settings import Import, check_settings
-from control_plane.validation.checks import check_name, check_organization, shown
-from control_plane.validation.time_zones import check_zone
 from shared.budgets import BudgetKind, Per
 from shared.errors import Conflict, FleetError, Invalid
 from shared.limits import checked_limits

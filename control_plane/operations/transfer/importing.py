@@ -16,6 +16,11 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from control_plane.contract.declarations import organizations as declared
+from control_plane.contract.declarations.organizations import OrganizationDocument, OrganizationRequest
+from control_plane.contract.documents.base import SYSTEM
+from control_plane.contract.validation.checks import check_organization, shown
+from control_plane.contract.validation.issued_secrets import hashed, new_secret
 from control_plane.core import Caller, Core
 from control_plane.core.vault import Purpose
 from control_plane.db.installation import Counter, Organization
@@ -24,9 +29,7 @@ from control_plane.db.runs import Run
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.spending import Budget
 from control_plane.db.teams import Comment
-from control_plane.declarations import organizations as declared
-from control_plane.declarations.organizations import OrganizationDocument, OrganizationRequest
-from control_plane.documents.base import SYSTEM
+from control_plane.money.spending.accounts import recount
 from control_plane.operations.gateway import performs
 from control_plane.operations.organizations import create_within, document_of
 from control_plane.operations.transfer.checking import Checked, check, lines_of
@@ -34,9 +37,6 @@ from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK
 from control_plane.operations.transfer.settings import Import
 from control_plane.orders.numbers import ORDERS
 from control_plane.orders.status_changes import facts_columns
-from control_plane.spending.accounts import recount
-from control_plane.validation.checks import check_organization, shown
-from control_plane.validation.issued_secrets import hashed, new_secret
 from shared.errors import Conflict, FleetFault
 from shared.outcome import ExitStatus
 from shared.reasons import CanceledEnd, OrderFacts

@@ -11,33 +11,39 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.batches import BatchRowRequest
+from control_plane.contract.declarations.memory import MemoryRequest
+from control_plane.contract.declarations.modes import ModeRequest
+from control_plane.contract.declarations.orders import OrderRequest
+from control_plane.contract.declarations.prices import PriceRequest
+from control_plane.contract.declarations.profiles import ProfileRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.pull_requests import PullRequestDocument
+from control_plane.contract.declarations.reviews import ReviewCommentRequest
+from control_plane.contract.declarations.schedules import ScheduleRequest
+from control_plane.contract.declarations.sessions import SessionRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.contract.declarations.triggers import TriggerRequest
+from control_plane.contract.declarations.webhooks import WebhookRequest
+from control_plane.contract.documents.base import Request
+from control_plane.contract.validation.checks import (
+    check_agent,
+    check_commands,
+    check_labels,
+    check_text,
+    check_variable,
+)
+from control_plane.contract.validation.git_urls import parse_git_url
 from control_plane.core.settings import FleetSettings
 from control_plane.db.teams import Agent
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.batches import BatchRowRequest
-from control_plane.declarations.memory import MemoryRequest
-from control_plane.declarations.modes import ModeRequest
-from control_plane.declarations.orders import OrderRequest
-from control_plane.declarations.prices import PriceRequest
-from control_plane.declarations.profiles import ProfileRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.pull_requests import PullRequestDocument
-from control_plane.declarations.reviews import ReviewCommentRequest
-from control_plane.declarations.schedules import ScheduleRequest
-from control_plane.declarations.sessions import SessionRequest
-from control_plane.declarations.task_documents import TaskRequest
-from control_plane.declarations.triggers import TriggerRequest
-from control_plane.declarations.webhooks import WebhookRequest
-from control_plane.documents.base import Request
 from control_plane.operations import memory, modes, prices, profiles, projects, providers
 from control_plane.operations.agents.fields import INSTRUCTIONS, fill_own
 from control_plane.operations.automation import schedules, triggers, webhooks
 from control_plane.operations.reviews.commenting import MAX_TEXT
 from control_plane.operations.sessions.changing import check_session
 from control_plane.teams import new_task
-from control_plane.validation.checks import check_agent, check_commands, check_labels, check_text, check_variable
-from control_plane.validation.git_urls import parse_git_url
 from shared.errors import Invalid
 from shared.events import Body, Receipt
 from shared.limits import checked_limits

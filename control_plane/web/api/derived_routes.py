@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Header, Path, Query, Request
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from control_plane.declarations.operation import Operation, annotated, fields_of, names_of, operations_of
+from control_plane.contract.declarations.operation import Operation, annotated, fields_of, names_of, operations_of
 from control_plane.operations.gateway import OperationCall, enter, perform
 from control_plane.web.access import api_router
 from control_plane.web.openapi import errors

@@ -10,10 +10,10 @@ from anyio import to_thread
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from control_plane.declarations import organizations as declared
-from control_plane.declarations.audit import AuditExportFilter
-from control_plane.declarations.organizations import OrganizationDocument
-from control_plane.declarations.sessions import BUNDLE
+from control_plane.contract.declarations import organizations as declared
+from control_plane.contract.declarations.audit import AuditExportFilter
+from control_plane.contract.declarations.organizations import OrganizationDocument
+from control_plane.contract.declarations.sessions import BUNDLE
 from control_plane.operations import sessions, transfer
 from control_plane.operations.audit import exporting
 from control_plane.operations.gateway import permit

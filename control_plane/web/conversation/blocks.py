@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
-from control_plane.documents.orders import StepDocument
+from control_plane.contract.documents.orders import StepDocument
 from control_plane.web.conversation.calls import ShownCall, sentence_of
 from shared.events import VerifyStep
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from control_plane.documents.orders import StepDocument
+from control_plane.contract.documents.orders import StepDocument
 from control_plane.web.conversation import notes
 from control_plane.web.conversation.blocks import (
     CallsBlock,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from control_plane.contract.declarations.providers import ProviderDocument
+from control_plane.contract.declarations.session_documents import EntryDocument, SessionDocument, TurnDocument
+from control_plane.contract.documents.orders import OrderSummary, StepDocument
 from control_plane.core import Caller, Core
-from control_plane.declarations.providers import ProviderDocument
-from control_plane.declarations.session_documents import EntryDocument, SessionDocument, TurnDocument
-from control_plane.documents.orders import OrderSummary, StepDocument
+from control_plane.core.patches.patch import read_patch
 from control_plane.operations.orders import changes, reading
 from control_plane.operations.orders.step_reading import StepRange, read_steps
 from control_plane.operations.sessions import reading as sessions
-from control_plane.patches.patch import read_patch
 from control_plane.web.conversation.window import ShownTurn
 from control_plane.web.diffs.labels import shown_path
 from shared.errors import NotFound

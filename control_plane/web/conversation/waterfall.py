@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from control_plane.documents.orders import StepDocument
+from control_plane.contract.documents.orders import StepDocument
 from control_plane.web.conversation.calls import ShownCall
 from control_plane.web.conversation.grouping import body_of
 from control_plane.web.conversation.notes import note_of

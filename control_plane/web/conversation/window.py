@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from control_plane.contract.declarations.session_documents import EntryDocument, TurnDocument
 from control_plane.core import Caller, Core
-from control_plane.declarations.session_documents import EntryDocument, TurnDocument
 from control_plane.operations.orders.step_reading import StepRange, read_steps
 from control_plane.web.conversation.blocks import Chat, ChatBlock, Closing, Opening
 from control_plane.web.conversation.grouping import chat_of

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from control_plane.declarations.reviews import ReviewCommentDocument
-from control_plane.patches.hunks import lines_of
-from control_plane.patches.patch import FilePatch, read_patch
+from control_plane.contract.declarations.reviews import ReviewCommentDocument
+from control_plane.core.patches.hunks import lines_of
+from control_plane.core.patches.patch import FilePatch, read_patch
 
 Where = Literal["", "moved", "hidden", "gone"]
 """Whether the lines of a comment are where they were, elsewhere, not among the lines of the diff, or changed since."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from control_plane.patches.patch import SUBMODULE, SYMLINK, FilePatch
+from control_plane.core.patches.patch import SUBMODULE, SYMLINK, FilePatch
 from shared.visible_text import visible
 
 EXECUTABLE = "100755"

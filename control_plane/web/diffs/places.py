@@ -10,8 +10,8 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from control_plane.declarations.reviews import ReviewCommentDocument
-from control_plane.patches.patch import FilePatch
+from control_plane.contract.declarations.reviews import ReviewCommentDocument
+from control_plane.core.patches.patch import FilePatch
 from control_plane.web.diffs.code_text import attribute
 from control_plane.web.diffs.following import Follower, Standing
 from control_plane.web.diffs.labels import path_key

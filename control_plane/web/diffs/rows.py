@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import groupby, takewhile
 from typing import Literal
 
-from control_plane.patches.hunks import Line
+from control_plane.core.patches.hunks import Line
 from control_plane.web.diffs.words import Range, changed_words, likeness
 
 View = Literal["unified", "split"]

@@ -8,8 +8,8 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from control_plane.patches.hunks import Line, Sign, lines_of
-from control_plane.patches.patch import FilePatch
+from control_plane.core.patches.hunks import Line, Sign, lines_of
+from control_plane.core.patches.patch import FilePatch
 from control_plane.web.diffs.code_text import attribute, code_html
 from control_plane.web.diffs.labels import labels_of, path_key, shown_path
 from control_plane.web.diffs.rows import Cell, DiffRow, View, groups_of, without_space

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-from control_plane.patches.hunks import Line
+from control_plane.core.patches.hunks import Line
 from control_plane.web.markup.code import class_of
 
 MAX_CHARACTERS = 6000

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from control_plane.patches.patch import FilePatch
+from control_plane.core.patches.patch import FilePatch
 from control_plane.web.diffs.labels import shown_path
 
 MOST = 100

@@ -18,12 +18,12 @@ from pydantic import BaseModel
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
+from control_plane.contract.declarations.operation import Operation
+from control_plane.contract.declarations.tokens import JoinTokenDocument
+from control_plane.contract.validation.invalid_requests import InvalidRequest
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import Operation
-from control_plane.declarations.tokens import JoinTokenDocument
 from control_plane.operations import drafts
 from control_plane.operations.gateway import perform, permit
-from control_plane.validation.invalid_requests import InvalidRequest
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.destinations import MAKES, destination
 from control_plane.web.forms import texts

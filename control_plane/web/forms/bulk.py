@@ -8,8 +8,8 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from control_plane.contract.declarations.operation import Operation
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import Operation
 from control_plane.operations.gateway import OperationCall, perform
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.destinations import local_page

@@ -12,7 +12,7 @@ from typing import Any, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from control_plane.declarations.operation import (
+from control_plane.contract.declarations.operation import (
     About,
     Command,
     NoDoor,

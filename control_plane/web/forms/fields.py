@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
-from control_plane.declarations.operation import About, Operation, choices_of, fields_of, names_of, value_type
-from control_plane.validation.checks import shown
+from control_plane.contract.declarations.operation import About, Operation, choices_of, fields_of, names_of, value_type
+from control_plane.contract.validation.checks import shown
 from control_plane.web.forms import texts
 from shared.errors import Invalid
 

@@ -9,9 +9,9 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 
+from control_plane.contract.declarations.operation import Operation
+from control_plane.contract.validation.invalid_requests import checked
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import Operation
-from control_plane.validation.invalid_requests import checked
 from control_plane.web.forms.fields import FormField, form_fields
 from control_plane.web.forms.options import offered
 from control_plane.web.problems import problem_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from control_plane.contract.declarations.operation import NOUNS, Operation, operations_of
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import NOUNS, Operation, operations_of
 from control_plane.operations.gateway import OperationCall, perform
 from shared.errors import Refused
 

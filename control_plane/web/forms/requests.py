@@ -10,10 +10,10 @@ from typing import Any
 
 from starlette.datastructures import FormData
 
+from control_plane.contract.declarations.operation import Operation, every_operation
+from control_plane.contract.validation.invalid_requests import FieldProblem, InvalidRequest, checked
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import Operation, every_operation
 from control_plane.operations.gateway import OperationCall, perform
-from control_plane.validation.invalid_requests import FieldProblem, InvalidRequest, checked
 from control_plane.web.forms.fields import FormField, form_fields, name_fields
 from shared.errors import Invalid, NotFound, Refused
 

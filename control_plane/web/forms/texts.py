@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from control_plane.declarations.operation import Command, Operation
+from control_plane.contract.declarations.operation import Command, Operation
 
 TITLES: Mapping[str, str] = {
     "add_provider": "Add model",

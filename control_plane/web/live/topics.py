@@ -18,16 +18,17 @@ from urllib.parse import parse_qsl, unquote
 
 from pydantic import TypeAdapter
 
+from control_plane.contract.declarations import orders as declared_orders
+from control_plane.contract.declarations import sessions as declared_sessions
+from control_plane.contract.declarations.operation import Operation
 from control_plane.core import Caller, Core
-from control_plane.declarations import orders as declared_orders
-from control_plane.declarations import sessions as declared_sessions
-from control_plane.declarations.operation import Operation
-from control_plane.operations import budgets, code_hosts, costs, memory, modes, prices, profiles, projects, providers
+from control_plane.operations import budgets, costs, memory, modes, prices, profiles, projects, providers
 from control_plane.operations.access import login_sessions, tokens, users
 from control_plane.operations.agents import reading as agents
 from control_plane.operations.attention import choices as attention
 from control_plane.operations.automation import schedules, triggers, webhooks
 from control_plane.operations.batches import reading as batches
+from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.operations.inbox import listing as inbox
 from control_plane.operations.orders import changes
 from control_plane.operations.orders import reading as orders

@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from control_plane.contract.declarations.agents import AgentDocument, AgentNode
+from control_plane.contract.declarations.task_documents import TaskSummary
+from control_plane.contract.documents.base import USER
 from control_plane.core import Caller, Core
-from control_plane.declarations.agents import AgentDocument, AgentNode
-from control_plane.declarations.task_documents import TaskSummary
-from control_plane.documents.base import USER
 from control_plane.operations import costs
 from control_plane.operations.agents import reading
 from control_plane.operations.orders import reading as orders

@@ -13,10 +13,10 @@ from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import Response
 
 from control_plane.attention.answer_links import OpenLink, give_back_link, open_link, take_link
+from control_plane.contract.declarations.plans import ApprovePlanRequest, SendBackPlanRequest
+from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest
 from control_plane.core import Core
 from control_plane.db.orders import Order
-from control_plane.declarations.plans import ApprovePlanRequest, SendBackPlanRequest
-from control_plane.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.planning import OutdatedPlan, approve_plan, send_back_plan
 from control_plane.operations.orders.steering import approve, deny

@@ -10,18 +10,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from control_plane.contract.declarations.drafts import DraftEdit
+from control_plane.contract.declarations.reviews import ReviewCommentDocument
+from control_plane.contract.documents.orders import OrderSummary
+from control_plane.contract.validation.stale_writes import StaleWrite
 from control_plane.core import Caller, Core
-from control_plane.declarations.drafts import DraftEdit
-from control_plane.declarations.reviews import ReviewCommentDocument
-from control_plane.documents.orders import OrderSummary
+from control_plane.core.patches.patch import FilePatch, read_patch
 from control_plane.operations import drafts
 from control_plane.operations.access.roles import may
 from control_plane.operations.orders import changes as reported
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.changes import Report, Scope
 from control_plane.operations.reviews.commenting import conversation_comments
-from control_plane.patches.patch import FilePatch, read_patch
-from control_plane.validation.stale_writes import StaleWrite
 from control_plane.web.access import CallerDep, CoreDep, is_https
 from control_plane.web.destinations import local_page
 from control_plane.web.diffs.following import Follower

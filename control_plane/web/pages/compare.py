@@ -13,13 +13,13 @@ from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
+from control_plane.contract.declarations.races import RaceDocument
+from control_plane.contract.documents.orders import OrderSummary, StepDocument
 from control_plane.core import Caller, Core
-from control_plane.declarations.races import RaceDocument
-from control_plane.documents.orders import OrderSummary, StepDocument
+from control_plane.core.patches.patch import FilePatch, read_patch
 from control_plane.operations import races
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.step_reading import StepRange, read_steps
-from control_plane.patches.patch import FilePatch, read_patch
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.conversation.view import checks_of
 from control_plane.web.diffs.code_text import code_html

@@ -7,9 +7,10 @@ from collections import defaultdict
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from control_plane.declarations.memory import MemoryDocument
-from control_plane.operations import code_hosts, memory, modes, prices, projects, providers
+from control_plane.contract.declarations.memory import MemoryDocument
+from control_plane.operations import memory, modes, prices, projects, providers
 from control_plane.operations.automation import schedules, triggers, webhooks
+from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.rendering import page, wants_part

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from control_plane.contract.documents.orders import OrderSummary, StepDocument
+from control_plane.contract.documents.session_tree import note_text, places
 from control_plane.core import Caller, Core
-from control_plane.documents.orders import OrderSummary, StepDocument
-from control_plane.documents.session_tree import note_text, places
 from control_plane.operations import modes, providers
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.step_reading import StepRange, read_status_and_steps, read_steps

@@ -15,10 +15,10 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from control_plane.contract.declarations.costs import By, CostDocument, CostFilter
+from control_plane.contract.validation.invalid_requests import checked
 from control_plane.core import Caller, Core
-from control_plane.declarations.costs import By, CostDocument, CostFilter
 from control_plane.operations import budgets, costs
-from control_plane.validation.invalid_requests import checked
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from control_plane.declarations.batches import BatchDocument, RowState
+from control_plane.contract.declarations.batches import BatchDocument, RowState
 from control_plane.operations import graphs
 from control_plane.operations.batches import comparing, reading
 from control_plane.web.access import CallerDep, CoreDep

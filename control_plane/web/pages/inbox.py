@@ -10,10 +10,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from control_plane.contract.declarations.projects import ProjectDocument
+from control_plane.contract.declarations.providers import ProviderDocument
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
-from control_plane.declarations.projects import ProjectDocument
-from control_plane.declarations.providers import ProviderDocument
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations import budgets, projects, providers
 from control_plane.operations.drones import managing
 from control_plane.operations.inbox.listing import list_inbox

@@ -13,10 +13,10 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.attention.presence import page_in_front, page_left
+from control_plane.contract.declarations.operation import every_operation
+from control_plane.contract.declarations.session_documents import SessionSummary
+from control_plane.contract.declarations.task_documents import TaskSummary
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import every_operation
-from control_plane.declarations.session_documents import SessionSummary
-from control_plane.declarations.task_documents import TaskSummary
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations import projects, providers
 from control_plane.operations.agents import reading as agents

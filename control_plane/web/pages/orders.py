@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from control_plane.declarations import orders as declared
-from control_plane.declarations.sessions import LIST as LIST_SESSIONS
-from control_plane.documents.orders import StepDocument
+from control_plane.contract.declarations import orders as declared
+from control_plane.contract.declarations.sessions import LIST as LIST_SESSIONS
+from control_plane.contract.documents.orders import StepDocument
 from control_plane.operations import sessions
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.next_turn import request_again

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.logs import LogLine, LogPart, OrderLog, lines_of, log_of_order, search
 from control_plane.operations.orders.step_reading import StepRange, read_runs, read_steps

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
+from control_plane.contract.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
+from control_plane.contract.documents.plans import PlanDocument
 from control_plane.core import Caller, Core
-from control_plane.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
-from control_plane.documents.plans import PlanDocument
 from control_plane.operations.drafts import AlreadySent, sending
 from control_plane.operations.orders.planning import approve_plan, edit_plan, send_back_plan, show_plan
 from control_plane.operations.orders.reading import order_summary

@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from control_plane.contract.declarations.attention import KINDS
+from control_plane.contract.declarations.audit import AuditFilter
+from control_plane.contract.validation.invalid_requests import checked
 from control_plane.core import Caller, Core, Role
-from control_plane.declarations.attention import KINDS
-from control_plane.declarations.audit import AuditFilter
 from control_plane.operations import doctor, memory, profiles
 from control_plane.operations.access import login_sessions, tokens, users
 from control_plane.operations.access.roles import may
@@ -20,7 +21,6 @@ from control_plane.operations.attention import choices
 from control_plane.operations.audit import reading as audit
 from control_plane.operations.drones import managing
 from control_plane.operations.organizations import reading as organizations
-from control_plane.validation.invalid_requests import checked
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.forms.fields import FormField, form_fields
 from control_plane.web.forms.requests import operation_named, value_at

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
+from control_plane.contract.declarations import pull_requests
+from control_plane.contract.declarations import tasks as declared
+from control_plane.contract.declarations.operation import Operation
+from control_plane.contract.declarations.task_documents import TaskDocument, TaskSummary
+from control_plane.contract.documents.base import USER
 from control_plane.core import Caller, Core
-from control_plane.declarations import pull_requests
-from control_plane.declarations import tasks as declared
-from control_plane.declarations.operation import Operation
-from control_plane.declarations.task_documents import TaskDocument, TaskSummary
-from control_plane.documents.base import USER
 from control_plane.operations.agents import reading as agents
 from control_plane.operations.tasks import reading
 from control_plane.web.access import CallerDep, CoreDep

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import psutil
 
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones, orders, projects, providers
-from control_plane.declarations.orders import SubmitRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import drones, orders, projects, providers
+from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from tests.bench.side_by_side.clients import Alone, endpoint, make_repository, steps_of, times_of
 from tests.bench.side_by_side.report import Aim, BenchRow
 from tests.support import wait_until

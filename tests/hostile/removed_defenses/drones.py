@@ -134,7 +134,7 @@ REMOVALS = (
     ),
     removal(
         "acceptance/test_flower_window.py::test_flower_refuses_the_credentials_of_a_drone",
-        "control_plane/flower/process.py",
+        "control_plane/telemetry/flower/process.py",
         '    options.basic_auth = [f"{FLOWER_USER}:{password}"]\n',
         "",
     ),

@@ -20,7 +20,7 @@ REMOVALS = (
     ),
     removal(
         "acceptance/test_old_credentials.py::test_no_old_credential_is_accepted_and_a_running_order_continues",
-        "control_plane/embedded/data_dir.py",
+        "control_plane/server/embedded/data_dir.py",
         "flower_password=secrets.token_urlsafe(12)",
         "flower_password=self.flower_password or secrets.token_urlsafe(12)",
     ),

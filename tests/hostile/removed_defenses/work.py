@@ -11,32 +11,32 @@ REMOVALS = (
     # Who is not mapped comments as the user of whom one knows.
     removal(
         f"{_ACTING}::test_a_user_who_is_not_mapped_gets_no_order_and_no_word",
-        "control_plane/code_hosts/acting.py",
+        "control_plane/operations/code_hosts/acting.py",
         _CALLER,
         '        caller = turns.mapped_caller(self.db, self.link, "alice", "1")\n',
     ),
     removal(
         f"{_ACTING}::test_edited_quoted_old_and_our_own_comments_start_nothing",
-        "control_plane/code_hosts/texts.py",
+        "control_plane/operations/code_hosts/texts.py",
         "    if not word.search(_without_quotes(text)):\n",
         "    if not word.search(text):\n",
     ),
     removal(
         f"{_ACTING}::test_markup_and_hidden_characters_of_an_issue_reach_the_agent_as_visible_quotations",
-        "control_plane/code_hosts/texts.py",
+        "control_plane/operations/code_hosts/texts.py",
         'f"| {visible(line)}".rstrip()',
         "line",
     ),
     removal(
         f"{_ACTING}::test_follow_ups_are_bounded_and_the_bound_is_said_once",
-        "control_plane/code_hosts/acting.py",
+        "control_plane/operations/code_hosts/acting.py",
         "        if thread.follow_ups >= self.link.max_follow_ups:\n",
         "        if thread.follow_ups > 1000:\n",
     ),
     removal(
         "integration/code_hosts/test_arriving.py::"
         "test_a_wrong_signature_and_an_unknown_connection_are_refused_in_the_same_words",
-        "control_plane/code_hosts/arriving.py",
+        "control_plane/operations/code_hosts/arriving.py",
         '    if not is_signed(row.kind if row else "github", secret, headers, body) or row is None:\n',
         '    is_signed(row.kind if row else "github", secret, headers, body)\n    if row is None:\n',
         case="github",

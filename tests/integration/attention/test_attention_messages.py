@@ -10,9 +10,9 @@ from standardwebhooks import Webhook as Verifier
 from control_plane.attention.collecting import COLLECT_FOR, collect, notice_drones
 from control_plane.attention.outbox import RETRIES, lease
 from control_plane.attention.presence import page_in_front, page_left
+from control_plane.contract.declarations.steering import ApproveRequest
+from control_plane.contract.declarations.users import UserEdit
 from control_plane.db.attention import AttentionChoices, AttentionMessage, AttentionNotice, PushSubscription
-from control_plane.declarations.steering import ApproveRequest
-from control_plane.declarations.users import UserEdit
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import users
 from control_plane.operations.attention import choices

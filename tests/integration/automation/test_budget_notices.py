@@ -8,17 +8,17 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.automation.budget_notices import warn
+from control_plane.contract.declarations.budgets import BudgetRequest
+from control_plane.contract.declarations.webhooks import WebhookRequest
 from control_plane.core import Caller, Core
 from control_plane.db.automation import WebhookDelivery
 from control_plane.db.orders import Dispatch
 from control_plane.db.spending import Budget, BudgetPeriod
-from control_plane.declarations.budgets import BudgetRequest
-from control_plane.declarations.webhooks import WebhookRequest
+from control_plane.money.spending.accounts import accounts_of, note_refusal
 from control_plane.operations import budgets, projects
 from control_plane.operations.automation import webhooks
 from control_plane.operations.doctor import doctor
 from control_plane.operations.status import status
-from control_plane.spending.accounts import accounts_of, note_refusal
 from tests.support.made import later, make_drone, make_project, start_run, submit
 from tests.support.planes import Plane
 from tests.support.spending import reserve, spend, spend_so_far

@@ -11,11 +11,11 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations import triggers as declared
+from control_plane.contract.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
 from control_plane.core import Core
 from control_plane.db.automation import Trigger, TriggerDelivery
 from control_plane.db.teams import Task
-from control_plane.declarations import triggers as declared
-from control_plane.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects
 from control_plane.operations.audit.reading import list_records

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from control_plane.contract.declarations.projects import ProjectEdit
+from control_plane.contract.declarations.pull_requests import PullRequestRequest
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
-from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.pull_requests import PullRequestRequest
 from control_plane.operations import projects
 from control_plane.operations.orders import pull_requests, reading
 from control_plane.services import pull_requests as services

@@ -17,10 +17,10 @@ from control_plane.automation.notices import notify
 from control_plane.automation.webhook_delivery import WebhookMessage, post
 from control_plane.automation.webhook_outbox import PATIENCE, RETRIES, Sender, send_one
 from control_plane.broker.broker import Broker
+from control_plane.contract.declarations.orders import CancelRequest
+from control_plane.contract.declarations.webhooks import WebhookDocument, WebhookEdit, WebhookRequest
 from control_plane.core import Core
 from control_plane.db.automation import Webhook, WebhookDelivery
-from control_plane.declarations.orders import CancelRequest
-from control_plane.declarations.webhooks import WebhookDocument, WebhookEdit, WebhookRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.automation import webhooks
 from control_plane.operations.orders.canceling import cancel

@@ -16,11 +16,6 @@ import pytest
 from sqlalchemy import Connection, select, text
 from sqlalchemy.orm import Session
 
-from control_plane.backup import rows, writing
-from control_plane.backup.checking import check_backup
-from control_plane.backup.manifest import MANIFEST, LocalFleet, manifest_text, read_manifest
-from control_plane.backup.restoring import ACTION, restore_backup
-from control_plane.backup.writing import make_backup
 from control_plane.core.blob_store import DirectoryStore
 from control_plane.core.master_key import MasterKeyFile, create_key_file, fingerprint, new_master_key
 from control_plane.core.settings import FleetSettings
@@ -31,6 +26,11 @@ from control_plane.db.engine import Database, sqlite_url_of
 from control_plane.db.orders import Order
 from control_plane.db.runs import Blob, Step
 from control_plane.db.upgrade import apply_migrations, known_revisions
+from control_plane.server.backup import rows, writing
+from control_plane.server.backup.checking import check_backup
+from control_plane.server.backup.manifest import MANIFEST, LocalFleet, manifest_text, read_manifest
+from control_plane.server.backup.restoring import ACTION, restore_backup
+from control_plane.server.backup.writing import make_backup
 from shared.clock import SystemClock
 from shared.errors import Conflict, FleetError, FleetFault, Invalid, Precondition
 from tests.support.broker import BrokerServer
@@ -198,7 +198,7 @@ def test_a_restore_without_room_or_that_the_database_refuses_leaves_nothing(
     assert refused.value.code == "E-RESTORE-DISK"
     assert list(small_disk.path.rglob("*/*")) == []
 
-    monkeypatch.setattr("control_plane.backup.restoring.ACTION", None)
+    monkeypatch.setattr("control_plane.server.backup.restoring.ACTION", None)
     with pytest.raises(Exception, match="NOT NULL"):
         restore_backup(settings_in("new"), backup, broker_dir=tmp_path / "none")
     assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []

@@ -17,9 +17,6 @@ from typing import Any
 
 import pytest
 
-from control_plane.assemble import open_blobs
-from control_plane.backup.restoring import restore_backup
-from control_plane.backup.writing import make_backup
 from control_plane.broker.broker import Broker
 from control_plane.core import s3_store
 from control_plane.core.blob_store import BlobStore
@@ -28,6 +25,9 @@ from control_plane.db.engine import sqlite_url_of
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.runs import blobs
+from control_plane.server.assemble import open_blobs
+from control_plane.server.backup.restoring import restore_backup
+from control_plane.server.backup.writing import make_backup
 from shared.blobs import digest
 from shared.errors import FleetFault, Invalid, NotFound, TooLarge, Unreachable
 from shared.terminal.doctor import FAIL

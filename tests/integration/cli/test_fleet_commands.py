@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from control_plane.cli.main import app
-from control_plane.declarations import projects
-from control_plane.declarations.projects import ProjectRequest
+from control_plane.contract.declarations import projects
+from control_plane.contract.declarations.projects import ProjectRequest
 from shared.events import ProjectCheckStep, ProviderCheckStep
 from tests.support import hooks
 from tests.support.command_lines import CommandLine

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from control_plane.cli.main import app
-from control_plane.declarations import agents, orders, organizations
-from control_plane.declarations.agents import AgentRequest
+from control_plane.contract.declarations import agents, orders, organizations
+from control_plane.contract.declarations.agents import AgentRequest
 from shared.events import ApprovalStep
 from tests.support.command_lines import CommandLine
 from tests.support.fleet import Api

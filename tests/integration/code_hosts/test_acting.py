@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations.code_hosts import CodeHostEdit, HostUserRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.users import UserEdit
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.projects import Project
 from control_plane.db.reviews import ReviewComment
-from control_plane.declarations.code_hosts import CodeHostEdit, HostUserRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.users import UserEdit
-from control_plane.operations import code_hosts, providers
+from control_plane.operations import providers
 from control_plane.operations.access import users
+from control_plane.operations.code_hosts import connections as code_hosts
 from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
 from shared.work_order import PushWork
 from tests.support.clocks import HandClock

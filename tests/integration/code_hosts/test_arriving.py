@@ -12,10 +12,10 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations.code_hosts import CodeHostDocument, CodeHostEdit, CodeHostRequest
 from control_plane.db.code_hosts import HostEvent, HostLink
-from control_plane.declarations.code_hosts import CodeHostDocument, CodeHostEdit, CodeHostRequest
 from control_plane.lookups.organizations import system_caller
-from control_plane.operations import code_hosts
+from control_plane.operations.code_hosts import connections as code_hosts
 from shared.code_hosts import marked
 from tests.support.fleet import Api
 from tests.support.host_stand_ins import KINDS, HostStandIn, stand_in

@@ -12,11 +12,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from control_plane.contract.validation.issued_secrets import hashed
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.drones import Drone, InboxMessage, RawEvent
 from control_plane.operations.drones import registration, rotation
 from control_plane.operations.drones.managing import drain
-from control_plane.validation.issued_secrets import hashed
 from shared import envelope, names
 from shared.envelope import Binding, new_private_key, public_key
 from shared.errors import Conflict, Forbidden, Unauthenticated

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.background.leases import Owners
 from control_plane.collector import Taker, intake
 from control_plane.collector.listener import Listener
 from control_plane.collector.stream_entries import DroneStream, has_later_hello
 from control_plane.collector.stream_leases import Streams
+from control_plane.core.background.leases import Owners
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.supervisor.cleaning import clean
 from shared import names

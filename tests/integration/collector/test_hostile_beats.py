@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import event
 from structlog.testing import capture_logs
 
-from control_plane.background.leases import Owners
 from control_plane.collector.heartbeats import Beats
 from control_plane.collector.listener import MAX_MESSAGE, Listener
 from control_plane.collector.stream_leases import Streams
+from control_plane.core.background.leases import Owners
 from control_plane.db.drones import Drone
 from shared import names
 from shared.events import MAX_RUNS, RunBeat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control_plane.declarations.reviews import ReviewCommentDocument
+from control_plane.contract.declarations.reviews import ReviewCommentDocument
 from control_plane.operations.reviews import commenting
 from shared.events import CheckpointStep, Delivered, ResumedStep, ReviewAnswerStep, UserStep
 from shared.names import branch

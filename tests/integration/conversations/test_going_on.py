@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from control_plane.contract.declarations.orders import ResumeRequest, SubmitRequest
+from control_plane.contract.declarations.sessions import SwitchRequest
+from control_plane.contract.declarations.steering import SayRequest
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, Turn
 from control_plane.db.projects import Project
 from control_plane.db.runs import Blob
-from control_plane.declarations.orders import ResumeRequest, SubmitRequest
-from control_plane.declarations.sessions import SwitchRequest
-from control_plane.declarations.steering import SayRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations import projects, sessions
 from control_plane.operations.orders import retrying, steering
 from control_plane.operations.orders.canceling import cancel

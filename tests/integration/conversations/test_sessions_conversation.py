@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from control_plane.conversations.left_branches import MAX_EACH, MAX_LEFT, summarized
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.sessions import CompactRequest, ForkRequest, SwitchRequest
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Provider
 from control_plane.db.sessions import ChatSession as Chat
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.sessions import CompactRequest, ForkRequest, SwitchRequest
 from control_plane.operations import providers, sessions
+from control_plane.orders.conversations.left_branches import MAX_EACH, MAX_LEFT, summarized
 from shared.events import AssistantStep, CommentStep, CompactionStep, ReasoningStep, ToolResultStep, UserStep
 from shared.messages import ToolCall
 from shared.work_order import OrderSession

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter
 
+from control_plane.contract.declarations.sessions import CompactDocument, CompactRequest
 from control_plane.db.runs import Blob, Step
 from control_plane.db.sessions import ChatSession as Chat
-from control_plane.declarations.sessions import CompactDocument, CompactRequest
 from control_plane.drones.inbox import send_new
 from control_plane.operations import sessions
 from control_plane.operations.runs import blobs

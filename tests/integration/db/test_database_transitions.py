@@ -7,8 +7,8 @@ from itertools import chain
 
 import pytest
 
-from control_plane.background.leases import Owners
 from control_plane.core import Caller, Core
+from control_plane.core.background.leases import Owners
 from control_plane.db.engine import Database
 from control_plane.db.orders import Order
 from control_plane.orders.numbers import next_number

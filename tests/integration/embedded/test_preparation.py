@@ -8,18 +8,18 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from control_plane.client.fleet import FleetClient
-from control_plane.embedded.up import _healthy
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.server.embedded.up import _healthy
 from tests.support.documents import ROOT
 from tests.support.fleet import Api
 
 _UP = """
 import sys
 from pathlib import Path
-from control_plane.embedded.data_dir import DataDir
-from control_plane.embedded.options import UpOptions
-from control_plane.embedded.plan import make_plan
-from control_plane.embedded.up import prepare
+from control_plane.server.embedded.data_dir import DataDir
+from control_plane.server.embedded.options import UpOptions
+from control_plane.server.embedded.plan import make_plan
+from control_plane.server.embedded.up import prepare
 from shared.errors import FleetError
 
 data = DataDir(Path(sys.argv[1]))
@@ -33,7 +33,7 @@ print(*sorted({name.split(".")[0] for name in sys.modules} & {"sqlalchemy", "ale
 """
 _SERVER = """
 import sys
-import control_plane.collector, control_plane.serve, control_plane.supervisor, control_plane.web.server
+import control_plane.collector, control_plane.server.serve, control_plane.supervisor, control_plane.web.server
 from control_plane.web.app import create_app
 rarely_used = {"authlib", "boto3", "httpx2", "joserfc", "litellm", "mcp", "mcp_types", "pywebpush", "tornado"}
 print(*sorted({name.split(".")[0] for name in sys.modules} & rarely_used))

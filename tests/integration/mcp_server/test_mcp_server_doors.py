@@ -13,7 +13,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from sqlalchemy import text
 
-from control_plane.declarations import tokens
+from control_plane.contract.declarations import tokens
 from tests.support import wait_until
 from tests.support.command_tree import invoke
 from tests.support.fleet import Api

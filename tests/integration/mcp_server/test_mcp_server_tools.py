@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.declarations import orders, tasks
+from control_plane.contract.declarations import orders, tasks
 from shared.events import Delivered
 from tests.support.fleet import Api, PlayedDrone
 from tests.support.fleet_tools import WAYS, Connected, reached

@@ -13,6 +13,10 @@ import pytest
 from nacl.signing import SigningKey, VerifyKey
 from sqlalchemy import delete, event, func, select, update
 
+from control_plane.contract.declarations.audit import AuditRecordDocument, PruneRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.tokens import ApiTokenDocument, ApiTokenRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
 from control_plane.core.audit_seals import sealed_text
@@ -21,10 +25,6 @@ from control_plane.db.access import ApiToken
 from control_plane.db.audit import AuditHead, AuditKey, AuditRecord, AuditSeal
 from control_plane.db.audit_chain import AuditEntry, append, hash_of_row
 from control_plane.db.projects import Provider
-from control_plane.declarations.audit import AuditRecordDocument, PruneRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.tokens import ApiTokenDocument, ApiTokenRequest
-from control_plane.declarations.users import UserRequest
 from control_plane.operations import projects, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.logins import Browser

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from control_plane.contract.declarations.budgets import BudgetDocument, BudgetRequest
+from control_plane.contract.declarations.projects import ProjectEdit, ProjectRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.db.spending import Budget, BudgetPeriod
-from control_plane.declarations.budgets import BudgetDocument, BudgetRequest
-from control_plane.declarations.projects import ProjectEdit, ProjectRequest
-from control_plane.declarations.users import UserRequest
+from control_plane.money.spending.accounts import accounts_of, note_refusal
+from control_plane.money.spending.setting import recount_young
 from control_plane.operations import agents, budgets, costs, organizations, projects
 from control_plane.operations.access import users
-from control_plane.spending.accounts import accounts_of, note_refusal
-from control_plane.spending.setting import recount_young
 from tests.support.made import later, make_drone, make_project, start_run, submit
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from control_plane.contract.declarations.inbox import InboxItem
+from control_plane.contract.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
+from control_plane.contract.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.core import Caller
 from control_plane.db.orders import Order
-from control_plane.declarations.inbox import InboxItem
-from control_plane.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
-from control_plane.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.operations import organizations, projects, providers
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders import reading

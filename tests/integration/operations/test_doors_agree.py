@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import graphs, orders, races
-from control_plane.declarations.operation import Tool, every_operation
+from control_plane.contract.declarations import graphs, orders, races
+from control_plane.contract.declarations.operation import Tool, every_operation
 from control_plane.operations.access import tokens
 from control_plane.web.throttle import Throttle
 from tests.support.doors import Doors, attempts, derived_doors, problems

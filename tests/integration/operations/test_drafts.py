@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import func, select
 
+from control_plane.contract.declarations.drafts import DraftDocument, DraftEdit
+from control_plane.contract.declarations.steering import SayRequest
+from control_plane.contract.validation.stale_writes import StaleWrite
 from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditRecord
 from control_plane.db.orders import SteeringMessage
-from control_plane.declarations.drafts import DraftDocument, DraftEdit
-from control_plane.declarations.steering import SayRequest
 from control_plane.operations import drafts
 from control_plane.operations.orders import steering
 from control_plane.supervisor.cleaning import clean
-from control_plane.validation.stale_writes import StaleWrite
 from shared.errors import Invalid
 from tests.support.made import later, make_project, submit
 from tests.support.organizations import add_organization

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from control_plane.contract.declarations.graphs import GraphRequest
 from control_plane.db.orders import Order
-from control_plane.declarations.graphs import GraphRequest
 from control_plane.operations import graphs
 from control_plane.operations.orders import retrying
 from shared.errors import Conflict, Invalid

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from control_plane.contract.declarations.inbox import InboxItem
+from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest
 from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.declarations.inbox import InboxItem
-from control_plane.declarations.steering import AnswerRequest, ApproveRequest
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders.answering import answer_order

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from control_plane.contract.declarations.memory import MemoryDocument, MemoryEdit, MemoryRequest
 from control_plane.core import Caller, Core
-from control_plane.declarations.memory import MemoryDocument, MemoryEdit, MemoryRequest
 from control_plane.operations import memory
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox

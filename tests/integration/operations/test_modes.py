@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.modes import ModeRequest
+from control_plane.contract.declarations.sessions import SessionEdit, SessionRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.modes import ModeRequest
-from control_plane.declarations.sessions import SessionEdit, SessionRequest
-from control_plane.declarations.task_documents import TaskRequest
 from control_plane.operations import modes
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.sessions import changing as sessions

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
+from control_plane.contract.declarations.sessions import ForkRequest
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.orders import Order
-from control_plane.declarations.sessions import ForkRequest
 from control_plane.operations import sessions
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.drones import managing

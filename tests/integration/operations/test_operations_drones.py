@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event, select
 
+from control_plane.contract.declarations.drones import DroneEdit
+from control_plane.contract.declarations.sessions import ForkRequest, SessionRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.contract.declarations.tokens import JoinTokenRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.declarations.drones import DroneEdit
-from control_plane.declarations.sessions import ForkRequest, SessionRequest
-from control_plane.declarations.task_documents import TaskRequest
-from control_plane.declarations.tokens import JoinTokenRequest
-from control_plane.declarations.users import UserRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions, tasks
 from control_plane.operations.access import tokens, users

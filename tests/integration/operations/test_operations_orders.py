@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text, update
 
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Run, Step
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import agents, organizations, providers
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading

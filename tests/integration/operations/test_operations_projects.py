@@ -10,12 +10,12 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import select, update
 
+from control_plane.contract.declarations.projects import ProjectEdit, ProjectRequest
+from control_plane.contract.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
-from control_plane.declarations.projects import ProjectEdit, ProjectRequest
-from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.operations import projects, providers
 from control_plane.operations.doctor import doctor
 from control_plane.operations.orders.canceling import cancel

@@ -11,10 +11,10 @@ import pytest
 import redis
 
 from control_plane.broker.broker import Broker
+from control_plane.contract.declarations.drones import DroneEdit
+from control_plane.contract.declarations.tokens import JoinTokenRequest
+from control_plane.contract.declarations.users import UserEdit, UserRequest
 from control_plane.core import Caller, Core
-from control_plane.declarations.drones import DroneEdit
-from control_plane.declarations.tokens import JoinTokenRequest
-from control_plane.declarations.users import UserEdit, UserRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens, users
 from control_plane.operations.drones import managing, registration

@@ -11,10 +11,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
+from control_plane.contract.declarations.tokens import ApiTokenRequest, JoinTokenRequest, RevocationDocument
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
 from control_plane.db.access import ApiToken, JoinToken, LoginLink, WebSession
-from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest, RevocationDocument
-from control_plane.declarations.users import UserRequest
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import end_login_session, list_login_sessions

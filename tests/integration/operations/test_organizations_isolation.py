@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.operations.access import tokens
 from tests.support.filled import AUTOMATION, TASK, Filled, fill, resource_of, untouched
 from tests.support.fleet import Api

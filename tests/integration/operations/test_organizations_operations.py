@@ -9,6 +9,8 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import func, inspect, select, update
 
+from control_plane.contract.declarations.organizations import OrganizationEdit, OrganizationRequest
+from control_plane.contract.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.core import Caller, Core
 from control_plane.db.access import JoinToken
 from control_plane.db.drones import Drone
@@ -16,8 +18,6 @@ from control_plane.db.installation import Organization
 from control_plane.db.metadata import METADATA
 from control_plane.db.runs import Blob, Run
 from control_plane.db.teams import Task
-from control_plane.declarations.organizations import OrganizationEdit, OrganizationRequest
-from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing

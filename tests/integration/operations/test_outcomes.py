@@ -12,11 +12,11 @@ from control_plane.cli import graphs as graph_commands
 from control_plane.cli.batch_follow import follow_batch
 from control_plane.cli.orders import follow_to_the_end
 from control_plane.cli.rendering import outcome_text
+from control_plane.contract.declarations.graphs import GraphRequest
+from control_plane.contract.declarations.orders import OutcomeFilter
+from control_plane.contract.declarations.webhooks import WebhookRequest
+from control_plane.contract.documents.orders import OrderDocument, OrderSummary
 from control_plane.db.automation import WebhookDelivery
-from control_plane.declarations.graphs import GraphRequest
-from control_plane.declarations.orders import OutcomeFilter
-from control_plane.declarations.webhooks import WebhookRequest
-from control_plane.documents.orders import OrderDocument, OrderSummary
 from control_plane.operations import graphs
 from control_plane.operations.automation import webhooks
 from control_plane.operations.orders.canceling import cancel

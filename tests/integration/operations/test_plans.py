@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from control_plane.contract.declarations import orders, plans
+from control_plane.contract.declarations.inbox import LIST, InboxFilter
+from control_plane.contract.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
+from control_plane.contract.declarations.steering import APPROVE, ApproveRequest
 from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch
 from control_plane.db.waits import Wait
-from control_plane.declarations import orders, plans
-from control_plane.declarations.inbox import LIST, InboxFilter
-from control_plane.declarations.plans import ApprovePlanRequest, EditPlanRequest, SendBackPlanRequest
-from control_plane.declarations.steering import APPROVE, ApproveRequest
 from control_plane.supervisor.work_orders import work_order
 from shared.control import Decide
 from shared.errors import FleetError

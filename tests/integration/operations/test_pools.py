@@ -11,12 +11,12 @@ from sqlalchemy import select
 
 from control_plane.attention.still_waiting import needs_care
 from control_plane.broker.broker import Broker
+from control_plane.contract.declarations.pools import PoolDocument, PoolEdit, PoolRequest, PoolRotation
 from control_plane.core import Caller, Core
 from control_plane.db.access import JoinToken
 from control_plane.db.audit import AuditRecord
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
-from control_plane.declarations.pools import PoolDocument, PoolEdit, PoolRequest, PoolRotation
 from control_plane.drones.inbox import pending
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, pools, registration

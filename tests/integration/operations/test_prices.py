@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations.prices import PriceDocument, PriceRequest
 from control_plane.core import Caller, Core
 from control_plane.db.spending import Price
-from control_plane.declarations.prices import PriceDocument, PriceRequest
+from control_plane.money.spending.prices import prices_of
 from control_plane.operations import prices
-from control_plane.spending.prices import prices_of
 from shared.budgets import ModelPrice
 from shared.errors import Invalid
 from tests.support.organizations import add_organization

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from control_plane.cli import races as race_commands
+from control_plane.contract.declarations.budgets import BudgetRequest
+from control_plane.contract.declarations.inbox import InboxItem
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.races import RaceDocument, RaceRequest, TakeRequest
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.declarations.budgets import BudgetRequest
-from control_plane.declarations.inbox import InboxItem
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.races import RaceDocument, RaceRequest, TakeRequest
 from control_plane.operations import budgets, providers, races
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.organizations import OrganizationEdit
+from control_plane.contract.declarations.prices import PriceRequest
+from control_plane.contract.declarations.projects import ProjectEdit
+from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.teams import Agent
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.organizations import OrganizationEdit
-from control_plane.declarations.prices import PriceRequest
-from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.money.spending.prices import prices_for
 from control_plane.operations import prices, projects, providers
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.orders import retrying
 from control_plane.operations.organizations import changing as organizations
 from control_plane.orders.reviewers import reviewer_by_default
-from control_plane.spending.prices import prices_for
 from shared.errors import Conflict, Invalid
 from shared.events import Finding, ReviewerStep, Usage
 from tests.support.going_on import begin, checkpoint, fail, give_back, go, work

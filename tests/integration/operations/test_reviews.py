@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from control_plane.contract.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.projects import Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit
 from control_plane.operations import projects
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from control_plane.contract.declarations.agents import AgentEdit, AgentRequest
+from control_plane.contract.declarations.orders import ResumeRequest
+from control_plane.contract.declarations.organizations import OrganizationEdit
+from control_plane.contract.declarations.profiles import ProfileEdit, ProfileRequest
+from control_plane.contract.declarations.projects import ProjectEdit
+from control_plane.contract.declarations.providers import ProviderEdit, ProviderRequest
+from control_plane.contract.declarations.races import RaceRequest
+from control_plane.contract.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
-from control_plane.declarations.agents import AgentEdit, AgentRequest
-from control_plane.declarations.orders import ResumeRequest
-from control_plane.declarations.organizations import OrganizationEdit
-from control_plane.declarations.profiles import ProfileEdit, ProfileRequest
-from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.providers import ProviderEdit, ProviderRequest
-from control_plane.declarations.races import RaceRequest
-from control_plane.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
-from control_plane.declarations.task_documents import TaskRequest
-from control_plane.documents.orders import OrderDocument
 from control_plane.operations import limits, profiles, projects, providers, races, sessions
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.orders import reading, retrying

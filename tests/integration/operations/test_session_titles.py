@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from control_plane.broker.broker import Broker
+from control_plane.contract.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
-from control_plane.declarations.sessions import ForkRequest, SessionEdit, SessionRequest
 from control_plane.operations import sessions
 from control_plane.operations.inbox.listing import count_inbox
 from control_plane.operations.orders import reading

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from control_plane.core import Caller, Core
-from control_plane.db.orders import Dispatch, Order
-from control_plane.db.runs import Run
-from control_plane.declarations.sessions import (
+from control_plane.contract.declarations.sessions import (
     ForkRequest,
     LabelRequest,
     SessionDocument,
@@ -19,6 +16,9 @@ from control_plane.declarations.sessions import (
     SessionRequest,
     SwitchRequest,
 )
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
 from control_plane.operations import sessions
 from shared.errors import Conflict
 from tests.support.made import later, make_drone, make_project, submit

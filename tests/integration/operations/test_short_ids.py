@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.core import Caller, Core
 from control_plane.db.sessions import ChatSession
-from control_plane.declarations.orders import SubmitRequest
 from control_plane.operations.orders import canceling, reading
 from control_plane.operations.sessions import reading as sessions
 from shared.errors import Invalid

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.waits import Wait
-from control_plane.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
-from control_plane.documents.orders import OrderSummary
 from control_plane.operations.orders import reading, steering
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.canceling import cancel

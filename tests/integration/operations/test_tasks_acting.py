@@ -14,14 +14,14 @@ from typing import cast
 
 import pytest
 
-from control_plane.core import Caller, Core
-from control_plane.declarations.orders import CancelRequest
-from control_plane.declarations.task_documents import (
+from control_plane.contract.declarations.orders import CancelRequest
+from control_plane.contract.declarations.task_documents import (
     AssignRequest,
     CommentRequest,
     TaskCancelRequest,
     TaskRetryRequest,
 )
+from control_plane.core import Caller, Core
 from control_plane.operations import tasks
 from control_plane.operations.orders.canceling import cancel
 from shared.errors import FleetError, Invalid, NotFound, Precondition

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from control_plane.contract.declarations.task_documents import TaskCancelRequest, TaskDocument
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
-from control_plane.declarations.task_documents import TaskCancelRequest, TaskDocument
 from control_plane.operations import status, tasks, totals
 from control_plane.operations.tasks import runs
 from tests.support.task_states import Workshop

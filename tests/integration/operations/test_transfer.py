@@ -13,6 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from control_plane.contract.declarations.budgets import BudgetRequest
+from control_plane.contract.declarations.prices import PriceRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule, Trigger, Webhook
 from control_plane.db.drafts import SavedDraft
@@ -24,11 +29,6 @@ from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob, Run, Step
-from control_plane.declarations.budgets import BudgetRequest
-from control_plane.declarations.prices import PriceRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.users import UserRequest
 from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations import budgets, costs, organizations, prices, projects, providers, transfer
 from control_plane.operations.access import users

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations.tokens import ApiTokenRequest
+from control_plane.contract.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.core import Caller, Core
 from control_plane.db.users import User
-from control_plane.declarations.tokens import ApiTokenRequest
-from control_plane.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens, users

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pytest
 
-from control_plane.rates.call_log import MINUTE, PART
+from control_plane.money.rates.call_log import MINUTE, PART
 from tests.support import wait_until
 from tests.support.asking_drones import AskingDrone, add_provider, asking, asking_drone, warm_up
 from tests.support.clocks import HandClock

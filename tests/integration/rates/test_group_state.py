@@ -13,10 +13,10 @@ import redis
 
 from control_plane.broker.broker import Broker
 from control_plane.broker.drone_memory import measure
-from control_plane.rates.call_log import PART
-from control_plane.rates.groups import decide, state_key
-from control_plane.rates.permits import Asker
-from control_plane.rates.state import GroupState
+from control_plane.money.rates.call_log import PART
+from control_plane.money.rates.groups import decide, state_key
+from control_plane.money.rates.permits import Asker
+from control_plane.money.rates.state import GroupState
 from shared.names import new_id
 from shared.rates import PermitRequest, Tokens
 from tests.support.broker import BrokerServer

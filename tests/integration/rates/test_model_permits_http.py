@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from control_plane.declarations import providers
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.declarations import providers
+from control_plane.contract.declarations.providers import ProviderRequest
 from drone.runs.blobs import RunApi
 from shared.clock import SystemClock
 from shared.errors import Unreachable

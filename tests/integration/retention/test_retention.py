@@ -18,6 +18,11 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, select, update
 
+from control_plane.contract.declarations.orders import ResumeRequest
+from control_plane.contract.declarations.retention import RetentionRequest
+from control_plane.contract.declarations.sessions import ForkRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.core.blob_store import DirectoryStore
 from control_plane.db.base import Row
@@ -28,11 +33,6 @@ from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.teams import Task
-from control_plane.declarations.orders import ResumeRequest
-from control_plane.declarations.retention import RetentionRequest
-from control_plane.declarations.sessions import ForkRequest
-from control_plane.declarations.task_documents import TaskRequest
-from control_plane.documents.orders import OrderDocument
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.reading import patch_of

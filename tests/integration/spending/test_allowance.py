@@ -10,18 +10,18 @@ from random import Random
 import pytest
 from sqlalchemy import func, select
 
+from control_plane.contract.declarations.prices import PriceRequest
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.spending import Budget, BudgetPeriod
-from control_plane.declarations.prices import PriceRequest
-from control_plane.metrics.money import cost_metrics
+from control_plane.money.spending.accounts import recount
+from control_plane.money.spending.settlement import money_of, run_reported, settle_forgotten
 from control_plane.operations import prices
 from control_plane.operations.runs.allowance import allow
 from control_plane.orders.run_ends import RunEnding, close_run
-from control_plane.spending.accounts import recount
-from control_plane.spending.settlement import money_of, run_reported, settle_forgotten
+from control_plane.telemetry.metrics.money import cost_metrics
 from drone.runs.purse import MoneyAwaited, MoneyUsedUp, Need, Purse
 from shared.amounts import NANODOLLARS, charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest, ModelPrice

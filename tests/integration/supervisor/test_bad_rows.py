@@ -13,24 +13,24 @@ from sqlalchemy import select, update
 
 from control_plane.automation.budget_notices import warn
 from control_plane.automation.schedules import make_due
-from control_plane.background.timings import Timings
+from control_plane.contract.declarations.batches import BatchRequest
+from control_plane.contract.declarations.budgets import BudgetRequest
+from control_plane.contract.declarations.schedules import ScheduleRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.core import Caller, Core
+from control_plane.core.background.timings import Timings
 from control_plane.db.automation import Schedule
 from control_plane.db.batches import BatchRow
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.spending import Budget, BudgetPeriod, SpendingBlock
 from control_plane.db.teams import Task
-from control_plane.declarations.batches import BatchRequest
-from control_plane.declarations.budgets import BudgetRequest
-from control_plane.declarations.schedules import ScheduleRequest
-from control_plane.declarations.task_documents import TaskRequest
 from control_plane.drones import inbox
+from control_plane.money.spending.setting import recount_young
+from control_plane.money.spending.settlement import settle_all_forgotten
 from control_plane.operations import budgets
 from control_plane.operations.automation import schedules
 from control_plane.operations.batches import submitting
-from control_plane.spending.setting import recount_young
-from control_plane.spending.settlement import settle_all_forgotten
 from control_plane.supervisor import Supervisor
 from control_plane.supervisor.groups import submit_due
 from control_plane.supervisor.lost_runs import HeartbeatMonitor, take_back_lost_runs

@@ -7,8 +7,8 @@ from collections import Counter, deque
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from control_plane.contract.declarations.batches import RetryBatchRequest, RowsRequest
 from control_plane.db.orders import Order
-from control_plane.declarations.batches import RetryBatchRequest, RowsRequest
 from control_plane.operations import projects
 from control_plane.operations.batches import changing, comparing, reading, submitting
 from shared import names

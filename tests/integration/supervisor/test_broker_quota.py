@@ -11,8 +11,8 @@ from redis.retry import Retry
 
 from control_plane.broker.broker import Broker
 from control_plane.broker.drone_memory import measure
+from control_plane.contract.declarations.audit import AuditRecordDocument
 from control_plane.db.drones import Drone
-from control_plane.declarations.audit import AuditRecordDocument
 from control_plane.drones.quota import quota_bytes
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.doctor import server_checks

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from control_plane.background.timings import Timings
 from control_plane.core import Caller, Core
+from control_plane.core.background.timings import Timings
 from control_plane.db.audit import AuditRecord
 from control_plane.db.drafts import SavedDraft
 from control_plane.operations.audit.keeping import seal_head

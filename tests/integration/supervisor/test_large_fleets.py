@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert
 
+from control_plane.contract.declarations.organizations import OrganizationRequest
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
-from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.operations import organizations
 from control_plane.orders import placement
 from control_plane.orders.placement import Placement, place

@@ -7,12 +7,12 @@ from io import BytesIO
 import pytest
 from sqlalchemy import inspect
 
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Provider
 from control_plane.db.stacks import Stack
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.sessions import SessionEdit
 from control_plane.operations import projects, sessions
 from control_plane.operations.runs import blobs
 from control_plane.supervisor.restacking import restack

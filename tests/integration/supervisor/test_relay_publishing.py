@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 
 from control_plane.broker.queue_messages import queued_messages
+from control_plane.contract.declarations.orders import CancelRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Provider
-from control_plane.declarations.orders import CancelRequest
-from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import canceling

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Turn
-from control_plane.declarations.orders import CancelRequest
 from control_plane.operations.orders.canceling import cancel
 from shared import names
 from shared.errors import Conflict

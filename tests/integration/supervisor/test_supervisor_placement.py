@@ -6,13 +6,13 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from control_plane.contract.documents.orders import PlacementDocument
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.documents.orders import PlacementDocument
+from control_plane.money.rates.groups import group_of_provider, state_key
+from control_plane.money.rates.state import GroupState
 from control_plane.operations.drones import managing
-from control_plane.rates.groups import group_of_provider, state_key
-from control_plane.rates.state import GroupState
 from shared.events import AssistantStep, Prepared, Stats, Usage, UserStep
 from shared.reasons import (
     CannotBeSent,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
 from control_plane.db.waits import Wait
-from control_plane.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
 from control_plane.operations.orders import steering
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.canceling import cancel

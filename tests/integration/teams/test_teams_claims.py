@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Step
 from control_plane.db.teams import Task
-from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers, tasks
 from control_plane.orders.ending import Ending, finish
 from control_plane.orders.status_changes import move_task

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations.orders import CancelRequest, ResumeRequest, SubmitRequest
+from control_plane.contract.declarations.task_documents import CommentRequest
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
 from control_plane.db.orders import Order
-from control_plane.declarations.orders import CancelRequest, ResumeRequest, SubmitRequest
-from control_plane.declarations.task_documents import CommentRequest
 from control_plane.operations import sessions, tasks
 from control_plane.operations.orders import reading, retrying
 from control_plane.operations.orders.canceling import cancel

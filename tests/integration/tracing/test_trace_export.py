@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.core import Core
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.traces import TraceExport
-from control_plane.declarations.orders import CancelRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.retention.removing import _remove_orders
-from control_plane.tracing.exporter import PATIENCE, TraceExporter
-from control_plane.tracing.spans import trace_id
+from control_plane.telemetry.tracing.exporter import PATIENCE, TraceExporter
+from control_plane.telemetry.tracing.spans import trace_id
 from shared.terminal.doctor import OK, WARN
 from tests.support import wait_until
 from tests.support.clocks import HandClock
@@ -69,7 +69,7 @@ def test_a_trace_is_sent_once_and_then_forgotten_and_a_long_one_in_several_reque
     assert (sent.headers["authorization"], sent.headers["x-scope-orgid"]) == ("Bearer sesame", "mine")
     assert "sesame" not in repr(core.settings)
 
-    monkeypatch.setattr("control_plane.tracing.exporter._AT_ONCE", 1)
+    monkeypatch.setattr("control_plane.telemetry.tracing.exporter._AT_ONCE", 1)
     long = ended_order(core)
     made.round()
     assert len(otlp.sent) == 3

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from control_plane.declarations import orders
-from control_plane.declarations.orders import CancelRequest
+from control_plane.contract.declarations import orders
+from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.orders.lost import Loss, lose
-from control_plane.tracing.exporter import TraceExporter
+from control_plane.telemetry.tracing.exporter import TraceExporter
 from shared.events import Phase
 from shared.reasons import RunLoss
 from tests.support.broker import BrokerServer

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 import control_plane.web
-from control_plane.declarations import projects, providers
-from control_plane.declarations.operation import Operation
-from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.providers import ProviderRequest
+from control_plane.contract.declarations import projects, providers
+from control_plane.contract.declarations.operation import Operation
+from control_plane.contract.declarations.projects import ProjectEdit
+from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders.next_turn import request_again
 from control_plane.web.forms.fields import form_fields

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.declarations import tokens, users
-from control_plane.declarations.tokens import ApiTokenRequest
-from control_plane.declarations.users import UserRequest
+from control_plane.contract.declarations import tokens, users
+from control_plane.contract.declarations.tokens import ApiTokenRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.web import server
 from control_plane.web.stream import Pace
 from tests.support import wait_until

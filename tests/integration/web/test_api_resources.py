@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations import agents, orders, sessions, tasks
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.db.teams import Comment
-from control_plane.declarations import agents, orders, sessions, tasks
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.task_documents import TaskRequest
 from shared.errors import NotFound
 from shared.events import ABILITIES, Delivered, ToolResultStep
 from tests.support.fleet import Api, PlayedRun

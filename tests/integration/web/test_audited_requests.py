@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.declarations import audit
-from control_plane.declarations.audit import AuditFilter
-from control_plane.declarations.projects import REMOVE
+from control_plane.contract.declarations import audit
+from control_plane.contract.declarations.audit import AuditFilter
+from control_plane.contract.declarations.projects import REMOVE
 from control_plane.operations.audit.refusal_tally import SINGLY
 from shared.errors import NotFound
 from tests.support.fleet import Api, Doc

@@ -9,16 +9,16 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from control_plane.contract.declarations import batches, graphs
+from control_plane.contract.declarations.batches import BatchRequest
+from control_plane.contract.declarations.drafts import SAVE, DraftEdit
+from control_plane.contract.declarations.graphs import GraphRequest
+from control_plane.contract.declarations.orders import SHOW
+from control_plane.contract.declarations.organizations import ADD, OrganizationRequest
+from control_plane.contract.declarations.reviews import ADD as ADD_COMMENT
+from control_plane.contract.declarations.reviews import LIST, SEND, ReviewCommentRequest, SendReviewRequest
 from control_plane.db.batches import BatchRow
 from control_plane.db.orders import Order
-from control_plane.declarations import batches, graphs
-from control_plane.declarations.batches import BatchRequest
-from control_plane.declarations.drafts import SAVE, DraftEdit
-from control_plane.declarations.graphs import GraphRequest
-from control_plane.declarations.orders import SHOW
-from control_plane.declarations.organizations import ADD, OrganizationRequest
-from control_plane.declarations.reviews import ADD as ADD_COMMENT
-from control_plane.declarations.reviews import LIST, SEND, ReviewCommentRequest, SendReviewRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.supervisor.groups import submit_due
 from control_plane.web.diffs.labels import path_key

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import httpx
 from sqlalchemy import select
 
+from control_plane.contract.declarations import audit, orders, tokens
+from control_plane.contract.declarations.audit import AuditFilter
+from control_plane.contract.declarations.operation import every_operation
 from control_plane.db.metadata import METADATA
-from control_plane.declarations import audit, orders, tokens
-from control_plane.declarations.audit import AuditFilter
-from control_plane.declarations.operation import every_operation
 from control_plane.lookups.organizations import system_caller
 from control_plane.web.access import is_open
 from control_plane.web.destinations import local_page

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from control_plane.contract.declarations import audit, drones
 from control_plane.core import EndedRun
-from control_plane.declarations import audit, drones
-from control_plane.flower.events import announce_ended_runs
-from control_plane.flower.process import OFFLINE_SECONDS
+from control_plane.telemetry.flower.events import announce_ended_runs
+from control_plane.telemetry.flower.process import OFFLINE_SECONDS
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer

@@ -15,10 +15,10 @@ import httpx
 import pytest
 from sqlalchemy import update
 
+from control_plane.contract.declarations import inbox, orders
+from control_plane.contract.declarations.inbox import InboxKind
+from control_plane.contract.declarations.operation import every_operation
 from control_plane.db.teams import Task
-from control_plane.declarations import inbox, orders
-from control_plane.declarations.inbox import InboxKind
-from control_plane.declarations.operation import every_operation
 from control_plane.web.forms.commands import command_for
 from tests.integration.web.conftest import Fleet
 from tests.support.fleet import Api

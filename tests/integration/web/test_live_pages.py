@@ -16,12 +16,12 @@ import httpx
 import pytest
 from httpx_sse import EventSource
 
+from control_plane.contract.declarations import orders, projects, sessions, tokens
+from control_plane.contract.declarations.orders import SHOW, CancelRequest
+from control_plane.contract.declarations.organizations import ADD, OrganizationRequest
+from control_plane.contract.declarations.projects import ProjectEdit
+from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import Caller, Core
-from control_plane.declarations import orders, projects, sessions, tokens
-from control_plane.declarations.orders import SHOW, CancelRequest
-from control_plane.declarations.organizations import ADD, OrganizationRequest
-from control_plane.declarations.projects import ProjectEdit
-from control_plane.declarations.sessions import SessionEdit
 from control_plane.lookups.organizations import system_caller
 from control_plane.web.forms.filters import Filters
 from control_plane.web.live import page_stream

@@ -14,12 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from control_plane.db.access import Pool
-from control_plane.db.drones import Drone
-from control_plane.db.orders import Order
-from control_plane.db.projects import Project, Provider
-from control_plane.db.runs import Run
-from control_plane.declarations import (
+from control_plane.contract.declarations import (
     agents,
     batches,
     drones,
@@ -30,12 +25,17 @@ from control_plane.declarations import (
     sessions,
     tasks,
 )
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.batches import BatchRequest, BatchRowRequest
-from control_plane.declarations.pools import PoolRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.sessions import SessionEdit
-from control_plane.declarations.task_documents import TaskRequest
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.batches import BatchRequest, BatchRowRequest
+from control_plane.contract.declarations.pools import PoolRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.sessions import SessionEdit
+from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.db.access import Pool
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Run
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.drones import pools
 from control_plane.web.assets import FOREVER, STATIC, asset

@@ -21,8 +21,8 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
-from control_plane.declarations import orders, tokens, users
-from control_plane.declarations.users import UserEdit, UserRequest
+from control_plane.contract.declarations import orders, tokens, users
+from control_plane.contract.declarations.users import UserEdit, UserRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access.users import add
 from control_plane.services import openid

@@ -12,10 +12,10 @@ import httpx
 import pytest
 from sqlalchemy import delete, event, update
 
+from control_plane.contract.declarations import orders, plans
 from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Blob, Run
-from control_plane.declarations import orders, plans
 from control_plane.operations.orders import changes as reported
 from control_plane.orders.scores import Candidate, Usual, score
 from shared.blobs import digest

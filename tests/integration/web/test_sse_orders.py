@@ -13,9 +13,9 @@ from math import ceil
 import pytest
 
 from control_plane.cli.order_follow import follow_as_text
-from control_plane.declarations import orders, tokens
-from control_plane.declarations.orders import CancelRequest, StepFilter
-from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.contract.declarations import orders, tokens
+from control_plane.contract.declarations.orders import CancelRequest, StepFilter
+from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.web.stream import Pace
 from shared.errors import Unauthenticated
 from shared.events import AssistantStep, Phase, ReasoningStep, ToolCallStep, ToolResultStep, Usage

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from control_plane.cli.task_follow import follow_task
-from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, organizations, projects, tasks
-from control_plane.declarations.agents import AgentRequest
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.task_documents import AssignRequest, CommentRequest, TaskFilter, TaskRequest
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.declarations import agents, organizations, projects, tasks
+from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.task_documents import AssignRequest, CommentRequest, TaskFilter, TaskRequest
 from shared.states import TaskStatus
 from tests.support import wait_until
 from tests.support.fleet import Api

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.client.fleet import FleetClient
+from control_plane.contract.client.fleet import FleetClient
 from control_plane.core.certificates import ServerCertificate
 from control_plane.operations.weaknesses import broker_encryption, certificate, weaknesses
 from drone.installation.client import ControlPlane

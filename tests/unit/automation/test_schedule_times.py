@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from control_plane.automation.cron_times import read_times
 from control_plane.automation.schedules import filled
-from control_plane.declarations.task_documents import TaskRequest
+from control_plane.contract.declarations.task_documents import TaskRequest
 from shared.errors import Invalid
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control_plane.background.loops import Loops
+from control_plane.core.background.loops import Loops
 
 
 @pytest.fixture

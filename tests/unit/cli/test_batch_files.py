@@ -16,7 +16,7 @@ from control_plane.cli.batch_files.records import Record, read_records
 from control_plane.cli.batch_files.rows import BadRow, RowReader, refuse_bad
 from control_plane.cli.batch_files.swebench import predictions, read_repositories, slugs_of
 from control_plane.cli.batch_files.templates import PromptTemplate
-from control_plane.declarations.batches import BatchRowRequest
+from control_plane.contract.declarations.batches import BatchRowRequest
 from shared.errors import Conflict, Invalid, NotFound, TooLarge
 
 Doc = dict[str, Any]

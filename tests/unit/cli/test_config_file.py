@@ -11,7 +11,7 @@ import pytest
 
 from control_plane.cli import config_file, connection
 from control_plane.cli.servers import _fleet_to_watch
-from control_plane.embedded.data_dir import DataDir
+from control_plane.server.embedded.data_dir import DataDir
 from shared.errors import Invalid, Precondition, Unreachable
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from control_plane.cli import typed_values as typed
 from control_plane.cli.options import parameters, values
-from control_plane.declarations import agents, webhooks
-from control_plane.declarations.operation import Command, Operation
+from control_plane.contract.declarations import agents, webhooks
+from control_plane.contract.declarations.operation import Command, Operation
 from shared.errors import Invalid
 from shared.terminal.command_line import read_secret
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from control_plane.client.fleet import FleetClient
-from control_plane.client.following import Patience, follow
-from control_plane.client.refusals import refusal, unreachable
-from control_plane.declarations import drones
+from control_plane.contract.client.fleet import FleetClient
+from control_plane.contract.client.following import Patience, follow
+from control_plane.contract.client.refusals import refusal, unreachable
+from control_plane.contract.declarations import drones
 from shared.errors import Conflict, NotFound, Unreachable
 from tests.support.clocks import HandClock
 from tests.support.streams import Script, opened

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.automation.code_host_events import read_event
-from control_plane.code_hosts.arriving import HostSignal, signal_of
-from control_plane.code_hosts.texts import request_in
+from control_plane.operations.code_hosts.arriving import HostSignal, signal_of
+from control_plane.operations.code_hosts.texts import request_in
 from shared.code_hosts import is_ours, marked
 from tests.support.host_stand_ins import KINDS, stand_in
 from tests.support.host_stand_ins.server import Check, HostStandIn

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from control_plane.cli.main import app as fleet
-from control_plane.declarations.operation import (
+from control_plane.contract.declarations.operation import (
     About,
     Command,
     Operation,
@@ -17,9 +17,9 @@ from control_plane.declarations.operation import (
     names_of,
     operations_of,
 )
-from control_plane.mcp_server.declared import TOOLS
 from control_plane.operations.gateway import implementation
 from control_plane.web.api import api_routes
+from control_plane.web.mcp_server.declared import TOOLS
 from tests.support.command_tree import commands
 from tests.support.operations_table import PAGE, door_name, page
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.embedded import demo
+from control_plane.server.embedded import demo
 
 
 def git(*words: str | Path) -> str:

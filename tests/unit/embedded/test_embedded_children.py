@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from control_plane.embedded.children import Child, without_fleet_secrets
-from control_plane.embedded.data_dir import DataDir
-from control_plane.embedded.parts import drone, wait_ready
+from control_plane.server.embedded.children import Child, without_fleet_secrets
+from control_plane.server.embedded.data_dir import DataDir
+from control_plane.server.embedded.parts import drone, wait_ready
 from shared.errors import Unreachable
 from tests.support import wait_until
 
@@ -56,7 +56,7 @@ def test_a_child_that_ends_at_once_is_told_with_the_end_of_its_log(tmp_path: Pat
 
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from control_plane.embedded.children import Child\n"
+        "import sys, time; from pathlib import Path; from control_plane.server.embedded.children import Child\n"
         f"c = Child('x', (sys.executable, '-c', 'import time; time.sleep(600)'), Path({str(tmp_path / 'log')!r}))\n"
         "c.start(); print(c.process.pid, flush=True); time.sleep(600)"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from control_plane.embedded.logs import last_lines, new_lines, rotate
+from control_plane.server.embedded.logs import last_lines, new_lines, rotate
 
 
 def test_the_last_lines_of_a_log(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import pytest
 from pydantic import ValidationError
 
 from control_plane.core.settings import FleetSettings
-from control_plane.embedded import banner, parts
-from control_plane.embedded.banner import SetUp
-from control_plane.embedded.data_dir import DataDir
-from control_plane.embedded.options import UpOptions
-from control_plane.embedded.plan import Plan, make_plan
-from control_plane.embedded.ports import choose_port
+from control_plane.server.embedded import banner, parts
+from control_plane.server.embedded.banner import SetUp
+from control_plane.server.embedded.data_dir import DataDir
+from control_plane.server.embedded.options import UpOptions
+from control_plane.server.embedded.plan import Plan, make_plan
+from control_plane.server.embedded.ports import choose_port
 from shared.errors import Conflict, Invalid, Unreachable
 from tests.support.certificates import Authority
 

@@ -14,7 +14,7 @@ import pytest
 from tests.support.expressions import BusyText, Expression, busy_texts, expressions
 
 LOCAL = {
-    "control_plane/code_hosts/texts.py": {"mention": "@fleet"},
+    "control_plane/operations/code_hosts/texts.py": {"mention": "@fleet"},
     "control_plane/teams/tags.py": {"opened": {"marks": "```"}},
     "drone/model/spoken_calls.py": {"key": "arguments"},
     "drone/replay/path_mapping.py": {"old": "/work"},

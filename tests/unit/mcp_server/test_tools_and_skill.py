@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from control_plane.cli.main import app
-from control_plane.declarations import agents
-from control_plane.declarations.operation import every_operation
-from control_plane.mcp_server.declared import TOOLS, shortened
-from control_plane.mcp_server.results import answered, refused
-from control_plane.mcp_server.skill import FILE, NAME, install, skill_text, skills_directory
-from control_plane.mcp_server.tools import InOrganization, ServedTool, request_of
+from control_plane.contract.declarations import agents
+from control_plane.contract.declarations.operation import every_operation
 from control_plane.web import problems
+from control_plane.web.mcp_server.declared import TOOLS, shortened
+from control_plane.web.mcp_server.results import answered, refused
+from control_plane.web.mcp_server.skill import FILE, NAME, install, skill_text, skills_directory
+from control_plane.web.mcp_server.tools import InOrganization, ServedTool, request_of
 from shared import errors
 from shared.errors import Conflict, FleetError, FleetFault
 from shared.terminal.command_line import run

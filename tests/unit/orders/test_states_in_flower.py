@@ -11,8 +11,8 @@ from celery import Celery
 
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.flower.recorded_tasks import RecordedTask, state_of
-from control_plane.flower.task_events import TaskEvents
+from control_plane.telemetry.flower.recorded_tasks import RecordedTask, state_of
+from control_plane.telemetry.flower.task_events import TaskEvents
 from tests.support.clocks import HandClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

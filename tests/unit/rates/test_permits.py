@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from control_plane.rates.permits import AHEAD, Asker, PermitDecision
-from control_plane.rates.state import GroupState
+from control_plane.money.rates.permits import AHEAD, Asker, PermitDecision
+from control_plane.money.rates.state import GroupState
 from shared.rates import MOST, CallReport, Kind, ModelPermit, PermitRequest, Rate, Tokens, wait_text
 
 T0 = 1_000_000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control_plane.documents import base
+from control_plane.contract.documents import base
 from shared.instructions import MAX_INSTRUCTIONS, instructions_of
 
 BAD = [

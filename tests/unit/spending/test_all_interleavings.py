@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from control_plane.spending.ledger import more_for
+from control_plane.money.spending.ledger import more_for
 
 LIMIT = 4
 LEAST, WANTED = 1, 2

@@ -8,8 +8,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.spending.ledger import shares
-from control_plane.spending.periods import begin_of, end_of
+from control_plane.money.spending.ledger import shares
+from control_plane.money.spending.periods import begin_of, end_of
 
 
 def utc(text: str) -> datetime:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from control_plane.contract.validation.checks import check_organization
 from control_plane.operations.organizations.acronyms import LONGEST, acronym_of, free_acronym
-from control_plane.validation.checks import check_organization
 from shared.errors import Invalid
 
 WORD = st.from_regex(r"[a-z][a-z0-9]{0,7}", fullmatch=True)

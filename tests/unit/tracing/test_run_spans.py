@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from control_plane.tracing.run_spans import RunSpans, TracedRun, TracedStep
-from control_plane.tracing.spans import TraceSpan, span_id
+from control_plane.telemetry.tracing.run_spans import RunSpans, TracedRun, TracedStep
+from control_plane.telemetry.tracing.spans import TraceSpan, span_id
 from shared import events as steps
 
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

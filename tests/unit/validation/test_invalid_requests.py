@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations.orders import OrderFilter
-from control_plane.declarations.projects import ProjectRequest
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.base import Request
-from control_plane.validation.invalid_requests import InvalidRequest, checked
+from control_plane.contract.declarations.orders import OrderFilter
+from control_plane.contract.declarations.projects import ProjectRequest
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.documents.base import Request
+from control_plane.contract.validation.invalid_requests import InvalidRequest, checked
 
 PROJECT = {"slug": "shop", "git_url": "https://git.example/shop.git"}
 PROVIDER = {"name": "main", "model": "openai/x"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.validation.checks import (
+from control_plane.contract.validation.checks import (
     check_labels,
     check_name,
     check_text,

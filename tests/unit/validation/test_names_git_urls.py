@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.validation.git_urls import GitUrl, parse_git_url
+from control_plane.contract.validation.git_urls import GitUrl, parse_git_url
 from shared.errors import Invalid
 
 

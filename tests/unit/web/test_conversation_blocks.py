@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from control_plane.documents.orders import StepDocument
+from control_plane.contract.documents.orders import StepDocument
 from control_plane.web.conversation.blocks import CallsBlock, ChatBlock
 from control_plane.web.conversation.grouping import chat_of
 from control_plane.web.rendering import environment, money

@@ -13,9 +13,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.declarations.reviews import ReviewCommentDocument
-from control_plane.patches.hunks import Line, lines_of
-from control_plane.patches.patch import BinarySizes, FilePatch, read_patch
+from control_plane.contract.declarations.reviews import ReviewCommentDocument
+from control_plane.core.patches.hunks import Line, lines_of
+from control_plane.core.patches.patch import BinarySizes, FilePatch, read_patch
 from control_plane.web.diffs.code_text import LONGEST, code_html
 from control_plane.web.diffs.following import Follower, Standing
 from control_plane.web.diffs.labels import labels_of

@@ -1,0 +1,156 @@
+"""A webhook of a connected code host: its signature is checked, and the host is read soon."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import select, update
+
+from control_plane.automation.code_host_events import read_event
+from control_plane.automation.hook_signatures import is_signed
+from control_plane.contract.declarations.code_hosts import CodeHostAnswer
+from control_plane.core import Core
+from control_plane.db.code_hosts import HostLink
+from shared.code_hosts import is_ours
+from shared.errors import NotFound, Unauthenticated
+
+
+def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: bytes) -> CodeHostAnswer:
+    """Note that something happened at the host; names in `headers` are in lower case.
+
+    The payload starts nothing itself: a copy, a late or a forged one is at most a reason to look. Raises
+    Unauthenticated, with the same message for a wrong signature and an unknown connection, Invalid for a body that is
+    no JSON object, NotFound for another repository.
+    """
+    row = _signed(core, link_id, headers, body)
+    event = read_event(row.kind, headers, body)
+    signal = signal_of(row.kind, event.name, event.payload, row.mention)
+    if not row.enabled:
+        return CodeHostAnswer(outcome="ignored", why="this connection is disabled")
+    if signal.repository and signal.repository.lower() != row.repository.lower():
+        raise NotFound(
+            "this connection belongs to another repository",
+            code="E-HOOK-REPOSITORY",
+            next="fleet hosts add    connects this repository, and prints an address of its own",
+        )
+    if signal.why_ignored:
+        return CodeHostAnswer(outcome="ignored", why=signal.why_ignored)
+    with core.database.write() as db:
+        # The first of several sets the time: the others are read with it.
+        first = HostLink.id == row.id, HostLink.news_at.is_(None)
+        db.execute(update(HostLink).where(*first).values(news_at=core.clock.now()))
+    core.broker.wake()
+    return CodeHostAnswer(outcome="noted", why=f"{event.name or 'the event'}: the code host is read now")
+
+
+def _signed(core: Core, link_id: str, headers: Mapping[str, str], body: bytes) -> HostLink:
+    with core.database.read() as db:
+        row = db.scalar(select(HostLink).where(HostLink.id == link_id, HostLink.removed_at.is_(None)))
+    # For an unknown connection, the same work is done with a random secret.
+    secret = core.vault.open_at_rest(row.sealed_secret, "host_links.sealed_secret") if row else secrets.token_hex(32)
+    if not is_signed(row.kind if row else "github", secret, headers, body) or row is None:
+        raise Unauthenticated(
+            "unknown connection, or the request is not signed with its secret",
+            code="E-HOOK-SIGNATURE",
+            next="give the code host the secret that fleet hosts add printed, or set a new one: fleet hosts edit",
+        )
+    return row
+
+
+# --- webhooks of the three hosts in one form ------------------------------------------------------
+#
+# Published payloads: GitHub "Webhook events and payloads", GitLab "Webhook events", Gitea "Webhooks".
+
+SignalKind = Literal["comment", "review", "check", "push", "pull", "other"]
+_GITHUB: Mapping[str, SignalKind] = {
+    "issue_comment": "comment",
+    "pull_request_review": "review",
+    "pull_request_review_comment": "review",
+    "check_run": "check",
+    "check_suite": "check",
+    "workflow_run": "check",
+    "status": "check",
+    "push": "push",
+    "pull_request": "pull",
+}
+_GITEA: Mapping[str, SignalKind] = {
+    **_GITHUB,
+    "pull_request_comment": "comment",
+    "pull_request_review_approved": "review",
+    "pull_request_review_rejected": "review",
+    "pull_request_review_comment": "review",
+    "pull_request_approved": "review",
+    "pull_request_rejected": "review",
+    "workflow_job": "check",
+}
+_GITLAB: Mapping[str, SignalKind] = {
+    "note": "comment",
+    "pipeline": "check",
+    "build": "check",
+    "push": "push",
+    "merge_request": "pull",
+}
+_OVER = frozenset({"deleted", "delete", "edited", "update"})
+"""Actions on comments that start nothing."""
+
+
+@dataclass(frozen=True)
+class HostSignal:
+    """One webhook, as far as it matters here: what happened is read from the host."""
+
+    kind: SignalKind
+    repository: str
+    """`owner/name`; empty if the payload names none."""
+    why_ignored: str = ""
+
+
+def signal_of(kind: str, event: str, payload: Mapping[str, Any], mention: str) -> HostSignal:
+    """Read a webhook; `event` is its name with the action, as triggers have it. Unknown shapes are ignored."""
+    name, _, action = event.partition(".")
+    match kind:
+        case "github":
+            found, repository, body = _GITHUB.get(name), _at(payload, "repository", "full_name"), _body(payload)
+        case "gitea":
+            found, repository, body = _GITEA.get(name), _at(payload, "repository", "full_name"), _body(payload)
+            if isinstance(payload.get("review"), Mapping):
+                found = "review"
+        case _:
+            found, repository = _GITLAB.get(name), _at(payload, "project", "path_with_namespace")
+            body = _at(payload, "object_attributes", "note")
+            if found == "comment" and _at(payload, "object_attributes", "type") == "DiffNote":
+                found = "review"
+    return HostSignal(found or "other", _text(repository), _why_ignored(found, name, action, body, mention))
+
+
+def _why_ignored(kind: SignalKind | None, name: str, action: str, body: Any, mention: str) -> str:
+    if name == "ping":
+        return "ping: the address and the secret are correct"
+    if kind is None:
+        return f"{name or 'an unnamed event'} is of no concern here"
+    if kind not in {"comment", "review"}:
+        return ""
+    if action in _OVER:
+        return "edited and deleted comments start nothing"
+    if is_ours(_text(body)):
+        return "the fleet wrote it"
+    if kind == "comment" and mention.lower() not in _text(body).lower():
+        return f"it does not mention {mention}"
+    return ""
+
+
+def _body(payload: Mapping[str, Any]) -> Any:
+    return _at(payload, "comment", "body") or _at(payload, "review", "body") or _at(payload, "review", "content")
+
+
+def _at(row: Mapping[str, Any], *keys: str) -> Any:
+    value: Any = row
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,1 @@
+"""How the processes of the control plane are put together, `fleet up`, and backups."""
