@@ -187,6 +187,22 @@ def test_every_link_and_every_module_that_a_document_names_is_there() -> None:
     assert [each for each in named if not any((room / each[1]).is_file() for room in rooms)] == []
 
 
+STOP = re.compile(r"`((?:control_plane|drone|shared)/[\w/]+\.py)`:\s+`(\w+)`")
+
+
+def test_each_stop_of_the_tour_names_a_function_or_class_that_is_in_its_file() -> None:
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    stops = re.split(r"^## ", tour, flags=re.MULTILINE)[1:]
+    named = [STOP.findall(stop) for stop in stops]
+    assert [number for number, found in enumerate(named, 1) if not found] == []
+    defined = {
+        file: {each.name for each in ast.parse((ROOT / file).read_text(encoding="utf-8")).body if hasattr(each, "name")}
+        for found in named
+        for file, _ in found
+    }
+    assert [(file, name) for found in named for file, name in found if name not in defined[file]] == []
+
+
 def test_every_error_code_in_the_code_is_explained_and_no_other() -> None:
     explained = re.findall(r"(?m)^#+ (E-[A-Z0-9-]+)$", read("docs/errors.md"))
     whole = "\n".join(texts().values())
