@@ -1,4 +1,4 @@
-"""Files of a run, and permission to push: requests of a drone over HTTP, with its own credential."""
+"""Files of a run: requests of a drone over HTTP, with its own credential."""
 
 from __future__ import annotations
 
@@ -6,31 +6,23 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.contract.validation.checks import shown
 from control_plane.core import AuthenticatedDrone, Core
-from control_plane.core.audit_entries import note_drone
 from control_plane.core.blob_store import place_of
 from control_plane.db.engine import pause
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
 from control_plane.orders.conversations.history import way_of
 from control_plane.orders.conversations.upstream import foundation_of
-from control_plane.orders.races import check_push
-from shared.errors import Conflict, NotFound
-from shared.races import PushGrantRequest
-from shared.states import IN_HAND, OrderStatus
+from shared.errors import NotFound
 
 BlobKind = Literal["", "checkpoint"]
 _CHUNK = 1 << 18
-GRANT_LASTS = timedelta(seconds=60)
-_MAY_PUSH = (*IN_HAND, OrderStatus.CANCELING)
-"""Includes `assigned`: the request may arrive before the drone's report that the run started is processed."""
 
 
 def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
@@ -108,43 +100,6 @@ def blob_of_run(db: Session, core: Core, run_id: str, sha256: str) -> bytes:
         raise NotFound(f"run {run_id} has no blob {sha256[:12]}", code="E-BLOB-404")
     pause(db)
     return core.blobs.read(sha256)
-
-
-def grant_push(
-    core: Core, identity: AuthenticatedDrone, run_id: str, request: PushGrantRequest | None = None
-) -> dict[str, Any]:
-    """Grant permission to push the order's branch for 60 s: `{"granted", "expires_in", "known"}`.
-
-    `known` is the commit that this fleet last pushed to the branch, None if it never did. Raises Conflict for a run
-    that is not its order's current one: its work goes to a branch under its own name. Raises Precondition for an order
-    of a race that has not won it.
-    """
-    with core.database.write() as db:
-        dispatch = own_dispatch(db, identity, run_id)
-        # One statement compares the generation and writes the grant; while a grant is open, the supervisor does not
-        # record the run as lost, so two runs can never push the same branch.
-        current = (
-            Order.id == dispatch.order_id,
-            Order.run_id == run_id,
-            Order.generation == dispatch.generation,
-            Order.status.in_(_MAY_PUSH),
-        )
-        now = core.clock.now()
-        until = now + GRANT_LASTS
-        before = db.scalar(select(Order.grant_until).where(Order.id == dispatch.order_id))
-        order = db.scalar(update(Order).where(*current).values(grant_until=until).returning(Order))
-        if order is None:
-            raise Conflict(
-                f"run {run_id} is not the current run of order {dispatch.order_id} and may not push its branch",
-                code="E-PUSH-STALE",
-                next=f"fleet show {dispatch.order_id}",
-            )
-        check_push(db, order, (request or PushGrantRequest()).verification)
-        known = order.head_commit if order.pushed else None
-        if before is None or before < now:
-            # A drone may ask as often as it likes: what prolongs a grant is not recorded again.
-            note_drone(db, core, identity, "grant_push", order.id)
-    return {"granted": True, "expires_in": int(GRANT_LASTS.total_seconds()), "known": known}
 
 
 def _give(  # noqa: PLR0913 - one argument per column

@@ -11,7 +11,7 @@ from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
 from control_plane.operations.drones import registration, rotation
-from control_plane.operations.runs import allowance, blobs, model_permits
+from control_plane.operations.runs import allowance, blobs, model_permits, push_grants
 from control_plane.web.access import CoreDep, DroneDep, api_router
 from control_plane.web.openapi import errors
 from control_plane.web.throttle import throttled
@@ -116,7 +116,7 @@ def grant_push(
 
     An order of a race that has not won it gets a 412.
     """
-    return blobs.grant_push(core, drone, run_id, request)
+    return push_grants.grant_push(core, drone, run_id, request)
 
 
 @runs_router.post(

@@ -22,7 +22,7 @@ from control_plane.operations.orders import retrying, steering
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.orders.submitting import _hash
 from control_plane.operations.orders.trajectories import trajectory_of
-from control_plane.operations.runs import blobs
+from control_plane.operations.runs import blobs, push_grants
 from control_plane.supervisor.cleaning import clean
 from shared.blobs import digest
 from shared.errors import Conflict, NotFound, Precondition
@@ -342,7 +342,7 @@ def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(
     # What the branch was last known to be is what a push is compared with.
     assert (found.branch, found.head_commit, found.pushed) == (f"fleet/{order_id}", "c" * 40, True)
     order = go(oka)
-    assert blobs.grant_push(plane.core, identity(plane, oka), order.run_id)["known"] == "c" * 40
+    assert push_grants.grant_push(plane.core, identity(plane, oka), order.run_id)["known"] == "c" * 40
     (turn,) = plane.rows(Turn)
     assert (turn.status, turn.ended_at) == ("processing", None)
     succeed(plane, oka, order)

@@ -34,7 +34,7 @@ from control_plane.operations.audit.reading import list_records
 from control_plane.operations.audit.verifying import show_head, verify
 from control_plane.operations.drones.managing import show_drone
 from control_plane.operations.orders.canceling import cancel
-from control_plane.operations.runs import blobs
+from control_plane.operations.runs import push_grants
 from shared.errors import FleetFault, Forbidden, Invalid, NotFound, Unauthenticated
 from tests.support.made import later, make_drone, make_project, run_of, submit
 from tests.support.organizations import add_organization
@@ -155,7 +155,7 @@ def test_logging_in_and_out_the_first_admin_and_permission_to_push_are_recorded_
     make_project(core, admin)
     drone = make_drone(core, admin, "anna")
     order = submit(core, admin)
-    blobs.grant_push(core, drone, run_of(core, order.id))
+    push_grants.grant_push(core, drone, run_of(core, order.id))
     assert actions(core, admin)[-1] == ("anna", "control plane", "grant_push", order.id)
 
 

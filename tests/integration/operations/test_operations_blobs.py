@@ -12,7 +12,7 @@ from control_plane.db.orders import Order
 from control_plane.operations import sessions
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.drones import managing
-from control_plane.operations.runs import blobs
+from control_plane.operations.runs import blobs, push_grants
 from control_plane.orders.assignment import place_and_dispatch
 from shared.blobs import digest
 from shared.errors import Invalid, NotFound
@@ -49,7 +49,7 @@ def test_a_drone_stores_and_reads_files_of_its_own_runs_only(
         lambda: get(core, anna, run_id),
         lambda: put(core, berta, run_id),
         lambda: put(core, anna, "nothing"),
-        lambda: blobs.grant_push(core, berta, run_id),
+        lambda: push_grants.grant_push(core, berta, run_id),
     ):
         with pytest.raises(NotFound):
             act()
@@ -88,7 +88,7 @@ def test_only_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, a
     """Also before the report of its start was taken in. It is recorded once a minute."""
     order = submit(core, admin)
     late = run_of(core, order.id)
-    assert blobs.grant_push(core, anna, late) == {"granted": True, "expires_in": 60, "known": None}
+    assert push_grants.grant_push(core, anna, late) == {"granted": True, "expires_in": 60, "known": None}
     start_run(core, order.id)
     with core.database.write() as db:
         row = db.get_one(Order, order.id)
@@ -96,9 +96,9 @@ def test_only_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, a
         assert (row.grant_until - core.clock.now()).total_seconds() == 60
         row.pushed, row.head_commit = True, "a" * 40
     for _ in range(5):
-        assert blobs.grant_push(core, anna, late)["known"] == "a" * 40
+        assert push_grants.grant_push(core, anna, late)["known"] == "a" * 40
     later(core, seconds=61)
-    blobs.grant_push(core, anna, late)
+    push_grants.grant_push(core, anna, late)
     assert len(list_records(core, admin, action="grant_push")) == 2
 
     later(core, seconds=61)
@@ -107,7 +107,7 @@ def test_only_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, a
     with core.database.write() as db:
         place_and_dispatch(db, core, db.get_one(Order, order.id))
     current = run_of(core, order.id)
-    assert blobs.grant_push(core, berta, current)["granted"]
-    assert code_of(lambda: blobs.grant_push(core, anna, late)) == "E-PUSH-STALE"
+    assert push_grants.grant_push(core, berta, current)["granted"]
+    assert code_of(lambda: push_grants.grant_push(core, anna, late)) == "E-PUSH-STALE"
     end(core, order.id, steps=())
-    assert code_of(lambda: blobs.grant_push(core, berta, current)) == "E-PUSH-STALE"
+    assert code_of(lambda: push_grants.grant_push(core, berta, current)) == "E-PUSH-STALE"

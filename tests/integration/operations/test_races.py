@@ -17,7 +17,7 @@ from control_plane.db.projects import Project
 from control_plane.operations import budgets, providers, races
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
-from control_plane.operations.runs import blobs
+from control_plane.operations.runs import push_grants
 from shared.errors import Precondition
 from shared.events import Delivered, Prepared
 from shared.names import branch
@@ -75,7 +75,7 @@ def ask_push(plane: Plane, drone: DroneStandIn, order: WorkOrder, verification: 
     """Whether the run may push."""
     told = AuthenticatedDrone(drone.id, plane.admin.organization_id, drone.name)
     request = PushGrantRequest(verification=Verification(verification))
-    return bool(blobs.grant_push(plane.core, told, order.run_id, request)["granted"])
+    return bool(push_grants.grant_push(plane.core, told, order.run_id, request)["granted"])
 
 
 def to_decide(plane: Plane) -> list[InboxItem]:
