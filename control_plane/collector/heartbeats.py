@@ -17,8 +17,8 @@ from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
+from control_plane.drones.condition import Load, status_of
 from control_plane.drones.inbox import acted_on, forget, notify_drone, pending
-from control_plane.drones.load import Load, status_of
 from control_plane.drones.reports import InvalidReport, RefusalLog, open_report, sender_of
 from shared.control import Confirm, Rename, Resend
 from shared.errors import FleetFault, Precondition

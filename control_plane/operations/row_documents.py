@@ -24,7 +24,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
 from control_plane.db.waits import Wait
-from control_plane.drones.load import Load, status_of, why_not_starting
+from control_plane.drones.condition import Load, status_of, why_not_starting
 from control_plane.lookups.drones import EVERY
 from control_plane.lookups.users import owner_text
 from control_plane.operations.orders import progress

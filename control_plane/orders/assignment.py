@@ -13,8 +13,8 @@ from control_plane.core import Core
 from control_plane.core.audit_entries import note_order
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.drones.condition import Load, load_by_drone, why_not_starting
 from control_plane.drones.inbox import notify_drone
-from control_plane.drones.load import Load, load_by_drone, why_not_starting
 from control_plane.orders.conversations.entries import locked
 from control_plane.orders.conversations.resumption import resumption_on
 from control_plane.orders.conversations.steering_messages import send_along

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.drones.condition import worker_of
 from control_plane.drones.inbox import notify_drone
-from control_plane.drones.load import worker_of
 from control_plane.orders.lost import withdraw
 from control_plane.orders.status_changes import move_order
 from shared import names

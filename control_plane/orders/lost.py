@@ -14,7 +14,7 @@ from control_plane.core import Core, EndedRun
 from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.drones.load import worker_of
+from control_plane.drones.condition import worker_of
 from control_plane.orders.ending import Ending, canceled, finish, try_again
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.status_changes import explain, move_order

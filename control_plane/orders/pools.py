@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from control_plane.db.access import JoinToken, Pool
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
-from control_plane.drones.load import Load, load_by_drone, status_of
+from control_plane.drones.condition import Load, load_by_drone, status_of
 from control_plane.drones.pool_members import is_there, members_of
 from control_plane.orders.conversations.resumption import drone_needed
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones

@@ -21,8 +21,8 @@ from control_plane.db.audit_chain import AuditEntry, append
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch
+from control_plane.drones.condition import worker_of
 from control_plane.drones.key_rotation import user_of
-from control_plane.drones.load import worker_of
 from control_plane.drones.quota import CODE, quota_bytes
 from shared import names
 from shared.terminal import logs

@@ -18,7 +18,7 @@ from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.load import is_today
+from control_plane.drones.condition import is_today
 from control_plane.orders.lost import Loss, lose_runs
 from shared import names
 from shared.reasons import RunLoss

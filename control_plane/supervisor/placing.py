@@ -19,7 +19,7 @@ from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.load import Load, load_by_drone
+from control_plane.drones.condition import Load, load_by_drone
 from control_plane.orders.assignment import place_and_dispatch, waits_in_queue
 from control_plane.orders.placement import Placement, place
 from control_plane.orders.status_changes import explain

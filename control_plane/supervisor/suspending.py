@@ -18,8 +18,8 @@ from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
+from control_plane.drones.condition import load_by_drone
 from control_plane.drones.inbox import notify_drone
-from control_plane.drones.load import load_by_drone
 from control_plane.orders.conversations.steering_messages import undelivered_steering
 from control_plane.orders.ending import requeue
 from control_plane.orders.plan_waits import APPROVE, PLAN, SEND_BACK

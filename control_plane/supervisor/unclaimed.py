@@ -23,7 +23,7 @@ from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
+from control_plane.drones.condition import Load, load_by_drone, status_of, why_not_starting
 from control_plane.orders.assignment import dispatch
 from control_plane.orders.conversations.resumption import drone_needed
 from control_plane.orders.ending import requeue

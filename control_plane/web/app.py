@@ -17,14 +17,14 @@ from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
 from control_plane.web.assets import STATIC, VersionedFiles
 from control_plane.web.audited_requests import AuditedRequests, flush_regularly
-from control_plane.web.browser_defenses import BrowserKey, OwnNames
+from control_plane.web.browser_defenses import BrowserKey, OwnNames, SecurityHeaders
 from control_plane.web.flower_proxy import FlowerProxy
 from control_plane.web.hub import Hub
 from control_plane.web.live import routes as live_routes
 from control_plane.web.live.routes import PageStreams
 from control_plane.web.mcp_server.about import PATH as MCP
 from control_plane.web.mcp_server.endpoint import McpEndpoint
-from control_plane.web.middleware import CompressedPages, SecurityHeaders, WholeBody
+from control_plane.web.middleware import CompressedPages, WholeBody
 from control_plane.web.pages import page_routes
 from control_plane.web.stream import Live, Pace
 from control_plane.web.throttle import Throttle

@@ -1,4 +1,4 @@
-"""Keeps others from acting through a user's browser: pages of other sites by a rebound name, servers by its cookies.
+"""Keeps others from acting through a user's browser: by scripts in a page, by a rebound name, by its cookies.
 
 The forms of other sites are refused in `access`.
 """
@@ -12,8 +12,8 @@ from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
 from anyio import to_thread
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from control_plane.core import Caller, Core
 from control_plane.core.settings import FleetSettings
@@ -25,6 +25,48 @@ from shared.errors import Forbidden
 ANY_NAME = frozenset({f"{API}/health", f"{API}/registrations"})
 """Load balancers know no name, and a drone that registers has a secret that no page has."""
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "manifest-src 'self'",
+        "connect-src 'self'",
+        "worker-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With no-referrer, browsers would send `Origin: null` with our own forms, which would then be refused.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class SecurityHeaders:
+    """Adds headers that restrict browsers to every answer; answers are not cached unless they say so themselves."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
 
 
 class OwnNames:

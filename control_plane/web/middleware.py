@@ -8,7 +8,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import anyio
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,30 +19,6 @@ MAX_HOOK = 1024 * 1024
 BODY_SECONDS = 60
 STREAMED = re.compile(r"PUT /api/v1/runs/[^/]+/blobs/[^/]+|POST /api/v1/organizations/import")
 """Their handlers write the body to disk as it arrives, and enforce their own limits."""
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "manifest-src 'self'",
-        "connect-src 'self'",
-        "worker-src 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-    )
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # With no-referrer, browsers would send `Origin: null` with our own forms, which would then be refused.
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
 
 
 class CompressedPages:
@@ -55,24 +31,6 @@ class CompressedPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_page = scope["type"] == "http" and not scope["path"].startswith(("/api/", "/live", "/flower", "/mcp"))
         await (self._compressing if is_page else self._app)(scope, receive, send)
-
-
-class SecurityHeaders:
-    """Adds headers that restrict browsers to every answer; answers are not cached unless they say so themselves."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
-            await send(message)
-
-        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
 
 
 class WholeBody:

@@ -76,8 +76,7 @@ def test_the_base_installation_is_complete_and_names_what_to_install_for_the_ser
     assert (base_installation.path / "share" / "man" / "man1" / "fleet.1").read_text().startswith('.\\"')
     code = """
 import importlib, importlib.util, pkgutil
-client = ("cli", "client", "declarations", "documents", "validation")
-for name in ("shared", "drone", *(f"control_plane.{each}" for each in client)):
+for name in ("shared", "drone", "control_plane.cli", "control_plane.contract"):
     for each in pkgutil.walk_packages(importlib.import_module(name).__path__, name + "."):
         # A file that is copied into containers, where its neighbour is at the top.
         if each.name != "drone.sandbox.container.inside":

@@ -18,8 +18,8 @@ from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
+from control_plane.drones.condition import Load, status_of, worker_of
 from control_plane.drones.inbox import notify_drone, pending
-from control_plane.drones.load import Load, status_of, worker_of
 from control_plane.lookups.drones import find_drone, serving
 from control_plane.lookups.users import find_member, require_user
 from control_plane.operations.access.roles import require

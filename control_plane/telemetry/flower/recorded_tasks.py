@@ -15,7 +15,7 @@ from control_plane.db.engine import Database
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.load import worker_of
+from control_plane.drones.condition import worker_of
 from shared.outcome import ExitStatus
 from shared.states import ENDED, OrderStatus, RunStatus
 

@@ -16,7 +16,7 @@ from control_plane.broker.broker import Broker
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Lease
 from control_plane.db.runs import Run, Step
-from control_plane.drones.load import load_by_drone, status_of
+from control_plane.drones.condition import load_by_drone, status_of
 from control_plane.orders.pools import pool_needs, pools_of
 from control_plane.telemetry.metrics.families import gauge
 from shared.states import DroneStatus

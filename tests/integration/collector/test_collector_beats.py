@@ -11,8 +11,8 @@ from control_plane.contract.declarations.drones import DroneEdit
 from control_plane.contract.documents.orders import RunDocument
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.runs import Run
+from control_plane.drones.condition import worker_of
 from control_plane.drones.inbox import notify_drone
-from control_plane.drones.load import worker_of
 from control_plane.operations.drones import managing
 from shared import names
 from shared.control import Drain

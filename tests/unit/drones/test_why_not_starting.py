@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from control_plane.db.drones import Drone
-from control_plane.drones.load import Load, status_of, why_not_starting
+from control_plane.drones.condition import Load, status_of, why_not_starting
 from shared.reasons import DroneState
 from shared.states import DroneStatus
 

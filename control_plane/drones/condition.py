@@ -1,4 +1,4 @@
-"""The load of each drone, and whether it takes work."""
+"""The condition of each drone: its load, its status, and whether it takes work."""
 
 from __future__ import annotations
 
