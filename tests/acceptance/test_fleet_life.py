@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from control_plane.contract.declarations import drones, orders
+from control_plane.contract.declarations.orders import SubmitRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
@@ -49,10 +50,14 @@ def one_runs_and_two_wait(
     fleet.workstation("oka").start()
     fleet.online("oka")
     with fleet.client() as client:
-        running = client.submit({"prompt": "Two steps and a long one, script:nap", "project": "demo"})["id"]
+        running = client.call(
+            orders.SUBMIT, SubmitRequest(prompt="Two steps and a long one, script:nap", project="demo")
+        )["id"]
         wait_until(lambda: kinds(client.call(orders.SHOW, order_id=running)).count("tool_result") == 2, seconds=60)
-        free = client.submit({"prompt": "Note it, script:note", "project": "demo"})["id"]
-        named = client.submit({"prompt": "Note it, script:note", "project": "demo", "drone": "oka"})["id"]
+        free = client.call(orders.SUBMIT, SubmitRequest(prompt="Note it, script:note", project="demo"))["id"]
+        named = client.call(orders.SUBMIT, SubmitRequest(prompt="Note it, script:note", project="demo", drone="oka"))[
+            "id"
+        ]
         wait_until(lambda: client.call(drones.SHOW, name="oka")["queued"] == 2)
     return fleet, running, free, named
 

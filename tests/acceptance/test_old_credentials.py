@@ -15,7 +15,8 @@ import pytest
 import redis
 
 from control_plane.contract.client.fleet import FleetClient
-from control_plane.contract.declarations import providers, tokens
+from control_plane.contract.declarations import orders, providers, tokens
+from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.contract.declarations.providers import ProviderEdit
 from control_plane.contract.declarations.tokens import ApiTokenRequest
 from drone.installation.home import DroneHome
@@ -90,7 +91,7 @@ def home_of_the_drone(fleet: WholeFleet) -> DroneHome:
 def begun(fleet: WholeFleet, token: str) -> str:
     """An order of this token's holder, in the middle of a command."""
     with FleetClient(fleet.url, token) as client:
-        order_id = str(client.submit({"prompt": "Wait, script:gate", "project": "demo"})["id"])
+        order_id = str(client.call(orders.SUBMIT, SubmitRequest(prompt="Wait, script:gate", project="demo"))["id"])
     wait_until(lambda: "tool_call" in {step["kind"] for step in fleet.order(order_id)["steps"]}, seconds=60, every=0.5)
     return order_id
 

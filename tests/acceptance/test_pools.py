@@ -11,7 +11,7 @@ import pytest
 
 from control_plane.contract.client.fleet import FleetClient
 from control_plane.contract.declarations import orders
-from control_plane.contract.declarations.orders import OrderFilter
+from control_plane.contract.declarations.orders import OrderFilter, SubmitRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import shell
 from tests.support import wait_until
@@ -55,8 +55,8 @@ def make_scaler(fleet: WholeFleet, tmp_path: Path) -> Iterator[Make]:
 
 def burst(fleet: WholeFleet, number: int) -> list[str]:
     with fleet.client() as client:
-        requests = ({"prompt": f"Fix it, number {each}", "project": "demo"} for each in range(number))
-        return [client.submit(request)["id"] for request in requests]
+        requests = (SubmitRequest(prompt=f"Fix it, number {each}", project="demo") for each in range(number))
+        return [client.call(orders.SUBMIT, request)["id"] for request in requests]
 
 
 def at_work(scaler: StandInScaler, client: FleetClient) -> StandInMachine | None:

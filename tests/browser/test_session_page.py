@@ -204,6 +204,7 @@ def test_a_step_asks_for_its_blocks_alone_and_a_second_later_for_what_is_around_
 ) -> None:
     page = person.page
     page.clock.install(time=0)
+    run.drone.beat()
     person.open(f"/orders/{run.order_id}")
     expect(page.locator("#live-mark")).to_have_attribute("data-state", "live")
     page.clock.pause_at(60)

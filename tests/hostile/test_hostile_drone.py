@@ -15,7 +15,7 @@ from sqlalchemy import select
 from control_plane.contract.client.fleet import FleetClient
 from control_plane.contract.declarations import audit, orders, projects, providers
 from control_plane.contract.declarations.audit import AuditFilter
-from control_plane.contract.declarations.orders import OrderFilter
+from control_plane.contract.declarations.orders import OrderFilter, SubmitRequest
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.db.audit import AuditRecord
@@ -86,7 +86,9 @@ def prepare(fleet: WholeFleet, client: FleetClient, workers: dict[str, str]) -> 
     asks = fleet.submit("Remove it, script:risky", "--approve", "risky", "--drone", "oka")["id"]
     waits = fleet.submit("Note it, script:note", "--drone", "oka")["id"]
     with fleet.client("payments") as payments:
-        done = ended(payments, payments.submit({"prompt": "Note it, script:note", "project": "demo"})["id"])
+        done = ended(
+            payments, payments.call(orders.SUBMIT, SubmitRequest(prompt="Note it, script:note", project="demo"))["id"]
+        )
     asking = in_status(client, asks, "awaiting_approval")
     patch = next(step["patch_sha256"] for step in done["steps"] if step["kind"] == "delivered")
     return Victims(
@@ -148,7 +150,9 @@ def works_on(fleet: WholeFleet, crow: HostileDrone) -> None:
     next(drone for drone in fleet.workstations if drone.name == "crow").start()
     later = [fleet.submit("Note it, script:note", "--drone", name)["id"] for name in ("oka", "crow")]
     with fleet.client("payments") as payments:
-        last = ended(payments, payments.submit({"prompt": "Note it, script:note", "project": "demo"})["id"])
+        last = ended(
+            payments, payments.call(orders.SUBMIT, SubmitRequest(prompt="Note it, script:note", project="demo"))["id"]
+        )
     done = [fleet.ended(each) for each in (crow.victims.oka_order, crow.victims.oka_waiting, *later)]
     found = [(order["status"], len(order["runs"]), order["attempt"]) for order in (*done, last)]
     assert found == [("succeeded", 1, 1)] * 5
