@@ -115,7 +115,7 @@ def _send(core: Core, rows: Sequence[InboxMessage]) -> int:
 
 
 def _put(core: Core, drone: Drone, rows: Sequence[InboxMessage], sender: bytes) -> None:
-    sealed = each_alone("inbox", rows, lambda row: (row, _sealed(core, drone, row, sender)))
+    sealed = each_alone("inbox", rows, lambda row: (row, _sealed(drone, row, sender)))
     with core.broker.reaching(), core.broker.redis.pipeline(transaction=False) as pipe:
         for row, envelope in sealed:
             # The hash first: a drone that receives the message and reads its inbox finds it there.
@@ -124,11 +124,12 @@ def _put(core: Core, drone: Drone, rows: Sequence[InboxMessage], sender: bytes) 
         pipe.execute()
 
 
-def _sealed(core: Core, drone: Drone, row: InboxMessage, sender: bytes) -> str:
+def _sealed(drone: Drone, row: InboxMessage, sender: bytes) -> str:
+    """Issued when it was written, however often it is sent: a drone acts in the order of these times."""
     message = ControlMessage.model_validate({"id": row.id, "body": row.body})
     binding = Binding(direction="control", drone=drone.id, run=row.run_id or "")
     key = base64.b64decode(drone.public_key)
-    return seal(message.model_dump_json(), binding, sender=sender, recipient=key, issued_at=core.clock.now())
+    return seal(message.model_dump_json(), binding, sender=sender, recipient=key, issued_at=row.created_at)
 
 
 def _mark_sent(core: Core, rows: Sequence[InboxMessage], *, gone: Sequence[str]) -> None:

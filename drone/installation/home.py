@@ -79,7 +79,7 @@ class DroneHome:
         self.drained_file = path / "drained"
         """Exists while this drone is drained: it takes no more orders."""
         self.last_drain_file = path / "last-drain"
-        """When the last drain message that was acted on was sealed: an older one is a replay."""
+        """When the last drain message that was acted on was issued: an older one is a replay."""
         self.last_rename_file = path / "last-rename"
         """The same, for the message with the drone's name."""
         self.rotation_file = path / "replace-keys"

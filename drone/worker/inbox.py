@@ -49,7 +49,7 @@ class Inbox:
     def __init__(
         self, sealer: Sealer, act: Callable[[ControlMessage], None], last: Mapping[str, Path] | None = None
     ) -> None:
-        """`last`: for a kind of message, the file with the time at which the last one that was acted on was sealed.
+        """`last`: for a kind of message, the file with the time at which the last one that was acted on was issued.
 
         The files survive restarts. Only these kinds have effects beyond a boot: other messages are about runs, which
         end with their boot, or the control plane confirms them.
@@ -84,7 +84,7 @@ class Inbox:
             return tuple(sorted(self._waiting))
 
     def _open(self, envelope: bytes) -> tuple[datetime, ControlMessage] | None:
-        """The message and when it was sealed; None if we must not act on it."""
+        """The message and when it was issued; None if we must not act on it."""
         try:
             opened = self._sealer.open(envelope.decode(), "control")
             message = ControlMessage.model_validate_json(opened.body)

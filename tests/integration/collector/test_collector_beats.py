@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,12 @@ from control_plane.contract.declarations.drones import DroneEdit
 from control_plane.contract.documents.orders import RunDocument
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.runs import Run
+from control_plane.drones import inbox
 from control_plane.drones.condition import worker_of
 from control_plane.drones.inbox import notify_drone
 from control_plane.operations.drones import managing
+from drone.reporting.uplink import Sealer
+from drone.worker.inbox import Inbox
 from shared import names
 from shared.control import Drain
 from tests.support.broker import BrokerServer
@@ -25,9 +29,9 @@ def shown(plane: Plane) -> Any:
     return managing.list_drones(plane.core, plane.admin)[0]
 
 
-def leave_message(plane: Plane, drone: DroneStandIn) -> str:
+def leave_message(plane: Plane, drone: DroneStandIn, *, on: bool = True) -> str:
     with plane.core.database.write() as db:
-        message_id = notify_drone(db, plane.core, drone.id, Drain(on=True))
+        message_id = notify_drone(db, plane.core, drone.id, Drain(on=on))
     plane.core.broker.wake()
     return message_id
 
@@ -139,6 +143,30 @@ def test_an_inbox_that_redis_lost_is_written_again_and_a_message_of_its_absence_
     second = leave_message(plane, oka)
     valkey.start()
     assert second in {message.id for message in plane.until(lambda: len(oka.inbox()) == 2 and oka.inbox())}
+
+
+def test_a_message_that_redis_lost_takes_nothing_back_that_was_said_after_it(
+    plane: Plane, oka: DroneStandIn, tmp_path: Path
+) -> None:
+    acted: list[str] = []
+    sealer = Sealer(oka.id, oka.private_key, oka.control_key, plane.core.clock)
+    drone = Inbox(sealer, lambda message: acted.append(message.id), {"drain": tmp_path / "last-drain"})
+
+    def read() -> None:
+        letters = plane.core.broker.redis.hgetall(names.inbox_key(oka.id))
+        drone.read({name.encode(): envelope.encode() for name, envelope in letters.items()})
+
+    drained = leave_message(plane, oka)
+    inbox.send_new(plane.core)
+    plane.core.broker.redis.delete(names.inbox_key(oka.id))
+    plane.core.clock.sleep(1)
+    resumed = leave_message(plane, oka, on=False)
+    inbox.send_new(plane.core)
+    read()
+    plane.core.clock.sleep(1)
+    assert inbox.send_missing(plane.core) == 1
+    read()
+    assert (acted, set(drone.done())) == ([resumed], {drained, resumed})
 
 
 def test_a_renamed_drone_is_told_once_and_keeps_its_worker_until_it_reports_the_name(
