@@ -26,7 +26,7 @@ from drone.local.document import LocalResult
 from drone.local.order import HERE, LocalWishes, order_of
 from drone.local.without_fleet import LocalControls, MemoryStore, TerminalLink
 from drone.mcp_servers import secrets_of
-from drone.model.litellm_import import load
+from drone.model.litellm_import import litellm
 from drone.processes.ending import end_all
 from drone.processes.receipt import Ended
 from drone.reporting import journal
@@ -65,7 +65,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
         say(f"hidden from commands: {', '.join(map(str, sandbox.hidden))}")
     # Loading takes seconds, so it goes on while the workspace is prepared.
     loading = Beside()
-    loading.start(load)
+    loading.start(litellm)
     # Children that already existed do not belong to the run: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
     directory = Path(tempfile.mkdtemp(prefix="drone-run-"))

@@ -95,6 +95,8 @@ def _arguments(way: Route, request: dict[str, Any], waits: Waits, client: Client
         # We retry ourselves: litellm's retries would be silent, and would not check whether the run must stop.
         "num_retries": 0,
         "max_retries": 0,
+        # It would look among the tools for servers that its proxy calls, and import the package mcp for that.
+        "_skip_mcp_handler": True,
     }
 
 

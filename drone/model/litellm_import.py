@@ -53,12 +53,6 @@ def litellm() -> Any:
     return module
 
 
-def load() -> None:
-    """Import litellm, and what it imports at its first call with tools. Raises ImportError as `litellm` does."""
-    litellm()
-    from litellm.responses.mcp import chat_completions_handler  # noqa: F401
-
-
 _calling: dict[int, Client] = {}
 """Whose call a thread makes: the clients that litellm creates itself serve all calls of the process."""
 
@@ -181,12 +175,15 @@ class _Reasons(dict[str, str]):
 def _repair() -> None:
     """Repair litellm, once it is imported, where it has no setting.
 
-    Each repair has a test in tests/integration/protocols that fails without it.
+    Each repair has a test in tests/integration/protocols or tests/integration/model that fails without it.
     """
     from litellm.litellm_core_utils import core_helpers
+    from litellm.litellm_core_utils.litellm_logging import Logging
     from litellm.litellm_core_utils.prompt_templates.factory import BedrockConverseMessagesProcessor as Converse
     from litellm.llms.vertex_ai.gemini import transformation as gemini
 
+    # It would work out three times what each call costs, in a quarter of the call's time. Ours is in `prices`.
+    Logging.response_cost_calculator = lambda *_, **__: None
     # It would take every other word for the regular end of an answer.
     core_helpers._FINISH_REASON_MAP = _Reasons(core_helpers._FINISH_REASON_MAP)
     # It would send two equal calls as one, and Gemini refuses a question with more results than calls.

@@ -23,7 +23,13 @@ from shared.errors import FleetFault
 
 log = logging.getLogger(__name__)
 
-PRELOAD = ["drone.runs.process", "drone.model.preload", "git"]
+PRELOAD = [
+    "drone.runs.process",
+    # Half a second for the runs that have servers of MCP.
+    "drone.mcp_servers.connection", "drone.mcp_servers.http", "drone.mcp_servers.stdio",
+    "drone.model.preload",
+    "git",
+]  # fmt: skip
 _HELPER = "from multiprocessing."
 _CONTEXT = multiprocessing.get_context("forkserver")
 

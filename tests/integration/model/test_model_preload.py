@@ -29,7 +29,8 @@ CHILD = """
         said = model.answer([Message(role="user", content="Hello.")], [ToolSpec("t", "d")], lambda *_: None)
         lines = open("/proc/self/smaps_rollup").read().splitlines()
         private_mb = sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) // 1024
-        pipe.send((warm, threads, sockets, said.message.content, len(set(sys.modules) - loaded), private_mb))
+        mcp = "mcp" in sys.modules
+        pipe.send((warm, threads, sockets, said.message.content, mcp, len(set(sys.modules) - loaded), private_mb))
 
     if __name__ == "__main__":
         from drone.model.scripted.server import ScriptedServer
@@ -50,9 +51,11 @@ def test_a_forked_run_is_warm_small_and_inherits_no_thread_and_no_connection(tmp
     script = tmp_path / "parent.py"
     script.write_text(textwrap.dedent(CHILD))
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=170, check=True)
-    warm, threads, sockets, said, new_modules, private_mb = ended.stdout.split()
+    warm, threads, sockets, said, mcp, new_modules, private_mb = ended.stdout.split()
     # One socket: the fork server's own, on which it was asked for this child.
     assert (warm, threads, sockets, said, ended.stderr) == ("True", "1", "1", "Hello.", "")
+    # It takes half a second to import, and only a run with servers of its own needs it.
+    assert mcp == "False"
     # Cold, a first call loads over a thousand modules and takes 120 MB.
     assert int(new_modules) < 50
     assert int(private_mb) < 40
