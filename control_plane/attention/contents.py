@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 from control_plane.attention.answer_links import new_link
 from control_plane.attention.recipients import Recipient
 from control_plane.attention.still_waiting import is_over, open_wait_of
-from control_plane.core import RANKS, Core, Role
+from control_plane.contract.declarations.operation import RANKS, Role
+from control_plane.core import Core
 from control_plane.db.attention import AttentionNotice
 from control_plane.db.waits import Wait
 from shared.visible_text import visible, visible_prose

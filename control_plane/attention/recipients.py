@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations.attention import AttentionKind
-from control_plane.core import Role
+from control_plane.contract.declarations.operation import Role
 from control_plane.db.attention import AttentionChoices, PushSubscription
 from control_plane.db.users import Member, User
 

@@ -10,11 +10,11 @@ from control_plane.contract.documents.base import USER
 from control_plane.contract.validation.checks import unknown
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
+from control_plane.core.lookups.projects import find_project
 from control_plane.db.audit_chain import note
 from control_plane.db.automation import Schedule, Trigger
 from control_plane.db.installation import Organization
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.projects import find_project
 from control_plane.teams.new_task import create_within
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,16 +12,13 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from control_plane.broker.broker import Broker
+    from control_plane.contract.declarations.operation import Role
     from control_plane.core.blob_store import BlobStore
     from control_plane.core.settings import FleetSettings
     from control_plane.core.vault import Vault
     from control_plane.db.engine import Database
     from control_plane.db.orders import Order
     from control_plane.db.waits import Wait
-
-Role = Literal["admin", "operator", "viewer"]
-RANKS: Mapping[Role, int] = {"viewer": 0, "operator": 1, "admin": 2}
-"""A role has all rights of those with a lower rank."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from control_plane.contract.declarations.budgets import BudgetDocument, BudgetRe
 from control_plane.contract.validation.checks import shown
 from control_plane.contract.validation.time_zones import check_zone
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import in_organization
 from control_plane.db.spending import Budget
-from control_plane.lookups.organizations import in_organization
 from control_plane.money.spending.figures import Figures, figures_of
 from control_plane.money.spending.limits import check_limit
 from control_plane.money.spending.setting import BudgetTarget, Terms, budgets_for, remove_budgets, set_budget

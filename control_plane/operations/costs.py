@@ -16,6 +16,7 @@ from control_plane.contract.declarations.costs import CostDocument
 from control_plane.contract.validation.checks import shown
 from control_plane.contract.validation.time_zones import check_zone
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.users import NOT_A_MEMBER, member_emails
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
@@ -23,7 +24,6 @@ from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.spending import SpendingBlock
 from control_plane.db.teams import Agent
-from control_plane.lookups.users import NOT_A_MEMBER, member_emails
 from control_plane.money.spending.periods import begin_of, end_of
 from control_plane.operations.gateway import performs
 from shared.amounts import dollars

@@ -18,13 +18,13 @@ from control_plane.broker.drone_memory import measure
 from control_plane.contract.declarations import server as declared
 from control_plane.contract.declarations.server import Identity
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.drones import serving
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
 from control_plane.db.upgrade import pending_migrations
 from control_plane.drones.quota import CODE, quota_bytes
-from control_plane.lookups.drones import serving
 from control_plane.operations import budgets
 from control_plane.operations.gateway import performs
 from control_plane.operations.weaknesses import broker_encryption, broker_users, certificate

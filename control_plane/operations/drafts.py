@@ -15,9 +15,9 @@ from control_plane.contract.declarations.drafts import DraftDocument, DraftEdit,
 from control_plane.contract.validation.checks import shown
 from control_plane.contract.validation.stale_writes import StaleWrite
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.users import author_id
 from control_plane.db import first_write
 from control_plane.db.drafts import SENT, UNSENT, SavedDraft
-from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
 from shared.errors import Conflict, Invalid, Refused, TooLarge
 

@@ -15,8 +15,8 @@ from control_plane.contract.declarations.operation import Operation
 from control_plane.contract.documents.base import Request
 from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
-from control_plane.lookups import ids
-from control_plane.lookups.organizations import in_organization
+from control_plane.core.lookups import ids
+from control_plane.core.lookups.organizations import in_organization
 from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.operations.auditing import audited
 from shared.errors import Forbidden

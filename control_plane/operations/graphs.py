@@ -23,8 +23,8 @@ from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import find_group
 from control_plane.db.groups import OrderGroup
-from control_plane.lookups.groups import find_group
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once
 from control_plane.operations.orders.reading import orders_of_groups

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session as Db
 from control_plane.contract.documents.base import Request
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import GroupKind
 from control_plane.db.groups import OrderGroup
-from control_plane.lookups.groups import GroupKind
 from control_plane.operations.orders.canceling import cancel_unfinished
 from control_plane.orders.numbers import lock_numbers
 from shared.errors import Conflict

@@ -9,10 +9,10 @@ from control_plane.contract.declarations import memory as declared
 from control_plane.contract.declarations.memory import MemoryDocument, MemoryEdit, MemoryRequest, MemoryState
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import locked_organization
+from control_plane.core.lookups.projects import find_project
 from control_plane.db.memory import MemoryNote
 from control_plane.db.projects import Project
-from control_plane.lookups.organizations import locked_organization
-from control_plane.lookups.projects import find_project
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.orders.memory_notes import MAX_BYTES, has_secret, in_scope

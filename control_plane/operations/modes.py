@@ -12,11 +12,11 @@ from control_plane.contract.declarations import modes as declared
 from control_plane.contract.declarations.modes import MAX_TEXT, ModeDocument, ModeRequest
 from control_plane.contract.validation.checks import check_text, shown, unknown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.modes import BUILT_IN
+from control_plane.core.lookups.organizations import locked_organization
+from control_plane.core.lookups.projects import find_project
 from control_plane.db.modes import CustomMode
 from control_plane.db.projects import Project
-from control_plane.lookups.modes import BUILT_IN
-from control_plane.lookups.organizations import locked_organization
-from control_plane.lookups.projects import find_project
 from control_plane.operations.gateway import performs
 from shared.errors import Invalid
 from shared.names import MODE_NAME, new_id

@@ -8,8 +8,8 @@ from control_plane.contract.declarations import prices as declared
 from control_plane.contract.declarations.prices import PriceDocument, PriceRequest
 from control_plane.contract.validation.checks import unknown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import locked_organization
 from control_plane.db.spending import Price
-from control_plane.lookups.organizations import locked_organization
 from control_plane.money.spending.prices import living_prices
 from control_plane.operations.gateway import performs
 from control_plane.operations.providers import check_model

@@ -11,8 +11,8 @@ from control_plane.contract.declarations import profiles as declared
 from control_plane.contract.declarations.profiles import ProfileDocument, ProfileEdit, ProfileRequest, ProfileSettings
 from control_plane.contract.validation.checks import check_labels, check_name, check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.providers import find_provider, find_provider_or_model
 from control_plane.db.profiles import Profile
-from control_plane.lookups.providers import find_provider, find_provider_or_model
 from control_plane.operations.gateway import performs
 from control_plane.orders.profiles import find_profile, profiles_of, settings_of
 from control_plane.orders.reviewers import NO_REVIEWER

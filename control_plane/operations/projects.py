@@ -15,10 +15,10 @@ from control_plane.contract.declarations.projects import ProjectDocument, Projec
 from control_plane.contract.validation.checks import check_commands, check_name, check_text, shown
 from control_plane.contract.validation.git_urls import check_branch, parse_git_url
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.providers import find_provider
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.providers import find_provider
 from control_plane.money.spending.limits import check_limit
 from control_plane.money.spending.setting import BudgetTarget, Terms, daily_limits, remove_budgets, set_budget
 from control_plane.operations import checks

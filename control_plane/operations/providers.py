@@ -15,11 +15,11 @@ from control_plane.contract.declarations.checks import ProviderCheckDocument
 from control_plane.contract.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.contract.validation.checks import check_json, check_name, check_text, check_variable, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.providers import find_provider, living_providers
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
-from control_plane.lookups.providers import find_provider, living_providers
 from control_plane.operations import checks
 from control_plane.operations.checks import CheckOrders, CheckReader
 from control_plane.operations.gateway import performs

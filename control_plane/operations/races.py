@@ -14,13 +14,13 @@ from control_plane.contract.declarations.races import RaceDocument, RaceRequest,
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import find_group
+from control_plane.core.lookups.ids import full_order_id
+from control_plane.core.lookups.providers import find_provider_or_model
 from control_plane.db.drones import Drone
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.lookups.groups import find_group
-from control_plane.lookups.ids import full_order_id
-from control_plane.lookups.providers import find_provider_or_model
 from control_plane.money.spending.accounts import accounts_of, budgets_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once

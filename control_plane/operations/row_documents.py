@@ -19,14 +19,14 @@ from control_plane.contract.documents.orders import (
     WaitingDocument,
 )
 from control_plane.contract.documents.plans import PlanDocument, plan_document
+from control_plane.core.lookups.drones import EVERY
+from control_plane.core.lookups.users import owner_text
 from control_plane.db.base import Row
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
 from control_plane.db.waits import Wait
 from control_plane.drones.condition import Load, status_of, why_not_starting
-from control_plane.lookups.drones import EVERY
-from control_plane.lookups.users import owner_text
 from control_plane.operations.orders import progress
 from control_plane.orders.outcomes import outcome_of
 from control_plane.orders.plan_waits import PLAN, edit_of

@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Core
+from control_plane.core.lookups.modes import BUILT_IN, find_mode
 from control_plane.core.origin import current_origin
 from control_plane.db.modes import CustomMode
 from control_plane.db.orders import Order, Turn
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent
-from control_plane.lookups.modes import BUILT_IN, find_mode
 from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.numbers import next_number
 from control_plane.orders.run_settings import OwnLimits, effective_limits, thinking_of

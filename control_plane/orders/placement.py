@@ -18,11 +18,11 @@ from sqlalchemy import String, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.core.lookups.drones import serves
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.drones.condition import TAKEN, Load, load_by_drone, status_of, why_not_starting
-from control_plane.lookups.drones import serves
 from control_plane.money.rates.groups import seconds_until_calls
 from control_plane.orders.conversations.resumption import drone_needed, drone_with_workspace
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
+from control_plane.core.lookups.providers import find_provider_or_model
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
-from control_plane.lookups.providers import find_provider_or_model
 
 NO_REVIEWER = "none"
 """In place of a name: the order is not reviewed, whatever the settings say."""

@@ -13,12 +13,12 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations.pull_requests import PullRequestDocument
 from control_plane.core import Core
+from control_plane.core.lookups.drones import serves
 from control_plane.db.code_hosts import HostLink, HostThread
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.drones.condition import load_by_drone, status_of
-from control_plane.lookups.drones import serves
 from control_plane.orders.conversations.history import way_of
 from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import Draft, create_order

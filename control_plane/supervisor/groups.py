@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations.batches import BatchRowRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.rows import each_alone
 from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.batches.submitting import draft_of_row
 from control_plane.operations.orders.canceling import cancel_unfinished
 from control_plane.operations.orders.retrying import retry_within

@@ -14,14 +14,14 @@ from sqlalchemy.orm import Session
 from control_plane.attention.events import task_returned
 from control_plane.automation.notices import notify
 from control_plane.core import Core
+from control_plane.core.lookups.modes import mode_exists
+from control_plane.core.lookups.organizations import locked_organization
 from control_plane.core.rows import each_alone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.modes import mode_exists
-from control_plane.lookups.organizations import locked_organization
 from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.reviewers import reviewer_by_default
 from control_plane.orders.run_settings import OwnLimits

@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.documents.base import USER
 from control_plane.core import Core
+from control_plane.core.lookups.organizations import locked_organization
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.lookups.organizations import locked_organization
 from control_plane.orders.status_changes import move_task
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user

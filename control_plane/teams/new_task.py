@@ -12,14 +12,14 @@ from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.contract.documents.base import MAX_COMMENT, MAX_TITLE
 from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
+from control_plane.core.lookups import tasks
+from control_plane.core.lookups.modes import find_mode
+from control_plane.core.lookups.organizations import locked_organization
+from control_plane.core.lookups.projects import find_project
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Task
-from control_plane.lookups import tasks
-from control_plane.lookups.modes import find_mode
-from control_plane.lookups.organizations import locked_organization
-from control_plane.lookups.projects import find_project
 from control_plane.orders.conversations.new_session import new_session
 from control_plane.teams.claiming import claim_tasks
 from shared.errors import Invalid, Precondition, TooLarge

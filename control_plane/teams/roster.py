@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations.agents import AgentNode
-from control_plane.lookups.agents import active_agents
+from control_plane.core.lookups.agents import active_agents
 from shared.roster import reports_of
 from shared.work_order import RosterAgent
 

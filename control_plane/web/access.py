@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from control_plane.contract.validation.issued_secrets import DRONE_PREFIX
 from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.core.lookups.organizations import in_organization
 from control_plane.core.origin import current_origin
-from control_plane.lookups.organizations import in_organization
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
 from control_plane.web.problems import wants_page

@@ -14,11 +14,11 @@ from sqlalchemy import insert, select, text, update
 from control_plane.contract.declarations import orders
 from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.installation import Counter
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
 from control_plane.supervisor.outbox_relay import Relay

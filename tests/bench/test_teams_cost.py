@@ -17,11 +17,11 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import status, tasks, totals
 from control_plane.operations.tasks import runs
 from control_plane.teams import hand_off

@@ -17,11 +17,11 @@ from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.drafts import LIST
 from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.core import Caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
 from control_plane.db.waits import Wait
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from shared.events import ApprovalStep

@@ -13,9 +13,9 @@ from control_plane.contract.declarations import drones, orders, sessions, users
 from control_plane.contract.declarations.drones import DroneEdit
 from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.contract.declarations.users import UserRequest
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.retention.removable import RemovalPhase
 from control_plane.operations.retention.removing import Remover

@@ -15,8 +15,8 @@ import redis
 from control_plane.broker.valkey_config import program
 from control_plane.contract.client.fleet import FleetClient
 from control_plane.core import Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.settings import read_settings
-from control_plane.lookups.organizations import system_caller
 from control_plane.server.assemble import open_core
 from tests.chaos.parts import Role
 from tests.support import wait_until

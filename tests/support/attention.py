@@ -17,8 +17,8 @@ from control_plane.contract.declarations.attention import AttentionDocument, Att
 from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.attention import AttentionMessage
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens, users
 from control_plane.operations.attention import browsers, choices
 from shared.events import ApprovalStep

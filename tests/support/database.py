@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.settings import FleetSettings
 from control_plane.db.engine import Database, sqlite_url_of
 from control_plane.db.upgrade import apply_migrations
-from control_plane.lookups.organizations import system_caller
 from control_plane.server.assemble import open_core
 from shared.names import new_id
 from tests.support.clocks import HandClock

@@ -36,11 +36,11 @@ from control_plane.contract.declarations.tokens import CREATE_JOIN, ApiTokenRequ
 from control_plane.contract.validation.invalid_requests import checked
 from control_plane.core import Core
 from control_plane.core.background.timings import Timings
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations import agents, batches, orders, sessions, tasks
 from control_plane.contract.declarations.sessions import CompactRequest, LabelRequest, SessionEdit
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.metadata import METADATA
-from control_plane.lookups.organizations import system_caller
 from shared import events, names
 from shared.messages import ToolCall
 from shared.plans import AgentPlan, PlanPoint, PointReport

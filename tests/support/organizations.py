@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from control_plane.contract.declarations.organizations import OrganizationRequest
 from control_plane.core import Caller, Core
-from control_plane.lookups.organizations import in_organization
+from control_plane.core.lookups.organizations import in_organization
 from control_plane.operations import organizations
 
 

@@ -32,10 +32,10 @@ from control_plane.contract.declarations.tokens import JoinTokenRequest
 from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Core
 from control_plane.core.background.timings import Timings
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Dispatch
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor

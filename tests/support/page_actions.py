@@ -28,11 +28,11 @@ from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import organizations, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.code_hosts import connections as code_hosts

@@ -26,9 +26,9 @@ from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Caller, Core
 from control_plane.core.background.timings import Timings
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects, providers
 from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor

@@ -9,8 +9,8 @@ from sqlalchemy import update
 
 from control_plane.contract.declarations.task_documents import TaskCancelRequest, TaskDocument, TaskRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import tasks
 from tests.support.clocks import HandClock
 from tests.support.database import core_on

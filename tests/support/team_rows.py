@@ -8,12 +8,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import locked_organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.lookups.organizations import locked_organization
 from control_plane.orders.ending import Ending, finish
 from control_plane.teams.claiming import claim_tasks
 from control_plane.teams.thread import agent_wrote

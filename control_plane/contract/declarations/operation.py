@@ -17,7 +17,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from control_plane.contract.documents.base import Request
-from control_plane.core import Role
+
+Role = Literal["admin", "operator", "viewer"]
+RANKS: Mapping[Role, int] = {"viewer": 0, "operator": 1, "admin": 2}
+"""A role has all rights of those with a lower rank."""
 
 NOUNS = (
     "agents",

@@ -11,16 +11,16 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller
+from control_plane.core.lookups.agents import find_agent
+from control_plane.core.lookups.ids import full_session_id
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.sessions import session_of
+from control_plane.core.lookups.users import NOT_A_MEMBER, find_member
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project
 from control_plane.db.spending import Budget
 from control_plane.db.teams import Agent
 from control_plane.db.users import Member, User
-from control_plane.lookups.agents import find_agent
-from control_plane.lookups.ids import full_session_id
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.sessions import session_of
-from control_plane.lookups.users import NOT_A_MEMBER, find_member
 from control_plane.money.spending.setting import BudgetTarget
 from shared.budgets import BudgetKind
 from shared.errors import Invalid

@@ -7,7 +7,8 @@ from typing import cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Role
+from control_plane.contract.declarations.operation import Role
+from control_plane.core import Caller
 from control_plane.db.access import ApiToken, LoginLink, WebSession
 from control_plane.db.installation import Organization
 from control_plane.db.users import Member, User

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.core.audit_entries import entry_of
+from control_plane.core.lookups.organizations import find_organization
 from control_plane.db.audit_chain import note
 from control_plane.db.users import Member, User
-from control_plane.lookups.organizations import find_organization
 from control_plane.operations.access.callers import caller_of_user
 from control_plane.operations.access.logins import LOG_IN, Browser, start_session_of_user
 from control_plane.services.openid_identity import ProviderIdentity

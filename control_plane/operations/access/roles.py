@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from control_plane.core import RANKS, Caller, Role
+from control_plane.contract.declarations.operation import RANKS, Role
+from control_plane.core import Caller
 from shared.errors import Forbidden, Invalid
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations import tokens as declared
+from control_plane.contract.declarations.operation import Role
 from control_plane.contract.declarations.tokens import (
     ApiTokenDocument,
     ApiTokenRequest,
@@ -19,13 +20,13 @@ from control_plane.contract.declarations.tokens import (
 )
 from control_plane.contract.validation.checks import check_labels, check_text, shown
 from control_plane.contract.validation.issued_secrets import API_PREFIX, hashed, new_secret
-from control_plane.core import Caller, Core, Role
+from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
+from control_plane.core.lookups.organizations import locked_organization, system_caller
+from control_plane.core.lookups.users import find_member, member_emails, owner_text
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.audit_chain import concerns, note
 from control_plane.db.users import User
-from control_plane.lookups.organizations import locked_organization, system_caller
-from control_plane.lookups.users import find_member, member_emails, owner_text
 from control_plane.operations.access.callers import caller_of
 from control_plane.operations.access.logins import (
     authenticate_session,

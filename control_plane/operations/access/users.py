@@ -14,12 +14,12 @@ from control_plane.contract.declarations import users as declared
 from control_plane.contract.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import locked_organization
+from control_plane.core.lookups.users import find_member
 from control_plane.db.access import ApiToken, WebSession
 from control_plane.db.attention import AttentionChoices, PushSubscription
 from control_plane.db.installation import Organization
 from control_plane.db.users import Member, User
-from control_plane.lookups.organizations import locked_organization
-from control_plane.lookups.users import find_member
 from control_plane.money.spending.setting import BudgetTarget, remove_budgets
 from control_plane.operations.access.revocation import revoke_owned_join_tokens, revoke_with_derived
 from control_plane.operations.access.roles import parse_role, require_everywhere

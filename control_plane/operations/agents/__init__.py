@@ -1,6 +1,6 @@
 """Agents: the identities that models take on inside an organization, and their reporting hierarchy."""
 
-from control_plane.lookups.agents import find_agent
+from control_plane.core.lookups.agents import find_agent
 from control_plane.operations.agents.changing import create, edit, remove
 from control_plane.operations.agents.reading import list_, show, tree
 

@@ -12,9 +12,9 @@ from control_plane.contract.declarations import agents as declared
 from control_plane.contract.declarations.agents import AgentDocument, AgentEdit, AgentRequest
 from control_plane.contract.validation.checks import check_agent
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.agents import active_agents, find_agent
+from control_plane.core.lookups.organizations import locked_organization
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.agents import active_agents, find_agent
-from control_plane.lookups.organizations import locked_organization
 from control_plane.money.spending.setting import BudgetTarget, remove_budgets
 from control_plane.operations.agents.fields import fill
 from control_plane.operations.agents.reading import agent_document

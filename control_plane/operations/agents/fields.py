@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations.agents import AgentEdit, AgentRequest
 from control_plane.contract.validation.checks import check_labels, check_text, shown
+from control_plane.core.lookups.agents import active_agents, find_agent
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.providers import find_provider
 from control_plane.db.teams import Agent
-from control_plane.lookups.agents import active_agents, find_agent
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.providers import find_provider
 from control_plane.operations.providers import check_model
 from control_plane.orders.reviewers import reviewer_id_of
 from shared.errors import Invalid

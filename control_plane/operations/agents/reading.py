@@ -11,10 +11,10 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from control_plane.contract.declarations import agents as declared
 from control_plane.contract.declarations.agents import AgentDocument, AgentNode
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.agents import active_agents, find_agent
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
-from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.operations import totals
 from control_plane.operations.gateway import performs
 from control_plane.teams.roster import roster_of, tree_of

@@ -9,9 +9,9 @@ from control_plane.contract.declarations import batches as declared
 from control_plane.contract.declarations.batches import BatchDocument, RetryBatchRequest
 from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import find_batch
 from control_plane.db.batches import BatchRow
 from control_plane.db.orders import Order
-from control_plane.lookups.groups import find_batch
 from control_plane.operations.batches.reading import show
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.canceling import cancel_unfinished

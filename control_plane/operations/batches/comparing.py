@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session as Db
 from control_plane.contract.declarations import batches as declared
 from control_plane.contract.declarations.batches import BatchComparison, ComparedRow
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import find_batch
 from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
-from control_plane.lookups.groups import find_batch
 from control_plane.operations.batches.reading import is_resolved, summaries
 from control_plane.operations.gateway import performs
 from control_plane.orders import totals

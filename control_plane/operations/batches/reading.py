@@ -21,11 +21,11 @@ from control_plane.contract.declarations.batches import (
     fingerprint,
 )
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import find_batch
 from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.lookups.groups import find_batch
 from control_plane.operations.gateway import performs
 from control_plane.operations.runs.blobs import blob_of_run
 from control_plane.orders import totals

@@ -19,10 +19,10 @@ from control_plane.contract.declarations.batches import (
 from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import find_batch
+from control_plane.core.lookups.providers import find_provider_or_model
 from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
-from control_plane.lookups.groups import find_batch
-from control_plane.lookups.providers import find_provider_or_model
 from control_plane.operations.batches.reading import show
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.submitting import check_request, draft_of

@@ -20,13 +20,13 @@ from control_plane.contract.declarations.code_hosts import (
 )
 from control_plane.contract.validation.checks import check_name, shown, unknown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.drones import find_drone
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.users import NOT_A_MEMBER, find_member, member_emails
 from control_plane.db.code_hosts import HostEvent, HostLink, HostPost, HostUser
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.lookups.drones import find_drone
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.users import NOT_A_MEMBER, find_member, member_emails
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from shared.errors import Conflict, Invalid, Precondition

@@ -14,14 +14,14 @@ from control_plane.contract.declarations import drones as declared
 from control_plane.contract.declarations.drones import DroneDocument, DroneEdit
 from control_plane.contract.validation.checks import check_name, shown
 from control_plane.core import Caller, Core, EndedRun
+from control_plane.core.lookups.drones import find_drone, serving
+from control_plane.core.lookups.users import find_member, require_user
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.condition import Load, status_of, worker_of
 from control_plane.drones.inbox import notify_drone, pending
-from control_plane.lookups.drones import find_drone, serving
-from control_plane.lookups.users import find_member, require_user
 from control_plane.operations.access.roles import require
 from control_plane.operations.drones.visibility import eyes_of
 from control_plane.operations.gateway import performs

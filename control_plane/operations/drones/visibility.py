@@ -8,12 +8,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller
+from control_plane.core.lookups.drones import EVERY
+from control_plane.core.lookups.organizations import find_organization
+from control_plane.core.lookups.users import member_emails
 from control_plane.db.access import Pool
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch
-from control_plane.lookups.drones import EVERY
-from control_plane.lookups.organizations import find_organization
-from control_plane.lookups.users import member_emails
 from control_plane.operations.access.roles import require_everywhere
 from control_plane.operations.row_documents import Eyes
 

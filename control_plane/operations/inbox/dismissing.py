@@ -15,12 +15,12 @@ from control_plane.contract.declarations import inbox as declared
 from control_plane.contract.declarations.inbox import DismissedItem, InboxKind
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.groups import find_group
+from control_plane.core.lookups.ids import full_order_id
 from control_plane.db.groups import OrderGroup
 from control_plane.db.memory import MemoryNote
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
-from control_plane.lookups.groups import find_group
-from control_plane.lookups.ids import full_order_id
 from control_plane.operations.gateway import performs
 from control_plane.orders.follow_up import FollowUp
 from control_plane.orders.waits import find_wait

@@ -10,10 +10,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.contract.declarations.inbox import InboxItem
+from control_plane.core.lookups.drones import serving
 from control_plane.db.drones import Drone
 from control_plane.db.runs import Run
 from control_plane.drones.condition import Load, why_not_starting
-from control_plane.lookups.drones import serving
 from control_plane.operations.access.roles import may
 from control_plane.operations.inbox.scope import InboxView
 from control_plane.operations.row_documents import open_network_text

@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session as Db
 from sqlalchemy.orm import aliased
 
 from control_plane.contract.declarations.inbox import InboxItem, InboxKind
-from control_plane.core import Role
+from control_plane.contract.declarations.operation import Role
+from control_plane.core.lookups.sessions import session_title
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.waits import Wait
-from control_plane.lookups.sessions import session_title
 from control_plane.operations.access.roles import may
 from control_plane.operations.inbox.dismissing import NEEDED, is_dismissed
 from control_plane.operations.inbox.scope import InboxView

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.users import require_user
 from control_plane.db.installation import Organization
-from control_plane.lookups.users import require_user
 
 KEPT = timedelta(days=30)
 """How long ended orders and lost drones stay in the inbox."""

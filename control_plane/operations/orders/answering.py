@@ -8,10 +8,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.contract.declarations import steering as declared
+from control_plane.contract.declarations.operation import Role
 from control_plane.contract.declarations.steering import AnswerRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.validation.checks import check_text, shown
-from control_plane.core import Caller, Core, Role
+from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.operations.access.roles import require

@@ -12,13 +12,13 @@ from sqlalchemy.orm import Session as Db
 
 from control_plane.contract.validation.checks import shown, unknown
 from control_plane.core import Caller
+from control_plane.core.lookups.drones import serving
+from control_plane.core.lookups.ids import FULL, needs_lookup
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.texts import begins, contains_words
+from control_plane.core.lookups.users import require_user
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent
-from control_plane.lookups.drones import serving
-from control_plane.lookups.ids import FULL, needs_lookup
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.texts import begins, contains_words
-from control_plane.lookups.users import require_user
 from control_plane.orders.outcomes import shows
 from shared.errors import Invalid, NotFound
 from shared.states import OrderStatus

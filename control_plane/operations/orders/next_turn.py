@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.ids import full_order_id
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.lookups.ids import full_order_id
 from control_plane.operations.orders.submitting import MAX_PROMPT, refuse_task_session
 from control_plane.orders.draft import MAX_ATTEMPTS, Draft, as_asked
 from control_plane.orders.reviewers import NO_REVIEWER, reviewer_by_default

@@ -11,10 +11,10 @@ from control_plane.contract.declarations import orders as declared
 from control_plane.contract.declarations.orders import MoveRequest, PriorityRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core, EndedRun
+from control_plane.core.lookups.drones import find_drone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.condition import worker_of
-from control_plane.lookups.drones import find_drone
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.assignment import place_and_dispatch

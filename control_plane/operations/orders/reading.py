@@ -19,6 +19,7 @@ from control_plane.contract.documents.orders import OrderDocument, OrderSummary,
 from control_plane.contract.documents.plans import PlanDocument, plan_document
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.sessions import session_title
 from control_plane.db.drones import Drone
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
@@ -26,7 +27,6 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
 from control_plane.db.waits import Wait
-from control_plane.lookups.sessions import session_title
 from control_plane.operations import row_documents
 from control_plane.operations.flower_links import flower_address
 from control_plane.operations.gateway import performs

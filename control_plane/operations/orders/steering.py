@@ -11,10 +11,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.contract.declarations import steering as declared
+from control_plane.contract.declarations.operation import Role
 from control_plane.contract.declarations.steering import ApproveRequest, DecideRequest, DenyRequest, SayRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.validation.checks import check_text, shown
-from control_plane.core import Caller, Core, Role
+from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession

@@ -18,15 +18,15 @@ from sqlalchemy.orm import Session as Db
 from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.contract.validation.checks import check_commands, check_labels, check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.drones import find_drone
+from control_plane.core.lookups.ids import full_order_id, full_session_id
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.providers import find_provider, only_provider
+from control_plane.core.lookups.sessions import find_session
 from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.lookups.drones import find_drone
-from control_plane.lookups.ids import full_order_id, full_session_id
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.providers import find_provider, only_provider
-from control_plane.lookups.sessions import find_session
 from control_plane.operations.orders.given_limits import own_limits
 from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import MAX_ATTEMPTS, Draft, as_asked, create_order

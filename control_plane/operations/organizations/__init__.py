@@ -1,6 +1,6 @@
 """Organizations: the units of isolation. `default` always exists."""
 
-from control_plane.lookups.organizations import (
+from control_plane.core.lookups.organizations import (
     DEFAULT,
     find_organization,
     in_organization,

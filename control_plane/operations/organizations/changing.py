@@ -16,9 +16,9 @@ from control_plane.contract.declarations.organizations import (
 )
 from control_plane.contract.validation.checks import check_organization, check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import in_organization, locked_organization
+from control_plane.core.lookups.projects import find_project
 from control_plane.db.installation import Organization
-from control_plane.lookups.organizations import in_organization, locked_organization
-from control_plane.lookups.projects import find_project
 from control_plane.operations.gateway import performs
 from control_plane.operations.organizations.acronyms import next_acronym
 from control_plane.operations.organizations.reading import document_of

@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 from control_plane.contract.declarations import organizations as declared
 from control_plane.contract.declarations.organizations import OrganizationDocument
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import find_organization, in_organization
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.organizations import find_organization, in_organization
 from control_plane.operations import totals
 from control_plane.operations.gateway import performs
 from control_plane.teams.roster import roster_of, tree_of

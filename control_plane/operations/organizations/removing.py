@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from control_plane.contract.declarations import organizations as declared
 from control_plane.contract.declarations.organizations import OrganizationDocument
 from control_plane.core import Caller, Core, EndedRun
+from control_plane.core.lookups.organizations import DEFAULT, find_organization, in_organization, locked_organization
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.base import Owned
 from control_plane.db.drones import Drone
@@ -23,7 +24,6 @@ from control_plane.db.runs import Blob, Run
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.db.teams import Agent, Task
 from control_plane.db.users import Member
-from control_plane.lookups.organizations import DEFAULT, find_organization, in_organization, locked_organization
 from control_plane.operations.access.users import remove_former
 from control_plane.operations.drones.managing import take_back
 from control_plane.operations.gateway import performs

@@ -13,9 +13,9 @@ from control_plane.contract.declarations import reviews as declared
 from control_plane.contract.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit, ReviewCommentRequest
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.users import author_id
 from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
-from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders import changes
 from control_plane.operations.orders.reading import order_summary

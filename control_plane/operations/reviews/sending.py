@@ -13,10 +13,10 @@ from control_plane.contract.declarations.steering import SayRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.users import author_id
 from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
-from control_plane.lookups.users import author_id
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.next_turn import fits, next_turn
 from control_plane.operations.orders.reading import order_summary

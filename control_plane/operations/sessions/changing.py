@@ -20,14 +20,14 @@ from control_plane.contract.declarations.sessions import (
 )
 from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.modes import find_mode
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.sessions import refuse_while_busy, session_of, unfinished
 from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.drones.inbox import notify_drone
-from control_plane.lookups.modes import find_mode
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.sessions import refuse_while_busy, session_of, unfinished
 from control_plane.operations.gateway import performs
 from control_plane.operations.sessions.reading import session_document
 from control_plane.orders.conversations.entries import EntryKind, locked, write_entry

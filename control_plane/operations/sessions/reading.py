@@ -20,14 +20,14 @@ from control_plane.contract.declarations.session_documents import (
 )
 from control_plane.contract.documents.orders import StatsDocument
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.sessions import session_of, unfinished
+from control_plane.core.lookups.texts import begins, contains_words
+from control_plane.core.lookups.users import member_emails, owner_text, require_user
 from control_plane.db.orders import Order, Turn
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.stacks import Stack
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.sessions import session_of, unfinished
-from control_plane.lookups.texts import begins, contains_words
-from control_plane.lookups.users import member_emails, owner_text, require_user
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import stats_document
 from control_plane.operations.runs.blobs import blob_of_run

@@ -1,6 +1,6 @@
 """Tasks: threads of comments that agents and people work on by hand-offs."""
 
-from control_plane.lookups.tasks import find_task
+from control_plane.core.lookups.tasks import find_task
 from control_plane.operations.tasks.acting import assign, comment, create, done, reopen, retry
 from control_plane.operations.tasks.reading import list_, show
 from control_plane.operations.tasks.stopping import cancel, preempt

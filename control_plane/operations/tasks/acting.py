@@ -23,11 +23,11 @@ from control_plane.contract.declarations.task_documents import (
 from control_plane.contract.documents.base import USER
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups import tasks
+from control_plane.core.lookups.agents import find_agent
 from control_plane.db.audit_chain import concerns
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups import tasks
-from control_plane.lookups.agents import find_agent
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reading
 from control_plane.orders.status_changes import move_task

@@ -22,13 +22,13 @@ from control_plane.contract.documents.base import USER
 from control_plane.contract.documents.totals import Totals
 from control_plane.contract.validation.checks import shown, unknown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.projects import find_project
+from control_plane.core.lookups.tasks import find_task
+from control_plane.core.lookups.texts import begins, contains_words
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.lookups.projects import find_project
-from control_plane.lookups.tasks import find_task
-from control_plane.lookups.texts import begins, contains_words
 from control_plane.operations import totals
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reasons, runs

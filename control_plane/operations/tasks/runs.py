@@ -12,11 +12,11 @@ from control_plane.contract.declarations import task_runs as declared
 from control_plane.contract.declarations.task_documents import TaskRunDetail, TaskRunDocument
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.tasks import find_task
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
-from control_plane.lookups.tasks import find_task
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders import progress
 from control_plane.operations.row_documents import step_document

@@ -18,10 +18,10 @@ from control_plane.contract.declarations import tasks as declared
 from control_plane.contract.declarations.task_documents import TaskCancelRequest, TaskDocument
 from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core, EndedRun
+from control_plane.core.lookups import tasks
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups import tasks
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import acting, reading
 from control_plane.orders.cancel import MOVED, Observed, asked_by, record_cancel, until_unmoved, withdraw_key

@@ -15,7 +15,7 @@ from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
 
 from control_plane.contract.validation.checks import check_name, check_organization, shown
 from control_plane.contract.validation.time_zones import check_zone
-from control_plane.lookups.groups import GroupKind
+from control_plane.core.lookups.groups import GroupKind
 from control_plane.operations.transfer.kinds import (
     BY_NAME,
     DRONE,

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations import organizations as declared
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import in_organization
 from control_plane.db.access import ApiToken, JoinToken, Pool
 from control_plane.db.automation import Trigger, TriggerDelivery, Webhook, WebhookDelivery
 from control_plane.db.base import Owned
@@ -26,7 +27,6 @@ from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob
 from control_plane.db.spending import Budget
 from control_plane.db.users import Member
-from control_plane.lookups.organizations import in_organization
 from control_plane.operations.gateway import performs
 from control_plane.operations.transfer.kinds import (
     DRONE,

@@ -17,7 +17,7 @@ from control_plane.contract.declarations.operation import every_operation
 from control_plane.contract.declarations.session_documents import SessionSummary
 from control_plane.contract.declarations.task_documents import TaskSummary
 from control_plane.core import Caller, Core
-from control_plane.lookups.organizations import in_organization
+from control_plane.core.lookups.organizations import in_organization
 from control_plane.operations import projects, providers
 from control_plane.operations.agents import reading as agents
 from control_plane.operations.batches import reading as batches

@@ -12,8 +12,9 @@ from starlette.responses import Response
 
 from control_plane.contract.declarations.attention import KINDS
 from control_plane.contract.declarations.audit import AuditFilter
+from control_plane.contract.declarations.operation import Role
 from control_plane.contract.validation.invalid_requests import checked
-from control_plane.core import Caller, Core, Role
+from control_plane.core import Caller, Core
 from control_plane.operations import doctor, memory, profiles
 from control_plane.operations.access import login_sessions, tokens, users
 from control_plane.operations.access.roles import may

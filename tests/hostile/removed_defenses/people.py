@@ -36,7 +36,7 @@ REMOVALS = (
         "integration/web/test_every_route.py::test_every_route_but_the_open_ones_answers_401_without_a_token",
         _ACCESS,
         _NO_TOKEN,
-        "    from control_plane.lookups import organizations\n"
+        "    from control_plane.core.lookups import organizations\n"
         f"    return organizations.system_caller(core)\n{_NO_TOKEN}",
     ),
     removal(

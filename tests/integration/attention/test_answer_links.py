@@ -13,10 +13,10 @@ from control_plane.contract.declarations import plans
 from control_plane.contract.declarations.plans import EditPlanRequest
 from control_plane.contract.declarations.steering import ApproveRequest
 from control_plane.contract.declarations.users import UserEdit
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.attention import AnswerLink
 from control_plane.db.audit import AuditRecord
 from control_plane.db.waits import Wait
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import users
 from control_plane.operations.orders.steering import approve
 from shared.plans import AgentPlan, PlanPoint

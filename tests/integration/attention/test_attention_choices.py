@@ -13,9 +13,9 @@ from control_plane.attention.mail import send_mail
 from control_plane.attention.presence import is_present
 from control_plane.contract.declarations.attention import AttentionEdit, PushRequest
 from control_plane.core import Caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.settings import FleetSettings
 from control_plane.db.attention import AttentionMessage, PushKey, PushSubscription
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.attention import browsers, choices
 from shared.errors import Forbidden, Invalid, NotFound
 from tests.support.attention import Notifying

@@ -12,8 +12,8 @@ from control_plane.attention.outbox import RETRIES, lease
 from control_plane.attention.presence import page_in_front, page_left
 from control_plane.contract.declarations.steering import ApproveRequest
 from control_plane.contract.declarations.users import UserEdit
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.attention import AttentionChoices, AttentionMessage, AttentionNotice, PushSubscription
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import users
 from control_plane.operations.attention import choices
 from control_plane.operations.orders.steering import approve

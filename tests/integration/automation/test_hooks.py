@@ -14,9 +14,9 @@ from sqlalchemy import select
 from control_plane.contract.declarations import triggers as declared
 from control_plane.contract.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
 from control_plane.core import Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.automation import Trigger, TriggerDelivery
 from control_plane.db.teams import Task
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.automation import triggers

@@ -13,9 +13,9 @@ from sqlalchemy import select, update
 from control_plane.automation.schedules import make_due
 from control_plane.contract.declarations.schedules import ScheduleDocument, ScheduleEdit, ScheduleRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.automation import Schedule
 from control_plane.db.teams import Task
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects
 from control_plane.operations.automation import schedules
 from tests.support.clocks import HandClock

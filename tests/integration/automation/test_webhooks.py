@@ -20,8 +20,8 @@ from control_plane.broker.broker import Broker
 from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.contract.declarations.webhooks import WebhookDocument, WebhookEdit, WebhookRequest
 from control_plane.core import Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.automation import Webhook, WebhookDelivery
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.automation import webhooks
 from control_plane.operations.orders.canceling import cancel
 from control_plane.supervisor.cleaning import clean

@@ -20,9 +20,9 @@ import pytest
 from control_plane.broker.broker import Broker
 from control_plane.core import s3_store
 from control_plane.core.blob_store import BlobStore
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.settings import FleetSettings, read_settings
 from control_plane.db.engine import sqlite_url_of
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.runs import blobs
 from control_plane.server.assemble import open_blobs

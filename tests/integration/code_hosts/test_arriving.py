@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from control_plane.contract.declarations.code_hosts import CodeHostDocument, CodeHostEdit, CodeHostRequest
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.code_hosts import HostEvent, HostLink
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.code_hosts import connections as code_hosts
 from shared.code_hosts import marked
 from tests.support.fleet import Api

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from control_plane.contract.declarations.sessions import ForkRequest, SessionRequest, SwitchRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.engine import sqlite_url_of
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions
 from shared.events import AssistantStep, Body, CompactionStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall

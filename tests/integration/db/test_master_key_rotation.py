@@ -14,11 +14,11 @@ from sqlalchemy import select
 
 from control_plane.contract.declarations.providers import ProviderEdit
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.master_key import MasterKeyFile, new_master_key
 from control_plane.core.settings import FleetSettings
 from control_plane.core.vault import Vault
 from control_plane.db.audit import AuditRecord
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import providers
 from control_plane.services.master_key_rotation import ACTION, Rotation, Step, rotate_master_key
 from shared.blobs import digest

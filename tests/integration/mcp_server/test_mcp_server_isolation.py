@@ -13,7 +13,7 @@ from control_plane.contract.declarations import agents, tasks
 from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.contract.declarations.tokens import ApiTokenRequest
-from control_plane.lookups.organizations import system_caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from tests.support.fleet import Api
 from tests.support.fleet_tools import Connected, over_http

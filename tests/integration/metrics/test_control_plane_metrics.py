@@ -16,13 +16,13 @@ from control_plane.broker.broker import Broker
 from control_plane.contract.declarations import budgets
 from control_plane.contract.declarations.budgets import BudgetRequest
 from control_plane.contract.declarations.pools import PoolRequest
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.settings import read_settings
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.db.spending import SpendingBlock
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.drones import pools
 from control_plane.operations.retention.keeping import keep
 from control_plane.telemetry.metrics.scraping import Scrapes

@@ -13,10 +13,10 @@ from control_plane.contract.declarations.agents import AgentDocument, AgentEdit,
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.projects import find_project
 from control_plane.db.automation import Webhook, WebhookDelivery
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.projects import find_project
 from control_plane.operations import agents, projects, providers
 from control_plane.orders.ending import Ending, finish
 from shared.clock import SystemClock

@@ -14,10 +14,10 @@ from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.contract.declarations.tokens import JoinTokenRequest
 from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions, tasks
 from control_plane.operations.access import tokens, users
 from control_plane.operations.drones import managing

@@ -15,7 +15,7 @@ from control_plane.contract.declarations.drones import DroneEdit
 from control_plane.contract.declarations.tokens import JoinTokenRequest
 from control_plane.contract.declarations.users import UserEdit, UserRequest
 from control_plane.core import Caller, Core
-from control_plane.lookups.organizations import system_caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.operations.access import tokens, users
 from control_plane.operations.drones import managing, registration
 from shared.envelope import Binding, key_id, new_private_key, open_envelope, public_key

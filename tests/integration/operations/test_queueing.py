@@ -7,9 +7,9 @@ from sqlalchemy import select
 
 from control_plane.contract.declarations.orders import MoveRequest, PriorityRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.orders.queueing import move, set_priority
 from control_plane.operations.orders.reading import order_summary

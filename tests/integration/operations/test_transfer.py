@@ -19,6 +19,7 @@ from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import in_organization, system_caller
 from control_plane.db.automation import Schedule, Trigger, Webhook
 from control_plane.db.drafts import SavedDraft
 from control_plane.db.drones import Drone
@@ -29,7 +30,6 @@ from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob, Run, Step
-from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations import budgets, costs, organizations, prices, projects, providers, transfer
 from control_plane.operations.access import users
 from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, VERSION

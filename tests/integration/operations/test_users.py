@@ -12,8 +12,8 @@ from sqlalchemy import select
 from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.contract.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.organizations import in_organization
 from control_plane.db.users import User
-from control_plane.lookups.organizations import in_organization
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens, users
 from control_plane.operations.orders import reading

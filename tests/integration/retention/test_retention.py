@@ -25,6 +25,7 @@ from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.core.blob_store import DirectoryStore
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.base import Row
 from control_plane.db.batches import BatchRow
 from control_plane.db.drones import Drone, RawEvent
@@ -33,7 +34,6 @@ from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.teams import Task
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.reading import patch_of
 from control_plane.operations.orders.retrying import resume

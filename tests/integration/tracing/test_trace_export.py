@@ -11,9 +11,9 @@ from sqlalchemy import select
 
 from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.core import Core
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.traces import TraceExport
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.doctor import server_checks
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.retention.removing import _remove_orders

@@ -16,7 +16,7 @@ from control_plane.contract.declarations import projects, providers
 from control_plane.contract.declarations.operation import Operation
 from control_plane.contract.declarations.projects import ProjectEdit
 from control_plane.contract.declarations.providers import ProviderRequest
-from control_plane.lookups.organizations import system_caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.operations.orders.next_turn import request_again
 from control_plane.web.forms.fields import form_fields
 from tests.integration.web.conftest import Fleet

@@ -17,9 +17,9 @@ from control_plane.contract.declarations.orders import SHOW
 from control_plane.contract.declarations.organizations import ADD, OrganizationRequest
 from control_plane.contract.declarations.reviews import ADD as ADD_COMMENT
 from control_plane.contract.declarations.reviews import LIST, SEND, ReviewCommentRequest, SendReviewRequest
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.batches import BatchRow
 from control_plane.db.orders import Order
-from control_plane.lookups.organizations import system_caller
 from control_plane.supervisor.groups import submit_due
 from control_plane.web.diffs.labels import path_key
 from control_plane.web.live.topics import TOPICS

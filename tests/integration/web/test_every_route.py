@@ -12,8 +12,8 @@ from sqlalchemy import select
 from control_plane.contract.declarations import audit, orders, tokens
 from control_plane.contract.declarations.audit import AuditFilter
 from control_plane.contract.declarations.operation import every_operation
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.metadata import METADATA
-from control_plane.lookups.organizations import system_caller
 from control_plane.web.access import is_open
 from control_plane.web.destinations import local_page
 from tests.support.broker import BrokerServer

@@ -22,7 +22,7 @@ from control_plane.contract.declarations.organizations import ADD, OrganizationR
 from control_plane.contract.declarations.projects import ProjectEdit
 from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import Caller, Core
-from control_plane.lookups.organizations import system_caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.web.forms.filters import Filters
 from control_plane.web.live import page_stream
 from control_plane.web.live import topics as live_topics

@@ -31,12 +31,12 @@ from control_plane.contract.declarations.pools import PoolRequest
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.contract.declarations.task_documents import TaskRequest
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.access import Pool
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
-from control_plane.lookups.organizations import system_caller
 from control_plane.operations.drones import pools
 from control_plane.web.assets import FOREVER, STATIC, asset
 from shared.events import RememberStep

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import httpx
 
-from control_plane.lookups.organizations import system_caller
+from control_plane.core.lookups.organizations import system_caller
 from tests.support.filled import fill
 from tests.support.fleet import Api
 from tests.support.hostile_texts import MARK, fill_with, pages_of

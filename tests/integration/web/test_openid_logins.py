@@ -23,7 +23,7 @@ from joserfc.jwk import OctKey, RSAKey
 
 from control_plane.contract.declarations import orders, tokens, users
 from control_plane.contract.declarations.users import UserEdit, UserRequest
-from control_plane.lookups.organizations import system_caller
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.operations.access.users import add
 from control_plane.services import openid
 from control_plane.web.app import PROVIDER_CALLS

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.contract.documents.orders import OrderDocument
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.runs import Step
-from control_plane.lookups.organizations import system_caller
 from drone.runs.lease import VALID_SECONDS
 from shared import names
 from tests.support import wait_until

@@ -8,9 +8,9 @@ from sqlalchemy.orm import Session
 from control_plane.contract.documents.base import USER
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller
+from control_plane.core.lookups.agents import active_agents, find_agent
+from control_plane.core.lookups.organizations import locked_organization
 from control_plane.db.teams import Agent, Task
-from control_plane.lookups.agents import active_agents, find_agent
-from control_plane.lookups.organizations import locked_organization
 from shared.errors import Conflict, NotFound, Precondition
 from shared.states import TaskStatus
 
