@@ -18,6 +18,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
+from control_plane.db.types import without_nul
 from control_plane.drones.inbox import notify_drone
 from control_plane.money.spending.settlement import spending_heard
 from control_plane.orders.conversations.entries import asked_meanwhile, compacted
@@ -130,7 +131,7 @@ def _compaction(scene: Scene, body: CompactionStep) -> None:
 
 
 def _phase(scene: Scene, body: Phase) -> None:
-    scene.run.doing = _clean(body.detail or body.name)
+    scene.run.doing = without_nul(body.detail or body.name)
     scene.run.doing_since = scene.run.progress_at = scene.core.clock.now()
     scene.run.waits_for = ""
 
@@ -230,7 +231,7 @@ def _comment(scene: Scene, body: CommentStep) -> None:
     if body.taken_back:
         note_taken_back(scene.db, scene.core, scene.order, body.taken_back)
     if body.to_task and not scene.late and scene.order.task_id is not None:
-        agent_wrote(scene.db, scene.core, scene.order, scene.run, _clean(body.text))
+        agent_wrote(scene.db, scene.core, scene.order, scene.run, without_nul(body.text))
         scene.order_changed = True
 
 
@@ -290,8 +291,8 @@ def _delivered(scene: Scene, body: Delivered) -> None:
     order.base_commit = body.base_commit
     order.head_commit = body.head_commit
     order.pushed = body.pushed
-    order.push_error = _clean(body.push_error) if body.push_error else None
-    order.left_out = [_clean(each) for each in body.left_out]
+    order.push_error = without_nul(body.push_error) if body.push_error else None
+    order.left_out = without_nul(body.left_out)
     order.patch_sha256 = body.patch_sha256
     order.patch_bytes = body.patch_bytes
     order.branch_patch_sha256 = body.branch_patch_sha256
@@ -337,7 +338,7 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     run.doing = run.waits_for = ""
     run.unsuitable = body.unsuitable and body.status == "failed"
     suspended = _is_suspended(scene, body)
-    ending = RunEnding(RunStatus(body.status), body.exit_status, _clean(body.reason), suspended)
+    ending = RunEnding(RunStatus(body.status), body.exit_status, without_nul(body.reason), suspended)
     close_run(scene.db, scene.core, scene.dispatch, ending)
 
 
@@ -349,8 +350,8 @@ def _is_suspended(scene: Scene, body: RunEnded) -> bool:
 
 def _end_order(scene: Scene, body: RunEnded) -> None:
     db, core, order = scene.db, scene.core, scene.order
-    detail = _clean(body.reason)
-    ending = Ending(body.exit_status, RunEnd(detail=detail), _clean(body.response) or None)
+    detail = without_nul(body.reason)
+    ending = Ending(body.exit_status, RunEnd(detail=detail), without_nul(body.response) or None)
     if order.status == OrderStatus.CANCELING:
         _end_canceled(scene, body)
     elif _is_suspended(scene, body):
@@ -373,7 +374,7 @@ def _give_back(scene: Scene, body: RunEnded, ending: Ending) -> None:
     if scene.order.purpose == "title":
         _finish(scene, body, OrderStatus.FAILED, ending)
     else:
-        returned = GivenBack(drone=scene.drone.name, detail=_clean(body.reason))
+        returned = GivenBack(drone=scene.drone.name, detail=without_nul(body.reason))
         requeue(scene.db, scene.core, scene.order, returned)
 
 
@@ -389,7 +390,7 @@ def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> No
 
 def _end_canceled(scene: Scene, body: RunEnded) -> None:
     receipt = body.receipt or Receipt(at=scene.core.clock.now())
-    detail = _clean(body.reason)
+    detail = without_nul(body.reason)
     if body.exit_status == ExitStatus.LOST:
         ended = CanceledEnd(code="with_loss", detail=detail)
     elif body.status == "preempted":
@@ -398,7 +399,7 @@ def _end_canceled(scene: Scene, body: RunEnded) -> None:
         # Its run ended before it received the cancel; its work is kept anyway.
         ended = CanceledEnd(code="after_end", detail=detail)
     scene.order.verification = body.verification or None
-    ending = canceled(ended, receipt, _clean(body.response) or None)
+    ending = canceled(ended, receipt, without_nul(body.response) or None)
     finish(scene.db, scene.core, scene.order, OrderStatus.CANCELED, ending)
 
 
@@ -413,11 +414,6 @@ def _late_receipt(scene: Scene, body: RunEnded) -> None:
 def _sum(one: float | None, other: float | None) -> float | None:
     """Bounded, as a drone may claim anything: the sum goes back to drones, which accept no more."""
     return None if one is None or other is None else min(one + other, MAX_DOLLARS)
-
-
-def _clean(text: str) -> str:
-    """The text without NUL characters, which models and commands may output and PostgreSQL cannot store."""
-    return text.replace("\0", "")
 
 
 _EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {

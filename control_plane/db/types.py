@@ -51,6 +51,15 @@ class ForeignText(TypeDecorator[str]):
         return value
 
 
+def without_nul(value: Any) -> Any:
+    """JSON without NUL characters, which models and commands may output and PostgreSQL cannot store."""
+    if isinstance(value, str):
+        return value.replace("\0", "")
+    if isinstance(value, dict):
+        return {key: without_nul(each) for key, each in value.items()}
+    return [without_nul(each) for each in value] if isinstance(value, list | tuple) else value
+
+
 class Fact(TypeDecorator[Any]):
     """One of several pydantic models, as JSON. A value that only a newer version can read is read as None.
 

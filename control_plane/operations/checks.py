@@ -19,6 +19,7 @@ from control_plane.services.checks import Requester, ask_check
 from shared.states import ENDED, OrderStatus
 
 C = TypeVar("C", bound=CheckDocument)
+D = TypeVar("D")
 _ASSIGNED = (OrderStatus.QUEUED, OrderStatus.ASSIGNED)
 
 
@@ -29,12 +30,15 @@ class CheckOrders:
     asked: list[str] = field(default_factory=list)
     outdated: list[str] = field(default_factory=list)
 
-    def sent(self, core: Core, caller: Caller) -> None:
-        """After the commit: cancel outdated checks, and let the new ones be sent."""
-        for order_id in self.outdated:
-            cancel_unfinished(core, caller, order_id, "what it checks was changed or removed")
-        for order_id in self.asked:
-            core.broker.changed(order_id)
+
+def send(core: Core, caller: Caller, done: tuple[D, CheckOrders]) -> D:
+    """After the commit: cancel outdated checks, have new ones sent, and return the document."""
+    document, orders = done
+    for order_id in orders.outdated:
+        cancel_unfinished(core, caller, order_id, "what it checks was changed or removed")
+    for order_id in orders.asked:
+        core.broker.changed(order_id)
+    return document
 
 
 def added(db: Session, core: Core, caller: Caller, row: Provider | Project, *, check: bool) -> CheckOrders:

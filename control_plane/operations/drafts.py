@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations import drafts as declared
 from control_plane.contract.declarations.drafts import DraftDocument, DraftEdit, DraftSummary
-from control_plane.contract.validation.checks import shown
+from control_plane.contract.validation.checks import is_storable, shown
 from control_plane.contract.validation.stale_writes import StaleWrite
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.users import author_id
@@ -173,12 +173,9 @@ def _begun(caller: Caller, subject: str) -> SavedDraft:
 
 def _check(subject: str, text: str) -> None:
     limit = MAX_PROMPT if PROMPTS.fullmatch(subject) else MAX_TEXT
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        size = -1
-    if size < 0 or "\0" in text:
+    if not is_storable(text):
         raise Invalid("the draft contains a NUL character or an unpaired surrogate", code="E-TEXT").of(text)
+    size = len(text.encode())
     if size > limit:
         raise TooLarge(
             f"the draft has {size:,} bytes; {limit:,} are allowed",

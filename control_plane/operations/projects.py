@@ -67,8 +67,7 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
             code="E-PROJECT-SLUG",
             next=f"fleet project edit {row.slug}",
         ) from error
-    orders.sent(core, caller)
-    return document
+    return checks.send(core, caller, (document, orders))
 
 
 @performs(declared.LIST)
@@ -128,9 +127,7 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
         orders = CheckOrders() if same else checks.changed(db, core, caller, row, check=changes.check)
         return _document(db, row), orders
 
-    document, orders = transacted(core, work)
-    orders.sent(core, caller)
-    return document
+    return checks.send(core, caller, transacted(core, work))
 
 
 @performs(declared.TEST)
@@ -142,9 +139,7 @@ def try_out(core: Core, caller: Caller, slug: str) -> ProjectDocument:
         orders = checks.asked(db, core, caller, row)
         return _document(db, row), orders
 
-    document, orders = core.database.transact(work)
-    orders.sent(core, caller)
-    return document
+    return checks.send(core, caller, core.database.transact(work))
 
 
 @performs(declared.REMOVE)
@@ -164,8 +159,7 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
         row.removed_at = core.clock.now()
         remove_budgets(db, core, _target(row))
         orders = checks.removed(row)
-    orders.sent(core, caller)
-    return removed
+    return checks.send(core, caller, (removed, orders))
 
 
 def columns_of(request: ProjectRequest) -> dict[str, Any]:

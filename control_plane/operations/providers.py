@@ -58,8 +58,7 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
             code="E-PROVIDER-NAME",
             next=f"fleet provider edit {row.name}",
         ) from error
-    orders.sent(core, caller)
-    return document
+    return checks.send(core, caller, (document, orders))
 
 
 @performs(declared.LIST)
@@ -99,9 +98,7 @@ def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> Provid
         orders = CheckOrders() if same else checks.changed(db, core, caller, row, check=changes.check)
         return _document(db, row), orders
 
-    document, orders = core.database.transact(work)
-    orders.sent(core, caller)
-    return document
+    return checks.send(core, caller, core.database.transact(work))
 
 
 @performs(declared.TEST)
@@ -113,9 +110,7 @@ def try_out(core: Core, caller: Caller, name: str) -> ProviderDocument:
         orders = checks.asked(db, core, caller, row)
         return _document(db, row), orders
 
-    document, orders = core.database.transact(work)
-    orders.sent(core, caller)
-    return document
+    return checks.send(core, caller, core.database.transact(work))
 
 
 @performs(declared.REMOVE)
@@ -127,8 +122,7 @@ def remove(core: Core, caller: Caller, name: str) -> ProviderDocument:
         row.removed_at = core.clock.now()
         row.sealed_key = None
         document, orders = _document(db, row), checks.removed(row)
-    orders.sent(core, caller)
-    return document
+    return checks.send(core, caller, (document, orders))
 
 
 def columns_of(request: ProviderRequest) -> dict[str, Any]:

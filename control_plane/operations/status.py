@@ -14,10 +14,10 @@ from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.teams import Task
-from control_plane.operations import totals
 from control_plane.operations.budgets import pressing
 from control_plane.operations.drones.managing import status_and_slots
 from control_plane.operations.gateway import performs
+from control_plane.orders import totals
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
 from shared.terminal.command_line import version
 from shared.work_order import GIVES_WAY

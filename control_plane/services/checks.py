@@ -16,6 +16,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Step
+from control_plane.db.types import without_nul
 from control_plane.orders.conversations.new_session import new_session
 from control_plane.orders.draft import Draft, create_order
 from shared.events import ProjectCheckStep, ProviderCheckStep
@@ -55,7 +56,7 @@ def noted(db: Session, core: Core, order: Order, drone: Drone, step: ProviderChe
     row = _tried(db, order)
     if row is not None:
         found = step.model_dump(mode="json", exclude={"kind"})
-        row.check_report = _storable({**found, **_circumstances(core, order, drone)})
+        row.check_report = without_nul({**found, **_circumstances(core, order, drone)})
 
 
 def order_ended(db: Session, core: Core, order: Order) -> None:
@@ -68,7 +69,7 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
         return
     if row.check_report is None or order.status != OrderStatus.SUCCEEDED:
         drone = db.get(Drone, order.drone_id) if order.drone_id is not None else None
-        row.check_report = _storable({**_why(db, order), **_circumstances(core, order, drone)})
+        row.check_report = without_nul({**_why(db, order), **_circumstances(core, order, drone)})
     row.check_state = "ok" if row.check_report["ok"] else "failed"
 
 
@@ -160,12 +161,3 @@ def _why(db: Session, order: Order) -> dict[str, Any]:
         "detail": str(error.get("detail", "")),
         "next": str(error.get("next", "")),
     }
-
-
-def _storable(value: Any) -> Any:
-    """The value without NUL, which models and commands may output and PostgreSQL cannot store."""
-    if isinstance(value, str):
-        return value.replace("\0", "")
-    if isinstance(value, dict):
-        return {key: _storable(each) for key, each in value.items()}
-    return [_storable(each) for each in value] if isinstance(value, list) else value

@@ -18,6 +18,7 @@ from control_plane.db.code_hosts import HostLink, HostThread
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
+from control_plane.db.types import without_nul
 from control_plane.drones.condition import load_by_drone, status_of
 from control_plane.orders.conversations.history import way_of
 from control_plane.orders.conversations.new_session import new_session
@@ -122,8 +123,9 @@ def noted(db: Session, service: Order, step: PullRequestStep) -> str | None:
         before = order.pull_request or {}
         reported = step.model_dump(mode="json", exclude={"kind"})
         kept = {key: reported[key] if reported[key] is not None else before.get(key) for key in ("url", "number")}
-        clean = {key: value.replace("\0", "") if isinstance(value, str) else value for key, value in reported.items()}
-        order.pull_request = PullRequestDocument(**{**clean, **kept, "order": service.id}).model_dump(mode="json")
+        order.pull_request = PullRequestDocument(**{**without_nul(reported), **kept, "order": service.id}).model_dump(
+            mode="json"
+        )
     return order.id if order is not None else None
 
 

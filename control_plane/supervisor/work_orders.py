@@ -20,6 +20,7 @@ from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Agent
+from control_plane.db.types import without_nul
 from control_plane.money.spending.settlement import money_of
 from control_plane.orders.conversations.history import messages_along, way_of
 from control_plane.orders.conversations.left_branches import left_branch
@@ -138,7 +139,7 @@ def _unseen_comments(db: Session, order: Order, path: Iterable[Segment]) -> tupl
         Step.order_id == order.id, Step.kind == "comment", Step.late.is_(False)
     )
     return tuple(
-        str(body["text"]).replace("\0", "")
+        without_nul(str(body["text"]))
         for run_id, run_seq, body in db.execute(comments.order_by(Step.seq))
         if body.get("to_task") and not (run_id in along and along[run_id].holds(run_seq))
     )

@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from control_plane.contract.validation.checks import is_storable
 from shared.errors import Invalid, TooLarge
 
 MAX_BODY = 2 * 1024 * 1024
@@ -79,7 +80,7 @@ def refuse_no_text(body: bytes) -> None:
         return  # not JSON: its reader reports that
     while waiting:
         part = waiting.pop()
-        if isinstance(part, str) and ("\0" in part or any("\ud800" <= letter <= "\udfff" for letter in part)):
+        if isinstance(part, str) and not is_storable(part):
             raise Invalid("a text in the request contains a NUL character or an unpaired surrogate", code="E-TEXT")
         if isinstance(part, dict):
             waiting += [*part.keys(), *part.values()]

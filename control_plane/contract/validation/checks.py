@@ -68,7 +68,7 @@ def check_text(what: str, text: str, *, limit: int, empty: bool = False) -> str:
         raise TooLarge(f"{what} has {len(text):,} characters; {limit:,} are allowed", code="E-TOO-LONG").of(text)
     if not empty and not text.strip():
         raise Invalid(f"{what} is empty", code="E-EMPTY").of(text)
-    if "\0" in text or not _encodable(text):
+    if not is_storable(text):
         raise Invalid(f"{what} contains a NUL character or an unpaired surrogate", code="E-TEXT").of(text)
     return text
 
@@ -122,9 +122,10 @@ def unknown(what: str, name: str, known: Iterable[str], listing: str) -> NotFoun
     return NotFound(f"{what} {shown(name)} not found", code=f"E-{what.upper()}-404", next=advice).of(name)
 
 
-def _encodable(text: str) -> bool:
+def is_storable(text: str) -> bool:
+    """Whether both databases can store the text: it has no NUL and no unpaired surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
         return False
-    return True
+    return "\0" not in text

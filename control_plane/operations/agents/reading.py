@@ -15,8 +15,8 @@ from control_plane.core.lookups.agents import active_agents, find_agent
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
-from control_plane.operations import totals
 from control_plane.operations.gateway import performs
+from control_plane.orders import totals
 from control_plane.teams.roster import roster_of, tree_of
 
 

@@ -13,6 +13,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.code_hosts import HostEvent, HostLink, HostThread
 from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
+from control_plane.db.types import without_nul
 from control_plane.operations.code_hosts import texts, turns
 from control_plane.operations.code_hosts.posts import ensure_post, set_text
 from control_plane.operations.code_hosts.turns import NextTurn, TurnReceipt
@@ -181,7 +182,7 @@ class Acting:
             start_line=seen.start_line,
             end_line=seen.end_line,
             quote=seen.quote,
-            text=seen.text.replace("\0", ""),
+            text=without_nul(seen.text),
             created_at=seen.at,
             updated_at=seen.at,
             sent_at=now,

@@ -12,8 +12,8 @@ from control_plane.core.lookups.organizations import find_organization, in_organ
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent, Task
-from control_plane.operations import totals
 from control_plane.operations.gateway import performs
+from control_plane.orders import totals
 from control_plane.teams.roster import roster_of, tree_of
 from shared.states import TaskStatus
 

@@ -29,9 +29,9 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.operations import totals
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reasons, runs
+from control_plane.orders import totals
 from shared.errors import Invalid
 from shared.states import RunStatus, TaskStatus
 
