@@ -14,7 +14,7 @@ from typing import Any
 
 from control_plane.cli.answers import cost, for_people
 from control_plane.cli.polling import EVERY_S, PatientReader
-from control_plane.cli.task_text import Teller
+from control_plane.cli.task_text import Timeline
 from shared.clock import Clock, SystemClock
 from shared.durations import clock_label
 from shared.terminal.output import iso, print_json_line, printable, say
@@ -138,14 +138,14 @@ class _Text:
     def __init__(self, screen: RunScreen, status: _TaskStatus) -> None:
         self._screen = screen
         self._status = status
-        self._teller = Teller()
+        self._timeline = Timeline()
         self._state = ""
 
     def note(self, text: str) -> None:
         self._screen.note(text)
 
     def entry(self, entry: Doc) -> None:
-        self._screen.lines([(line.rstrip(), None) for line in self._teller.lines(entry)])
+        self._screen.lines([(line.rstrip(), None) for line in self._timeline.lines(entry)])
 
     def state(self, task: Doc) -> None:
         self._status.hear(task)

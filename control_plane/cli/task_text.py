@@ -39,17 +39,17 @@ _COLOUR: dict[str, Style] = {
 
 def task_text(task: Doc) -> str:
     """A task in full: its description and state, then everything that happened, by day."""
-    teller = Teller()
+    timeline = Timeline()
     lines = [
         *_head(task),
         *_description(task),
         "",
-        *(line for entry in task["timeline"] for line in teller.lines(entry)),
+        *(line for entry in task["timeline"] for line in timeline.lines(entry)),
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-class Teller:
+class Timeline:
     """Renders the entries of a timeline one after the other; adds the day when a new one begins."""
 
     def __init__(self) -> None:

@@ -82,7 +82,7 @@ from shared.work_order import CHECKS
 
 
 @dataclass
-class Scene:
+class EventContext:
     """An event and the rows it affects."""
 
     db: Session
@@ -101,91 +101,91 @@ class Scene:
     """The event wrote a message for the drone."""
 
 
-def apply(scene: Scene) -> None:
+def apply(context: EventContext) -> None:
     """Apply the effect of this kind of event; most kinds have none and are only stored."""
-    effect = _EFFECTS.get(type(scene.event.body))
+    effect = _EFFECTS.get(type(context.event.body))
     if effect is not None:
-        effect(scene, scene.event.body)
+        effect(context, context.event.body)
 
 
-def _run_started(scene: Scene, body: RunStarted) -> None:
-    scene.run.boot_id = body.boot_id
-    scene.run.sandbox = body.sandbox
-    now = scene.core.clock.now()
-    scene.dispatch.claimed_at = scene.dispatch.claimed_at or now
+def _run_started(context: EventContext, body: RunStarted) -> None:
+    context.run.boot_id = body.boot_id
+    context.run.sandbox = body.sandbox
+    now = context.core.clock.now()
+    context.dispatch.claimed_at = context.dispatch.claimed_at or now
     # An order that is being canceled keeps its status: its run will receive the cancel.
-    if not scene.late and scene.order.status == OrderStatus.ASSIGNED:
-        order = scene.order
+    if not context.late and context.order.status == OrderStatus.ASSIGNED:
+        order = context.order
         running = _without_wait(order)
-        move_order(scene.db, order, OrderStatus.RUNNING, running, started_at=order.started_at or now)
-        scene.order_changed = True
-        scene.drone_notified = send_missing_steering(scene.db, scene.core, order)
-        if wanted := asked_meanwhile(scene.db, order, scene.dispatch.published_at):
-            notify_drone(scene.db, scene.core, scene.drone.id, wanted, scene.run.id)
-            scene.drone_notified = True
+        move_order(context.db, order, OrderStatus.RUNNING, running, started_at=order.started_at or now)
+        context.order_changed = True
+        context.drone_notified = send_missing_steering(context.db, context.core, order)
+        if wanted := asked_meanwhile(context.db, order, context.dispatch.published_at):
+            notify_drone(context.db, context.core, context.drone.id, wanted, context.run.id)
+            context.drone_notified = True
 
 
-def _compaction(scene: Scene, body: CompactionStep) -> None:
-    if not scene.late:
-        compacted(scene.db, scene.order, body)
+def _compaction(context: EventContext, body: CompactionStep) -> None:
+    if not context.late:
+        compacted(context.db, context.order, body)
 
 
-def _phase(scene: Scene, body: Phase) -> None:
-    scene.run.doing = without_nul(body.detail or body.name)
-    scene.run.doing_since = scene.run.progress_at = scene.core.clock.now()
-    scene.run.waits_for = ""
+def _phase(context: EventContext, body: Phase) -> None:
+    context.run.doing = without_nul(body.detail or body.name)
+    context.run.doing_since = context.run.progress_at = context.core.clock.now()
+    context.run.waits_for = ""
 
 
-def _prepared(scene: Scene, body: Prepared) -> None:
-    if scene.late:
+def _prepared(context: EventContext, body: Prepared) -> None:
+    if context.late:
         return
-    scene.order.base_commit = body.base_commit
+    context.order.base_commit = body.base_commit
     if body.cloned_s is not None:
-        project = scene.db.get_one(Project, scene.order.project_id)
+        project = context.db.get_one(Project, context.order.project_id)
         project.clone_s = average(project.clone_s, body.cloned_s)
     # The others of a race wait for it.
-    scene.order_changed = note_base(scene.db, scene.order, body.base_commit) or scene.order_changed
+    context.order_changed = note_base(context.db, context.order, body.base_commit) or context.order_changed
 
 
-def _resumed(scene: Scene, body: ResumedStep) -> None:
+def _resumed(context: EventContext, body: ResumedStep) -> None:
     """Record the earlier run that this one continues. Claims about runs of other orders are ignored."""
-    before = scene.db.get(Run, body.run_id)
-    if before is not None and before.order_id == scene.order.id and before.generation < scene.run.generation:
-        scene.run.resumed_run_id = before.id
-        scene.run.resumed_seq = body.seq
-        if not scene.late:
-            scene.db.flush()
-            reopen_undone(scene.db, scene.order, scene.run)
+    before = context.db.get(Run, body.run_id)
+    if before is not None and before.order_id == context.order.id and before.generation < context.run.generation:
+        context.run.resumed_run_id = before.id
+        context.run.resumed_seq = body.seq
+        if not context.late:
+            context.db.flush()
+            reopen_undone(context.db, context.order, context.run)
 
 
-def _assistant(scene: Scene, body: AssistantStep) -> None:
-    _charge(scene.run, body.usage)
+def _assistant(context: EventContext, body: AssistantStep) -> None:
+    _charge(context.run, body.usage)
 
 
-def _charged(scene: Scene, body: ChargeStep) -> None:
-    _charge(scene.run, body.usage)
+def _charged(context: EventContext, body: ChargeStep) -> None:
+    _charge(context.run, body.usage)
 
 
-def _reviewer(scene: Scene, body: ReviewerStep) -> None:
-    _charge(scene.run, body.usage)
+def _reviewer(context: EventContext, body: ReviewerStep) -> None:
+    _charge(context.run, body.usage)
 
 
-def _tool_call(scene: Scene, _: ToolCallStep) -> None:
-    scene.run.tool_calls += 1
+def _tool_call(context: EventContext, _: ToolCallStep) -> None:
+    context.run.tool_calls += 1
 
 
-def _child(scene: Scene, body: ChildStep) -> None:
+def _child(context: EventContext, body: ChildStep) -> None:
     """A child agent's usage and tool calls count for its parent; its other steps are only shown."""
     kind = body.step.get("kind")
     if kind == "tool_call":
-        scene.run.tool_calls += 1
+        context.run.tool_calls += 1
     elif kind == "assistant":
         try:
             usage = AssistantStep.model_validate(body.step).usage
         except ValidationError:
             # It did spend something, but the amount is unknown.
             usage = Usage()
-        _charge(scene.run, usage)
+        _charge(context.run, usage)
 
 
 def _charge(run: Run, usage: Usage) -> None:
@@ -198,94 +198,94 @@ def _charge(run: Run, usage: Usage) -> None:
         spending_heard(run, usage.cost_usd)
 
 
-def _approval(scene: Scene, body: ApprovalStep) -> None:
-    if scene.late:
+def _approval(context: EventContext, body: ApprovalStep) -> None:
+    if context.late:
         return
-    wait = open_wait(scene.db, scene.core, scene.run, body)
+    wait = open_wait(context.db, context.core, context.run, body)
     # An order that is being canceled keeps its status: its run will receive the cancel and ask no more.
-    begins_to_wait = scene.order.status == OrderStatus.RUNNING
-    scene.order_changed = True
+    begins_to_wait = context.order.status == OrderStatus.RUNNING
+    context.order_changed = True
     if begins_to_wait:
-        waiting = OrderFacts(placed=scene.order.facts.placed, waits=reason(wait))
-        move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, waiting)
+        waiting = OrderFacts(placed=context.order.facts.placed, waits=reason(wait))
+        move_order(context.db, context.order, OrderStatus.AWAITING_APPROVAL, waiting)
     if wait.answered_at is not None:
         # A person decided about this while no run waited for it: it is not asked for twice.
-        notify_drone(scene.db, scene.core, scene.drone.id, decision_of(wait), scene.run.id)
-        scene.drone_notified = True
+        notify_drone(context.db, context.core, context.drone.id, decision_of(wait), context.run.id)
+        context.drone_notified = True
         return
     if begins_to_wait:
-        for subscriber in scene.core.subscribers.order_waits_for_person:
-            subscriber(scene.db, scene.core, scene.order, body.tool)
-    if scene.order.status == OrderStatus.AWAITING_APPROVAL:
-        for told in scene.core.subscribers.wait_opened:
-            told(scene.db, scene.core, scene.order, wait)
+        for subscriber in context.core.subscribers.order_waits_for_person:
+            subscriber(context.db, context.core, context.order, body.tool)
+    if context.order.status == OrderStatus.AWAITING_APPROVAL:
+        for told in context.core.subscribers.wait_opened:
+            told(context.db, context.core, context.order, wait)
 
 
-def _comment(scene: Scene, body: CommentStep) -> None:
+def _comment(context: EventContext, body: CommentStep) -> None:
     """Add a comment by the current run of a task's agent to the thread; a late run's comment is not added.
 
     What a run took back stays taken back, also if it is late.
     """
-    if body.left_leaf and not scene.late:
-        summarized(scene.db, scene.core, scene.order, body)
+    if body.left_leaf and not context.late:
+        summarized(context.db, context.core, context.order, body)
     if body.taken_back:
-        note_taken_back(scene.db, scene.core, scene.order, body.taken_back)
-    if body.to_task and not scene.late and scene.order.task_id is not None:
-        agent_wrote(scene.db, scene.core, scene.order, scene.run, without_nul(body.text))
-        scene.order_changed = True
+        note_taken_back(context.db, context.core, context.order, body.taken_back)
+    if body.to_task and not context.late and context.order.task_id is not None:
+        agent_wrote(context.db, context.core, context.order, context.run, without_nul(body.text))
+        context.order_changed = True
 
 
-def _review_answer(scene: Scene, body: ReviewAnswerStep) -> None:
-    if not scene.late:
-        note_answer(scene.db, scene.core, scene.order, (scene.run, scene.event.seq), body)
+def _review_answer(context: EventContext, body: ReviewAnswerStep) -> None:
+    if not context.late:
+        note_answer(context.db, context.core, context.order, (context.run, context.event.seq), body)
 
 
-def _remember(scene: Scene, body: RememberStep) -> None:
-    if not scene.late and propose(scene.db, scene.core, scene.order, body):
-        scene.order_changed = True
+def _remember(context: EventContext, body: RememberStep) -> None:
+    if not context.late and propose(context.db, context.core, context.order, body):
+        context.order_changed = True
 
 
-def _user(scene: Scene, body: UserStep) -> None:
+def _user(context: EventContext, body: UserStep) -> None:
     """A run that begins again undoes what earlier runs of the order answered."""
-    if body.source == "prompt" and not scene.late and scene.order.attempt > 1:
-        reopen_undone(scene.db, scene.order, scene.run)
+    if body.source == "prompt" and not context.late and context.order.attempt > 1:
+        reopen_undone(context.db, context.order, context.run)
 
 
-def _pull_request(scene: Scene, body: PullRequestStep) -> None:
-    if not scene.late and scene.order.purpose == "pull_request":
-        scene.also_changed = pull_requests.noted(scene.db, scene.order, body)
+def _pull_request(context: EventContext, body: PullRequestStep) -> None:
+    if not context.late and context.order.purpose == "pull_request":
+        context.also_changed = pull_requests.noted(context.db, context.order, body)
 
 
-def _checked(scene: Scene, body: ProviderCheckStep | ProjectCheckStep) -> None:
-    if not scene.late and scene.order.purpose in CHECKS:
-        checks.noted(scene.db, scene.core, scene.order, scene.drone, body)
+def _checked(context: EventContext, body: ProviderCheckStep | ProjectCheckStep) -> None:
+    if not context.late and context.order.purpose in CHECKS:
+        checks.noted(context.db, context.core, context.order, context.drone, body)
 
 
-def _decision(scene: Scene, body: DecisionStep) -> None:
-    close_decided(scene.db, scene.core, scene.run.id, body)
-    if scene.late or scene.order.status != OrderStatus.AWAITING_APPROVAL:
+def _decision(context: EventContext, body: DecisionStep) -> None:
+    close_decided(context.db, context.core, context.run.id, body)
+    if context.late or context.order.status != OrderStatus.AWAITING_APPROVAL:
         return
-    order, before = scene.order, scene.order.facts
-    scene.order_changed = True
-    if left := open_waits(scene.db, [scene.run.id])[scene.run.id]:
-        explain(scene.db, order, before.model_copy(update={"waits": reason(left[0])}))
+    order, before = context.order, context.order.facts
+    context.order_changed = True
+    if left := open_waits(context.db, [context.run.id])[context.run.id]:
+        explain(context.db, order, before.model_copy(update={"waits": reason(left[0])}))
     else:
         # Until the next heartbeat says what it does now.
-        scene.run.doing = scene.run.waits_for = ""
+        context.run.doing = context.run.waits_for = ""
         answered = Answered(about=body.about, by=body.by, approved=body.approved)
-        move_order(scene.db, order, OrderStatus.RUNNING, before.model_copy(update={"waits": answered}))
+        move_order(context.db, order, OrderStatus.RUNNING, before.model_copy(update={"waits": answered}))
 
 
 def _without_wait(order: Order) -> OrderFacts:
     return order.facts.model_copy(update={"waits": None})
 
 
-def _delivered(scene: Scene, body: Delivered) -> None:
-    order = scene.order
-    scene.order_changed = True
+def _delivered(context: EventContext, body: Delivered) -> None:
+    order = context.order
+    context.order_changed = True
     if body.late_ref is not None:
         order.late_refs = [*(ref for ref in order.late_refs if ref != body.late_ref), body.late_ref]
-    if scene.late:
+    if context.late:
         return
     order.branch = body.branch
     order.base_commit = body.base_commit
@@ -299,33 +299,33 @@ def _delivered(scene: Scene, body: Delivered) -> None:
     order.files_changed = body.files_changed
     order.lines_added, order.lines_removed = body.lines_added, body.lines_removed
     order.bundle_sha256 = body.bundle_sha256
-    order.result_run_id = scene.run.id
-    fill_in_commit(scene.db, order, body.head_commit or body.base_commit)
+    order.result_run_id = context.run.id
+    fill_in_commit(context.db, order, body.head_commit or body.base_commit)
 
 
-def _run_ended(scene: Scene, body: RunEnded) -> None:
+def _run_ended(context: EventContext, body: RunEnded) -> None:
     """End the run and its order, unless the order is queued again."""
-    _close_run(scene, body)
-    if scene.late:
-        _late_receipt(scene, body)
+    _close_run(context, body)
+    if context.late:
+        _late_receipt(context, body)
     else:
-        _end_order(scene, body)
-        _note_duration(scene, body)
-    scene.order_changed = True
+        _end_order(context, body)
+        _note_duration(context, body)
+    context.order_changed = True
     # Every earlier event is stored, as this event was the run's next.
-    confirmation = Confirm(run_id=scene.run.id, last_seq=scene.event.seq)
-    notify_drone(scene.db, scene.core, scene.drone.id, confirmation, scene.run.id)
-    scene.drone_notified = True
+    confirmation = Confirm(run_id=context.run.id, last_seq=context.event.seq)
+    notify_drone(context.db, context.core, context.drone.id, confirmation, context.run.id)
+    context.drone_notified = True
 
 
-def _note_duration(scene: Scene, body: RunEnded) -> None:
-    if body.status == "success" and scene.order.purpose == "work":
-        project = scene.db.get_one(Project, scene.order.project_id)
+def _note_duration(context: EventContext, body: RunEnded) -> None:
+    if body.status == "success" and context.order.purpose == "work":
+        project = context.db.get_one(Project, context.order.project_id)
         project.run_s = average(project.run_s, body.stats.duration_ms / 1000)
 
 
-def _close_run(scene: Scene, body: RunEnded) -> None:
-    run, stats = scene.run, body.stats
+def _close_run(context: EventContext, body: RunEnded) -> None:
+    run, stats = context.run, body.stats
     # A run that crashed may not know its usage; the stored steps do.
     run.tool_calls = max(run.tool_calls, stats.tool_calls)
     run.input_tokens = max(run.input_tokens, stats.input_tokens)
@@ -337,59 +337,59 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     run.duration_ms = stats.duration_ms
     run.doing = run.waits_for = ""
     run.unsuitable = body.unsuitable and body.status == "failed"
-    suspended = _is_suspended(scene, body)
+    suspended = _is_suspended(context, body)
     ending = RunEnding(RunStatus(body.status), body.exit_status, without_nul(body.reason), suspended)
-    close_run(scene.db, scene.core, scene.dispatch, ending)
+    close_run(context.db, context.core, context.dispatch, ending)
 
 
-def _is_suspended(scene: Scene, body: RunEnded) -> bool:
+def _is_suspended(context: EventContext, body: RunEnded) -> bool:
     """Whether the order keeps waiting, without a run."""
-    waits = body.suspended and not scene.late and scene.order.status == OrderStatus.AWAITING_APPROVAL
-    return waits and bool(open_waits(scene.db, [scene.run.id])[scene.run.id])
+    waits = body.suspended and not context.late and context.order.status == OrderStatus.AWAITING_APPROVAL
+    return waits and bool(open_waits(context.db, [context.run.id])[context.run.id])
 
 
-def _end_order(scene: Scene, body: RunEnded) -> None:
-    db, core, order = scene.db, scene.core, scene.order
+def _end_order(context: EventContext, body: RunEnded) -> None:
+    db, core, order = context.db, context.core, context.order
     detail = without_nul(body.reason)
     ending = Ending(body.exit_status, RunEnd(detail=detail), without_nul(body.response) or None)
     if order.status == OrderStatus.CANCELING:
-        _end_canceled(scene, body)
-    elif _is_suspended(scene, body):
+        _end_canceled(context, body)
+    elif _is_suspended(context, body):
         order.drone_id = order.grant_until = None
     elif body.give_back or body.status == "preempted":
-        _give_back(scene, body, ending)
+        _give_back(context, body, ending)
     elif body.status == "success":
-        _finish(scene, body, OrderStatus.SUCCEEDED, ending)
+        _finish(context, body, OrderStatus.SUCCEEDED, ending)
     elif body.order_at_fault and body.unsuitable:
-        if not try_elsewhere(db, core, order, scene.drone, ending):
-            _finish(scene, body, OrderStatus.FAILED, after_all_drones(db, order, ending))
+        if not try_elsewhere(db, core, order, context.drone, ending):
+            _finish(context, body, OrderStatus.FAILED, after_all_drones(db, order, ending))
     elif body.order_at_fault:
-        _finish(scene, body, OrderStatus.FAILED, ending)
+        _finish(context, body, OrderStatus.FAILED, ending)
     else:
         try_again(db, core, order, ending)
 
 
-def _give_back(scene: Scene, body: RunEnded, ending: Ending) -> None:
+def _give_back(context: EventContext, body: RunEnded, ending: Ending) -> None:
     """Requeue an order that its drone returns. A title is not worth a second model call: its order fails."""
-    if scene.order.purpose == "title":
-        _finish(scene, body, OrderStatus.FAILED, ending)
+    if context.order.purpose == "title":
+        _finish(context, body, OrderStatus.FAILED, ending)
     else:
-        returned = GivenBack(drone=scene.drone.name, detail=without_nul(body.reason))
-        requeue(scene.db, scene.core, scene.order, returned)
+        returned = GivenBack(drone=context.drone.name, detail=without_nul(body.reason))
+        requeue(context.db, context.core, context.order, returned)
 
 
-def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> None:
-    order = scene.order
+def _finish(context: EventContext, body: RunEnded, to: OrderStatus, ending: Ending) -> None:
+    order = context.order
     order.verification = body.verification or None
-    if left := len(undelivered_steering(scene.db, order)):
+    if left := len(undelivered_steering(context.db, order)):
         # A steering message that no run received is never lost silently.
         because = ending.because.model_copy(update={"unheard": left, "session": order.session_id})
         ending = replace(ending, because=because)
-    finish(scene.db, scene.core, order, to, ending)
+    finish(context.db, context.core, order, to, ending)
 
 
-def _end_canceled(scene: Scene, body: RunEnded) -> None:
-    receipt = body.receipt or Receipt(at=scene.core.clock.now())
+def _end_canceled(context: EventContext, body: RunEnded) -> None:
+    receipt = body.receipt or Receipt(at=context.core.clock.now())
     detail = without_nul(body.reason)
     if body.exit_status == ExitStatus.LOST:
         ended = CanceledEnd(code="with_loss", detail=detail)
@@ -398,16 +398,16 @@ def _end_canceled(scene: Scene, body: RunEnded) -> None:
     else:
         # Its run ended before it received the cancel; its work is kept anyway.
         ended = CanceledEnd(code="after_end", detail=detail)
-    scene.order.verification = body.verification or None
+    context.order.verification = body.verification or None
     ending = canceled(ended, receipt, without_nul(body.response) or None)
-    finish(scene.db, scene.core, scene.order, OrderStatus.CANCELED, ending)
+    finish(context.db, context.core, context.order, OrderStatus.CANCELED, ending)
 
 
-def _late_receipt(scene: Scene, body: RunEnded) -> None:
+def _late_receipt(context: EventContext, body: RunEnded) -> None:
     """Store the missing receipt from a drone that was unreachable when its order was canceled."""
-    order = scene.order
+    order = context.order
     missing = order.status == OrderStatus.CANCELED and (order.receipt or {}).get("unreachable_since")
-    if missing and order.run_id == scene.run.id and body.receipt is not None:
+    if missing and order.run_id == context.run.id and body.receipt is not None:
         order.receipt = body.receipt.model_dump(mode="json")
 
 
@@ -416,7 +416,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else min(one + other, MAX_DOLLARS)
 
 
-_EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
+_EFFECTS: Mapping[type[Any], Callable[[EventContext, Any], None]] = {
     RunStarted: _run_started,
     Phase: _phase,
     Prepared: _prepared,

@@ -149,14 +149,14 @@ class Intake:
             )
         )
         self.outcome.stepped.add(order.id)
-        scene = effects.Scene(self.db, self.core, self.drone, dispatch, order, run, event, late)
+        context = effects.EventContext(self.db, self.core, self.drone, dispatch, order, run, event, late)
         with logs.bound(order=order.id, run=run.id, drone=self.drone.id):
-            effects.apply(scene)
-        if scene.order_changed:
+            effects.apply(context)
+        if context.order_changed:
             self.outcome.changed.add(order.id)
-        if scene.also_changed is not None:
-            self.outcome.stepped.add(scene.also_changed)
-        self.outcome.drone_notified = self.outcome.drone_notified or scene.drone_notified
+        if context.also_changed is not None:
+            self.outcome.stepped.add(context.also_changed)
+        self.outcome.drone_notified = self.outcome.drone_notified or context.drone_notified
 
     def _begin_run(self, dispatch: Dispatch, order: Order) -> Run:
         """Create the run's row at its first event. A run that was given up before that begins as lost."""

@@ -71,7 +71,7 @@ class OrderNames:
 
 
 @dataclass(frozen=True)
-class Eyes:
+class Visibility:
     """What a caller may see of a drone that serves several organizations."""
 
     organization_id: str
@@ -95,19 +95,19 @@ def served_names(serves: Sequence[str], known: Mapping[str, str]) -> list[str]:
     return [name for each in serves if (name := EVERY if each == EVERY else known.get(each))]
 
 
-def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> DroneDocument:
+def drone_document(drone: Drone, load: Load, now: datetime, visibility: Visibility) -> DroneDocument:
     """The drone with its status. Run activity is from its last heartbeat, for the caller's organization's runs only."""
-    # A run in the last heartbeat may have ended since; it is then no longer in `eyes.runs`.
-    runs = [run for run in (drone.beat or {}).get("runs", []) if run.get("run_id") in eyes.runs]
+    # A run in the last heartbeat may have ended since; it is then no longer in `visibility.runs`.
+    runs = [run for run in (drone.beat or {}).get("runs", []) if run.get("run_id") in visibility.runs]
     age = now - drone.last_seen_at if drone.last_seen_at else timedelta()
     state = why_not_starting(drone, load, now)
     return DroneDocument(
         id=drone.id,
         name=drone.name,
-        organization=eyes.organizations.get(drone.organization_id),
-        owner=eyes.owner(drone),
-        pool=eyes.pools.get(drone.pool_id) if drone.pool_id is not None else None,
-        serves=served_names(drone.serves, eyes.organizations),
+        organization=visibility.organizations.get(drone.organization_id),
+        owner=visibility.owner(drone),
+        pool=visibility.pools.get(drone.pool_id) if drone.pool_id is not None else None,
+        serves=served_names(drone.serves, visibility.organizations),
         status=status_of(drone, load, now),
         labels=drone.labels,
         concurrency=drone.concurrency,

@@ -109,7 +109,7 @@ _MISSED = 3
 """Own beats that may be missing before the subscription counts as broken."""
 
 
-class Rouse(Protocol):
+class Wake(Protocol):
     """Wakes the quick loops immediately; with `everything` also those that run seldom."""
 
     def __call__(self, *, everything: bool) -> None: ...
@@ -121,12 +121,12 @@ class HeartbeatMonitor:
     It listens in one thread; its results may be read from any.
     """
 
-    def __init__(self, core: Core, holder: str, timings: Timings, rouse: Rouse) -> None:
+    def __init__(self, core: Core, holder: str, timings: Timings, wake: Wake) -> None:
         self._core = core
         self._id = holder
         self._every = timings.own_beat
         self._wait = min(timings.stop_within, timings.own_beat / 2)
-        self._rouse = rouse
+        self._wake = wake
         self._pubsub: CheckedSubscription | None = None
         self._closed = False
         self._sent_at = float("-inf")
@@ -164,7 +164,7 @@ class HeartbeatMonitor:
         if self._pubsub is None:
             self._pubsub = self._core.broker.subscribe(WAKE, patterns=[names.BEAT_PATTERN])
             # Messages may have been missed, and the server may have lost data, while there was no subscription.
-            self._rouse(everything=True)
+            self._wake(everything=True)
         try:
             with self._core.broker.reaching():
                 self._send_own()
@@ -181,7 +181,7 @@ class HeartbeatMonitor:
 
     def _receive(self, channel: str) -> None:
         if channel == WAKE:
-            self._rouse(everything=False)
+            self._wake(everything=False)
             return
         drone_id, now = names.drone_of(channel), self._core.clock.monotonic()
         if drone_id != self._id:

@@ -23,7 +23,7 @@ from control_plane.db.runs import Run
 from control_plane.drones.condition import Load, status_of, worker_of
 from control_plane.drones.inbox import notify_drone, pending
 from control_plane.operations.access.roles import require
-from control_plane.operations.drones.visibility import eyes_of
+from control_plane.operations.drones.visibility import visibility_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import drone_document
 from control_plane.orders.ending import requeue
@@ -135,7 +135,7 @@ def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
             require(caller, "admin")
     remove(core, caller.organization_id, drone.id)
     with core.database.read() as db:
-        return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now(), eyes_of(db, caller))
+        return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now(), visibility_of(db, caller))
 
 
 def own_drone(db: Session, caller: Caller, name: str) -> Drone:
@@ -208,8 +208,8 @@ def take_back(
 
 
 def _documents(db: Session, core: Core, caller: Caller, drones: Iterable[Drone]) -> list[DroneDocument]:
-    loads, eyes, now = _loads(db), eyes_of(db, caller), core.clock.now()
-    return [drone_document(drone, loads[drone.id], now, eyes) for drone in drones]
+    loads, visibility, now = _loads(db), visibility_of(db, caller), core.clock.now()
+    return [drone_document(drone, loads[drone.id], now, visibility) for drone in drones]
 
 
 def _loads(db: Session) -> defaultdict[str, Load]:

@@ -15,10 +15,10 @@ from control_plane.db.access import Pool
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch
 from control_plane.operations.access.roles import require_everywhere
-from control_plane.operations.row_documents import Eyes
+from control_plane.operations.row_documents import Visibility
 
 
-def eyes_of(db: Session, caller: Caller) -> Eyes:
+def visibility_of(db: Session, caller: Caller) -> Visibility:
     """What the caller may see of drones, in at most four queries."""
     open_runs = select(Dispatch.id).where(
         Dispatch.organization_id == caller.organization_id, Dispatch.closed_at.is_(None)
@@ -26,7 +26,7 @@ def eyes_of(db: Session, caller: Caller) -> Eyes:
     runs, members = set(db.scalars(open_runs)), member_emails(db, caller.organization_id)
     own_pools = select(Pool.id, Pool.name).where(Pool.organization_id == caller.organization_id)
     pools = {pool_id: name for pool_id, name in db.execute(own_pools)}
-    return Eyes(caller.organization_id, names_known_to(db, caller), runs, members, pools)
+    return Visibility(caller.organization_id, names_known_to(db, caller), runs, members, pools)
 
 
 def names_known_to(db: Session, caller: Caller) -> dict[str, str]:
