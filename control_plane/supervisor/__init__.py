@@ -54,7 +54,7 @@ class Supervisor:
         self.loops = Loops()
         self._leader = _Leader(core, holder, self._timings)
         self._relay = Relay(core)
-        self._heartbeats = HeartbeatMonitor(core, holder, self._timings, self._rouse)
+        self._heartbeats = HeartbeatMonitor(core, holder, self._timings, self._wake)
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
         self._stale_messages = StaleMessages(core)
         self._sender = Sender(core)
@@ -64,7 +64,7 @@ class Supervisor:
         self._quota = BrokerQuota(core, self._timings)
         self._seldom: list[Loop] = []
         self._wakes: dict[str, Event] = {}
-        self._roused = self._plan()
+        self._quick = self._plan()
 
     def start(self) -> None:
         self.loops.start()
@@ -149,17 +149,17 @@ class Supervisor:
     def _place(self) -> None:
         # Wake the relay directly, so that placed orders go out immediately without a message through the broker.
         if place_queued(self._core, self._timings.pauses):
-            self._roused[1].wake.set()
+            self._quick[1].wake.set()
 
     def _lead(self) -> None:
         if self._leader.renew():
-            self._rouse(everything=True)
+            self._wake(everything=True)
             # Importing Celery takes about a second: do it now, not when the first order waits for it.
             self._core.broker.prepare()
 
-    def _rouse(self, *, everything: bool) -> None:
+    def _wake(self, *, everything: bool) -> None:
         """Wake the quick loops; with `everything`, after a time without messages, the slow ones too."""
-        for loop in self._roused + (self._seldom if everything else []):
+        for loop in self._quick + (self._seldom if everything else []):
             loop.wake.set()
 
 
