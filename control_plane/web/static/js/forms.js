@@ -156,7 +156,7 @@ function say(form, text, again) {
 const READ_MS = 6000;
 /** What a form said last. @type {{line: Element, text: string, until: number}} */
 let said;
-// News may take the form away, as where somebody else has decided: what it said must still be read.
+// News may take the form away, as where another user has decided: what it said must still be read.
 const outlive = new MutationObserver(() => {
   if (said.line.isConnected && said.line.textContent === said.text && Date.now() < said.until) return;
   outlive.disconnect();

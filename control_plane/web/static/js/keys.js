@@ -102,7 +102,7 @@ function placesOf(scope, here, arrow) {
   return here.matches("a.n") ? lines.filter((each) => column(each) === column(here)) : lines;
 }
 
-/** Escape: close the menu, else leave the text box. A dialog closes by itself. @param {Document | HTMLElement} scope @param {HTMLElement | null} field */
+/** Escape: close the menu, else leave the text box. The browser closes a dialog. @param {Document | HTMLElement} scope @param {HTMLElement | null} field */
 function leave(scope, field) {
   if (scope instanceof HTMLDetailsElement) closeMenu(scope);
   else if (scope !== document || !field) return false;

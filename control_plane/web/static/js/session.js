@@ -83,7 +83,7 @@ async function news(whole) {
   if (about.next && about.ended === "yes" && "follow" in page.dataset) await advance(about.next);
 }
 
-/** Show an answer, and return what it says of itself. @param {string} address of the order @param {number} resume */
+/** Show an answer, and return what its first element says. @param {string} address of the order @param {number} resume */
 async function put(address, resume) {
   const answer = await getPart(`/orders/${page.dataset.order}/${address}`);
   if (isGone(answer)) return void gone(answer);
@@ -102,7 +102,7 @@ async function put(address, resume) {
   return about;
 }
 
-/** The session has gone on with another turn. @param {string} order */
+/** The session has continued with another turn. @param {string} order */
 async function advance(order) {
   movePanels(order);
   page.dataset.order = order;
