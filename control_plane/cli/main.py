@@ -22,6 +22,7 @@ from control_plane.cli import (
     local_fleet,
     mcp,
     orders,
+    organizations,
     plans,
     pools,
     pull_requests,
@@ -39,7 +40,6 @@ from control_plane.cli import (
     tasks,
     tokens,
     trajectory,
-    transfer,
     triggers,
     webhooks,
 )
@@ -108,7 +108,7 @@ for group in (
         "organization",
         "Manage organizations, which isolate projects, agents, tasks and tokens.",
         "Teams",
-        transfer.add_commands,
+        organizations.add_commands,
         texts=special_answers.organization,
     ),
     DerivedGroup(

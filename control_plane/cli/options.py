@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from inspect import Parameter
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from control_plane.cli import typed_values as typed
 from control_plane.cli.completion import Completer, choices, listed
 from control_plane.contract.declarations.operation import (
     About,
@@ -22,8 +22,12 @@ from control_plane.contract.declarations.operation import (
     value_type,
 )
 from shared.errors import Invalid
+from shared.terminal.command_line import parse_labels, parse_params, read_secret
+from shared.terminal.text_file import argument_text, text_of
 
 NUMBERS = {int: "<int>", float: "<float>"}
+MAX_BYTES = 1_000_000
+"""Of a file in a request: less than the API takes, as the request has other fields too."""
 
 
 def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
@@ -61,13 +65,13 @@ def _given(operation: Operation, name: str, info: FieldInfo, about: About, given
     """The value of a field, or nothing."""
     value = given.get(name)
     if about.secret and not about.input:
-        value = typed.secret(about.label, given.get(f"{name}_env"), given.get(f"{name}_stdin", False))
+        value = secret(about.label, given.get(f"{name}_env"), given.get(f"{name}_stdin", False))
     if operation.method == "PATCH" and about.none and value == about.none:
         yield None
     elif about.none and given.get(f"no_{name}"):
         yield _emptied(name, info, about, value)
     elif value not in (None, []) and (value is not False or is_switch(about)):
-        yield typed.value(typed.read(value, about), value_type(info.annotation), about.unit)
+        yield of_kind(read(value, about), value_type(info.annotation), about.unit)
 
 
 def _flat(model: Any, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo, About]]:
@@ -164,3 +168,34 @@ def _completion(info: FieldInfo, about: About) -> Completer | None:
     if fixed := choices_of(info.annotation):
         return choices(fixed)
     return listed(about.source) if about.source else None
+
+
+def of_kind(text: Any, kind: Any, unit: str) -> Any:
+    """A mapping for `k=v` texts, an amount without its unit; any other value as typed."""
+    if get_origin(kind) is dict:
+        return parse_labels(text) if get_args(kind)[1] is str else parse_params(text)
+    if kind is float and unit.startswith("USD"):
+        return text.removeprefix("$").removesuffix(unit.removeprefix("USD"))
+    return text
+
+
+def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
+    """A secret from one of its two sources. Raises Invalid if both are named, or the named one is empty."""
+    if variable and from_stdin:
+        raise Invalid(
+            f"choose one source of the {what}", code="E-USAGE", why="a variable and stdin cannot be used together"
+        )
+    if from_stdin:
+        return read_secret("-", what)
+    if variable and not os.environ.get(variable):
+        raise Invalid(f"the variable {variable} is not set", code="E-KEY-VARIABLE", next=f"export {variable}=…")
+    return os.environ[variable] if variable else None
+
+
+def read(text: Any, about: About) -> Any:
+    """A value as typed, or what it names: a file, or stdin for `-`."""
+    if about.input == "file":
+        return text_of(text, MAX_BYTES)
+    if about.input == "stdin":
+        return read_secret(text, about.label) if about.secret else argument_text(text)
+    return text

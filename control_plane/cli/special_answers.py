@@ -70,13 +70,13 @@ def plan() -> Texts:
 
 
 def organization() -> Texts:
-    from control_plane.cli import organization_text
+    from control_plane.cli import organizations
 
     return {
-        "add": organization_text.organization_lines,
-        "ls": organization_text.organization_table,
-        "show": organization_text.organization_lines,
-        "edit": organization_text.organization_lines,
+        "add": organizations.organization_lines,
+        "ls": organizations.organization_table,
+        "show": organizations.organization_lines,
+        "edit": organizations.organization_lines,
     }
 
 
@@ -109,33 +109,12 @@ def task() -> Texts:
     }
 
 
-def session() -> Texts:
-    from control_plane.cli import session_text
-
-    return {
-        "new": session_text.begun_text,
-        "show": session_text.session_text,
-        "edit": session_text.session_text,
-        "switch": session_text.switched_text,
-        "fork": session_text.forked_text,
-        "compact": session_text.compaction_text,
-    }
-
-
-def token() -> Texts:
-    from control_plane.cli import token_text
-
-    return {
-        "ls": token_text.print_join_tokens,
-    }
-
-
 def api_token() -> Texts:
-    from control_plane.cli import token_text
+    from control_plane.cli import tokens
 
     return {
-        "ls": token_text.print_api_tokens,
-        "revoke": token_text.revoked_token,
+        "ls": tokens.print_api_tokens,
+        "revoke": tokens.revoked_token,
     }
 
 
@@ -148,10 +127,10 @@ def trigger() -> Texts:
 
 
 def user() -> Texts:
-    from control_plane.cli import token_text
+    from control_plane.cli import tokens
 
     return {
-        "rm": token_text.removed_user,
+        "rm": tokens.removed_user,
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Literal
 
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
@@ -14,13 +15,14 @@ from control_plane.contract.declarations.reviews import ReviewCommentDocument, R
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.users import author_id
+from control_plane.core.patches.hunks import Line, lines_of
+from control_plane.core.patches.patch import read_patch
 from control_plane.db.orders import Order
 from control_plane.db.reviews import ReviewComment
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders import changes
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.step_reading import own_order
-from control_plane.operations.reviews.diff_lines import FileDiff, file_diff, paths_in
 from control_plane.operations.reviews.message import SHORT_ID, place_of
 from control_plane.orders.conversations.history import way_of
 from shared.errors import Conflict, Invalid, NotFound
@@ -34,6 +36,8 @@ MAX_LINES = 500
 """In one comment."""
 MOST_SHOWN = 500
 """Comments of a conversation; older ones are found with the orders that they are about."""
+Side = Literal["old", "new"]
+_SIGNS = {"add": "+", "del": "-", "same": " "}
 
 
 @performs(declared.ADD)
@@ -302,3 +306,45 @@ def new_comment_id(db: Session, organization_id: str) -> str:
         taken = select(ReviewComment.id).where(ReviewComment.organization_id == organization_id, same)
         if db.scalar(taken.limit(1)) is None:
             return made
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    """The lines of a file that a diff shows, by number and side, each with its sign."""
+
+    path: str
+    old: dict[int, str] = field(default_factory=dict)
+    new: dict[int, str] = field(default_factory=dict)
+
+    def side(self, side: Side) -> dict[int, str]:
+        return self.old if side == "old" else self.new
+
+    def shown(self, side: Side) -> str:
+        """The ranges that the diff shows: `3-9, 20-24`; empty for a file without lines, such as a binary one."""
+        ranges: list[list[int]] = []
+        for number in self.side(side):
+            if ranges and ranges[-1][1] == number - 1:
+                ranges[-1][1] = number
+            else:
+                ranges.append([number, number])
+        return ", ".join(f"{first}-{last}" for first, last in ranges)
+
+
+def file_diff(patch: bytes, path: str) -> FileDiff | None:
+    """The lines of this file; None if the patch does not change it."""
+    file = next((each for each in read_patch(patch) if each.path == path), None)
+    if file is None:
+        return None
+    lines = [each for each in lines_of(file) if each.sign in _SIGNS]
+    old = {each.old: _written(each) for each in lines if each.old is not None}
+    new = {each.new: _written(each) for each in lines if each.new is not None}
+    return FileDiff(path, old, new)
+
+
+def paths_in(patch: bytes) -> list[str]:
+    """The files that the patch changes."""
+    return [each.path for each in read_patch(patch)]
+
+
+def _written(line: Line) -> str:
+    return f"{_SIGNS[line.sign]}{line.text}" if line.text or line.sign != "same" else ""

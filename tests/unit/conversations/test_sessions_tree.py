@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from control_plane.cli.session_text import session_text
+from control_plane.cli.sessions import session_text
 from control_plane.contract.documents.session_tree import note_text, places
 
 Doc = dict[str, Any]

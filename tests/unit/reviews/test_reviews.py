@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from control_plane.db.reviews import ReviewComment
-from control_plane.operations.reviews.diff_lines import file_diff, paths_in
+from control_plane.operations.reviews.commenting import file_diff, paths_in
 from control_plane.operations.reviews.message import MAX_QUOTED, review_message
 from tests.support.reviews import PATCH
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from control_plane.core.blob_store import PartlyRead
-from control_plane.operations.orders.log_lines import CHUNK, LONGEST, READ_AT_ONCE, LineIndex
+from control_plane.operations.orders.logs import CHUNK, LONGEST, READ_AT_ONCE, LineIndex
 
 OUTPUTS = (
     b"",

@@ -1,23 +1,26 @@
-"""`fleet organization export|import`: an organization as a file."""
+"""`fleet organization export|import`: an organization as a file; and organizations as text for people."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from control_plane.cli.agent_text import drawn
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.exported_lines import write_lines
 from shared.errors import NotFound, Precondition
-from shared.terminal.command_line import JsonFlag, examples, print_json, say
+from shared.terminal.command_line import JsonFlag, examples, print_json, print_table, say
 from shared.terminal.output import printable
 
 _CHUNK = 64 * 1024
+Doc = dict[str, Any]
 
 
 def add_commands(commands: typer.Typer) -> None:
@@ -75,3 +78,46 @@ def import_(
 def _pieces(source: BinaryIO) -> Iterator[bytes]:
     while piece := source.read(_CHUNK):
         yield piece
+
+
+def organization_lines(organization: Doc) -> str:
+    """An organization, and below it its agents if the answer has them."""
+    tasks = ", ".join(f"{number} {status}" for status, number in organization["tasks"].items() if number)
+    totals = organization["totals"]
+    lines = [
+        f"organization  {organization['name']}  ({organization['acronym']}-…)",
+        f"description   {printable(organization['description']) or '-'}",
+        f"project       {organization['project'] or 'the only one, or set per task'}",
+        *([f"reviewer      {organization['reviewer']}"] if organization["reviewer"] else []),
+        f"in parallel   {organization['concurrency'] or 'unlimited'} tasks; "
+        f"{organization['max_hand_offs'] or 'unlimited'} hand-offs in a row",
+        *(f"limit         {name}={json.dumps(value)}" for name, value in organization.get("limits", {}).items()),
+        *([f"thinking      {organization['thinking']}"] if organization.get("thinking") else []),
+        f"tasks         {tasks or 'none'}",
+        f"runs          {totals['runs']}, {_cost(totals['cost_usd'])}",
+        *(["paused        since " + str(organization["paused_at"])] if organization["paused"] else []),
+        f"agents        {organization['agent_count']}",
+    ]
+    return "\n".join([*lines, *([drawn(organization["agents"])] if organization["agents"] else [])])
+
+
+def organization_table(organizations: list[Doc]) -> str:
+    """Print the organizations as a table."""
+    rows = [
+        (
+            each["name"],
+            f"{each['acronym']}-…",
+            each["agent_count"],
+            each["tasks"]["open"],
+            each["tasks"]["in_progress"],
+            _cost(each["totals"]["cost_usd"]),
+            "paused" if each["paused"] else "",
+        )
+        for each in organizations
+    ]
+    print_table(("ORGANIZATION", "TASK PREFIX", "AGENTS", "OPEN", "IN PROGRESS", "COST", ""), rows)
+    return ""
+
+
+def _cost(usd: float | None) -> str:
+    return "price unknown" if usd is None else f"${usd:.4f}"
