@@ -37,6 +37,13 @@ def roughly(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
+def in_units(seconds: int) -> str:
+    """As `parse_duration` reads it: `90s`, `30m`, `7d`; `0` for zero."""
+    fits = (unit for unit in reversed(_UNITS) if seconds and seconds % _UNITS[unit] == 0)
+    unit = next(fits, "")
+    return f"{seconds // _UNITS[unit]}{unit}" if unit else "0"
+
+
 def parse_duration(text: str, example: str = "--expires 1h") -> int:
     """`90s`, `30m`, `1h`, `7d` as seconds. Raises Invalid for anything else; `example`: an option to show then."""
     match = re.fullmatch(r"(\d{1,6})([smhd])", text.strip())

@@ -24,7 +24,6 @@ from control_plane.cli import (
     orders,
     organizations,
     plans,
-    pools,
     pull_requests,
     queueing,
     races,
@@ -160,7 +159,7 @@ for group in (
     ),
     drones,
     tokens,
-    DerivedGroup("pools", "pool", "Manage pools of ephemeral drones.", "Drones", pools.add_others),
+    DerivedGroup("pools", "pool", "Manage pools of ephemeral drones.", "Drones", texts=special_answers.pool),
     DerivedGroup(
         "users", "user", "Manage users: people with a role in the organization.", "Setup", texts=special_answers.user
     ),

@@ -21,6 +21,7 @@ from control_plane.contract.declarations.operation import (
     names_of,
     value_type,
 )
+from shared.durations import in_units, parse_duration
 from shared.errors import Invalid
 from shared.terminal.command_line import parse_labels, parse_params, read_secret
 from shared.terminal.text_file import argument_text, text_of
@@ -71,7 +72,7 @@ def _given(operation: Operation, name: str, info: FieldInfo, about: About, given
     elif about.none and given.get(f"no_{name}"):
         yield _emptied(name, info, about, value)
     elif value not in (None, []) and (value is not False or is_switch(about)):
-        yield of_kind(read(value, about), value_type(info.annotation), about.unit)
+        yield of_kind(read(value, about, flag_of(name, about)), value_type(info.annotation), about.unit)
 
 
 def _flat(model: Any, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo, About]]:
@@ -132,6 +133,8 @@ def _secret(name: str, about: About) -> Iterator[Parameter]:
 def _help(info: FieldInfo, about: About, default: Any, *, changes: bool) -> str:
     if default is None and not changes and not info.is_required():
         default = info.get_default(call_default_factory=True) or about.absent
+        if about.input == "duration" and isinstance(default, int):
+            default = in_units(default)
     parts = [
         about.help.rstrip("."),
         *_input(about),
@@ -143,11 +146,13 @@ def _help(info: FieldInfo, about: About, default: Any, *, changes: bool) -> str:
 
 
 def _input(about: About) -> list[str]:
-    return ["- reads stdin"] if about.input else []
+    return {"": [], "duration": ["also as 30m, 12h or 7d"]}.get(about.input, ["- reads stdin"])
 
 
 def _metavar(info: FieldInfo, about: About) -> str | None:
     shape = NUMBERS.get(value_type(info.annotation))
+    if about.input == "duration":
+        return "DURATION"
     return about.metavar or "|".join(choices_of(info.annotation)) or about.unit or shape
 
 
@@ -192,10 +197,16 @@ def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
     return os.environ[variable] if variable else None
 
 
-def read(text: Any, about: About) -> Any:
-    """A value as typed, or what it names: a file, or stdin for `-`."""
+def read(text: Any, about: About, flag: str) -> Any:
+    """A value as typed, or what it stands for: a file, stdin for `-`, or seconds for a duration such as `30m`.
+
+    Raises Invalid for what is no duration, with `flag` in the example.
+    """
     if about.input == "file":
         return text_of(text, MAX_BYTES)
     if about.input == "stdin":
         return read_secret(text, about.label) if about.secret else argument_text(text)
+    # What ends with a digit is a number of seconds, which the request checks.
+    if about.input == "duration" and not text.strip()[-1:].isdigit():
+        return parse_duration(text, f"{flag} 1h")
     return text

@@ -5,6 +5,8 @@ The functions are imported when a command of their group has an answer to print.
 
 from __future__ import annotations
 
+from typing import Any
+
 from control_plane.cli.derived_commands import Settlings, Texts
 
 
@@ -59,6 +61,14 @@ def batch() -> Texts:
         "retry": batch_text.batch_text,
         "compare": batch_text.comparison_text,
     }
+
+
+def pool() -> Texts:
+    return {"add": _token_alone, "rotate": _token_alone}
+
+
+def _token_alone(made: Any) -> str:
+    return str(made["token"])
 
 
 def plan() -> Texts:

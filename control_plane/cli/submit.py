@@ -10,7 +10,6 @@ from control_plane.cli.completion import choices
 from control_plane.cli.derived_commands import ByHandCommand, TypedCommand
 from control_plane.cli.orders import PANEL, follow_to_the_end
 from control_plane.cli.races import submit_race
-from shared.durations import parse_duration
 from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, print_json, put, say
 from shared.terminal.output import printable
@@ -62,8 +61,6 @@ def submit(
     request, fleet = call.fields, call.fleet
     if request.get("drone") and request.get("labels"):
         raise Invalid("--drone and --label cannot be used together", code="E-USAGE", next="leave one of them out")
-    if timeout := request.get("approval_timeout"):
-        request["approval_timeout"] = 0 if timeout == "0" else parse_duration(timeout)
     terms = _race({"count": race, "models": models, "pick": pick, "rubric": rubric})
     request["project"] = request.get("project") or _project(fleet, request.get("session"))
     if terms:

@@ -68,7 +68,12 @@ def command(
     ] = "auto",
     idle: Annotated[
         str,
-        typer.Option("--idle", metavar="TIME", help="Leave after this time without work.", rich_help_panel=PANEL),
+        typer.Option(
+            "--idle",
+            metavar="DURATION",
+            help="Leave after this time without work: 30s, 5m, 2h.",
+            rich_help_panel=PANEL,
+        ),
     ] = "5m",
     orders: Annotated[
         int | None,

@@ -94,8 +94,8 @@ class About:
     """How a change removes the value: a word (`none`), or for a list or mapping a flag (`--no-labels`)."""
     shows: str = ""
     """For a nested document, the fields of it that people see; a table has only the first."""
-    input: Literal["", "stdin", "file"] = ""
-    """`stdin`: on the command line, `-` reads it from there; `file`: a file's name is typed, or `-`."""
+    input: Literal["", "stdin", "file", "duration"] = ""
+    """How it is typed: `stdin` takes `-` for it, `file` a file's name or `-`, `duration` seconds or `30m`."""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         described: dict[str, Any] = handler(schema)

@@ -157,12 +157,20 @@ class OrderRequest(Request):
     approval_timeout: Annotated[
         float | None,
         About(
-            "deny after", "Seconds without a decision after which a call is denied; 0 = never.", absent="86400, a day"
+            "deny after",
+            "Seconds without a decision after which a call is denied; 0 = never.",
+            absent="86400, a day",
+            input="duration",
         ),
     ] = Field(None, ge=0)
     progress_timeout: Annotated[
         float | None,
-        About("progress timeout", "Seconds without progress after which a run is ended; 0 = never.", absent="900"),
+        About(
+            "progress timeout",
+            "Seconds without progress after which a run is ended; 0 = never.",
+            absent="900",
+            input="duration",
+        ),
     ] = Field(None, ge=0)
     max_attempts: Annotated[int | None, About("attempts", "Maximum attempts if runs are lost.", absent="3")] = Field(
         None, ge=1, le=100

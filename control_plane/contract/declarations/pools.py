@@ -7,14 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from control_plane.contract.declarations.operation import About, ByHand, Command, NoDoor, Operation
+from control_plane.contract.declarations.operation import About, Command, NoDoor, Operation
 from control_plane.contract.declarations.tokens import SECRETS_STAY_OUT
 from control_plane.contract.documents.base import Document, Request
 
 NAME = About("pool", "The pool's name; its drones are named after it.", source="pools:name")
 LABELS = About("labels", "Label k=v fixed on its drones.", absent="no labels", flag="--label", none="--no-labels")
 MOST = About("at most", "Maximum number of its drones at the same time.", flag="--max-drones", metavar="N")
-EXPIRES = About("expires", "Lifetime of the token.", unit="seconds")
+EXPIRES = About("expires", "Lifetime of the token in seconds.", unit="seconds", flag="--expires", input="duration")
 YEAR = 365 * 24 * 3600
 MOST_DRONES = 1000
 
@@ -75,7 +75,12 @@ ADD = Operation(
     summary="Add a pool of ephemeral drones",
     more="`token` is shown only once.",
     tool=SECRETS_STAY_OUT,
-    command=ByHand("pool add", "it accepts 30d for 2592000 and prints only the token"),
+    command=Command(
+        "pool add",
+        "Add a pool and print only its token, with which `drone start --ephemeral` joins.",
+        "fleet pool add burst --label cloud=yes --max-drones 20",
+        arguments=("name",),
+    ),
 )
 LIST = Operation(
     name="list_pools",
@@ -133,7 +138,11 @@ ROTATE = Operation(
     summary="Replace a pool's token; no drone can join with the old one any more",
     more="`token` is shown only once. Drones that joined stay.",
     tool=SECRETS_STAY_OUT,
-    command=ByHand("pool rotate", "it accepts 30d for 2592000 and prints only the token"),
+    command=Command(
+        "pool rotate",
+        "Replace a pool's token and print only the new one; no drone can join with the old one any more.",
+        "fleet pool rotate burst",
+    ),
 )
 REMOVE = Operation(
     name="remove_pool",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from control_plane.contract.documents.base import Document, Request
 USES = About("uses", "Maximum number of drones that may join with it.")
 LABELS = About("labels", "Label k=v fixed on these drones.", flag="--label")
 SERVES = About("serves", "Other organizations that these drones also work for, by name; `*` = all.")
-EXPIRES = About("expires", "Lifetime of the token.", unit="seconds")
+EXPIRES = About("expires", "Lifetime of the token in seconds.", unit="seconds", flag="--expires", input="duration")
 ROLE = About("role", "admin, operator or viewer.")
 NAME = About("name", "Name of the token, shown in the list, and on orders if it belongs to no user.")
 OWNER = About(
@@ -36,7 +37,7 @@ class JoinTokenRequest(Request):
 class ApiTokenRequest(Request):
     role: Annotated[str, ROLE]
     name: Annotated[str, NAME] = ""
-    expires_s: Annotated[int | None, EXPIRES] = Field(None, ge=1, le=10 * 366 * 24 * 3600)
+    expires_s: Annotated[int | None, replace(EXPIRES, absent="unlimited")] = Field(None, ge=1, le=10 * 366 * 24 * 3600)
     everywhere: Annotated[bool, EVERYWHERE] = False
     user: Annotated[str | None, USER] = None
     """The token is valid while this person is a member of the organization, with at most their role."""
@@ -141,7 +142,7 @@ CREATE_JOIN = Operation(
     summary="Create a join token for drones",
     more="`token` is shown only once.",
     tool=SECRETS_STAY_OUT,
-    command=ByHand("token add", "it accepts 1h for 3600 and prints only the token"),
+    command=ByHand("token add", "its --serves-all stands for a list"),
 )
 LIST_JOIN = Operation(
     name="list_join_tokens",

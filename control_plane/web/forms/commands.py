@@ -193,22 +193,6 @@ def _piped(values: Mapping[str, Any], operation: Operation) -> str:
     return ""
 
 
-def _duration(flag: str) -> Options:
-    """Seconds as the command line takes them: `90s`; 0 means never."""
-    return lambda value: [] if value is None else [flag, _in_units(value)]
-
-
-def _in_units(seconds: Any) -> str:
-    try:
-        whole = int(float(seconds))
-    except (ValueError, OverflowError):
-        # What was typed is no number: the command refuses it, as the form does.
-        return str(seconds)
-    units = (("d", 86400), ("h", 3600), ("m", 60))
-    unit, length = next((each for each in units if whole and whole % each[1] == 0), ("s", 1))
-    return f"{whole // length}{unit}" if whole else "0"
-
-
 def _switch(flag: str) -> Options:
     return lambda value: [flag] if value else []
 
@@ -229,17 +213,10 @@ _TRIGGER = HandWritten(flags={"events": _events, "secret": _secret})
 _DIGEST: Mapping[str, Options] = {"digest": lambda _: []}
 """Of what a page showed: who types the command decides about what they read in the terminal."""
 HAND_WRITTEN: Mapping[str, HandWritten] = {
-    "submit": HandWritten(
-        positional=("prompt",),
-        flags={"labels": "--label", "limits": "--limit", "approval_timeout": _duration("--approval-timeout")},
-    ),
-    "resume": HandWritten(flags={"limits": "--limit"}),
+    "submit": HandWritten(positional=("prompt",)),
     "submit_race": HandWritten(
         positional=("prompt",),
         flags={
-            "labels": "--label",
-            "limits": "--limit",
-            "approval_timeout": _duration("--approval-timeout"),
             "count": "--race",
             "models": lambda value: ["--models", ",".join(value)] if value else [],
         },
@@ -264,11 +241,6 @@ HAND_WRITTEN: Mapping[str, HandWritten] = {
     "create_schedule": HandWritten(positional=("name",)),
     "create_trigger": HandWritten(positional=("name",), flags=_TRIGGER.flags),
     "edit_trigger": _TRIGGER,
-    "create_join_token": HandWritten(
-        flags={"expires_s": _duration("--expires"), "labels": "--label", "serves": _serves}
-    ),
-    "add_pool": HandWritten(positional=("name",), flags={"expires_s": _duration("--expires"), "labels": "--label"}),
-    "rotate_pool": HandWritten(flags={"expires_s": _duration("--expires")}),
-    "create_api_token": HandWritten(flags={"expires_s": _duration("--expires")}),
+    "create_join_token": HandWritten(flags={"serves": _serves}),
     "revoke_drone_keys": HandWritten(always="--force --yes"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -37,6 +38,18 @@ def test_json_is_one_document_and_a_list_for_lists(api: Api, fleet: CommandLine)
     assert kinds == {**dict.fromkeys(lists, list), **dict.fromkeys(documents, dict)}
 
 
+def test_a_new_token_is_printed_alone_and_lives_as_long_as_typed(fleet: CommandLine) -> None:
+    prefixes = {"token add": "fj_", "api-token add --role viewer": "fa_", "pool add a": "fj_", "pool rotate a": "fj_"}
+    printed = {words: fleet(*words.split()).stdout for words in prefixes}
+    assert {words: (text[:3], len(text.splitlines())) for words, text in printed.items()} == {
+        words: (prefix, 1) for words, prefix in prefixes.items()
+    }
+    for words in ("token add", "api-token add --role viewer", "pool add b", "pool rotate b"):
+        made = fleet(*words.split(), "--expires", "2d", "--json").document
+        lasts = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
+        assert timedelta(days=1) < lasts <= timedelta(days=2), words
+
+
 def test_wrong_use_is_one_clear_refusal_with_its_exit_code(api: Api, fleet: CommandLine) -> None:
     api.add_work()
     submit = ("submit", "Do it", "--project", "demo")
@@ -47,6 +60,7 @@ def test_wrong_use_is_one_clear_refusal_with_its_exit_code(api: Api, fleet: Comm
         (*submit, "--label", "gpu"): (2, "label"),
         (*submit, "--mode", "dream"): (3, "mode"),
         (*submit, "--cost-limit", "-1"): (2, "cost_limit"),
+        (*submit, "--approval-timeout", "soon"): (2, "--approval-timeout 1h"),
         (*submit, "--ticket", "two words"): (2, "ticket"),
         (*submit, "--ticket", "PAYM-12\nFleet-Order: x"): (2, "ticket"),
         ("submit", "  ", "--project", "demo"): (2, "prompt"),
@@ -59,7 +73,9 @@ def test_wrong_use_is_one_clear_refusal_with_its_exit_code(api: Api, fleet: Comm
         ("orders", "--org", "nope"): (3, "nope"),
         ("--org", "nope", "orders"): (2, "--org"),
         ("token", "create", "--expires", "soon"): (2, "soon"),
+        ("token", "create", "--expires", "0"): (2, "expires_s"),
         ("api-token", "create", "--role", "king"): (2, "king"),
+        ("api-token", "create"): (2, "role"),
         ("provider", "add", "scripted", "--model", "openai/x", "--no-key"): (4, "scripted"),
         ("provider", "add", "x" * 10_000, "--model", "openai/x", "--no-key"): (2, "name"),
         ("project", "add", "demo", "--git-url", "https://example.org/x.git"): (4, "demo"),

@@ -1,4 +1,4 @@
-"""What a person types, as the values of a request: mappings, amounts with their unit, secrets that are never typed."""
+"""What a user types, as the values of a request: mappings, amounts and durations with their unit, secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from control_plane.cli.options import of_kind, parameters, secret, values
-from control_plane.contract.declarations import agents, webhooks
+from control_plane.contract.declarations import agents, orders, pools, webhooks
 from control_plane.contract.declarations.operation import Command, Operation
 from shared.errors import Invalid
 from shared.terminal.command_line import read_secret
@@ -43,6 +43,19 @@ def test_a_secret_comes_from_a_variable_or_from_stdin_and_not_from_both(monkeypa
     assert fields(webhooks.EDIT, secret="-") == {"secret": "whsec_x"}
     with pytest.raises(Invalid):
         read_secret("-", "token")
+
+
+def test_a_duration_is_typed_with_its_unit_or_in_seconds_and_shown_with_its_unit() -> None:
+    typed = {"30m": 1800, "90": "90", "0.5": "0.5", "0": "0"}
+    assert {text: values(orders.SUBMIT, {"approval_timeout": text})["approval_timeout"] for text in typed} == typed
+    for text in ("soon", "1.5h", ""):
+        with pytest.raises(Invalid) as refused:
+            values(orders.SUBMIT, {"approval_timeout": text})
+        assert (refused.value.code, refused.value.next) == ("E-DURATION", "--approval-timeout 1h")
+    assert isinstance(pools.ROTATE.command, Command)
+    (expires,) = (each for each in parameters(pools.ROTATE, pools.ROTATE.command) if each.name == "expires_s")
+    option = expires.annotation.__metadata__[0]
+    assert (option.metavar, "default: 365d" in option.help) == ("DURATION", True)
 
 
 def fields(operation: Operation, **given: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drone.runs.delivery import commit_message
 from shared.closing_question import closes_with_question
-from shared.durations import duration_label, parse_duration
+from shared.durations import duration_label, in_units, parse_duration
 from shared.errors import Invalid
 from shared.titles import LONGEST, title
 from shared.trailers import has_trailers, trailers_of
@@ -59,6 +59,7 @@ def test_a_duration_is_said_in_the_units_that_fit_it_and_read_in_its_unit() -> N
     assert {milliseconds: duration_label(milliseconds) for milliseconds in said} == said
     typed = {"90s": 90, "30m": 1800, " 1h ": 3600, "7d": 604_800}
     assert {text: parse_duration(text) for text in typed} == typed
+    assert [in_units(seconds) for seconds in (90, 1800, 3600, 604_800, 0)] == ["90s", "30m", "1h", "7d", "0"]
     for text in ("", "0", "0s", "-1s", "1", "1 h", "1w", "1.5h", "1h30m", "9999999s"):
         with pytest.raises(Invalid) as refusal:
             parse_duration(text, "--idle 5m")
