@@ -16,7 +16,7 @@ _OURS = re.compile(rf"^(?:{'|'.join(TRAILERS)}): \S", re.MULTILINE)
 def trailers_of(chosen: Sequence[str], *, model: str, order_id: str, ticket: str | None) -> list[str]:
     """The lines, in a fixed order; those of `DEFAULT` if nothing is chosen. Unknown trailers are left out.
 
-    A ticket is always named: whoever gave it wants to find the work by it.
+    A ticket is always named, so that users find the work by it.
     """
     wanted = chosen or DEFAULT
     lines = {
