@@ -71,7 +71,7 @@ def note(core: Core, service: Order, **said: Any) -> None:
 def test_an_order_that_was_pushed_asks_for_a_pull_request_on_the_drone_that_pushed_it(
     core: Core, admin: Caller
 ) -> None:
-    order = worked(core, admin)
+    order = worked(core, admin, ticket="PAYM-12")
     service = service_of(core, order)
     asked = OpenPullRequest.model_validate(service.asked)
     assert (told(order)["state"], service.purpose, service.status) == ("asked", "pull_request", "assigned")
@@ -80,7 +80,7 @@ def test_an_order_that_was_pushed_asks_for_a_pull_request_on_the_drone_that_push
     assert asked.body == (
         "I mended it.\n\n## Verification\n\nPassed: `make test`.\n\n"
         f"## Commits\n\nbeefbeefbeef..c0ffeec0ffee on `{order.branch}`\n\n"
-        f"Order: {order.id}\n\nFleet-Order: {order.id}\n"
+        f"Order: {order.id}\n\nRefs: PAYM-12\nFleet-Order: {order.id}\n"
     )
 
 
