@@ -153,7 +153,7 @@ def _metavar(info: FieldInfo, about: About) -> str | None:
     shape = NUMBERS.get(value_type(info.annotation))
     if about.input == "duration":
         return "DURATION"
-    return about.metavar or "|".join(choices_of(info.annotation)) or about.unit or shape
+    return about.metavar or "|".join(choices_of(info.annotation, about)) or about.unit or shape
 
 
 def _repeats(kind: Any) -> bool:
@@ -170,7 +170,7 @@ def _emptied(name: str, info: FieldInfo, about: About, value: Any) -> Any:
 
 def _completion(info: FieldInfo, about: About) -> Completer | None:
     """The values that the shell offers: those of the type, or those in a list on the server."""
-    if fixed := choices_of(info.annotation):
+    if fixed := choices_of(info.annotation, about):
         return choices(fixed)
     return listed(about.source) if about.source else None
 

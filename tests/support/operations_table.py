@@ -102,7 +102,7 @@ def _option(name: str, about: About, command: Command | None) -> str:
 def _value(info: FieldInfo, about: About) -> str:
     kind = value_type(info.annotation)
     named = get_origin(kind).__name__ if get_origin(kind) in {list, dict} else getattr(kind, "__name__", "text")
-    return "secret" if about.secret else " \\| ".join(choices_of(info.annotation)) or about.unit or named
+    return "secret" if about.secret else " \\| ".join(choices_of(info.annotation, about)) or about.unit or named
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from control_plane.contract.documents.base import Document, Request
 from shared.budgets import Per
 
 State = Literal["ok", "warning", "exhausted"]
+KINDS = ("project", "agent", "user", "organization", "session")
 KIND = About(
     "kind",
     "Whose runs are limited: project, agent, user, organization or session.",
-    metavar="project|agent|user|organization|session",
+    choices=KINDS,
+    metavar="|".join(KINDS),
 )
 NAME = About(
     "name",

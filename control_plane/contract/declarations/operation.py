@@ -81,6 +81,8 @@ class About:
     """The source of the possible values: `providers:name` is the name in the list of providers; `agents:name|user` has
     `user` besides.
     """
+    choices: tuple[str, ...] = ()
+    """The possible values of a field whose type is plain text."""
     secret: bool = False
     """Never an argument: the command line reads it from a variable or from stdin."""
     flag: str = ""
@@ -275,13 +277,15 @@ def annotated(info: FieldInfo, *more: object) -> Any:
     return getitem(Annotated, (info.annotation, *info.metadata, *more))
 
 
-def choices_of(annotation: Any) -> tuple[str, ...]:
-    """The values that a field may have, if its type lists them: a Literal, an enum, or a list of these."""
+def choices_of(annotation: Any, about: About) -> tuple[str, ...]:
+    """The values that a field may have, if it or its type lists them: a Literal, an enum, or a list of these."""
+    if about.choices:
+        return about.choices
     kind = value_type(annotation)
     if get_origin(kind) is Literal:
         return tuple(str(each) for each in get_args(kind))
     if get_origin(kind) is list:
-        return choices_of(get_args(kind)[0])
+        return choices_of(get_args(kind)[0], about)
     return tuple(str(each.value) for each in kind) if hasattr(kind, "__members__") else ()
 
 

@@ -8,14 +8,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from control_plane.contract.declarations.operation import About, ByHand, Command, NoDoor, Operation
+from control_plane.contract.declarations.operation import RANKS, About, ByHand, Command, NoDoor, Operation
 from control_plane.contract.documents.base import Document, Request
 
 USES = About("uses", "Maximum number of drones that may join with it.")
 LABELS = About("labels", "Label k=v fixed on these drones.", flag="--label")
 SERVES = About("serves", "Other organizations that these drones also work for, by name; `*` = all.")
 EXPIRES = About("expires", "Lifetime of the token in seconds.", unit="seconds", flag="--expires", input="duration")
-ROLE = About("role", "admin, operator or viewer.")
+ROLE = About("role", "admin, operator or viewer.", choices=tuple(RANKS))
 NAME = About("name", "Name of the token, shown in the list, and on orders if it belongs to no user.")
 OWNER = About(
     "owner", "E-mail address of the user who owns the drones that join with it.", absent="you", source="users:email"

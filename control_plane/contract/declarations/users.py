@@ -7,14 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from control_plane.contract.declarations.operation import About, Command, NoDoor, Operation
+from control_plane.contract.declarations.operation import RANKS, About, Command, NoDoor, Operation
 from control_plane.contract.declarations.tokens import RevocationDocument
 from control_plane.contract.documents.base import Document, Request
 
 USER = About("user", "The user's e-mail address or id.", source="users:email")
 EMAIL = About("e-mail", "E-mail address, by which the user is found.")
 NAME = About("name", "Name of the person, shown on their orders.")
-ROLE = About("role", "Role in the organization: admin, operator or viewer.")
+ROLE = About("role", "Role in the organization: admin, operator or viewer.", choices=tuple(RANKS))
 DISABLED = About(
     "disabled", "Whether all tokens and browsers of the user are refused, until enabled.", flag="--disabled/--enabled"
 )

@@ -110,7 +110,7 @@ def _field(operation: Operation, path: tuple[str, ...], info: FieldInfo, about: 
     said = texts.wording(operation.name, ".".join(path))
     said = said if said != texts.Wording() else texts.wording(operation.name, name)
     creates = operation.status == HTTPStatus.CREATED and name in {"name", "slug"}
-    choices = texts.CHOICES.get(f"{operation.name}.{name}") or choices_of(info.annotation)
+    choices = choices_of(info.annotation, about)
     return FormField(
         path=path,
         shape=_shape(name, kind, about, choices),

@@ -5,7 +5,7 @@ A field is looked up by `operation.field`, then by its own name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,14 +80,6 @@ QUESTIONS: Mapping[str, str] = {
     "cancel_task": "Cancel task {task_id}? Its run is stopped.",
 }
 """What is asked before an operation that destroys something, where its command asks nothing or less."""
-ROLES = ("viewer", "operator", "admin")
-CHOICES: Mapping[str, Sequence[str]] = {
-    "create_api_token.role": ROLES,
-    "add_user.role": ROLES,
-    "edit_user.role": ROLES,
-    "set_budget.kind": ("project", "agent", "user", "organization", "session"),
-}
-"""The possible values of fields whose type is plain text."""
 MAY_BE_EMPTY = frozenset({"label_entry.text"})
 """Required fields for which an empty text is a value."""
 FIRST: Mapping[str, frozenset[str]] = {

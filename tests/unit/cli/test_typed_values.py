@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from control_plane.cli.options import of_kind, parameters, secret, values
-from control_plane.contract.declarations import agents, orders, pools, webhooks
+from control_plane.contract.declarations import agents, orders, pools, users, webhooks
 from control_plane.contract.declarations.operation import Command, Operation
 from shared.errors import Invalid
 from shared.terminal.command_line import read_secret
@@ -56,6 +56,13 @@ def test_a_duration_is_typed_with_its_unit_or_in_seconds_and_shown_with_its_unit
     (expires,) = (each for each in parameters(pools.ROTATE, pools.ROTATE.command) if each.name == "expires_s")
     option = expires.annotation.__metadata__[0]
     assert (option.metavar, "default: 365d" in option.help) == ("DURATION", True)
+
+
+def test_the_shell_offers_the_choices_that_a_field_or_its_type_declares() -> None:
+    for operation, name, word in ((users.ADD, "role", "operator"), (agents.ADD, "thinking", "medium")):
+        (found,) = (each for each in parameters(operation, Command("", "", "")) if each.name == name)
+        complete = found.annotation.__metadata__[0].autocompletion
+        assert complete(None, word[:2]) == [(word, "")]
 
 
 def fields(operation: Operation, **given: Any) -> dict[str, Any]:
