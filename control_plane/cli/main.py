@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from control_plane.cli import (
-    api_tokens,
     audit,
     backups,
     batches,
@@ -19,15 +18,12 @@ from control_plane.cli import (
     graphs,
     inbox,
     keys,
-    local_fleet,
     mcp,
     orders,
     organizations,
     plans,
     pull_requests,
-    queueing,
     races,
-    retry,
     schedules,
     servers,
     sessions,
@@ -35,7 +31,6 @@ from control_plane.cli import (
     status,
     steering,
     submit,
-    task_runs,
     tasks,
     tokens,
     trajectory,
@@ -61,8 +56,6 @@ app = application(
 for group in (
     submit,
     orders,
-    queueing,
-    retry,
     inbox,
     steering,
     DerivedGroup(
@@ -126,7 +119,6 @@ for group in (
         texts=special_answers.task,
     ),
     tasks,
-    task_runs,
     DerivedGroup(
         "schedules",
         "schedule",
@@ -158,12 +150,33 @@ for group in (
         texts=special_answers.webhook,
     ),
     drones,
-    tokens,
+    DerivedGroup(
+        "drones",
+        "drone",
+        "Show a drone, drain it, give it to another user or remove it.",
+        "Drones",
+        texts=special_answers.drone,
+    ),
+    DerivedGroup(
+        "tokens",
+        "token",
+        "Manage join tokens, with which drones register.",
+        "Drones",
+        tokens.ADD_JOIN.add_to,
+        texts=special_answers.join_token,
+    ),
     DerivedGroup("pools", "pool", "Manage pools of ephemeral drones.", "Drones", texts=special_answers.pool),
     DerivedGroup(
         "users", "user", "Manage users: people with a role in the organization.", "Setup", texts=special_answers.user
     ),
-    api_tokens,
+    DerivedGroup(
+        "tokens",
+        "api-token",
+        "Manage API tokens for users and scripts.",
+        "Setup",
+        tokens.ADD_API.add_to,
+        texts=special_answers.api_token,
+    ),
     DerivedGroup("attention", "attention", "Choose how you are notified of what waits for you.", "Setup"),
     DerivedGroup("tokens", "login-session", "List and log out browsers.", "Setup"),
     DerivedGroup(
@@ -197,7 +210,6 @@ for group in (
     DerivedGroup("audit", "audit", "Read and verify the audit log.", "Setup", audit.add_others),
     DerivedGroup("retention", "retention", "See how long data is kept, and remove what is due.", "Setup"),
     servers,
-    local_fleet,
     database,
     keys,
     backups,

@@ -1,4 +1,4 @@
-"""`fleet orders, show, follow, patch, cancel`."""
+"""`fleet orders, show, follow, patch, cancel, move, prioritize, retry, resume`: orders that were submitted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def add_to(app: typer.Typer) -> None:
     app.command("show", rich_help_panel=PANEL, epilog=examples("fleet show ORDER", "fleet show ORDER --log 7"))(show)
     app.command("follow", rich_help_panel=PANEL, epilog=examples("fleet follow ORDER"))(follow)
     app.command("patch", rich_help_panel=PANEL, epilog=examples("fleet patch ORDER | git apply"))(patch)
-    CANCEL.add_to(app)
+    for command in CHANGING:
+        command.add_to(app)
 
 
 def orders(call: TypedCommand, *, watch: WatchFlag = False, as_json: JsonFlag = False) -> int:
@@ -138,16 +139,6 @@ def cancel(
     return 0
 
 
-def _declared() -> Mapping[str, Operation]:
-    from control_plane.contract.declarations.orders import CANCEL, LIST
-
-    return {"cancel": CANCEL, "orders": LIST}
-
-
-ORDERS = ByHandCommand("orders", _declared, orders, PANEL, ("fleet orders --status running",), defaults={"limit": 50})
-CANCEL = ByHandCommand("cancel", _declared, cancel, PANEL, ("fleet cancel ORDER --wait",))
-
-
 def _ended(fleet: Any, order_id: str) -> Doc:
     for event, data in fleet.follow(order_id):
         if event == "end":
@@ -157,9 +148,82 @@ def _ended(fleet: Any, order_id: str) -> Doc:
     return dict(fleet.call(SHOW, order_id=order_id))
 
 
+def move(call: TypedCommand, *, as_json: JsonFlag = False) -> int:
+    """Move an order that has not started to another drone."""
+    return _print_placed(call, as_json=as_json)
+
+
+def prioritize(call: TypedCommand, *, as_json: JsonFlag = False) -> int:
+    """Change the priority of an order, and with it the order in which waiting orders start."""
+    return _print_placed(call, as_json=as_json)
+
+
+def _print_placed(call: TypedCommand, *, as_json: bool) -> int:
+    order = call.perform()
+    if as_json:
+        print_json(order)
+    else:
+        say(f"{order['id']} {order['status']}, priority {order['priority']}: {order['reason']}")
+    return 0
+
+
+FollowFlag = Annotated[bool, typer.Option("--follow", help="Follow the order until it ends; exit with its outcome.")]
+
+
+def retry(call: TypedCommand, *, follow: FollowFlag = False, as_json: JsonFlag = False) -> int:
+    """Retry a failed or canceled order from the beginning, in a new workspace."""
+    return _print_or_follow(call, follow=follow, as_json=as_json)
+
+
+def resume(call: TypedCommand, *, follow: FollowFlag = False, as_json: JsonFlag = False) -> int:
+    """Resume a failed or canceled order from its last complete step. Its limits start over."""
+    return _print_or_follow(call, follow=follow, as_json=as_json)
+
+
+def _print_or_follow(call: TypedCommand, *, follow: bool, as_json: bool) -> int:
+    order = call.perform()
+    if follow:
+        return follow_to_the_end(call.fleet, order["id"], as_json=as_json)
+    if as_json:
+        print_json(order)
+        return 0
+    say(f"{order['id']} {order['status']}: {order['reason']}")
+    say(f"  next  fleet follow {order['id']}")
+    return 0
+
+
 def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool, outputs: bool = False) -> int:
     """Show an order in the terminal until it has ended; returns the exit code for its outcome."""
     from control_plane.cli.order_follow import follow_as_json, follow_as_text
 
     order = follow_as_json(fleet, order_id) if as_json else follow_as_text(fleet, order_id, outputs=outputs)
     return exit_code(order)
+
+
+def _declared() -> Mapping[str, Operation]:
+    from control_plane.contract.declarations import orders as declared
+
+    return {
+        "orders": declared.LIST,
+        "cancel": declared.CANCEL,
+        "move": declared.MOVE,
+        "prioritize": declared.SET_PRIORITY,
+        "retry": declared.RETRY,
+        "resume": declared.RESUME,
+    }
+
+
+ORDERS = ByHandCommand("orders", _declared, orders, PANEL, ("fleet orders --status running",), defaults={"limit": 50})
+CHANGING = (
+    ByHandCommand("cancel", _declared, cancel, PANEL, ("fleet cancel ORDER --wait",)),
+    ByHandCommand("move", _declared, move, PANEL, ("fleet move ORDER --drone mila",)),
+    ByHandCommand("prioritize", _declared, prioritize, PANEL, ("fleet prioritize ORDER --priority 10",)),
+    ByHandCommand("retry", _declared, retry, PANEL, ("fleet retry ORDER --follow",)),
+    ByHandCommand(
+        "resume",
+        _declared,
+        resume,
+        PANEL,
+        ("fleet resume ORDER --follow", "fleet resume ORDER --max-iterations 100 --say 'Mind the tests'"),
+    ),
+)

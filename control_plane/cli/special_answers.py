@@ -5,8 +5,6 @@ The functions are imported when a command of their group has an answer to print.
 
 from __future__ import annotations
 
-from typing import Any
-
 from control_plane.cli.derived_commands import Settlings, Texts
 
 
@@ -23,13 +21,13 @@ def agent() -> Texts:
 
 
 def drone() -> Texts:
-    from control_plane.cli import drone_text
+    from control_plane.cli import drones
 
     return {
-        "show": drone_text.drone_text,
-        "edit": drone_text.drone_text,
-        "drain": drone_text.drone_text,
-        "resume": drone_text.drone_text,
+        "show": drones.drone_text,
+        "edit": drones.drone_text,
+        "drain": drones.drone_text,
+        "resume": drones.drone_text,
     }
 
 
@@ -64,11 +62,12 @@ def batch() -> Texts:
 
 
 def pool() -> Texts:
-    return {"add": _token_alone, "rotate": _token_alone}
+    from control_plane.cli import tokens
 
-
-def _token_alone(made: Any) -> str:
-    return str(made["token"])
+    return {
+        "add": tokens.token_alone,
+        "rotate": tokens.token_alone,
+    }
 
 
 def plan() -> Texts:
@@ -116,6 +115,14 @@ def task() -> Texts:
     return {
         "ls": task_text.task_table,
         "show": task_text.task_text,
+    }
+
+
+def join_token() -> Texts:
+    from control_plane.cli import tokens
+
+    return {
+        "ls": tokens.print_join_tokens,
     }
 
 

@@ -1,4 +1,4 @@
-"""`fleet token`: join tokens, with which drones register; and tokens as text for people."""
+"""`fleet token` and `fleet api-token`: tokens for drones that join, and for users and scripts."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer
-from control_plane.cli.derived_commands import ByHandCommand, DerivedGroup, TypedCommand
-from shared.terminal.command_line import JsonFlag, print_table, say
+from control_plane.cli.derived_commands import ByHandCommand, TypedCommand
+from control_plane.cli.drones import labels
+from shared.terminal.command_line import JsonFlag, print_json, print_table, put, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from control_plane.contract.declarations.operation import Operation
 
-PANEL = "Drones"
 Doc = dict[str, Any]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    purpose = "Manage join tokens, with which drones register."
-    DerivedGroup("tokens", "token", purpose, PANEL, ADD.add_to, lambda: {"ls": print_join_tokens}).add_to(app)
-
-
-def create(
+def add_join_token(
     call: TypedCommand,
     *,
     serves_all: Annotated[
@@ -36,23 +30,69 @@ def create(
     """Create a join token and print only the token."""
     if serves_all:
         call.fields["serves"] = ["*"]
-    print_answer(call.perform(), lambda token: str(token["token"]), as_json=as_json)
+    print_answer(call.perform(), token_alone, as_json=as_json)
     return 0
 
 
+def add_api_token(
+    call: TypedCommand,
+    *,
+    bootstrap: Annotated[
+        bool,
+        typer.Option("--bootstrap", help="Create the first admin token of `fleet serve`, directly in the database."),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Create an API token and print only the token."""
+    if bootstrap:
+        _bootstrap(as_json=as_json)
+    else:
+        print_answer(call.perform(), token_alone, as_json=as_json)
+    return 0
+
+
+def _bootstrap(*, as_json: bool) -> None:
+    from control_plane.cli.server_packages import require_server
+
+    require_server("fleet api-token add --bootstrap")
+    from control_plane.core.settings import read_settings
+    from control_plane.operations.access.tokens import bootstrap_admin
+    from control_plane.server.assemble import open_core
+
+    token = bootstrap_admin(open_core(read_settings()))
+    if as_json:
+        print_json({"token": token, "role": "admin", "everywhere": True})
+    else:
+        put(f"{token}\n")
+
+
 def _declared() -> Mapping[str, Operation]:
-    from control_plane.contract.declarations.tokens import CREATE_JOIN
+    from control_plane.contract.declarations.tokens import CREATE_API, CREATE_JOIN
 
-    return {"token add": CREATE_JOIN}
+    return {"token add": CREATE_JOIN, "api-token add": CREATE_API}
 
 
-ADD = ByHandCommand("token add", _declared, create, examples=("fleet token add --expires 1h --label gpu=yes",))
+ADD_JOIN = ByHandCommand(
+    "token add", _declared, add_join_token, examples=("fleet token add --expires 1h --label gpu=yes",)
+)
+ADD_API = ByHandCommand(
+    "api-token add",
+    _declared,
+    add_api_token,
+    examples=(
+        "fleet api-token add --role operator --name ci",
+        "fleet api-token add --role admin --user kim@example.org",
+    ),
+)
+
+
+def token_alone(made: Doc) -> str:
+    """The text of a new token, for scripts."""
+    return str(made["token"])
 
 
 def print_join_tokens(tokens: list[Doc]) -> str:
     """Print the table; returns no further text."""
-    from control_plane.cli.drone_text import labels
-
     rows = [
         (
             token["id"],
