@@ -22,8 +22,9 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Task
-from control_plane.operations import status, tasks, totals
+from control_plane.operations import status, tasks
 from control_plane.operations.tasks import runs
+from control_plane.orders import totals
 from control_plane.teams import hand_off
 from control_plane.teams.routing import decide
 from tests.bench.table_sizes import settle
@@ -84,7 +85,7 @@ def readings(core: Core, caller: Caller, count: int) -> dict[str, Callable[[], o
         middle = db.scalars(select(Task.id).where(Task.organization_id == own, Task.number == count // 2)).one()
         run_id = db.scalars(select(Run.id).where(Run.task_id == middle)).first() or ""
 
-    def summed(of: Callable[..., object], *which: str) -> Callable[[], object]:
+    def summed(of: Callable[..., object], *which: object) -> Callable[[], object]:
         def read() -> object:
             with core.database.read() as db:
                 return of(db, *which)
@@ -102,7 +103,7 @@ def readings(core: Core, caller: Caller, count: int) -> dict[str, Callable[[], o
         "reading of the routing": lambda: route(core, middle),
         "totals of the organization": summed(totals.of_organization, own),
         "totals of an agent": summed(totals.of_agent, own, agent.id),
-        "totals of a task": summed(totals.of_task, middle),
+        "totals of a task": summed(totals.of_tasks, [middle]),
         "status": lambda: status.status(core, caller),
     }
 

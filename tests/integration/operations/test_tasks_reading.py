@@ -12,8 +12,9 @@ from sqlalchemy import event
 from control_plane.contract.declarations.task_documents import TaskCancelRequest, TaskDocument
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
-from control_plane.operations import status, tasks, totals
+from control_plane.operations import status, tasks
 from control_plane.operations.tasks import runs
+from control_plane.orders import totals
 from tests.support.task_states import Workshop
 from tests.support.team_rows import add_task, begin, end, order_of, play, say
 
