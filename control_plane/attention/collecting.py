@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.attention.notices import Told, tell
@@ -35,13 +35,18 @@ def collect(core: Core) -> None:
     each_alone("collecting", _waiting_users(core), collect_for)
 
 
-def _waiting_users(core: Core) -> list[tuple[str, str]]:
-    """The users with notices that are in no message yet, except those whose notices are being collected."""
-    pending = select(AttentionNotice.organization_id, AttentionNotice.user_id).where(
-        AttentionNotice.settled_at.is_(None)
+def waiting_users() -> Select[str, str]:
+    """The organization and id of each user with notices that are in no message yet."""
+    return (
+        select(AttentionNotice.organization_id, AttentionNotice.user_id)
+        .where(AttentionNotice.settled_at.is_(None))
+        .distinct()
     )
+
+
+def _waiting_users(core: Core) -> list[tuple[str, str]]:
     with core.database.read() as db:
-        found = db.execute(pending.distinct().order_by(AttentionNotice.organization_id, AttentionNotice.user_id))
+        found = db.execute(waiting_users().order_by(AttentionNotice.organization_id, AttentionNotice.user_id))
         return [(organization_id, user_id) for organization_id, user_id in found]
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import Select, and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.attention.events import budget_used_up
@@ -36,14 +36,18 @@ def warn(core: Core) -> None:
     each_alone("budgets", found, tell)
 
 
-def _due(db: Session, now: datetime) -> list[tuple[str, datetime]]:
-    """The current periods of which people were not told everything yet."""
+def untold() -> Select[Budget, datetime]:
+    """The budgets of which people were not told everything yet, with the begin of the period, which may be over."""
     near = BudgetPeriod.spent_nusd * 100 >= Budget.limit_nusd * WARN_PERCENT
     used_up = or_(BudgetPeriod.refused_at.is_not(None), BudgetPeriod.spent_nusd >= Budget.limit_nusd)
     due = or_(and_(BudgetPeriod.warned_at.is_(None), near), and_(BudgetPeriod.exhausted_at.is_(None), used_up))
     wanted = select(Budget, BudgetPeriod.begins_at).join(BudgetPeriod, BudgetPeriod.budget_id == Budget.id)
-    alive = Budget.removed_at.is_(None), BudgetPeriod.begins_at.in_(_begins(db, now))
-    found = db.execute(wanted.where(*alive, due).order_by(Budget.id)).all()
+    return wanted.where(Budget.removed_at.is_(None), due)
+
+
+def _due(db: Session, now: datetime) -> list[tuple[str, datetime]]:
+    """The current periods of which people were not told everything yet."""
+    found = db.execute(untold().where(BudgetPeriod.begins_at.in_(_begins(db, now))).order_by(Budget.id)).all()
     current = each_alone("budgets", found, lambda row: row[1] == begin_of(row[0].per, row[0].zone, now) and row)
     return [(row[0].id, row[1]) for row in current if row]
 

@@ -10,10 +10,10 @@ from threading import Event
 from sqlalchemy import SelectBase, exists, select, union_all
 
 from control_plane.attention import outbox as attention
-from control_plane.attention.collecting import collect, notice_drones
+from control_plane.attention.collecting import collect, notice_drones, waiting_users
 from control_plane.attention.outbox import Outbox
 from control_plane.automation import schedules, webhook_outbox
-from control_plane.automation.budget_notices import warn
+from control_plane.automation.budget_notices import untold, warn
 from control_plane.automation.schedules import make_due
 from control_plane.automation.webhook_outbox import Sender
 from control_plane.core import Core
@@ -25,14 +25,14 @@ from control_plane.drones import inbox
 from control_plane.money.spending.setting import recount_young
 from control_plane.money.spending.settlement import settle_all_forgotten
 from control_plane.operations.audit.keeping import prune_expired, seal_head
-from control_plane.operations.code_hosts.syncing import keep_up
+from control_plane.operations.code_hosts.syncing import enabled_links, keep_up
 from control_plane.supervisor.broker_access import BrokerQuota, BrokerRefusals, ensure_users
 from control_plane.supervisor.cleaning import ClockWatch, clean, remove_gone
-from control_plane.supervisor.groups import decide_races, submit_due
+from control_plane.supervisor.groups import batches_due, decide_races, losers, submit_due, unjudged
 from control_plane.supervisor.lost_runs import HeartbeatMonitor, take_back_lost_runs
 from control_plane.supervisor.outbox_relay import Relay, unpublished
 from control_plane.supervisor.placing import place_queued, refresh_reasons
-from control_plane.supervisor.restacking import restack
+from control_plane.supervisor.restacking import restack, stacks_due
 from control_plane.supervisor.stale_messages import StaleMessages
 from control_plane.supervisor.suspending import continue_answered, suspend_long_waits
 from control_plane.supervisor.unclaimed import Unclaimed
@@ -91,14 +91,14 @@ class Supervisor:
             self._add("placing", self._place),
             self._add("relay", self._relay.publish_all),
             self._add("inbox", lambda: inbox.send_new(self._core)),
-            self._add("races", lambda: decide_races(self._core), every=4 * often),
-            self._add("batches", lambda: submit_due(self._core), every=4 * often),
+            self._add("races", lambda: decide_races(self._core)),
+            self._add("batches", lambda: submit_due(self._core)),
         ]
-        self._add("stacks", lambda: restack(self._core), every=4 * often)
-        self._add("code hosts", lambda: keep_up(self._core), every=4 * often)
+        self._add("stacks", lambda: restack(self._core))
+        self._add("code hosts", lambda: keep_up(self._core))
         self._add("schedules", lambda: make_due(self._core))
         self._add("webhooks", self._sender.send_due, at_once=self._sender.round)
-        self._add("collecting", lambda: collect(self._core), every=2 * often)
+        self._add("collecting", lambda: collect(self._core))
         self._add("messages", self._outbox.send_due, at_once=self._outbox.round)
         self._add("traces", self._traces.export_due, at_once=self._traces.round)
         self._add("silent drones", lambda: notice_drones(self._core), every=seldom)
@@ -117,13 +117,13 @@ class Supervisor:
         self._add("gone members", lambda: remove_gone(self._core), every=seldom)
         self._add("quota", self._quota.enforce, every=self._timings.quota_every)
         self._add("settling", lambda: settle_all_forgotten(self._core), every=self._timings.settle_every)
-        self._add("budgets", lambda: warn(self._core), every=4 * often)
+        self._add("budgets", lambda: warn(self._core))
         self._add("young budgets", lambda: recount_young(self._core), every=self._timings.recount_every)
         self._add("cleaning", ClockWatch(self._core, clean).run, every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
         self._add("audit pruning", ClockWatch(self._core, prune_expired).run, every=self._timings.clean_every)
         self._add("outboxes", lambda: _wake_for(self._core, _OUTBOXES, self._wakes), every=often)
-        self._add("open orders", lambda: _wake_for(self._core, _OPEN_ORDERS, self._wakes), every=4 * often)
+        self._add("open work", lambda: _wake_for(self._core, _OPEN_WORK, self._wakes), every=4 * often)
         return roused
 
     def _add(
@@ -165,8 +165,8 @@ class Supervisor:
 
 # --- what wakes the quick loops -------------------------------------------------------------------
 #
-# One question for all loops that send, and one for those on open orders: if each asked the database itself, an idle
-# fleet would spend most of its processor time on questions without an answer.
+# One statement asks for all loops that send, and one for those that have work only now and then: if each asked the
+# database itself, an idle fleet would spend most of its processor time on questions without an answer.
 
 _Question = Callable[[datetime], SelectBase]
 """Selects the rows that are due at this time."""
@@ -180,13 +180,22 @@ _OUTBOXES: Mapping[str, _Question] = {
     "schedules": schedules.due,
 }
 """What each loop of this name sends."""
-_OPEN_ORDERS: Mapping[str, _Question] = dict.fromkeys(
-    ("placing", "unclaimed", "reasons", "suspending", "continuing", "lost"),
-    lambda _: union_all(
-        select(Order.id).where(Order.ended_at.is_(None)), select(Dispatch.id).where(Dispatch.closed_at.is_(None))
+_OPEN_WORK: Mapping[str, _Question] = {
+    # What watches over orders that wait or run, and over runs whose order moved on.
+    **dict.fromkeys(
+        ("placing", "unclaimed", "reasons", "suspending", "continuing", "lost"),
+        lambda _: union_all(
+            select(Order.id).where(Order.ended_at.is_(None)), select(Dispatch.id).where(Dispatch.closed_at.is_(None))
+        ),
     ),
-)
-"""What watches over orders that wait or run, and over runs whose order moved on."""
+    "races": lambda _: union_all(losers().with_only_columns(Order.id), unjudged()),
+    "batches": lambda _: batches_due(),
+    "stacks": lambda _: stacks_due(),
+    "code hosts": lambda _: enabled_links(),
+    "collecting": lambda _: waiting_users(),
+    "budgets": lambda _: untold(),
+}
+"""What each loop of this name works on."""
 
 
 def _wake_for(core: Core, questions: Mapping[str, _Question], loops: Mapping[str, Event]) -> None:

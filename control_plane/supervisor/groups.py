@@ -32,9 +32,9 @@ def decide_races(core: Core) -> None:
     ask_judgments(core)
 
 
-def end_losers(core: Core) -> None:
-    """Cancel the orders of decided races that did not win and have not ended."""
-    lost = (
+def losers() -> Select[str, str, str | None]:
+    """The orders of decided races that did not win and have not ended, each with its race and the winner."""
+    return (
         select(Order.id, OrderGroup.id, OrderGroup.winner_id)
         .join(OrderGroup, OrderGroup.id == Order.group_id)
         .where(
@@ -44,8 +44,12 @@ def end_losers(core: Core) -> None:
             OrderGroup.winner_id != Order.id,
         )
     )
+
+
+def end_losers(core: Core) -> None:
+    """Cancel the orders of decided races that did not win and have not ended."""
     with core.database.read() as db:
-        found = db.execute(lost).all()
+        found = db.execute(losers()).all()
 
     def end(lost: Row[str, str, str | None]) -> None:
         order_id, race_id, winner_id = lost
@@ -54,15 +58,19 @@ def end_losers(core: Core) -> None:
     each_alone("races", found, end)
 
 
-def ask_judgments(core: Core) -> None:
-    """Create the order that judges for each race whose orders have all ended, if it is decided that way."""
+def unjudged() -> Select[str]:
+    """The races whose orders have all ended and that a judge is to decide."""
     own = Order.group_id == OrderGroup.id
     unended = select(Order.id).where(own, Order.ended_at.is_(None)).exists()
     with_work = select(Order.id).where(own, Order.status == OrderStatus.SUCCEEDED, Order.head_commit.is_not(None))
     undecided = OrderGroup.winner_id.is_(None), OrderGroup.judge_id.is_(None)
-    due = select(OrderGroup.id).where(OrderGroup.pick == "judge", *undecided, ~unended, with_work.exists())
+    return select(OrderGroup.id).where(OrderGroup.pick == "judge", *undecided, ~unended, with_work.exists())
+
+
+def ask_judgments(core: Core) -> None:
+    """Create the order that judges for each race that needs one."""
     with core.database.read() as db:
-        found = db.scalars(due).all()
+        found = db.scalars(unjudged()).all()
 
     def ask(race_id: str) -> None:
         order_id = core.database.transact(partial(_judged, core, race_id))
@@ -90,7 +98,9 @@ MAX_ORDER_KEY = 64
 
 def submit_due(core: Core) -> None:
     """Submit the orders that are due, of all batches; may be repeated."""
-    each_alone("batches", _due(core), partial(_submit_batch, core))
+    with core.database.read() as db:
+        found = db.scalars(batches_due()).all()
+    each_alone("batches", found, partial(_submit_batch, core))
 
 
 def _submit_batch(core: Core, batch_id: str) -> None:
@@ -103,13 +113,12 @@ def _submit_batch(core: Core, batch_id: str) -> None:
         more = len(order_ids) == AT_ONCE or None in order_ids
 
 
-def _due(core: Core) -> list[str]:
-    """The batches with rows that wait, and room for their orders. Only reads, so that it may run often."""
+def batches_due() -> Select[str]:
+    """The batches with rows that wait, and room for their orders."""
     waits = select(BatchRow.number).where(BatchRow.batch_id == OrderGroup.id, BatchRow.state == "waiting").exists()
     begun = (OrderGroup.kind == "batch", OrderGroup.begun_at.is_not(None), OrderGroup.canceled_at.is_(None))
     room = _unended().correlate(OrderGroup).where(Order.group_id == OrderGroup.id).scalar_subquery()
-    with core.database.read() as db:
-        return list(db.scalars(select(OrderGroup.id).where(*begun, waits, room < OrderGroup.parallel)))
+    return select(OrderGroup.id).where(*begun, waits, room < OrderGroup.parallel)
 
 
 def _submit_some(core: Core, batch_id: str, db: Session) -> list[str | None]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
@@ -34,11 +34,16 @@ _PROMPT = (
 )
 
 
-def restack(core: Core) -> None:
-    """Submit an order for each session that is due and has no unended order; may be repeated."""
+def stacks_due() -> Select[str]:
+    """The sessions that are due and have no unended order."""
     unended = select(Order.id).where(Order.session_id == Stack.session_id, Order.ended_at.is_(None)).exists()
+    return select(Stack.session_id).where(Stack.due, ~unended).distinct()
+
+
+def restack(core: Core) -> None:
+    """Submit an order for each session that is due; may be repeated."""
     with core.database.read() as db:
-        due = db.scalars(select(Stack.session_id).where(Stack.due, ~unended).distinct()).all()
+        due = db.scalars(stacks_due()).all()
 
     def bring_up_to_date(session_id: str) -> None:
         order_id = core.database.transact(partial(_restacked, core, session_id))

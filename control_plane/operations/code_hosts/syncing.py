@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 
 from pydantic import ValidationError
-from sqlalchemy import or_, select
+from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
@@ -53,11 +53,15 @@ DOOR = "code host"
 log = logs.get(__name__)
 
 
+def enabled_links() -> Select[str]:
+    """The ids of the connections that are enabled."""
+    return select(HostLink.id).where(HostLink.enabled.is_(True), HostLink.removed_at.is_(None))
+
+
 def keep_up(core: Core) -> None:
     """Do what is due for all connections; may be repeated."""
-    on = HostLink.enabled.is_(True), HostLink.removed_at.is_(None)
     with core.database.read() as db:
-        links = db.scalars(select(HostLink.id).where(*on)).all()
+        links = db.scalars(enabled_links()).all()
     for link_id in links:
         try:
             keep_link(core, link_id)

@@ -231,7 +231,7 @@ APART = {
 }
 WITHOUT_ROWS = {
     *("leader", "heartbeats", "users", "refusals", "cleaning", "audit seals", "audit pruning", "outboxes"),
-    "open orders",
+    "open work",
 }
 """They read no content of rows, or act on all drones with one command."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
+from control_plane.core.background.timings import Timings
 from control_plane.db.access import LoginLink
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
@@ -86,3 +88,15 @@ def test_the_reasons_of_many_waiting_orders_take_as_many_statements_as_those_of_
         assert refresh_reasons(plane.core) == []
         counts.append(len(statements))
     assert counts[0] == counts[1] > 0
+
+
+def test_an_idle_supervisor_asks_for_all_that_may_be_due_in_two_statements(plane: Plane) -> None:
+    plane.drone()
+    plane.supervisor(**asdict(Timings()))
+    plane.pass_time(70)
+    statements: list[str] = []
+    event.listen(plane.core.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    plane.pass_time(60)
+    asked = [each for each in statements if not each.startswith("BEGIN")]
+    # The two, every 0.5 and every 2 s; quotas and queues every 2 s; leases, and what is due once a minute.
+    assert 60 / 0.5 + 60 / 2 < len(asked) < 300
