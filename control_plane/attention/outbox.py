@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import BindParameter, Select, delete, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.attention.answer_links import clean_links
@@ -41,7 +41,7 @@ _LEASE = timedelta(seconds=4 * SECONDS)
 """A thread holds a message for this long; then it is due again, as after a crash."""
 
 
-def due(now: datetime) -> Select[str, int]:
+def due(now: datetime | BindParameter[datetime]) -> Select[str, int]:
     """Id and attempts of each message that is to be sent."""
     waiting = AttentionMessage.done_at.is_(None), AttentionMessage.next_at <= now
     return select(AttentionMessage.id, AttentionMessage.attempts).where(*waiting)

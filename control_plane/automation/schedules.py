@@ -11,7 +11,7 @@ import re
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Select, select
+from sqlalchemy import BindParameter, Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.automation.cron_times import Times, times_of
@@ -30,7 +30,7 @@ _AT_ONCE = 200
 _PLACE = re.compile(r"\{\{\s*(date|time)\s*\}\}")
 
 
-def due(now: datetime) -> Select[str, datetime | None]:
+def due(now: datetime | BindParameter[datetime]) -> Select[str, datetime | None]:
     """Id and time of each schedule that is due."""
     ready = Schedule.enabled, Schedule.removed_at.is_(None), Schedule.next_at <= now
     return select(Schedule.id, Schedule.next_at).where(*ready)

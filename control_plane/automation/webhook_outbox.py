@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import BindParameter, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.automation.webhook_delivery import GONE, SECONDS, DeliveryResult, WebhookMessage, post
@@ -40,7 +40,7 @@ _LEASE = timedelta(seconds=4 * SECONDS)
 """A sender holds a message for this long; then it is due again, as after a crash."""
 
 
-def due(now: datetime) -> Select[str]:
+def due(now: datetime | BindParameter[datetime]) -> Select[str]:
     """The receiver of each message that is to be sent."""
     return (
         select(WebhookDelivery.webhook_id)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import partial
 from threading import Event
 
-from sqlalchemy import SelectBase, exists, select, union_all
+from sqlalchemy import SelectBase, bindparam, exists, select, union_all
 
 from control_plane.attention import outbox as attention
 from control_plane.attention.collecting import collect, notice_drones, waiting_users
@@ -122,8 +121,8 @@ class Supervisor:
         self._add("cleaning", ClockWatch(self._core, clean).run, every=self._timings.clean_every)
         self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
         self._add("audit pruning", ClockWatch(self._core, prune_expired).run, every=self._timings.clean_every)
-        self._add("outboxes", lambda: _wake_for(self._core, _OUTBOXES, self._wakes), every=often)
-        self._add("open work", lambda: _wake_for(self._core, _OPEN_WORK, self._wakes), every=4 * often)
+        self._add("outboxes", _Wakes(self._core, _OUTBOXES, self._wakes).wake, every=often)
+        self._add("open work", _Wakes(self._core, _OPEN_WORK, self._wakes).wake, every=4 * often)
         return roused
 
     def _add(
@@ -134,7 +133,7 @@ class Supervisor:
         every: float | None = None,
         at_once: Callable[[], object] | None = None,
     ) -> Loop:
-        """Add a loop; without `every`, it runs when there is work for it (`_wake_for`)."""
+        """Add a loop; without `every`, it runs when there is work for it (`_Wakes`)."""
 
         def when_leading(act: Callable[[], object]) -> None:
             if self._leader.leads:
@@ -168,45 +167,53 @@ class Supervisor:
 # One statement asks for all loops that send, and one for those that have work only now and then: if each asked the
 # database itself, an idle fleet would spend most of its processor time on questions without an answer.
 
-_Question = Callable[[datetime], SelectBase]
-"""Selects the rows that are due at this time."""
+_NOW = bindparam("now", type_=Order.ended_at.type)
+_Due = Mapping[str, SelectBase]
+"""By the name of a loop, the rows that are due at `_NOW`. Built once: to build a statement takes longer than to ask."""
 
-_OUTBOXES: Mapping[str, _Question] = {
-    "relay": lambda _: unpublished(),
-    "inbox": lambda _: inbox.unsent(),
-    "webhooks": webhook_outbox.due,
-    "messages": attention.due,
-    "traces": exporter.due,
-    "schedules": schedules.due,
+_OUTBOXES: _Due = {
+    "relay": unpublished(),
+    "inbox": inbox.unsent(),
+    "webhooks": webhook_outbox.due(_NOW),
+    "messages": attention.due(_NOW),
+    "traces": exporter.due(_NOW),
+    "schedules": schedules.due(_NOW),
 }
-"""What each loop of this name sends."""
-_OPEN_WORK: Mapping[str, _Question] = {
+"""What each of these loops sends."""
+_OPEN_WORK: _Due = {
     # What watches over orders that wait or run, and over runs whose order moved on.
     **dict.fromkeys(
         ("placing", "unclaimed", "reasons", "suspending", "continuing", "lost"),
-        lambda _: union_all(
+        union_all(
             select(Order.id).where(Order.ended_at.is_(None)), select(Dispatch.id).where(Dispatch.closed_at.is_(None))
         ),
     ),
-    "races": lambda _: union_all(losers().with_only_columns(Order.id), unjudged()),
-    "batches": lambda _: batches_due(),
-    "stacks": lambda _: stacks_due(),
-    "code hosts": lambda _: enabled_links(),
-    "collecting": lambda _: waiting_users(),
-    "budgets": lambda _: untold(),
+    "races": union_all(losers().with_only_columns(Order.id), unjudged()),
+    "batches": batches_due(),
+    "stacks": stacks_due(),
+    "code hosts": enabled_links(),
+    "collecting": waiting_users(),
+    "budgets": untold(),
 }
-"""What each loop of this name works on."""
+"""What each of these loops works on."""
 
 
-def _wake_for(core: Core, questions: Mapping[str, _Question], loops: Mapping[str, Event]) -> None:
-    """Wake the loops that have work."""
-    now = core.clock.now()
-    asked = list(dict.fromkeys(questions.values()))
-    with core.database.read() as db:
-        answers = dict(zip(asked, db.execute(select(*(exists(ask(now)) for ask in asked))).one(), strict=True))
-    for name, ask in questions.items():
-        if answers[ask]:
-            loops[name].set()
+class _Wakes:
+    """Wakes the loops that have work, after one statement that asks for all of them."""
+
+    def __init__(self, core: Core, due: _Due, loops: Mapping[str, Event]) -> None:
+        self._core = core
+        self._rows = list(dict.fromkeys(due.values()))
+        self._statement = select(*map(exists, self._rows))
+        self._woken = [(self._rows.index(rows), name) for name, rows in due.items()]
+        self._loops = loops
+
+    def wake(self) -> None:
+        with self._core.database.read() as db:
+            answers = db.execute(self._statement, {"now": self._core.clock.now()}).one()
+        for number, name in self._woken:
+            if answers[number]:
+                self._loops[name].set()
 
 
 class _Leader:

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2 as wire
-from sqlalchemy import ColumnElement, Select, delete, select, update
+from sqlalchemy import BindParameter, ColumnElement, Select, delete, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.automation.webhook_delivery import DeliveryResult, OutgoingRequest, send
@@ -52,7 +52,7 @@ _REFUSED = frozenset({400, 413, 422})
 """Statuses that say that this request is wrong: to repeat it does not help."""
 
 
-def due(now: datetime) -> Select[TraceExport]:
+def due(now: datetime | BindParameter[datetime]) -> Select[TraceExport]:
     """The traces that are to be sent."""
     return select(TraceExport).where(*_waiting(now))
 
@@ -195,7 +195,7 @@ class TraceExporter:
         self._failures, self._resting_until = 0, 0.0
 
 
-def _waiting(now: datetime) -> tuple[ColumnElement[bool], ...]:
+def _waiting(now: datetime | BindParameter[datetime]) -> tuple[ColumnElement[bool], ...]:
     return TraceExport.given_up_at.is_(None), TraceExport.next_at <= now
 
 
