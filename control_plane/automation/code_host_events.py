@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from control_plane.automation.hook_signatures import form_payload
+from control_plane.automation.incoming_signatures import form_payload
 from control_plane.automation.task_templates import one_line
 from control_plane.contract.validation.checks import check_text
 from shared.errors import Invalid

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from control_plane.collector import effects, hello
-from control_plane.collector.gaps import Gaps
+from control_plane.collector.held_events import Gaps
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry, has_later_hello
 from control_plane.core import AuthenticatedDrone, Core

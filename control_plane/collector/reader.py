@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from control_plane.collector.gaps import Gaps
+from control_plane.collector.held_events import Gaps
 from control_plane.collector.intake import Intake
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import DroneStream, StreamEntry

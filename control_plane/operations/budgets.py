@@ -16,8 +16,8 @@ from control_plane.contract.validation.time_zones import check_zone
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import in_organization
 from control_plane.db.spending import Budget
+from control_plane.money.spending.budget_amounts import check_limit
 from control_plane.money.spending.figures import Figures, figures_of
-from control_plane.money.spending.limits import check_limit
 from control_plane.money.spending.setting import BudgetTarget, Terms, budgets_for, remove_budgets, set_budget
 from control_plane.money.spending.targets import KINDS, check_kind, find_target, target_names
 from control_plane.operations.gateway import performs

@@ -19,7 +19,7 @@ from control_plane.core.lookups.projects import find_project
 from control_plane.core.lookups.providers import find_provider
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.money.spending.limits import check_limit
+from control_plane.money.spending.budget_amounts import check_limit
 from control_plane.money.spending.setting import BudgetTarget, Terms, daily_limits, remove_budgets, set_budget
 from control_plane.operations import checks
 from control_plane.operations.budgets import transacted

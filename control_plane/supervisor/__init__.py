@@ -23,7 +23,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.drones import inbox
 from control_plane.money.spending.setting import recount_young
 from control_plane.money.spending.settlement import settle_all_forgotten
-from control_plane.operations.audit.keeping import prune_expired, seal_head
+from control_plane.operations.audit.sealing import prune_expired, seal_head
 from control_plane.operations.code_hosts.syncing import enabled_links, keep_up
 from control_plane.supervisor.broker_access import BrokerQuota, BrokerRefusals, ensure_users
 from control_plane.supervisor.cleaning import ClockWatch, clean, remove_gone

@@ -247,7 +247,7 @@ def check_limits(
 ) -> list[Check]:
     """How the limits on commands are enforced; nothing about a policy that cannot be read."""
     from drone.sandbox.account import is_root
-    from drone.sandbox.resources.resource_limits import readable
+    from drone.sandbox.resources.limit_values import readable
 
     with suppress(FleetError):
         found_policy = policy.load(policy_path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drone.installation.policy import Policy
-from drone.sandbox.resources.resource_limits import readable
+from drone.sandbox.resources.limit_values import readable
 
 DEFAULT = "default"
 

@@ -11,10 +11,10 @@ from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import BudgetedControls, RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
-from drone.agent.compaction import WindowCompaction
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.compaction.footer import Footer
 from drone.agent.compaction.summary import Summarizer
+from drone.agent.compaction.window_compaction import WindowCompaction
 from drone.agent.plan_gate import PlanGate
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
 from drone.agent.protocols import Controls

@@ -17,7 +17,7 @@ from drone.reporting.journal import RunIdentity
 from drone.runs.directory import RunDirectory
 from drone.runs.pipe import EndRun, ToRun
 from drone.runs.stop_requests import Wish, WishKind
-from drone.sandbox.resources.resource_limits import readable
+from drone.sandbox.resources.limit_values import readable
 from shared.clock import Clock
 from shared.durations import roughly
 from shared.events import Event, RunBeat, RunEnded

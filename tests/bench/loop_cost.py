@@ -23,7 +23,7 @@ from typing import Any
 
 from drone.agent.agent import Agent
 from drone.agent.budget import RunBudget
-from drone.agent.compaction import WindowCompaction
+from drone.agent.compaction.window_compaction import WindowCompaction
 from drone.agent.in_memory import ECHO, EchoToolbox, KeptEvents, QuietControls
 from drone.model.conversion import WireConversation, tools_to_wire
 from drone.model.litellm_import import litellm

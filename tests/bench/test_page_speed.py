@@ -21,7 +21,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
-from control_plane.collector.gaps import Gaps
+from control_plane.collector.held_events import Gaps
 from control_plane.collector.intake import Intake
 from control_plane.collector.stream_entries import StreamEntry
 from control_plane.core.background.timings import Timings

@@ -9,8 +9,8 @@ from typing import Any
 
 from drone.agent.agent import Agent
 from drone.agent.budget import RunBudget
-from drone.agent.compaction import WindowCompaction
 from drone.agent.compaction.estimate import Estimate
+from drone.agent.compaction.window_compaction import WindowCompaction
 from drone.agent.hooks.events import BeforeCompaction, CancelCompaction
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoHooks, QuietControls
 from drone.agent.transcript import Transcript

@@ -22,7 +22,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from control_plane.broker.broker import Broker
-from control_plane.collector.gaps import Gaps
+from control_plane.collector.held_events import Gaps
 from control_plane.collector.intake import Intake
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from control_plane.attention.collecting import add_messages
 from control_plane.attention.notices import Told, tell
 from control_plane.attention.recipients import Recipient, channels_of, recipient
-from control_plane.automation.hook_signatures import check_signing_secret, new_hook_secret
+from control_plane.automation.incoming_signatures import check_signing_secret, new_hook_secret
 from control_plane.automation.webhook_addresses import check_url
 from control_plane.contract.declarations import attention as declared
 from control_plane.contract.declarations.attention import (

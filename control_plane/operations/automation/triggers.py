@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.automation.code_host_events import CodeHostEvent, check_events, read_event, why_ignored
-from control_plane.automation.hook_signatures import check_hook_secret, is_signed, new_hook_secret
+from control_plane.automation.incoming_signatures import check_hook_secret, is_signed, new_hook_secret
 from control_plane.automation.task_creation import check_names, make_task
 from control_plane.automation.task_templates import check_template
 from control_plane.automation.task_texts import DEFAULT_EVENTS, task_of

@@ -9,7 +9,7 @@ from sqlalchemy import Select, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control_plane.automation.hook_signatures import check_signing_secret, new_hook_secret
+from control_plane.automation.incoming_signatures import check_signing_secret, new_hook_secret
 from control_plane.automation.webhook_addresses import check_url
 from control_plane.automation.webhook_outbox import send_one, waiting_of
 from control_plane.contract.declarations import webhooks as declared

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import select, update
 
 from control_plane.automation.code_host_events import read_event
-from control_plane.automation.hook_signatures import is_signed
+from control_plane.automation.incoming_signatures import is_signed
 from control_plane.contract.declarations.code_hosts import CodeHostAnswer
 from control_plane.core import Core
 from control_plane.db.code_hosts import HostLink

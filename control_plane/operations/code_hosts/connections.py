@@ -8,7 +8,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control_plane.automation.hook_signatures import check_hook_secret, new_hook_secret
+from control_plane.automation.incoming_signatures import check_hook_secret, new_hook_secret
 from control_plane.contract.declarations import code_hosts as declared
 from control_plane.contract.declarations.code_hosts import (
     CodeHostDocument,

@@ -18,7 +18,7 @@ import psutil
 
 from drone.sandbox.opened import opened
 from drone.sandbox.resources.cgroups import Bound, Group, available
-from drone.sandbox.resources.resource_limits import ResourceLimits
+from drone.sandbox.resources.limit_values import ResourceLimits
 from drone.sandbox.resources.usage import UsageWatch
 from shared.errors import FleetFault
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 import psutil
 
-from drone.sandbox.resources.resource_limits import ResourceLimits, readable
+from drone.sandbox.resources.limit_values import ResourceLimits, readable
 
 PREFIX = "dronefleet-"
 Bound = Literal["memory", "processes", "cpus"]

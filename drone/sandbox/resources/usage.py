@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from drone.processes.tree import below, find
-from drone.sandbox.resources.resource_limits import ResourceLimits, readable
+from drone.sandbox.resources.limit_values import ResourceLimits, readable
 
 PROCESSES_S = 0.5
 DISK_S = 2.0

@@ -28,9 +28,9 @@ from control_plane.db.projects import Provider
 from control_plane.operations import projects, providers
 from control_plane.operations.access import tokens, users
 from control_plane.operations.access.logins import Browser
-from control_plane.operations.audit import keeping
-from control_plane.operations.audit.keeping import prune, prune_expired, seal_head
+from control_plane.operations.audit import sealing
 from control_plane.operations.audit.reading import list_records
+from control_plane.operations.audit.sealing import prune, prune_expired, seal_head
 from control_plane.operations.audit.verifying import show_head, verify
 from control_plane.operations.drones.managing import show_drone
 from control_plane.operations.orders.canceling import cancel
@@ -363,7 +363,7 @@ def test_the_log_is_pruned_by_whole_days_and_leaves_a_signed_anchor(core: Core, 
 def test_an_admin_prunes_in_batches_what_is_older_than_a_day(
     core: Core, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_AT_ONCE", 3)
+    monkeypatch.setattr(sealing, "_AT_ONCE", 3)
     act(core, 8)
     later(core, days=2)
     act(core)

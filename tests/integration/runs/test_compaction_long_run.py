@@ -14,7 +14,7 @@ import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.budget import RunBudget
-from drone.agent.compaction import WindowCompaction
+from drone.agent.compaction.window_compaction import WindowCompaction
 from drone.agent.in_memory import KeptEvents, NoHooks, QuietControls
 from drone.agent.values import ToolResult, ToolSpec
 from drone.model.litellm_import import litellm

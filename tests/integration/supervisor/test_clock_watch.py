@@ -11,7 +11,7 @@ from control_plane.core import Caller, Core
 from control_plane.core.background.timings import Timings
 from control_plane.db.audit import AuditRecord
 from control_plane.db.drafts import SavedDraft
-from control_plane.operations.audit.keeping import seal_head
+from control_plane.operations.audit.sealing import seal_head
 from control_plane.supervisor import Supervisor
 from control_plane.supervisor.cleaning import JUMP_SECONDS, WAIT_SECONDS
 from tests.support.clocks import HandClock

@@ -15,7 +15,7 @@ from control_plane.contract.declarations import orders, projects, providers
 from control_plane.db.audit import AuditRecord
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.operations.audit.keeping import seal_head
+from control_plane.operations.audit.sealing import seal_head
 from shared.events import Delivered
 from tests.integration.web.conftest import Fleet
 from tests.support.command_tree import invoke

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drone.agent.compaction import WindowCompaction
 from drone.agent.compaction.cut import Cause, cut
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.compaction.footer import Footer, footer_of, parted, without_tags
+from drone.agent.compaction.window_compaction import WindowCompaction
 from drone.agent.hooks.events import CANCEL
 from drone.agent.in_memory import KeptEvents
 from drone.agent.transcript import Transcript

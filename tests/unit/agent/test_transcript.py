@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import RunBudget
-from drone.agent.compaction import WindowCompaction
+from drone.agent.compaction.window_compaction import WindowCompaction
 from drone.agent.in_memory import ECHO, SUBMIT, EchoToolbox, NoGuardrails, QuietControls
 from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
 from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.collector.gaps import Gaps
+from control_plane.collector.held_events import Gaps
 from shared.events import Event, Phase
 
 RUN = "0" * 12

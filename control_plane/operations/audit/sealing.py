@@ -1,4 +1,4 @@
-"""Keep the audit log: sign the head of its chain, and prune the records that have been kept long enough."""
+"""Seal the audit log: sign the head of its chain; and prune the records that have been kept long enough."""
 
 from __future__ import annotations
 
