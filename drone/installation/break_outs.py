@@ -196,11 +196,11 @@ class _Examination:
 
     def _left_behind(self, seconds: float) -> bool:
         """Whether a process of the command is still there after that time. It is ended."""
-        found = marked(self.owner)
+        found = marked(f"{self.owner}.")
         psutil.wait_procs(found, timeout=seconds)
         left = bool(alive(found))
         if left:
-            end_marked(self.owner)
+            end_marked(f"{self.owner}.")
         return left
 
     def _bare(self, line: str) -> str:

@@ -12,17 +12,20 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
+from drone.processes.tree import MARK
 from drone.sandbox import account
 from drone.sandbox.bwrap_program import bwrap_program
-from drone.sandbox.command import Watch, run_line
-from drone.sandbox.command_lines import is_long, limited, new_mark, passable, shell_line, shell_program
+from drone.sandbox.command import Watch, at_once
+from drone.sandbox.command_lines import is_long, limited, mark_of_keeper, new_mark, passable, shell_line, shell_program
 from drone.sandbox.environment import carried, clean_environment, own_python, search_path
+from drone.sandbox.keepers import OWN_PROCESSES, Asked, Keepers, Kind, run_held
 from drone.sandbox.network import MACHINES_OWN, Gateway, Network, NetworkAccess
 from drone.sandbox.protocol import NO_VARIABLES, CommandLine, CommandResult, CommandSpec, Tally
 from drone.sandbox.resources import Resources
@@ -37,6 +40,38 @@ _NAMESPACES = (
     *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session"),
 )
+_OF_A_SESSION = {"home": HOME, "tmp": "/tmp", "shm": "/dev/shm"}  # noqa: S108
+"""Directories of its scratch, and where commands see them."""
+_SHOWN = ("--bind", "--ro-bind", "--ro-bind-try")
+
+
+@dataclass(frozen=True)
+class _Mounts:
+    """bubblewrap's options about files, and which files they show."""
+
+    options: tuple[str, ...]
+    identities: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, options: Sequence[str]) -> Self:
+        return cls(tuple(options), cls._identities(options))
+
+    def are_as_before(self) -> bool:
+        """Whether none of them was replaced by another one with its name."""
+        return self._identities(self.options) == self.identities
+
+    @staticmethod
+    def _identities(options: Sequence[str]) -> tuple[tuple[int, int], ...]:
+        return tuple(_identity(options[at + 1]) for at, word in enumerate(options) if word in _SHOWN)
+
+
+@dataclass(frozen=True)
+class _Walls:
+    """bubblewrap with all its options, and variables for what it is connected to."""
+
+    arguments: tuple[str, ...]
+    proxies: dict[str, str]
+    identities: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -57,6 +92,9 @@ class Bubblewrap:
     hidden: tuple[Path, ...] = ()
     """Below SYSTEM, and private (`hidden_places`)."""
     tally: Tally = field(default_factory=Tally)
+    keepers: Keepers = field(default_factory=Keepers, compare=False)
+    mounts: dict[Hashable, _Mounts] = field(default_factory=dict, repr=False, compare=False)
+    """For the places of earlier commands."""
     kind: str = "bwrap"
     python: str = field(default_factory=own_python)
     warning: str = ""
@@ -81,12 +119,17 @@ class Bubblewrap:
             if scratch is not None:
                 command = stack.enter_context(passable(command, shell_program(), scratch / "tmp", "/tmp"))  # noqa: S108
             also_read = replace(self, scratch=scratch, read_only=(*self.read_only, *spec.read_only))
-            line = also_read.line(command, workspace=spec.workspace)
+            workspace, mark = spec.workspace.resolve(), new_mark(self.owner)
+            walls = also_read._walls(workspace)
+            kind = also_read._kind(walls)
+            if self.scratch is None:
+                stack.callback(self.keepers.leave, kind)
             watch = Watch(spec)
             if self.resources:
                 usage = self.resources.watch([spec.workspace, *([scratch] if scratch else [])])
                 watch = Watch(spec, usage, self.resources.spawn)
-            result = run_line(line, watch, self.tally)
+            asked = Asked(shell_line(command), self._environment(mark) | walls.proxies, workspace)
+            result = run_held(self.keepers, kind, asked, watch, self.tally)
             refused = self.network.take_refused() if self.network else ()
             reached = self.resources.take_reached() if self.resources else ()
             return replace(result, refused=refused, reached=reached)
@@ -94,34 +137,64 @@ class Bubblewrap:
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
     ) -> CommandLine:
-        mark = new_mark(self.owner)
-        visible = _visible_directories(self.hidden)
-        path = search_path(visible, self.environ)
-        environment = clean_environment(home=HOME, tmp="/tmp", path=path, mark=mark, source=self.environ)  # noqa: S108
+        mark, walls = new_mark(self.owner), self._walls(workspace.resolve())
         inside, carriers = carried(shell_line(command), variables)
-        program = bwrap_program(self.environ) or "bwrap"
-        if self.resources is not None:
-            alone = self.user is None and not _is_set_user_id(program)
-            inside = self.resources.counted(inside, os.getuid() if self.user is None else self.user, alone=alone)
-        if self.user is not None:
-            inside = account.switched(inside)
+        arguments = limited([*walls.arguments, "--", *self._inside(inside)], self.resources)
+        return CommandLine(arguments, self._environment(mark) | walls.proxies | carriers, Path("/"), mark)
+
+    def _kind(self, walls: _Walls) -> Kind:
+        def around(own: Sequence[str]) -> Asked:
+            words = [*walls.arguments, "--as-pid-1", "--", *self._inside([self.python, *own], OWN_PROCESSES)]
+            environment = {"PATH": self._path(), MARK: mark_of_keeper(self.owner)}
+            return Asked(limited(words, self.resources), environment, Path("/"))
+
+        return Kind((walls.arguments, walls.identities), around, self.resources.spawn if self.resources else at_once)
+
+    def _walls(self, workspace: Path) -> _Walls:
         enter, options, proxies = self.network.connected() if self.network else ([], [], {})
-        arguments = [
-            *(*enter, program, *_NAMESPACES, *_capabilities(self.user)),
-            *options,
-            *_mounts(visible, self.hidden, self.environ),
+        self._hand_over(workspace)
+        place = (workspace, self.scratch, self.read_only)
+        mounts = self.mounts.get(place)
+        if mounts is None or not mounts.are_as_before():
+            mounts = self.mounts[place] = _Mounts.of(self._mounts(workspace))
+        begin = [*enter, bwrap_program(self.environ) or "bwrap", *_NAMESPACES, *_capabilities(self.user), *options]
+        return _Walls((*begin, *mounts.options), proxies, mounts.identities)
+
+    def _mounts(self, workspace: Path) -> list[str]:
+        return [
+            *_system(_visible_directories(self.hidden), self.hidden, self.environ),
             # Root may write the kernel's settings even without capabilities.
             *(["--ro-bind", "/proc/sys", "/proc/sys"] if self.user is not None else []),
-            *self._places(workspace.resolve()),
-            *("--", *inside),
+            *self._places(workspace),
         ]
-        return CommandLine(limited(arguments, self.resources), environment | proxies | carriers, Path("/"), mark)
+
+    def _inside(self, command: Sequence[str], own: int = 0) -> list[str]:
+        """A command with what is set inside: the limit on processes, and the account."""
+        command = list(command)
+        if self.resources is not None:
+            alone = self.user is None and not _is_set_user_id(bwrap_program(self.environ) or "bwrap")
+            user = os.getuid() if self.user is None else self.user
+            command = self.resources.counted(command, user, alone=alone, own=own)
+        return command if self.user is None else account.switched(command)
+
+    def _path(self) -> str:
+        return search_path(_visible_directories(self.hidden), self.environ)
+
+    def _environment(self, mark: str) -> dict[str, str]:
+        return clean_environment(home=HOME, tmp="/tmp", path=self._path(), mark=mark, source=self.environ)  # noqa: S108
+
+    def _hand_over(self, workspace: Path) -> None:
+        """Make the directories that commands may write, and give them to their account."""
+        scratch = [] if self.scratch is None else [self.scratch / name for name in _OF_A_SESSION]
+        for directory in scratch:
+            directory.mkdir(parents=True, exist_ok=True)
+        if self.user is not None:
+            for directory in (workspace, *scratch):
+                account.hand_over(directory, self.user)
 
     def _places(self, workspace: Path) -> list[str]:
         """Home, /tmp, additional readable paths, the workspace. A later mount covers an earlier one."""
         mounts = self._scratch_places()
-        if self.user is not None:
-            account.hand_over(workspace, self.user)
         for path in self.read_only:
             mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
         mounts += [*_parents(workspace), "--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
@@ -135,13 +208,9 @@ class Bubblewrap:
             return ["--tmpfs", HOME, "--tmpfs", "/tmp", "--tmpfs", "/dev/shm"]  # noqa: S108
         # On disk and for the whole session: the next command finds the files that a command leaves in /tmp, and a
         # large file there does not fill the memory, as it would in a tmpfs.
-        places = {"home": HOME, "tmp": "/tmp", "shm": "/dev/shm"}  # noqa: S108
         mounts = []
-        for name, place in places.items():
+        for name, place in _OF_A_SESSION.items():
             directory = self.scratch / name
-            directory.mkdir(parents=True, exist_ok=True)
-            if self.user is not None:
-                account.hand_over(directory, self.user)
             mounts += [*_parents(Path(place)), "--bind", str(directory), place]
         return mounts if self.user is None else [*mounts, *_named(self.user, self.scratch)]
 
@@ -198,7 +267,7 @@ def _visible_directories(hidden: Sequence[Path]) -> list[Path]:
     return found if _is_in(own, found) and not _is_in(own, hidden) else [*found, own]
 
 
-def _mounts(visible: Sequence[Path], hidden: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
+def _system(visible: Sequence[Path], hidden: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
     mounts = ["--proc", "/proc", "--dev", "/dev", "--dir", "/var", "--symlink", "/tmp", "/var/tmp"]  # noqa: S108
     for path in visible:
         if path.is_symlink():
@@ -225,6 +294,14 @@ def _needed_files(environ: Mapping[str, str]) -> list[Path]:
     names = ["/etc/resolv.conf", "/etc/localtime", environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")]
     paths = [Path(name) for name in names if name]
     return [place for path in paths for place in dict.fromkeys((path, path.resolve())) if place.exists()]
+
+
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - for some twenty paths with each command
+    except OSError:
+        return (0, 0)
+    return (found.st_dev, found.st_ino)
 
 
 def _is_set_user_id(program: str) -> bool:

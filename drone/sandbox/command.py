@@ -1,4 +1,4 @@
-"""Runs one prepared command line: reads its output, watches for timeout and cancel, and leaves nothing running."""
+"""Follows one command: reads its output, watches for timeout and cancel, and leaves nothing running."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol, Self
 
 from drone.processes.ending import end_command, end_marked
 from drone.processes.reaping import reap_adopted
@@ -23,11 +23,18 @@ from drone.sandbox.protocol import CommandLine, CommandResult, CommandSpec, Tall
 from shared.errors import Interrupted
 
 Process = subprocess.Popen[bytes]
+Spawn = Callable[[Callable[[], Process]], Process]
+"""Calls the function that starts a process, in a thread that lives as long as that."""
 CANCEL_GRACE = 10.0
 TIMEOUT_GRACE = 2.0
 _TICK = 0.05
 _DRAIN = 0.5
 _READ = 64 * 1024
+
+
+def at_once(start: Callable[[], Process]) -> Process:
+    """A Spawn for a process that ends before this thread does."""
+    return start()
 
 
 @dataclass(frozen=True)
@@ -37,46 +44,90 @@ class Watch:
     spec: CommandSpec
     usage: Callable[[int], Callable[[], str]] | None = None
     """Given the command's process, a function that says why it uses too much of the machine, or nothing."""
-    spawn: Callable[[Callable[[], Process]], Process] = field(default=lambda start: start())
-    """Calls the function that starts the process."""
+    spawn: Spawn = at_once
+
+
+class Started(Protocol):
+    """A command that runs. `pid` is its holder, below which all its processes are."""
+
+    pid: int
+    stdout: IO[bytes]
+
+    def has_ended(self, seconds: float) -> bool:
+        """Wait at most this time for the end; return whether it has come."""
+        ...
+
+    def wait(self) -> int:
+        """Wait for the end; return the exit code, or the negative number of the signal that killed the holder."""
+        ...
 
 
 def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
-    """Run to the end, to the time limit, or until a callback raises."""
-    output = Output(watch.spec.log)
-    process = watch.spawn(partial(_start, line))
-    reader = _Reader(process.stdout, output)
+    """Start a command and follow it."""
+    with _Child(line, watch.spawn) as child:
+        return follow(child, line.mark, watch, tally, held=line.held)
+
+
+def follow(process: Started, mark: str, watch: Watch, tally: Tally, *, held: bool = True) -> CommandResult:
+    """Follow a command to its end, to the time limit, or until a callback raises.
+
+    `held`: whether its holder ends all that the command leaves behind; if not, the mark finds it.
+    """
+    reader = _Reader(process.stdout, Output(watch.spec.log))
     try:
-        end = _follow(process, reader, watch)
+        end = _followed(process, reader, watch)
     except BaseException as error:
         # A cancel, Ctrl-C or a bug in a callback: in any case, nothing that was started may keep running.
         if not isinstance(error, Interrupted):
             # The whole run ends, and not only this command: the time for its other processes counts from now.
             tally.asked_at = time.monotonic()
-        ended = end_command(process.pid, line.mark, grace=CANCEL_GRACE)
+        ended = end_command(process.pid, mark, grace=CANCEL_GRACE)
         tally.add(ended)
         tally.broken_off = _finish(process, reader, ended)
         raise
     if end != _ITS_OWN:
-        ended = end_command(process.pid, line.mark, grace=TIMEOUT_GRACE)
+        ended = end_command(process.pid, mark, grace=TIMEOUT_GRACE)
     else:
         # Looking at every process of the machine takes as long as starting a sandbox.
-        ended = Ended() if line.held and _holder_ended_by_itself(process.wait()) else end_marked(line.mark)
+        ended = Ended() if held and _holder_ended_by_itself(process.wait()) else end_marked(mark)
     result = _finish(process, reader, ended, end)
     _show(reader, watch)
     return result
 
 
-def _start(line: CommandLine) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        list(line.arguments),
-        cwd=line.directory,
-        env=dict(line.environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+class _Child:
+    """A command that this process starts itself."""
+
+    def __init__(self, line: CommandLine, spawn: Spawn) -> None:
+        self._process = spawn(
+            lambda: subprocess.Popen(
+                list(line.arguments),
+                cwd=line.directory,
+                env=dict(line.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        )
+        if self._process.stdout is None:
+            raise ValueError("the command was started without a pipe")
+        self.pid, self.stdout = self._process.pid, self._process.stdout
+        self._stack = ExitStack()
+        self._exit = self._stack.enter_context(exit_of(self._process))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        reap_adopted()
+
+    def has_ended(self, seconds: float) -> bool:
+        return self._exit(seconds) is not None
+
+    def wait(self) -> int:
+        return self._process.wait()
 
 
 def _holder_ended_by_itself(code: int) -> bool:
@@ -95,23 +146,22 @@ class _End:
 _ITS_OWN = _End()
 
 
-def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> _End:
+def _followed(process: Started, reader: _Reader, watch: Watch) -> _End:
     """Wait for the end, or until there is a reason to end the command."""
     usage, check, timeout = watch.usage(process.pid) if watch.usage else None, watch.spec.check, watch.spec.timeout
     deadline = time.monotonic() + timeout if timeout > 0 else float("inf")
-    with exit_of(process) as wait:
-        while True:
-            # Wait for the process and not for the end of its output: a child that keeps that open does not block us.
-            ended = wait(_TICK) is not None
-            if check:
-                check()
-            _show(reader, watch)
-            if ended:
-                return _ITS_OWN
-            if time.monotonic() > deadline:
-                return _End(timed_out=True)
-            if usage and (over := usage()):
-                return _End(over=over)
+    while True:
+        # Wait for the process and not for the end of its output: a child that keeps that open does not block us.
+        ended = process.has_ended(_TICK)
+        if check:
+            check()
+        _show(reader, watch)
+        if ended:
+            return _ITS_OWN
+        if time.monotonic() > deadline:
+            return _End(timed_out=True)
+        if usage and (over := usage()):
+            return _End(over=over)
 
 
 def _show(reader: _Reader, watch: Watch) -> None:
@@ -120,10 +170,9 @@ def _show(reader: _Reader, watch: Watch) -> None:
         on_output(text)
 
 
-def _finish(process: subprocess.Popen[bytes], reader: _Reader, ended: Ended, end: _End = _ITS_OWN) -> CommandResult:
+def _finish(process: Started, reader: _Reader, ended: Ended, end: _End = _ITS_OWN) -> CommandResult:
     reader.stop(_DRAIN)
     code = process.wait()
-    reap_adopted()
     by_force = end != _ITS_OWN or (ended.found > 0 and code < 0)
     return CommandResult(
         return_code=None if by_force else (128 - code if code < 0 else code),
@@ -141,9 +190,7 @@ def _finish(process: subprocess.Popen[bytes], reader: _Reader, ended: Ended, end
 class _Reader:
     """Empties the pipe in a thread, even while processes are being ended: a full pipe would block them."""
 
-    def __init__(self, stream: IO[bytes] | None, output: Output) -> None:
-        if stream is None:
-            raise ValueError("the command was started without a pipe")
+    def __init__(self, stream: IO[bytes], output: Output) -> None:
         self.output = output
         self.log: Path | None = None
         self.at_end = threading.Event()

@@ -75,3 +75,8 @@ def passable(
 def new_mark(owner: str) -> str:
     """A new mark for one command, beginning with its owner: `end_marked(owner)` finds all of them."""
     return f"{owner}.{secrets.token_hex(8)}"
+
+
+def mark_of_keeper(owner: str) -> str:
+    """Begins with its owner too, but not like those of commands."""
+    return f"{owner}:keeper"

@@ -1,43 +1,90 @@
-"""Runs one command and keeps hold of every process that it starts: the holder if there is no bwrap.
+"""Starts the commands of a run inside its sandbox, and keeps hold of every process that they start.
 
-Started as a separate script (`python -I -S keeper.py PARENT COMMAND…`) for every command, so it imports only modules of
-the standard library that load fast: pathlib and contextlib would double its start-up time. As a child subreaper it
-stays the ancestor of `setsid`, `nohup` and double forks; it dies with the drone; and when the command ends it kills all
-processes that the command left behind, as bwrap's process namespace would.
+There is one for each sandbox of a run (`keeper.py serve DESCRIPTOR`): in bubblewrap and in a container it is the first
+process of the namespace, without a sandbox a child of the drone. Each command gets a holder, a fork of the keeper that
+as a child subreaper stays the ancestor of `setsid`, `nohup` and double forks. When the command ends, its holder kills
+all processes that the command left behind; a holder that was itself killed loses them to the keeper, which does so.
+
+A command that communicates with the drone while it runs has a holder of its own (`keeper.py hold PARENT COMMAND…`).
+
+It runs with the Python of a container, and its start is part of the first command, so it imports only modules of the
+standard library that load fast.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
+import socket
+import struct
 import sys
 import time
 from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _CANNOT_START = 127
+_UNMOVED_BY = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+"""What a command may send to its holder without effect, as long as it is not SIGKILL."""
+_RESET = (*_UNMOVED_BY, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that a command does not ignore although its holder does, Python's own two among them: `yes | head`."""
+_prctl = ctypes.CDLL(None).prctl
+_CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-def main(parent: int, command: list[str]) -> int:
-    """Run the command and return its exit code, 128 + signal if a signal killed it."""
+def serve(drone: socket.socket, requests: socket.socket | None = None) -> None:
+    """Start a command for each socket that the drone hands over, and for each connection to `requests`.
+
+    Returns when the drone closes its connection, with all processes of commands ended.
+    """
+    _protect()
+    holders: set[int] = set()
+    ended = _child_signals()
+    waiting = select.poll()
+    for each in (drone, requests, ended):
+        if each is not None:
+            waiting.register(each, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in waiting.poll()}
+        if drone.fileno() in ready:
+            client = _handed_over(drone)
+            if client is None:
+                break
+            _fork_holder(client, holders, drone, requests)
+        if requests is not None and requests.fileno() in ready:
+            _fork_holder(requests.accept()[0], holders, drone, requests)
+        if ended in ready:
+            os.read(ended, 4096)
+            _reap(holders)
+    kill_descendants()
+
+
+def hold(parent: int, command: list[str]) -> int:
+    """Run one command for the process `parent`; return its exit code, 128 + signal if a signal killed it.
+
+    It ends with its parent, and with all its processes.
+    """
     signal.signal(signal.SIGTERM, _end_all)
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     # The parent may have died before the line above took effect; then no signal will ever come.
     if os.getppid() != parent:
         return 128 + signal.SIGTERM
     try:
-        # Python ignores SIGPIPE, and an ignored signal stays ignored across exec: `yes | head` would complain.
-        pid = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+        pid = os.posix_spawnp(command[0], command, os.environ, setsigdef=_RESET)
     except OSError as error:
         os.write(2, f"{command[0]}: {os.strerror(error.errno or 0)}\n".encode())
         return _CANNOT_START
-    status = _wait_for(pid)
+    status = 0
+    ended = 0
+    while ended != pid:
+        ended, status = os.wait()
     kill_descendants()
-    return status
+    return _exit_code(status)
 
 
 def kill_descendants() -> None:
@@ -47,14 +94,142 @@ def kill_descendants() -> None:
     """
     # Most commands leave nothing behind, and listing all processes of the machine takes longer than many commands do.
     while not _reaped_all():
-        for pid in descendants(os.getpid()):
-            kill(pid)
+        for pid in _descendants(os.getpid()):
+            _kill(pid)
         time.sleep(0.002)
 
 
-def descendants(root: int) -> list[int]:
+def _protect() -> None:
+    # A command has the same account: it must not read this process, its holders or their sockets.
+    _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # `pkill python` is about the programs of a command.
+    _prctl(_PR_SET_NAME, b"drone", 0, 0, 0)
+    for number in _UNMOVED_BY:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _handed_over(drone: socket.socket) -> socket.socket | None:
+    """The connection of a new command; None when the drone has closed its own, or died."""
+    try:
+        _, descriptors, _, _ = socket.recv_fds(drone, 1, 1, _CLOSED_ON_EXEC)
+    except OSError:
+        return None
+    return socket.socket(fileno=descriptors[0]) if descriptors else None
+
+
+def _fork_holder(client: socket.socket, holders: set[int], *others: socket.socket | None) -> None:
+    """Without a holder, when no more processes are allowed, the client finds its connection closed."""
+    with client:
+        try:
+            pid = os.fork()
+        except OSError:
+            return
+        if pid == 0:
+            for each in filter(None, others):
+                each.close()
+            _hold_and_exit(client)
+        holders.add(pid)
+
+
+def _reap(holders: set[int]) -> None:
+    """Reap children, and kill those that lost their holder; what these had started comes to us at their end."""
+    try:
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            holders.discard(pid)
+    except ChildProcessError:
+        return
+    for pid in _children_by_parent().get(os.getpid(), []):
+        if pid not in holders:
+            _kill(pid)
+
+
+def _hold_and_exit(client: socket.socket) -> None:
+    """In a process of its own: run one command, with all its processes below this one."""
+    status = _CANNOT_START
+    try:
+        os.setsid()
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ended = _child_signals()
+        client.sendall(b".")  # the kernel adds our process id, as the drone's machine knows it
+        pid = _start(client)
+        status = _CANNOT_START if pid is None else _wait_for(pid, client, ended)
+        kill_descendants()
+        client.sendall(bytes([status]))
+    except (OSError, EOFError, ValueError):
+        kill_descendants()  # the client ended, with its command
+    finally:
+        # Without a status the client reports a killed command. No frame above may run in this process.
+        os._exit(0)
+
+
+def _start(client: socket.socket) -> int | None:
+    """Start the command that the client asks for. None if that is impossible; its output then says why."""
+    head, streams, _, _ = socket.recv_fds(client, 4, 3, _CLOSED_ON_EXEC)
+    (size,) = struct.unpack("!I", head)
+    request = b""
+    while len(request) < size:
+        chunk = client.recv(size - len(request))
+        if not chunk:
+            raise EOFError("the client ended")
+        request += chunk
+    directory, count, *rest = request.split(b"\0")
+    command, pairs = rest[: int(count)], rest[int(count) :]
+    wanted = dict(pair.partition(b"=")[::2] for pair in pairs)
+    # An image's own variables, such as PATH, without those that the engine took from its own settings.
+    environment = {name: value for name, value in os.environb.items() if value} | wanted
+    try:
+        os.chdir(directory)
+        return os.posix_spawnp(
+            command[0],
+            command,
+            environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, stream, number) for number, stream in enumerate(streams)],
+            setpgroup=0,  # `kill 0` is about the command's processes
+            setsigdef=_RESET,
+        )
+    except OSError as error:
+        os.write(streams[2], command[0] + f": {os.strerror(error.errno or 0)}\n".encode())
+        return None
+    finally:
+        for stream in streams:
+            os.close(stream)
+
+
+def _wait_for(command: int, client: socket.socket, ended: int) -> int:
+    """Until the command ends, or its client does."""
+    waiting = select.poll()
+    waiting.register(client, select.POLLIN)
+    waiting.register(ended, select.POLLIN)
+    while True:
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == command:
+                return _exit_code(status)
+            if pid == 0:
+                break
+        ready = {descriptor for descriptor, _ in waiting.poll()}
+        if client.fileno() in ready:
+            return 128 + signal.SIGTERM
+        os.read(ended, 4096)
+
+
+def _child_signals() -> int:
+    """A descriptor that is readable when a child has ended."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.signal(signal.SIGCHLD, _ignored)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
+def _ignored(signum: int, frame: FrameType | None) -> None:
+    del signum, frame
+
+
+def _descendants(root: int) -> list[int]:
     """Every live process below `root`, according to the parents in /proc."""
-    children = children_by_parent()
+    children = _children_by_parent()
     found: list[int] = []
     waiting = [root]
     while waiting:
@@ -64,7 +239,7 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def children_by_parent() -> dict[int, list[int]]:
+def _children_by_parent() -> dict[int, list[int]]:
     """All live processes, by the parents in /proc."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - see the module's imports
@@ -86,18 +261,11 @@ def _state_and_parent(pid: str) -> tuple[str, int]:
     return fields[0], int(fields[1])
 
 
-def kill(pid: int) -> None:
+def _kill(pid: int) -> None:
     try:  # noqa: SIM105 - see the module's imports
         os.kill(pid, signal.SIGKILL)
     except OSError:
         pass  # it has ended, or belongs to another user
-
-
-def _wait_for(pid: int) -> int:
-    while True:
-        ended, status = os.wait()
-        if ended == pid:
-            return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def _reaped_all() -> bool:
@@ -110,6 +278,10 @@ def _reaped_all() -> bool:
     return False
 
 
+def _exit_code(status: int) -> int:
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
 def _end_all(signum: int, frame: FrameType | None) -> None:
     del frame
     kill_descendants()
@@ -117,4 +289,9 @@ def _end_all(signum: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main(int(sys.argv[1]), sys.argv[2:]))
+    if sys.argv[1] == "serve":
+        with socket.socket(fileno=int(sys.argv[2])) as connection:
+            connection.sendall(b".")
+            serve(connection)
+        os._exit(0)
+    os._exit(hold(int(sys.argv[2]), sys.argv[3:]))

@@ -23,6 +23,7 @@ from drone.sandbox import account, keeper
 from drone.sandbox.container.engine import Engine, fault, last_words
 from drone.sandbox.container.leftovers import LABEL, make_directory, this_maker
 from drone.sandbox.container.options import HOME, OURS, Mounts, options
+from drone.sandbox.keepers import Asked, Held
 from drone.sandbox.network.gateway import Gateway
 from drone.sandbox.network.namespace import PORT
 from drone.sandbox.network.proxy import Proxy
@@ -62,6 +63,16 @@ class RunningContainer:
     def is_running(self, seconds: float = 0) -> bool:
         """Whether it still runs after this time."""
         return not select.select([self._drone], [], [], seconds)[0]
+
+    def run(self, asked: Asked) -> Held:
+        """Start a command. Raises OSError if the container, or the command's holder, ends meanwhile."""
+        holder = socket.socket(socket.AF_UNIX)
+        try:
+            holder.connect(str(self.requests))
+        except OSError:
+            holder.close()
+            raise
+        return Held(holder, asked)
 
     def take_reached(self) -> tuple[str, ...]:
         """The limits that the kernel enforced since the last time, each as a sentence."""

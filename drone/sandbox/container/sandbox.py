@@ -6,7 +6,6 @@ holds each command; on the drone's side a client stands for it (`client.py`).
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
 import threading
@@ -16,24 +15,22 @@ from functools import cached_property
 from pathlib import Path
 
 from drone.processes.receipt import Ended
+from drone.processes.tree import MARK
 from drone.sandbox import account
-from drone.sandbox.command import Watch, run_line
+from drone.sandbox.command import Watch
 from drone.sandbox.command_lines import new_mark, passable
 from drone.sandbox.container import client
 from drone.sandbox.container.engine import Engine
 from drone.sandbox.container.options import HOME, Mounts, holds_by_cgroup
 from drone.sandbox.container.running import RunningContainer
 from drone.sandbox.environment import carried, clean_environment
+from drone.sandbox.keepers import Asked, run_below
 from drone.sandbox.network import Gateway
 from drone.sandbox.network.namespace import proxy_variables
 from drone.sandbox.opened import opened
 from drone.sandbox.protocol import NO_VARIABLES, CommandLine, CommandResult, CommandSpec, Tally
 from drone.sandbox.resources import ResourceLimits
 from drone.sandbox.resources.usage import UsageWatch
-
-LOST = "its container was ended from outside, or ran out of memory; the next command gets a new one"
-_KILLED = 128 + signal.SIGKILL
-_ITS_END_SECONDS = 0.5
 
 
 class Containers:
@@ -57,7 +54,7 @@ class Containers:
             if found is None or not found.is_running():
                 self._close(mounts)
                 found = self._running[mounts] = RunningContainer(self.engine, mounts, self.gateway, self.limits)
-                opened.add(self)
+                opened[self] = None
             return found
 
     def leave(self, mounts: Mounts) -> None:
@@ -68,7 +65,7 @@ class Containers:
     def close(self) -> Ended:
         """End all containers; return how many processes of commands were still running."""
         with self._lock:
-            opened.discard(self)
+            opened.pop(self, None)
             return sum(map(self._close, list(self._running)), Ended())
 
     def _close(self, mounts: Mounts) -> Ended:
@@ -137,11 +134,9 @@ class ContainerSandbox:
             ),
         )
         with passable(spec.command, container.shell, mounts.scratch / "tmp", "/tmp") as passed:  # noqa: S108
-            result = run_line(self._line(container, passed, mounts.workspace), watch, self.tally)
-        result = replace(result, refused=container.take_refused(), reached=container.take_reached())
-        if result.return_code == _KILLED and not container.is_running(_ITS_END_SECONDS):
-            return replace(result, return_code=None, lost=LOST)
-        return result
+            asked = Asked(_words(container, passed), self._environment(container), mounts.workspace)
+            result = run_below(container, asked, watch, self.tally)
+        return replace(result, refused=container.take_refused(), reached=container.take_reached())
 
     def _line(
         self,
@@ -150,14 +145,16 @@ class ContainerSandbox:
         workspace: Path,
         variables: Mapping[str, str] = NO_VARIABLES,
     ) -> CommandLine:
+        inside, carriers = carried(_words(container, command), variables)
+        environment = self._environment(container)
+        script = [sys.executable, "-I", "-S", str(Path(client.__file__)), str(container.requests), str(workspace)]
+        return CommandLine([*script, *inside], environment | carriers, Path("/"), environment[MARK])
+
+    def _environment(self, container: RunningContainer) -> dict[str, str]:
         mark = new_mark(self.owner)
-        words = [container.shell, "-c", command] if isinstance(command, str) else list(command)
-        inside, carriers = carried(words, variables)
         environment = clean_environment(home=HOME, tmp="/tmp", path="", mark=mark, source=self.environ)  # noqa: S108
         del environment["PATH"]  # the image's own applies
-        proxies = proxy_variables() if container.proxy is not None else {}
-        script = [sys.executable, "-I", "-S", str(Path(client.__file__)), str(container.requests), str(workspace)]
-        return CommandLine([*script, *inside], environment | proxies | carriers, Path("/"), mark)
+        return environment | (proxy_variables() if container.proxy is not None else {})
 
     def _mounts(self, workspace: Path) -> Mounts:
         """Where commands run, given to their account."""
@@ -170,3 +167,7 @@ class ContainerSandbox:
             for directory in (mounts.workspace, mounts.scratch / "home", mounts.scratch / "tmp"):
                 account.hand_over(directory, self.user)
         return mounts
+
+
+def _words(container: RunningContainer, command: str | Sequence[str]) -> list[str]:
+    return [container.shell, "-c", command] if isinstance(command, str) else list(command)

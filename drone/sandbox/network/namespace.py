@@ -71,7 +71,7 @@ class Network:
     def _make(self) -> None:
         try:
             self._namespace = _Namespace(self.gateway)
-            opened.add(self)
+            opened[self] = None
         except FleetFault as fault:
             if self.access.works or not self.access.is_replaceable:
                 raise
@@ -82,7 +82,7 @@ class Network:
         """End the namespace and the proxy. Commands that still run lose their connections."""
         with self._lock:
             namespace, self._namespace = self._namespace, None
-            opened.discard(self)
+            opened.pop(self, None)
         if namespace is not None:
             namespace.close()
 

@@ -62,15 +62,14 @@ class Resources:
     def spawn(self, start: Callable[[], T]) -> T:
         """Start a process, inside the cgroup if a thread can enter it.
 
-        Entering takes the kernel some 10 ms, so one thread does it once and starts all commands. It lives as long as
-        they: bubblewrap ends with the thread that started it.
+        Entering takes the kernel some 10 ms, so one thread does it once and starts all. It lives as long as they:
+        bubblewrap ends with the thread that started it.
         """
-        group = self._group()
-        if not group.takes_threads:
-            return start()
         with self._lock:
             if self._starter is None:
-                self._starter = ThreadPoolExecutor(1, initializer=group.enter)
+                group = self._group_locked()
+                enter = group.enter if group.takes_threads else None
+                self._starter = ThreadPoolExecutor(1, initializer=enter)
         return self._starter.submit(start).result()
 
     def watch(self, places: Sequence[Path]) -> Callable[[int], UsageWatch]:
@@ -78,14 +77,15 @@ class Resources:
         processes = not {"memory", "processes"} <= self.bounds
         return lambda pid: UsageWatch(self.limits, pid, places, processes=processes)
 
-    def counted(self, inside: Sequence[str], user: int, *, alone: bool) -> list[str]:
+    def counted(self, inside: Sequence[str], user: int, *, alone: bool, own: int = 0) -> list[str]:
         """A command of this user with a limit on processes, where no cgroup has one; root's own have none.
 
-        `alone`: the kernel counts them apart from the user's others, which are those of a user namespace.
+        `alone`: the kernel counts them apart from the user's others, which are those of a user namespace. `own`: how
+        many of them are not the command's.
         """
         if self.limits.processes is None or user == ROOT or "processes" in self.bounds:
             return list(inside)
-        return at_most(self.limits.processes + (0 if alone else self._others(user)), inside)
+        return at_most(self.limits.processes + own + (0 if alone else self._others(user)), inside)
 
     def take_reached(self) -> tuple[str, ...]:
         """The limits that the kernel enforced since the last time, each as a sentence."""
@@ -99,7 +99,7 @@ class Resources:
                 return
             group, self._made = self._made, None
             starter, self._starter = self._starter, None
-            opened.discard(self)
+            opened.pop(self, None)
         if starter is not None:
             starter.shutdown()
         if group is not None:
@@ -107,10 +107,13 @@ class Resources:
 
     def _group(self) -> Group:
         with self._lock:
-            if self._made is None:
-                self._made = Group(self.limits)
-                opened.add(self)
-            return self._made
+            return self._group_locked()
+
+    def _group_locked(self) -> Group:
+        if self._made is None:
+            self._made = Group(self.limits)
+            opened[self] = None
+        return self._made
 
     def _others(self, user: int) -> int:
         """Processes and threads that the user had before the first command of this run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.hostile.removed_defenses.removal import Edit, Removal, removal
 
 _BUBBLEWRAP = "drone/sandbox/bubblewrap.py"
+_KEEPER = "drone/sandbox/keeper.py"
 _ACCESS = "drone/sandbox/network/access.py"
 _CGROUPS = "drone/sandbox/resources/cgroups.py"
 _NAMESPACE = "drone/sandbox/network/namespace.py"
@@ -29,7 +30,7 @@ REMOVALS = (
     Removal(
         "integration/sandbox/test_sandbox_account.py::test_what_only_root_may_do_is_refused",
         (
-            Edit(_BUBBLEWRAP, "            inside = account.switched(inside)\n", "            pass\n"),
+            Edit(_BUBBLEWRAP, "return command if self.user is None else account.switched(command)", "return command"),
             Edit(_BUBBLEWRAP, '["--ro-bind", "/proc/sys", "/proc/sys"] if self.user is not None else []', "()"),
         ),
     ),
@@ -41,16 +42,19 @@ REMOVALS = (
         "    kept = dict(source)\n",
     ),
     removal(
-        "integration/sandbox/test_containers.py::test_a_command_cannot_look_into_what_starts_it",
-        "drone/sandbox/container/inside.py",
-        "    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)\n",
+        "integration/sandbox/test_keepers.py::test_a_command_in_a_namespace_can_do_nothing_to_its_keeper",
+        _KEEPER,
+        "    _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)\n",
         "",
+        case="bwrap",
     ),
-    removal(
+    # Two layers: the holder, and the keeper above all holders.
+    Removal(
         "integration/sandbox/test_sandbox_processes.py::test_what_a_command_leaves_behind_ends_with_it",
-        "drone/sandbox/direct.py",
-        "limited(_held(inside), self.resources)",
-        "limited(inside, self.resources)",
+        (
+            Edit(_KEEPER, "    _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)\n    # `pkill", "    # `pkill"),
+            Edit(_KEEPER, "        _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)\n        ended", "        ended"),
+        ),
         case="none",
     ),
     # One edit for each version of cgroups.
@@ -73,7 +77,7 @@ REMOVALS = (
         "integration/sandbox/test_sandbox_resources.py::"
         "test_the_commands_of_a_drone_of_root_have_only_so_many_processes_without_cgroups",
         _BUBBLEWRAP,
-        "            inside = self.resources.counted(",
+        "            command = self.resources.counted(",
         "            self.resources.counted(",
     ),
     removal(

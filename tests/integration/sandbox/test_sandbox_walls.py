@@ -82,7 +82,7 @@ def test_what_is_beside_the_workspace_is_hidden_and_the_system_cannot_be_changed
     assert ("made\n" in made.output, made.output.count("Read-only file system")) == (False, len(places))
     seen = shell(walled, workspace, "ls -d /proc/[0-9]* | wc -l; tr '\\0' '\\n' < /proc/1/cmdline | head -1").output
     count, first = seen.split()
-    assert (int(count) < 10, Path(first).name in {"bwrap", "python3"}) == (True, True)
+    assert (int(count) < 10, Path(first).name.startswith("python")) == (True, True)
 
 
 @pytest.fixture
@@ -106,7 +106,8 @@ def test_what_is_private_is_hidden_among_the_systems_directories_too_and_named(
     (opt / "link").symlink_to(home)
     python = home / "python/bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\necho 7\n")
+    # The keeper's program is given to it, and `/proc/PID/fd` is a way to that for any Python.
+    python.write_text('#!/bin/sh\n[ $# -gt 0 ] && exec /usr/bin/python3 "$@"\necho 7\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "base_prefix", str(home / "python"))
     policy, certificates = opt / "policies/drone.toml", home / "ca.pem"
