@@ -19,7 +19,7 @@ import psutil
 
 from drone.processes.reaping import reap_adopted
 from drone.processes.receipt import Ended
-from drone.processes.tree import MARK, alive, below, find
+from drone.processes.tree import MARK, alive, below
 from drone.sandbox import keeper
 from drone.sandbox.command import Process, Spawn, Watch, follow
 from drone.sandbox.opened import opened
@@ -178,13 +178,17 @@ class Keeper:
         self._drone, theirs = socket.socketpair()
         self._drone.settimeout(START_SECONDS)
         self._drone.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        with theirs, _program() as program:
-            descriptors = (program.fileno(), theirs.fileno())
-            asked = kind.around(["-I", "-S", f"/proc/self/fd/{descriptors[0]}", "serve", str(descriptors[1])])
-            self._process = kind.spawn(lambda: _start(asked, descriptors))
         try:
-            self._pid = _sender(self._drone)
-        except OSError as error:
+            with theirs, _program() as program:
+                descriptors = (program.fileno(), theirs.fileno())
+                asked = kind.around(["-I", "-S", f"/proc/self/fd/{descriptors[0]}", "serve", str(descriptors[1])])
+                self._process = kind.spawn(lambda: _start(asked, descriptors))
+        except BaseException:
+            self._drone.close()
+            raise
+        try:
+            self._itself = psutil.Process(_sender(self._drone))
+        except (OSError, psutil.Error) as error:
             raise Unstartable(*self._end()) from error
 
     def run(self, asked: Asked) -> Held:
@@ -202,8 +206,7 @@ class Keeper:
 
     def close(self) -> Ended:
         """End it with all that it holds; return how many processes of commands were still running."""
-        process = find(self._pid)
-        left = {each for each in alive(below(process)) if _parent(each) != self._pid} if process else set()
+        left = {each for each in alive(below(self._itself)) if _parent(each) != self._itself.pid}
         self._end()
         survivors = len(alive(left))
         return Ended(found=len(left), ended=len(left) - survivors, survivors=survivors)
