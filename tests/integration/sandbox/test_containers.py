@@ -74,7 +74,7 @@ def test_a_container_that_is_killed_from_outside_fails_its_command_and_the_next_
     killed = tool(ShellArguments(command="echo kept > file; echo begun; sleep 60; echo ended"))
     after = shell(session, workspace, "cat file ~/home; echo home > ~/home")
 
-    assert killed.output.startswith("begun\n(ended: its container was ended from outside, or ran out of memory;")
+    assert killed.output.startswith("begun\n(ended: its sandbox was ended from outside, or ran out of memory;")
     assert (killed.execution, killed.is_error, killed.return_code) == ("broken_off", True, None)
     assert after.output.startswith("kept\n")
 
