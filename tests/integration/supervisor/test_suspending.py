@@ -21,7 +21,7 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import ToolCall
-from shared.reasons import Answered, CanceledEnd, Continued
+from shared.reasons import Answered, CanceledEnd, Continued, RunEnd
 from shared.work_order import WorkOrder
 from tests.support.going_on import BASE, NOTE, checkpoint, go, seen
 from tests.support.planes import Plane
@@ -168,6 +168,13 @@ def test_a_suspended_wait_ends_by_an_answer_the_clock_or_a_message_that_interrup
         Answered(about=step.about, by=by, approved=approved)
         for step, (_, (by, approved)) in zip(steps, expected, strict=True)
     ]
+    # An end tells of the message that its run has not heard.
+    order_id = interrupted[0]
+    drone.report(again[order_id], DecisionStep(call_id="c1", approved=False), drone.ended())
+    plane.reaches(order_id, "succeeded")
+    ended = plane.facts(order_id).ended
+    assert isinstance(ended, RunEnd)
+    assert ended.unheard == 1
 
 
 def test_a_suspended_order_is_canceled_at_once_and_its_wait_is_over(plane: Plane, oka: DroneStandIn) -> None:
