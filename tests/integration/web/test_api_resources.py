@@ -59,11 +59,12 @@ def test_a_blob_that_is_not_what_its_address_says_or_is_too_large_is_refused(api
     with api.http(run.drone.token) as http:
         stored = http.put(f"{path}/{name}", content=b"a bundle", params={"kind": "checkpoint"})
         read = http.get(f"{path}/{name}")
+        granted = http.post(f"/api/v1/runs/{run.id}/push-grant").json()
         refused = [
             http.put(f"{path}/{name}", content=b"other"),
             http.put(f"{path}/{name}", content=b"a bundle", params={"kind": "diary"}),
         ]
-    assert (stored.status_code, read.content) == (204, b"a bundle")
+    assert (stored.status_code, read.content, granted["granted"]) == (204, b"a bundle", True)
     assert [each.status_code for each in refused] == [422, 422]
     with closing(HTTPConnection("127.0.0.1", api.port, timeout=60)) as connection:
         connection.putrequest("PUT", f"{path}/{'a' * 64}")

@@ -285,6 +285,7 @@ def test_the_page_offers_to_decide_to_answer_and_to_write_and_its_forms_do(
     assert browser.post("/actions/deny", data=form).status_code == 409
     run.step(DecisionStep(call_id="c1", approved=True, comment="go"))
 
+    run.step(ToolCallStep(call_id="c2", tool="ask", arguments={"question": "Which?"}))
     choices = ("even", "up")
     run.step(ApprovalStep(about="question", call_id="c2", tool="ask", why="Which rule?\nNow.", choices=choices))
     page = browser.get(address).text
