@@ -1,12 +1,16 @@
-"""Which refusals are answered by asking in another way, and that this always comes to an end."""
+"""Which refusals are answered by asking in another way or without a tool, and that this always comes to an end."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drone.model.errors import ErrorClass, Failure
 from drone.model.model_families import Family, conceded
+from drone.model.route import Route, perhaps_refused, refused_tools
+from shared.work_order import OrderProvider
 
 CLAUDE = Family("blocks", markers=True)
 
@@ -17,6 +21,7 @@ def _after(said: str, family: Family = CLAUDE, error_class: ErrorClass = ErrorCl
 
 
 NO_TOOLS = [
+    '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
     "llama2 does not support tools",
     "This model doesn't support tool use in streaming mode.",
     "Function calling is not enabled for models/gemma-3",
@@ -38,42 +43,104 @@ def test_who_takes_no_tools_gets_them_in_text_and_other_refusals_change_nothing(
         assert _after(NO_TOOLS[0], error_class=error_class) == CLAUDE
 
 
-LEVEL_REFUSED = [
-    "Unrecognized request argument supplied: reasoning_effort",
-    "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.",
-    "`max_tokens` must be greater than `thinking.budget_tokens`.",
-    "Budget 0 is invalid. This model only works in thinking mode.",
+LEVELS = frozenset({"thinking", "reasoning_effort"})
+NO_LEVEL: dict[str, Any] = {"leave_out": LEVELS}
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("Unrecognized request argument supplied: reasoning_effort", NO_LEVEL),
+    ("Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.", NO_LEVEL),
+    ("`max_tokens` must be greater than `thinking.budget_tokens`.", NO_LEVEL),
+    ("Budget 0 is invalid. This model only works in thinking mode.", NO_LEVEL),
+    ("`temperature` may only be set to 1 when thinking is enabled.", {"leave_out": {"temperature", "top_p", "top_k"}}),
+    ("messages.1.content.0: Invalid `signature` in `thinking` block", {"thinking": "tags", **NO_LEVEL}),
+    ("The encrypted content ZW5j could not be verified.", {"thinking": "tags"}),
+    ("tools.4.custom.cache_control: at most four blocks", {"markers": False}),
 ]
 
 
-def test_who_refuses_a_level_a_temperature_or_missing_reasoning_gets_what_it_takes_and_changes_add_up() -> None:
-    levels = {"thinking", "reasoning_effort"}
-    assert [said for said in LEVEL_REFUSED if _after(said).leave_out != levels] == []
-    once = _after("`temperature` may only be set to 1 when thinking is enabled.")
-    assert once.leave_out == {"temperature", "top_p", "top_k"}
-    assert _after("reasoning_effort is not supported", once).leave_out == once.leave_out | levels
+def test_who_refuses_a_level_a_temperature_or_thinking_gets_what_it_takes_and_changes_add_up() -> None:
+    for said, fields in CHANGES:
+        assert {name: getattr(_after(said), name) for name in fields} == fields, said
+    once = _after(CHANGES[4][0])
+    assert _after("reasoning_effort is not supported", once).leave_out == once.leave_out | LEVELS
     missing = "Missing `reasoning_content` field in the assistant message"
     filled = _after(missing, Family("reasoning"))
     as_text = _after(missing, filled)
     assert [filled.thinking, as_text.thinking, _after(missing, as_text)] == ["filled", "tags", as_text]
+    ids = _after("Tool call id was toolu_1 but must be a-z, A-Z, 0-9, with a length of 9.").ids
+    assert ids is not None
+    assert (len(ids.accepted("toolu_1")), ids.accepted("a1b2c3d4e")) == (9, "a1b2c3d4e")
 
 
-SAID = st.lists(
-    st.sampled_from(
-        [
-            "does not support tools",
-            "reasoning_content is missing",
-            "Invalid signature in thinking block",
-            "cache_control",
-        ]
-    )
-)
+def test_an_endpoint_that_wants_another_name_for_the_length_limit_gets_it() -> None:
+    why = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    route = Route(OrderProvider(name="p", model="openai/x", api_base="http://127.0.0.1:9", params={"max_tokens": 99}))
+    assert route.request([], [], 99)["max_tokens"] == 99
+    assert route.concede(Failure(ErrorClass.FORMAT, why), []) != ""
+    asked = route.request([], [], 99)
+    assert ("max_tokens" in asked, asked["max_completion_tokens"]) == (False, 99)
 
 
-@given(SAID)
+SAID = ["does not support tools", "reasoning_content is missing", "Invalid signature in thinking", "cache_control"]
+
+
+@given(st.lists(st.sampled_from(SAID)))
 def test_no_provider_can_have_its_way_for_ever(refusals: list[str]) -> None:
     family, changes = CLAUDE, 0
     for said in [" ".join(refusals)] * 20:
         changed = conceded(family, Failure(ErrorClass.FORMAT, said), text=True)
         family, changes = (changed[0], changes + 1) if changed else (family, changes)
     assert changes <= 5
+
+
+OFFERED = ("shell", "file_read", "ask", "mcp__b__good", "mcp__b__bad", "bad")
+NAMED = {
+    # OpenAI, DeepSeek, Groq, Fireworks, xAI, Vertex AI
+    "Invalid schema for function 'mcp__b__bad': array schema missing items": ("mcp__b__bad",),
+    "Invalid schema for function 'mcp__b__bad': In context=('properties', 'ask'), 'type' is missing": ("mcp__b__bad",),
+    "invalid JSON schema for tool mcp__b__bad, `tools[4].function.parameters`: /properties/x: bad": ("mcp__b__bad",),
+    "Invalid schema for tool `bad`: function 'shell' is fine": ("bad",),
+    "Error in tool 'mcp__b__bad': unsupported schema keyword $ref": ("mcp__b__bad",),
+    "Unable to submit request because `mcp__b__bad` functionDeclaration `parameters.ask` schema didn't specify the "
+    "schema type field.": ("mcp__b__bad",),
+    # Anthropic, Bedrock, Gemini, Mistral, pydantic
+    "tools.4.custom.input_schema: input_schema does not support oneOf, allOf, anyOf at the top": ("mcp__b__bad",),
+    "The value at toolConfig.tools.4.toolSpec.inputSchema.json.type must be one of: object.": ("mcp__b__bad",),
+    "Invalid JSON payload received. Unknown name \"$schema\" at 'tools[0].function_declarations[5].parameters': Cannot "
+    "find field.\nUnknown name \"$schema\" at 'tools[0].function_declarations[4].parameters'": ("mcp__b__bad", "bad"),
+    "[{'type': 'missing', 'loc': ('body', 'tools', 5, 'function', 'parameters'), 'msg': 'Field required'}]": ("bad",),
+    '{"detail": [{"loc": ["body", "tools", 4, "function", "parameters"], "msg": "bad"}]}': ("mcp__b__bad",),
+    "Invalid 'tools[4].function.name': string too long. Expected a maximum length of 64": ("mcp__b__bad",),
+}
+OTHERS = [
+    "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 140",
+    "tools.9.custom.input_schema: JSON schema is invalid",  # a place that the request does not have
+    "tools.4.custom.cache_control: at most four blocks",
+    "Invalid schema for function 'unknown': array schema missing items",
+    "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern",
+    "Function call `default_api:shell` in the 2. content block is missing a `thought_signature`",
+    "An assistant message with 'tool_calls' must be followed by messages to each of them: shell, ask",
+]
+
+UNNAMED = [
+    'JSON schema conversion failed:\nUnrecognized schema: {"type": "any"}',
+    "failed to parse grammar",
+    "Grammar error: The provided JSON schema contains features not supported by xgrammar.",
+    "invalid tool schema: unknown type",
+]
+
+
+def test_a_refused_tool_is_found_by_its_name_or_its_place_and_no_other_refusal_names_one() -> None:
+    for said, named in (NAMED | dict.fromkeys(OTHERS, ())).items():
+        assert refused_tools(Failure(ErrorClass.FORMAT, said), OFFERED) == named, said
+    # Only a refused request is changed.
+    said = next(iter(NAMED))
+    classes = [each for each in ErrorClass if refused_tools(Failure(each, said), OFFERED)]
+    assert classes == [ErrorClass.SERVER, ErrorClass.UNKNOWN, ErrorClass.MODEL_NOT_FOUND, ErrorClass.FORMAT]
+
+
+def test_a_schema_that_is_refused_without_a_name_is_one_of_an_mcp_server() -> None:
+    of_servers = ("mcp__b__good", "mcp__b__bad")
+    found = {said: perhaps_refused(Failure(ErrorClass.SERVER, said), OFFERED) for said in UNNAMED}
+    assert found == dict.fromkeys(UNNAMED, of_servers)
+    for error_class, said in ((ErrorClass.RATE_LIMIT, UNNAMED[0]), (ErrorClass.FORMAT, "temperature is not supported")):
+        assert perhaps_refused(Failure(error_class, said), OFFERED) == ()
