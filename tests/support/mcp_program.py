@@ -22,6 +22,8 @@ def main() -> None:
     parser.add_argument("kind", choices=["sdk", "http", "raw"])
     parser.add_argument("--word", default="", help="an argument to find the process by")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--stateless", action="store_true")
+    parser.add_argument("--json", action="store_true", help="http: answer with JSON instead of an event stream")
     parser.add_argument("--silent", action="store_true", help="raw: never say anything")
     parser.add_argument("--ignore-term", action="store_true")
     parser.add_argument("--stay", action="store_true", help="raw: do not end when stdin does")
@@ -86,7 +88,7 @@ def run_sdk(_: argparse.Namespace) -> None:
 
 
 def run_http(options: argparse.Namespace) -> None:
-    sdk_server().run("streamable-http", port=options.port)
+    sdk_server().run("streamable-http", port=options.port, stateless_http=options.stateless, json_response=options.json)
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------

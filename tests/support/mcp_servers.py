@@ -103,11 +103,11 @@ def limited(tools: Tools, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def http_server() -> Iterator[str]:
+def http_server(*flags: str) -> Iterator[str]:
     """A running HTTP server written with the SDK; yields its URL."""
     port = free_port()
     process = warm_processes.popen(
-        [sys.executable, "-m", "tests.support.mcp_program", "http", "--port", str(port)],
+        [sys.executable, "-m", "tests.support.mcp_program", "http", "--port", str(port), *flags],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -59,6 +59,19 @@ def test_the_endpoint_gets_the_conversation_the_tools_and_the_parameters(scripte
     assert server.received[0].headers["Authorization"] == "Bearer k-1"
 
 
+def test_litellm_does_not_work_out_a_price_beside_ours(
+    scripted: ScriptedFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from litellm import cost_calculator
+
+    priced: list[Any] = []
+    monkeypatch.setattr(cost_calculator, "completion_cost", lambda *_, **used: priced.append(used))
+    provider = OrderProvider(name="p", model="openai/gpt-4o", api_base=scripted([says("Yes.")]).url)
+    answer = Called("", provider).ask()
+    assert (answer.usage.cost_usd or 0) > 0
+    assert priced == []
+
+
 def test_an_endpoint_without_a_key_gets_a_placeholder_and_never_the_environments(
     scripted: ScriptedFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,19 +1,16 @@
-"""Calls and thoughts in the text of an answer: they are known in every form, and what is quoted is text."""
+"""Calls written as text: those that end an answer are known in every form, and what is quoted is part of an answer."""
 
 # ruff: noqa: RUF001 - the bars of DeepSeek
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import process_time
-
-import pytest
 
 from drone.agent.in_memory import SUBMIT
 from drone.agent.values import ToolSpec
 from drone.model.spoken_calls import spoken_call
-from drone.model.thought_tags import ThoughtTags
 from shared.messages import Message, ToolCall
 
 SHELL = ToolSpec("shell", "Run.", {"properties": {"command": {"type": "string"}}, "required": ["command"]})
@@ -27,28 +24,37 @@ SCHEMA = '{"name": "shell", "parameters": {"type": "object", "properties": {"com
 
 WRITTEN: dict[str, list[str]] = {
     "DeepSeek": [
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>shell\n{"command":"ls"}<｜tool▁call▁end｜>',
         "I look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>shell\n```json\n"
         '{"command": "ls"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>',
         '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>shell<｜tool▁sep｜>{"command": "ls"}<｜tool▁call▁end｜>'
         '<｜tool▁call▁begin｜>shell<｜tool▁sep｜>{"command": "id"}',
+        '<|tool_calls_begin|><|tool_call_begin|>function<|tool_sep|>shell\n{"command": "ls"}<|tool_call_end|>',
         '<｜DSML｜function_calls>\n<｜DSML｜invoke name="shell">\n<｜DSML｜parameter name="command" string="true">ls'
         "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
     ],
     "harmony": [
         '<|channel|>commentary to=functions.shell <|constrain|>json<|message|>{"command":"ls"}<|call|>',
+        '<|start|>assistant<|channel|>commentary to=functions.shell <|constrain|>json<|message|>{"command": "ls"}',
         "<|channel|>analysis<|message|>I look.<|end|><|start|>assistant to=functions.shell<|channel|>commentary"
         '<|message|>{"command": "ls"}<|call|>',
         'assistantcommentary to=functions.shell json{"command": "ls"}',
+        '<|channel|>commentary to=shell code<|message|>{"command": "ls"}<|call|>',
     ],
     "Llama": [
         '<|python_tag|>{"name": "shell", "parameters": {"command": "ls"}}<|eom_id|>',
         '<|python_tag|>shell.call(command="ls")',
+        '<function=shell>{"command": "ls"}</function>',
         '<function=shell>{"command": "ls"}</function><|eot_id|>',
+        '{"type": "function", "name": "shell", "parameters": {"command": "ls"}}',
         '{"type": "function", "function": {"name": "shell", "arguments": "{}"}}',
         '{"name": "shell", "parameters": {"command": "ls"}}; {"name": "shell", "parameters": {"command": "id"}}',
+        '<|python_start|>[shell(command="ls")]<|python_end|>',
     ],
     "Mistral": [
+        f"[TOOL_CALLS][{JSON}]",
         f"I look.\n[TOOL_CALLS] [{JSON}]</s>",
+        '[TOOL_CALLS]shell[ARGS]{"command": "ls"}',
         '[TOOL_CALLS]shell[CALL_ID]a1b2c3d4e[ARGS]{"command": "ls"}',
         '[TOOL_CALLS]shell{"command": "ls"}[TOOL_CALLS]submit{}',
     ],
@@ -58,19 +64,25 @@ WRITTEN: dict[str, list[str]] = {
         '<tool_call>{"arguments": {"command": "ls"}, "name": "shell"}</tool_call><|im_end|>',
         "<tool_call>\n{'name': 'shell', 'arguments': {'command': 'ls'}}\n</tool_call>",
         '<tool_call>\n{"name": "shell", "arguments": {"command": "echo "hi""}}\n</tool_call>',
+        '<tool_call>\n{"name": "shell", "arguments": {"command": "ls"}}',
         '<tool_call>\n```json\n{"name": "shell", "arguments": {"command": "ls"}}\n```\n</tool_call>',
         "<tool_call>shell</tool_call>",
+        f"<tool_calls>[{JSON}]</tool_calls>",
         f"<TOOLCALL>[{JSON}]</TOOLCALL>",
         f"{HERMES}\n<tool_response>\nREADME\n</tool_response>\nThere is one file, so all is done.",
         f"{HERMES}\n\nI wait for its result.",
     ],
     "Qwen Coder": [
+        "Sure. <function=shell><parameter=command>ls</parameter></function>",
         "<tool_call>\n<function=shell>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>",
         "<function=shell>\n<parameter=command>\nls -la",
         "<function=file_write>\n<parameter=path>\nd.md\n</parameter>\n<parameter=content>\n# Use\n\n```sh\nmake\n```\n"
         "\nThen `make test`.\n</parameter>\n</function>",
+        "<seed:tool_call><function=shell><parameter=command>ls</parameter></function></seed:tool_call>",
     ],
     "Claude and MiniMax": [
+        '<function_calls>\n<invoke name="shell">\n<parameter name="command">ls</parameter>\n</invoke>\n'
+        "</function_calls>",
         '<minimax:tool_call>\n<invoke name="shell">\n<parameter name="command">ls</parameter>\n</invoke>\n'
         "</minimax:tool_call>",
         "I look.\n<invoke name='shell'><parameter name='command'>ls</parameter></invoke>",
@@ -78,23 +90,34 @@ WRITTEN: dict[str, list[str]] = {
         '{"type": "tool_use", "id": "1", "name": "shell", "input": {"command": "ls"}}',
     ],
     "GLM and Kimi": [
+        "<tool_call>shell\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>",
         "<tool_call>shell\n<arg_key>command</arg_key>\n<arg_value>ls",
         '<|tool_calls_section_begin|><|tool_call_begin|>functions.shell:0<|tool_call_argument_begin|>{"command": "ls"}'
         "<|tool_call_end|><|tool_calls_section_end|>",
+        '<|tool_call_begin|>functions.shell:12<|tool_call_argument_begin|>{"command": "ls"}',
+        "<tool_call>submit\n</tool_call>",
     ],
     "as in Python": [
+        '[shell(command="ls")]',
         "I look.\n\n[shell(command='ls (all)'), submit(text=\"Done.\")]",
+        '```python\nshell(command="ls")\n```',
         '```tool_code\nprint(default_api.shell(command="ls"))\n```',
+        '<|tool_call_start|>[shell(command="ls")]<|tool_call_end|>',
         "file_write(\n    path='a',\n    content='it\\'s (one',\n)",
         'shell(command="ls")\nshell(command="id")',
         "submit()",
+        'functions.shell({"command": "ls"})',
         "shell({'command': 'ls'})",
     ],
     "JSON": [
         FENCED,
         JSON,
+        f"```json\n{JSON}\n```",
         f"```\n[{JSON}, {JSON}]\n```\n",
+        f"```json\n{JSON}",
+        f"```{JSON}```",
         f"I list the files. {JSON}",
+        f"{JSON}\n{JSON}",
         '{"tool_calls": [{"id": "1", "type": "function", "function": {"name": "shell", "arguments": "{}"}}]}',
         '{"function_call": {"name": "shell", "arguments": "{}"}}',
         "{'name': 'shell', 'arguments': {'command': 'ls'}}",
@@ -104,9 +127,13 @@ WRITTEN: dict[str, list[str]] = {
         '{"tool": "shell", "command": "ls"}',
         '{"name": "functions.shell", "arguments": {"cmd": "ls"}}',
         '{"name": "file_write", "arguments": {"path": "a", "content": "one\ntwo"}}',
+        '{"name": "shell", "arguments": {"command": "echo "hi""}}',
         f'See [1] and {{"x": 1}}.\n\n{json.dumps({"name": "file_write", "arguments": {"content": HERMES}})}',
+        "```action shell\nls\n```",
         "I look.\n\n~~~action shell\nls",
+        'Action: shell\nAction Input: {"command": "ls"}',
         'Action: shell\nAction Input: {"command": "ls"}\nObservation: README\nDone.',
+        f"<|tool_call|>[{JSON}]<|/tool_call|>",
         f"functools[{JSON}]",
         '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "shell", "parameters": {"command": "ls"}}]<|END_ACTION|>',
         "<start_function_call>call:shell{command:<escape>ls<escape>}<end_function_call>",
@@ -115,6 +142,7 @@ WRITTEN: dict[str, list[str]] = {
 
 QUOTED = [
     "I documented that a call looks like `<tool_call>shell</tool_call>`.",
+    f"I documented that a call looks like `{JSON}`",
     'It is ``<function=shell>{"command": "ls"}</function>``',
     "The marks are `[TOOL_CALLS]shell`, `<|python_tag|>` and `<｜tool▁sep｜>shell`.",
     f"Hermes writes a call like this:\n\n```\n{HERMES}\n```\n\nThe template closes it.",
@@ -124,16 +152,31 @@ QUOTED = [
     f"> {HERMES.replace(chr(10), ' ')}",
     'You said:\n> [shell(command="ls")]',
     '<tool_call>\n{"name": "web_search", "arguments": {"query": "shell"}}\n</tool_call>',
+    '{"name": "ada", "arguments": []}',
+    '[search(query="shell")]',
     "<div>\n<span>shell</span>\n</div>",
+    '<|channel|>commentary to=functions.browser <|message|>{"query": "shell"}<|call|>',
+    "I ran shell and it works.",
     'I ran shell(command="ls") and it works.',
     'shell(command="ls") lists the files (all of them).',
+    'Use shell(command="ls")',
+    "```python\nprint({'name': 'shell'})\n```",
     "```python\nshell(check=True)\n```",
+    "```sh\nls\n```",
     'The config is:\n```json\n{"shell": true, "name": "shell"}\n```',
     f"The tool is described as:\n\n```json\n{SCHEMA}\n```",
+    f"```json\n[{SCHEMA}]\n```",
     f"The call was {JSON}, which lists the files.",
+    f"const call = ({JSON})",
     f'"{JSON}"',
+    "Summary:\n- shell: ok\n- submit: done",
     f"| form | example |\n|---|---|\n| Hermes | {HERMES.replace(chr(10), ' ')} |",
+    "```yaml\nname: shell\narguments: {}\n```",
     f"I test parse('{HERMES}')",
+    "The form is <tool_call>…</tool_call>, with the name in JSON.",
+    "Done. See [the docs](https://example.com/tools).",
+    "All 3 tests pass [OK].",
+    '{"echo": true}',
     "[" * 5000,
     "{" + '"a":{' * 2000,
     '{"name": "shell", "arguments": ' + "9" * 5000,
@@ -147,7 +190,8 @@ def read(text: str, *before: Message, tools: Sequence[ToolSpec] = TOOLS) -> str:
 
 
 def test_a_call_that_ends_an_answer_is_known_in_the_forms_that_models_use() -> None:
-    assert [text for texts in WRITTEN.values() for text in texts if "written as text" not in read(text)] == []
+    wrong = {form: [text for text in texts if "written as text" not in read(text)] for form, texts in WRITTEN.items()}
+    assert {form: texts for form, texts in wrong.items() if texts} == {}
     assert read(HERMES, tools=[]) == ""
 
 
@@ -176,117 +220,58 @@ def test_an_answer_that_is_given_again_after_the_model_was_told_is_final_if_it_c
         assert read(text, said(text), TOLD), text
 
 
-WELL = "All is well."
-
-SEPARATED: dict[str, tuple[str, str]] = {
-    # whole
-    "<think>I should look first.</think>": ("I should look first.", ""),
-    f"<think>\nHm.\n\nYes.\n</think>\n\n{WELL}": ("Hm.\n\nYes.", WELL),
-    f"<thinking>Hm.</thinking>\n{WELL}": ("Hm.", WELL),
-    f"<Thought>Hm.</Thought>\n{WELL}": ("Hm.", WELL),
-    f"<seed:think>Hm.</seed:think>\n{WELL}": ("Hm.", WELL),
-    f"◁think▷Hm.◁/think▷{WELL}": ("Hm.", WELL),
-    f"[THINK]Hm.[/THINK]{WELL}": ("Hm.", WELL),
-    f"<think></think>\n\n{WELL}": ("", WELL),
-    "<think> </think>\n": ("", ""),
-    # not closed
-    "<think>I should look first.": ("I should look first.", ""),
-    f"{WELL}\n<think>Hm.": ("Hm.", f"{WELL}\n"),
-    "<think>": ("", ""),
-    "<think>Hm.</thin": ("Hm.</thin", ""),
-    # not opened: the question had the opening tag
-    "I should look first.</think>": ("I should look first.", ""),
-    f"Hm, so I\n</think>\n\n{WELL}": ("Hm, so I", WELL),
-    f"I call `ls`.\n```sh\nls\n```\nDone. </think> {WELL}": ("I call `ls`.\n```sh\nls\n```\nDone.", WELL),
-    f"</think>\n{WELL}": ("", WELL),
-    # several
-    f"<think>One.</think><think>Two.</think>{WELL}": ("One.\n\nTwo.", WELL),
-    "<think>One.</think>First.\n<think>Two.</think>\nSecond.": ("One.\n\nTwo.", "First.\n\nSecond."),
-    "First. <think>One.</think> Second.": ("One.", "First.  Second."),
-    f"<think>The tag `</think>` ends it.</think>{WELL}": ("The tag `</think>` ends it.", WELL),
-    f"<think>A <think> in it.</think>{WELL}": ("A <think> in it.", WELL),
-    f"One.</think>\n<think>Two.</think>\n{WELL}": ("One.\n\nTwo.", WELL),
-}
-
-QUOTED_TAGS = [
-    WELL,
-    "",
-    "The parser drops `<think>` and `</think>`.",
-    "`<think>` begins a thought.",
-    "It ends with `</think>`",
-    "The tag <think> begins a thought, and </think> ends it.",
-    "Models write <think>Hm.</think>",
-    "It ends with </think>",
-    'It splits at "</think>" now.',
-    "text.split('</think>')[1]",
-    "- <think>: a thought\n- </think>: its end",
-    "> <think>Hm.</think>",
-    "| <think> | thought |",
-    "```\n<think>Hm.</think>\nAnswer\n```",
-    "```xml\n<think>\nHm.\n</think>\n```\n\nThat is the form.",
-    "Use:\n\n    <think>Hm.</think>",
-    "<thinker>x</thinker> <rethink>",
-    "<think time=1> < think >",
-    "<think> is the opening tag.",
-    "a < b and c > d, [1], ◁",
-    "I think </b>",
-]
-
-
-def separated(*pieces: str) -> tuple[str, str, dict[str, str]]:
-    tags, shown = ThoughtTags(), {"text": "", "thinking": ""}
-    for step in (*(tags.feed(piece) for piece in pieces), tags.end()):
-        for kind, text in step:
-            shown[kind] += text
-    return tags.thoughts, tags.text, shown
-
-
-@pytest.mark.parametrize("size", [1, 3, 1000])
-def test_thoughts_in_tags_are_no_text_and_tags_in_code_or_within_a_sentence_are_however_an_answer_is_cut(
-    size: int,
-) -> None:
-    cases = SEPARATED | {text: ("", text) for text in QUOTED_TAGS}
-    cut = {text: [text[at : at + size] for at in range(0, len(text), size)] for text in cases}
-    assert {text: found for text, pieces in cut.items() if (found := separated(*pieces)[:2]) != cases[text]} == {}
-
-
-def test_thoughts_are_shown_as_thinking_while_they_stream() -> None:
-    assert separated("<thi", "nk>", "Hm", ".</th", "ink>", "All is ", "well.")[2] == {"thinking": "Hm.", "text": WELL}
-    tags = ThoughtTags()
-    assert list(tags.feed("<think>Let me")) == [("thinking", "Let me")]
-    assert list(tags.feed(" see a < b. ")) == [("thinking", " see a < b. ")]
-    assert list(tags.feed("</think>")) == [], "what follows decides"
-    assert list(tags.feed("All")) == [("text", "All")]
-
-
-BUSY = """` ``` ```x ~~~ < [ { {" {"a [" \\" {"a":[ shell( <tool_call>shell <tool_call> </a> <tooltool <|tool <|end"""
-BUSY_LINES = ["", "shell(a=", 'shell(a="', "[shell(command=", "<shell>  ", "> ", 'Action: shell\n"name"   ', "a`` "]
-
-
 def test_the_search_takes_time_that_grows_with_the_text() -> None:
-    openings = [texts[0][: len(texts[0]) // part] for texts in WRITTEN.values() for part in (1, 3)]
-    characters = [*BUSY.split(), " ", *(f"\n{line}" for line in BUSY_LINES)]
-    assert [text for text in dict.fromkeys([*openings, *characters]) if not grows_with(text, search)] == []
+    openings = [text[: len(text) // part] for texts in WRITTEN.values() for text in texts for part in (1, 3)]
+    characters = [
+        "`",
+        "``",
+        "```\n",
+        "```x y",
+        "~~~",
+        " ",
+        "\n",
+        "<",
+        "[",
+        "{",
+        '{"',
+        '{"a',
+        '["',
+        '\\"',
+        '{"a":[',
+        "shell(",
+    ]
+    characters += [
+        "\nshell(a=",
+        '\nshell(a="',
+        "\nshell(a='\\",
+        "\n[shell(command=",
+        "<tool_call>shell",
+        "<tool_call>",
+        "</a>",
+    ]
+    characters += [
+        "<tooltool",
+        "<|tool",
+        "<|end",
+        "``` a",
+        "Action: shell\n",
+        "\n<shell>  ",
+        '"name"   ',
+        "\n> ",
+        "a` ",
+        "a`` ",
+    ]
+    slow = [text for text in dict.fromkeys([*openings, *characters]) if not _grows_with(text)]
+    assert slow == []
     # An error of the JSON decoder counts lines, which is so fast that it shows in longer texts only.
-    assert grows_with("\n{", search, 300_000)
-    tags = [*list(SEPARATED)[::3], "<", "[", "<think", "`", "x<think>", "x </think>", " ", "\n", "<think>`</think>`"]
-    assert [text for text in tags if not grows_with(text, separate)] == []
+    assert _grows_with("\n{", 300_000)
 
 
-def search(text: str) -> None:
-    read(text)
-    read(f"```a{text}x")
-
-
-def separate(text: str) -> None:
-    separated(text)
-    separated(*(text[at : at + 8] for at in range(0, len(text), 8)))
-
-
-def grows_with(text: str, reads: Callable[[str], None], longest: int = 8_000) -> bool:
+def _grows_with(text: str, longest: int = 8_000) -> bool:
     def seconds(size: int) -> float:
         began = process_time()
-        reads((text * size)[:size])
+        read((text * size)[:size])
+        read(f"```a{text * size}"[:size] + "x")
         return process_time() - began
 
     # Eight times the length: 64 times the time if it grows with the square.
