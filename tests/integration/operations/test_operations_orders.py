@@ -85,7 +85,6 @@ def test_a_request_that_is_refused_leaves_nothing_behind(core: Core, admin: Call
     before = reading.list_orders(core, admin)
     bad: list[tuple[str, dict[str, Any]]] = [
         ("E-EMPTY", {"verify": [""]}),
-        ("E-TEXT", {"verify": ["a\0"]}),
         ("E-TOO-LONG", {"verify": ["x" * 10_001]}),
         ("E-COMMANDS", {"verify": ["x"] * 51}),
         ("E-ORDER-PROMPT", {"prompt": "  \n\t "}),
@@ -98,12 +97,10 @@ def test_a_request_that_is_refused_leaves_nothing_behind(core: Core, admin: Call
         ("E-PROJECT-404", {"project": "x" * 10_000}),
         ("E-SESSION-404", {"session": "000000000000"}),
         ("E-SESSION-PROJECT", {"session": session}),
-        ("E-EMPTY", {"key": " "}),
         ("E-TOO-LONG", {"key": "k" * 256}),
-        ("E-TEXT", {"key": "a\0b"}),
     ]
-    found = [(code_of(lambda given=given: submit(core, admin, **given)), given) for _, given in bad]
-    assert [code for code, _ in found] == [code for code, _ in bad]
+    for code, given in bad:
+        assert code_of(lambda given=given: submit(core, admin, **given)) == code, given
     assert reading.list_orders(core, admin) == before
     with core.database.read() as db:
         assert len(db.scalars(select(Turn)).all()) == 1
