@@ -169,6 +169,7 @@ def test_texts_of_the_question_are_marked_and_escaped(notifying: Notifying, stra
     page = stranger.get(notifying.link()).text
     assert ("<script>alert" in page, "<img src=x" in page, "<b>" in page, "\u202e" in page) == (False,) * 4
     assert "⟨U+202E⟩; rm␍" in page
+    assert "You approved it" in stranger.post(notifying.link(), data=APPROVE).text
 
 
 PLAN = AgentPlan(title="Mend the log-in", points=(PlanPoint(text="Check the token"), PlanPoint(text="Test it")))

@@ -137,7 +137,11 @@ def test_a_batch_is_as_green_as_its_worst_row_on_each_database(
 
 @pytest.mark.usefixtures("fleet")
 def test_a_graph_is_as_green_as_its_worst_order(core: Core, admin: Caller, capsys: pytest.CaptureFixture[str]) -> None:
-    for other, expected in (("nothing to change", ("done", 2, 0)), ("steps", ("incomplete", 1, 1))):
+    for other, expected in (
+        ("nothing to change", ("done", 2, 0)),
+        ("steps", ("incomplete", 1, 1)),
+        ("its checks", ("failed", 1, 1)),
+    ):
         request = {"project": "web", "orders": [{"name": each, "prompt": each} for each in ("one", "two")]}
         graph = graphs.submit(core, admin, GraphRequest.model_validate(request))
         assert (graph.outcome, graph.done) == (None, 0)
