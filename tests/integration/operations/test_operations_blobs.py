@@ -105,6 +105,7 @@ def test_what_an_order_is_asked_for_goes_to_its_drone_and_to_its_next_turn_and_r
     assert refusal.value.why == "not kept"
 
 
+@pytest.mark.dialects
 def test_only_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, anna: AuthenticatedDrone) -> None:
     """Also before the report of its start was taken in. It is recorded once a minute."""
     order = submit(core, admin)
