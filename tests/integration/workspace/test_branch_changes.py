@@ -11,11 +11,13 @@ from drone.workspace import BranchChange, Delivery, Workspace, Workspaces
 from shared.errors import OrderError
 from shared.names import branch, new_id
 from shared.work_order import Base
-from tests.integration.workspace.agent import AUTHOR, does, keep
+from tests.integration.workspace.agent import does, keep
 from tests.support.repositories import commit_files, git, prepared, push_commit, work_order
 
 ONE = new_id()
 BRANCH = branch(ONE)
+AUTHOR = "Dronefleet <drone@localhost>"
+"""By whom the fleet recognizes its own commits."""
 
 
 @pytest.fixture

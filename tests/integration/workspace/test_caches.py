@@ -30,7 +30,11 @@ TRIES: dict[str, tuple[str, set[str], set[str]]] = {
         {"tox/x", "a.DS_Store", "pyc"},
         {".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".tox/", ".coverage", ".eslintcache"},
     ),
-    "a tagged directory": (f"mkdir -p t/debug; {TAG} t/CACHEDIR.TAG; echo 1 > t/debug/x", set(), {"t/"}),
+    "a tagged directory, with another cache": (
+        f"mkdir -p t/debug t/node_modules; {TAG} t/CACHEDIR.TAG; echo 1 > t/debug/x; echo 1 > t/node_modules/x",
+        set(),
+        {"t/"},
+    ),
     "a tag of another kind": ("mkdir t; echo other > t/CACHEDIR.TAG; echo 1 > t/x", {"t/CACHEDIR.TAG", "t/x"}, set()),
     "a tag at the top": (f"{TAG} CACHEDIR.TAG; echo 1 > one", {"CACHEDIR.TAG", "one"}, set()),
     "a tag that is a link": (f"mkdir t; {TAG} t/tag; ln -s tag t/CACHEDIR.TAG", {"t/CACHEDIR.TAG", "t/tag"}, set()),
