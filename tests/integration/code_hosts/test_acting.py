@@ -225,6 +225,7 @@ def test_failed_checks_come_back_with_their_log_as_one_turn_and_a_conflict_once_
     (*_, third) = shop.work()
     assert (len(shop.work()), third.asked) == (3, {"merge": {"branch": "main", "commit": "d" * 40}})
     assert third.prompt.startswith("Resolve the conflicts of pull request #4 with main.")
+    assert [kind for kind, _ in shop.events()].count("conflict") == 1
 
 
 def test_follow_ups_are_bounded_and_the_bound_is_said_once(shop: Connected) -> None:

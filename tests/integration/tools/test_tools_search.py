@@ -93,6 +93,7 @@ def test_glob_knows_the_usual_patterns() -> None:
         "**/deep/[!b]*": ["src/deep/c.ts"],
         "src/deep/?.py": ["src/deep/b.py"],
         ".git*": [".gitignore"],
+        "src?a.py": [],
         "src": [],
         "a[.py": [],
     }
@@ -210,6 +211,7 @@ def skill(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: greet\ndescription: Greets.\n---\nRun `sh greet.sh`.\n")
     (folder / "greet.sh").write_text("echo hello\n")
+    folder.chmod(0o777)  # only the sandbox keeps commands from writing there
     (tmp_path / "home" / "key").write_text("k3y\n")
     return folder
 
