@@ -40,7 +40,8 @@ def test_agents_are_added_described_drawn_and_removed(fleet: WholeFleet, tmp_pat
     (tmp_path / "lead.md").write_text("# Lead\n\nPlan the work.\n")
     added = agent("add", "lead", "--instructions", str(tmp_path / "lead.md"), "--cost-limit", "0.5")
     assert (added["instructions"], added["cost_limit"], added["warnings"]) == ("# Lead\n\nPlan the work.", 0.5, [])
-    agent("create", "backend", "--instructions", "-", "--boss", "lead", text="Write it.")
+    # No drone has its label, so it stays without a description.
+    agent("create", "backend", "--instructions", "-", "--boss", "lead", "--label", "gpu=yes", text="Write it.")
 
     # A drone delivers the description.
     wait_until(lambda: agent("show", "lead")["description"] == TEXT, seconds=90, every=0.5)
