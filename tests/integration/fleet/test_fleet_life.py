@@ -165,11 +165,11 @@ def test_however_a_claim_and_a_move_race_the_order_runs_once(live_plane: Plane) 
     # No order is sent again, and no drone counts as gone, because a slow machine takes its time.
     live_plane.collector(), live_plane.supervisor(unclaimed_after=3600)
     live_plane.begun(oka)
-    ids = [live_plane.submit() for _ in repeat(None, 6)]
-    live_plane.until(lambda: oka.beat() or oka.queued() == 6)
+    ids = [live_plane.submit() for _ in repeat(None, 16)]
+    live_plane.until(lambda: oka.beat() or oka.queued() == 16)
     # The supervisor goes through the queue from its front: from the other end most of them meet.
     messages = [oka.take() for _ in ids][::-1]
-    mila = live_plane.drone("mila", concurrency=6)
+    mila = live_plane.drone("mila", concurrency=16)
     claimed: list[str] = []
     works = iter(messages)
     takes = ((oka, lambda: next(works, None)), (mila, mila.take))
