@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,8 +18,7 @@ from tests.support.transcripts import transcript_problems
 from tests.support.warm_processes import FLEET
 from tests.support.whole_fleet import ExternalFleet, external_fleet
 
-pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.apart]
-Serve = Callable[[str], "subprocess.Popen[bytes]"]
+pytestmark = [pytest.mark.campaign, pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.apart]
 
 
 @pytest.fixture
@@ -28,56 +27,68 @@ def fleet(tmp_path: Path, empty_postgres_url: str, redis_server: BrokerServer) -
         yield fleet
 
 
-@pytest.fixture
-def serve(fleet: ExternalFleet) -> Iterator[Serve]:
-    """A function that starts a role of the control plane; all of them are killed afterwards."""
+def test_a_supervisor_and_a_collector_that_die_are_stood_in_for_by_the_others(
+    fleet: ExternalFleet, model: ScriptedServer, tmp_path: Path
+) -> None:
     with ExitStack() as parts:
+        first, second = _serve(parts, fleet), _serve(parts, fleet)
+        _serve_role(parts, fleet, "api")
+        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60, every=0.5)
+        fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+        fleet.workstation("mila").start()
+        fleet.online("mila", seconds=60)
 
-        def start(role: str) -> subprocess.Popen[bytes]:
-            log = parts.enter_context((fleet.root / f"{role}.log").open("ab"))
-            command = [*FLEET, "serve", "--role", role]
-            part = warm_processes.popen(command, env=fleet.environment, stdout=log, stderr=log)
-            parts.callback(kill, part)
-            return part
+        before = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
+        _kill(*first)
+        after = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
 
-        yield start
-
-
-def kill(part: subprocess.Popen[bytes]) -> None:
-    part.kill()
-    part.wait(60)
+        assert [before["status"], after["status"]] == ["succeeded", "succeeded"]
+        assert transcript_problems(before) + transcript_problems(after) == []
+        assert [part.poll() for part in second] == [None, None]
 
 
-def test_orders_outlive_a_supervisor_and_a_collector_and_a_run_also_a_restart_of_database_and_broker(
+def test_a_run_outlives_a_restart_of_the_database_and_one_of_the_broker(
     fleet: ExternalFleet,
-    serve: Serve,
     model: ScriptedServer,
+    tmp_path: Path,
     postgres_server: PostgresServer,
     redis_server: BrokerServer,
 ) -> None:
-    first, second = ([serve(role) for role in ("supervisor", "collector")] for _ in range(2))
-    serve("api")
-    wait_until(lambda: fleet.fleet("drones").returncode == 0, every=0.5)
-    fleet.add_work(model.url, f"file://{calc_project(fleet.root / 'calc.git')}")
-    fleet.workstation("mila").start()
-    before = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
-    for part in first:
-        kill(part)
-    after = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
-    order_id = fleet.submit("Ten slow steps, script:steps")["id"]
-    wait_until(lambda: fleet.order(order_id)["status"] == "running")
+    with ExitStack() as parts:
+        _serve_role(parts, fleet, "all")
+        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60, every=0.5)
+        fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+        fleet.workstation("mila").start()
+        fleet.online("mila", seconds=60)
+        order_id = fleet.submit("Ten slow steps, script:steps")["id"]
+        wait_until(lambda: fleet.order(order_id)["status"] == "running")
 
-    postgres_server.stop()
-    redis_server.stop(kill=True)
-    refused = fleet.fleet("orders")
-    postgres_server.start()
-    redis_server.start()
+        postgres_server.stop()
+        redis_server.stop(kill=True)
+        refused = fleet.fleet("orders")
+        postgres_server.start()
+        redis_server.start()
 
-    order = fleet.ended(order_id)
-    assert (refused.returncode, refused.stderr.startswith("error: ")) == (1, True)
-    assert "Traceback" not in refused.stderr
-    assert [each["status"] for each in (before, after, order)] == ["succeeded"] * 3
-    assert [transcript_problems(each) for each in (before, after, order)] == [[], [], []]
-    assert order["attempt"] == 1
-    assert order["patch"].count("\n+step ") == 10
-    assert [part.poll() for part in second] == [None, None]
+        order = fleet.ended(order_id)
+        assert (refused.returncode, refused.stderr.startswith("error: ")) == (1, True)
+        assert "Traceback" not in refused.stderr
+        assert (order["status"], order["attempt"]) == ("succeeded", 1)
+        assert transcript_problems(order) == []
+        assert order["patch"].count("\n+step ") == 10
+
+
+def _serve(parts: ExitStack, fleet: ExternalFleet) -> tuple[subprocess.Popen[bytes], ...]:
+    return tuple(_serve_role(parts, fleet, role) for role in ("supervisor", "collector"))
+
+
+def _serve_role(parts: ExitStack, fleet: ExternalFleet, role: str) -> subprocess.Popen[bytes]:
+    log = parts.enter_context((fleet.root / f"{role}.log").open("ab"))
+    part = warm_processes.popen([*FLEET, "serve", "--role", role], env=fleet.environment, stdout=log, stderr=log)
+    parts.callback(_kill, part)
+    return part
+
+
+def _kill(*parts: subprocess.Popen[bytes]) -> None:
+    for part in parts:
+        part.kill()
+        part.wait(60)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,13 +15,14 @@ import pytest
 import redis
 
 from control_plane.broker.valkey_config import program as valkey_without_tls
+from drone.installation.server_checks import certificate_end
 from drone.model.scripted.server import ScriptedServer
 from shared.tls import client_context
 from tests.support import needs, wait_until, warm_processes
 from tests.support.certificates import DAY, Authority
 from tests.support.repositories import calc_project
 from tests.support.warm_processes import DRONE
-from tests.support.whole_fleet import WholeFleet
+from tests.support.whole_fleet import WholeFleet, WorkstationDrone
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
 OPEN = "127.0.0.2"
@@ -61,7 +63,7 @@ def test_a_drone_that_does_not_know_the_authority_does_not_join(
     assert "the broker's messages travel without TLS" in warning
 
 
-def test_a_fleet_begins_to_use_tls_with_its_drones_pages_and_broker_and_presents_a_renewed_certificate_at_once(
+def test_a_fleet_begins_to_use_tls_with_its_drones_pages_and_broker_and_a_certificate_that_expires_loses_no_order(
     start_fleet: Callable[..., WholeFleet],
     model: ScriptedServer,
     tmp_path: Path,
@@ -90,18 +92,62 @@ def test_a_fleet_begins_to_use_tls_with_its_drones_pages_and_broker_and_presents
     with redis.Redis(host=OPEN, port=port) as plain, pytest.raises(redis.ConnectionError):
         plain.ping()
 
-    # One that has expired meanwhile is replaced, too.
-    for validity in ({"begins": -2 * DAY, "ends": -timedelta(minutes=1)}, {}):
-        old = presented(fleet)
-        authority.issue("open", OPEN, **validity)
-        wait_until(lambda old=old: not old & presented(fleet))
-    assert fleet.ended(fleet.submit("Fix the test, script:fix", "--drone", "mila")["id"])["status"] == "succeeded"
+    log = Path(mila.environment["DRONE_HOME"], "logs", "drone.log")
+    running = fleet.submit("Wait, script:gate", "--drone", "mila")["id"]
+    waiting = fleet.submit("Fix the test, script:fix", "--drone", "mila")["id"]
+    work = wait_until(lambda: _workspace(mila), seconds=60)
+    wait_until(lambda: "tool_call" in [step["kind"] for step in fleet.order(running)["steps"]], seconds=60)
+    with _expired(fleet, authority):
+        wait_until(lambda: f"the certificate of {OPEN}" in log.read_text())
+        told = mila.run("doctor").stdout
+        (work / "go").touch()
+        wait_until(lambda: not (work / "go").exists())
+    orders = [fleet.ended(order) for order in (running, waiting)]
+    assert [(order["status"], order["attempt"], len(order["runs"])) for order in orders] == [("succeeded", 1, 1)] * 2
+    assert "has expired" in log.read_text()
+    assert "has expired" in told
 
 
-def presented(fleet: WholeFleet) -> set[str]:
-    """The certificates that new connections to the API and the broker are given."""
+def _workspace(drone: WorkstationDrone) -> Path | None:
+    found = list(Path(drone.environment["DRONE_HOME"]).glob("workspace/sessions/*/work"))
+    return found[0] if found else None
+
+
+@contextmanager
+def _expired(fleet: WholeFleet, authority: Authority) -> Iterator[None]:
+    """Let the certificate have expired meanwhile, and cut what is connected; renew it afterwards."""
+    authority.issue("open", OPEN, begins=-2 * DAY, ends=-timedelta(minutes=1))
+    try:
+        wait_until(lambda: all(_present_expired(fleet, authority)))
+        _cut_connections(fleet, authority)
+        yield
+    finally:
+        authority.issue("open", OPEN)
+        wait_until(lambda: not any(_present_expired(fleet, authority)))
+
+
+def _present_expired(fleet: WholeFleet, authority: Authority) -> list[bool]:
+    """Whether the API, and whether the broker, presents an expired certificate to new connections."""
+    ports = json.loads((fleet.data / "up.json").read_text())
+    refused = []
+    for port in (ports["port"], ports["broker_port"]):
+        try:
+            certificate_end(f"https://{OPEN}:{port}", str(authority.file))
+        except ssl.SSLCertVerificationError as error:
+            refused.append("expired" in error.verify_message)
+        else:
+            refused.append(False)
+    return refused
+
+
+def _cut_connections(fleet: WholeFleet, authority: Authority) -> None:
+    """Cut all connections to the broker, as a restart or a cut cable would: only a new one checks the certificate."""
     known = json.loads((fleet.data / "up.json").read_text())
-    return {ssl.get_server_certificate((OPEN, known[port])) for port in ("port", "broker_port")}
+    login = {"username": "control", "password": known["broker_password"]}
+    ignore_time = {"ssl": True, "ssl_ca_certs": str(authority.file), "ssl_include_verify_flags": [0x200000]}
+    with redis.Redis(host=OPEN, port=known["broker_port"], **login, **ignore_time) as client:
+        for kind in ("normal", "pubsub"):
+            client.client_kill_filter(_type=kind, skipme=True)
 
 
 def _status(url: str, context: ssl.SSLContext) -> int | None:
