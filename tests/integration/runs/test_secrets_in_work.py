@@ -21,6 +21,7 @@ from tests.support.repositories import MakeWorkspaces, calc_project, work_order
 from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory, says
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 KEY = "Qk7-Zx9Wv2Tp4Ls6Rm1Jd8Hf3Gb5Ny0Cu_Ea"
 PACKED = base64.b64encode(f"user:{KEY}".encode()).decode()
 SHAPED = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
@@ -56,7 +57,7 @@ def decided(*, approved: bool, comment: str = "") -> Decide:
     return Decide(run_id="run000000000", call_id="delivery", approved=approved, comment=comment)
 
 
-def test_a_secret_is_found_wherever_it_stands_in_the_work(
+def test_a_secret_is_found_anywhere_in_the_work(
     tmp_path: Path, drone_git: Mapping[str, str], workspaces_in: MakeWorkspaces
 ) -> None:
     remote = calc_project(tmp_path / "remote.git")
@@ -89,9 +90,7 @@ def test_work_with_a_secret_stays_on_the_drone(bench: Bench, scripted: ScriptedF
     assert any((bench.workspaces / "sessions").glob("*/work/README"))
 
 
-def test_without_an_answer_or_after_a_cancel_the_work_stays_on_the_drone(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_unanswered_or_after_a_cancel_the_work_stays_on_the_drone(bench: Bench, scripted: ScriptedFactory) -> None:
     leaks = [shell(f"echo {KEY} > key"), says("Done.")]
     bench.limit(approval_timeout=0.3)
     end = bench.run(scripted(leaks).url)

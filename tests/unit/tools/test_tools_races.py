@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.racers import exchanging
-from tests.support.toolboxes import Call, call, workspace
-
-__all__ = ["call", "workspace"]
+from tests.support.toolboxes import Call
 
 ROUNDS = 1_500
 SECRET = "decoy-of-the-owner"
