@@ -11,7 +11,7 @@ import pytest
 from tests.support.racers import exchanging
 from tests.support.toolboxes import Call
 
-ROUNDS = 1_500
+ROUNDS = 400
 SECRET = "decoy-of-the-owner"
 
 
