@@ -44,12 +44,6 @@ SCRIPTS: dict[str, list[Reply]] = {
     "slow": [shell("echo begun; sleep 4; echo done > slow.txt"), {"text": "Done, slowly."}],
     "gate": [shell("until [ -e go ]; do sleep 0.2; done; rm go; echo done > done.txt"), {"text": "Done."}],
     "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
-    # In two parts, so that this file itself contains nothing of that shape.
-    "token": [
-        shell("printf 'token = ghp_%s\\n' 0123456789abcdefghijABCDEFGHIJ012345 > example.txt"),
-        {"text": "Done."},
-    ],
-    "talk": [{"text": "This was said.", "repeat": True}],
     "risky": [shell("rm calc.py && echo removed"), *({"text": f"Answer {number}."} for number in (1, 2, 3))],
     "ask": [
         shell("echo begun > begun.txt"),

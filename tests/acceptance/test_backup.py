@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.contract.declarations import drones, orders
+from control_plane.contract.declarations import orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.ending import kill_all
@@ -21,28 +21,32 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture
 def fleet(start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path) -> WholeFleet:
-    """A fleet whose only drone is on a workstation."""
-    fleet = start_fleet(drones=0)
+    """A fleet with a drone of its own, and one on the workstation oka."""
+    fleet = start_fleet(drones=1)
     fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
     fleet.workstation("oka").start()
-    fleet.online("oka")
+    fleet.online("local-1", "oka")
     return fleet
 
 
-def test_a_restored_fleet_has_its_history_and_its_running_order_continues_in_the_same_run(
+def test_a_fleet_is_restored_to_an_empty_machine_with_its_history_and_its_running_orders_continue(
     fleet: WholeFleet, tmp_path: Path
 ) -> None:
+    backup = str(tmp_path / "backup")
     before = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
     log = _log(fleet, before)
-    running = fleet.submit("Wait for it, script:gate")["id"]
-    _running(fleet, running)
-
-    saved = fleet.json("backup", str(tmp_path / "backup"), "--with-keys")
-    occupied = fleet.fleet("restore", str(tmp_path / "backup"))
+    on_oka = fleet.submit("Wait for it, script:gate", "--drone", "oka")["id"]
+    _running(fleet, on_oka)
+    on_its_own = fleet.submit("Three steps, script:three")["id"]
+    saved, occupied = fleet.json("backup", backup), fleet.fleet("restore", backup)
     assert (occupied.returncode, "E-UP-RUNNING" in occupied.stderr) == (4, True)
+    (tmp_path / "kept.key").write_text((fleet.data / "master.key").read_text())
     _destroy(fleet)
-    checked = fleet.json("backup", "check", str(tmp_path / "backup"))
-    restored = fleet.json("restore", str(tmp_path / "backup"))
+
+    refused = fleet.fleet("restore", backup)
+    assert (refused.returncode, "E-RESTORE-KEY" in refused.stderr, fleet.data.exists()) == (2, True, False)
+    checked = fleet.json("backup", "check", backup)
+    restored = fleet.json("restore", backup, "--key-file", str(tmp_path / "kept.key"))
     fleet.start()
 
     assert saved["rows"] == checked["rows"] == restored["rows"]
@@ -50,24 +54,25 @@ def test_a_restored_fleet_has_its_history_and_its_running_order_continues_in_the
     kept = ("steps", "patch", "runs", "status", "branch")
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
     assert _log(fleet, after) == log
-    fleet.online("oka", seconds=90)
-    continued = _through_gate(fleet, running)
+    fleet.online("local-1", "oka", seconds=90)
+    continued = _through_gate(fleet, on_oka)
     assert (continued["status"], len(continued["runs"])) == ("succeeded", 1)
-    second = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
-    assert (second["status"], second["runs"][0]["drone"]) == ("succeeded", "oka")
+    assert fleet.ended(on_its_own)["status"] == "succeeded"
+    second = fleet.ended(fleet.submit("Fix the test, script:fix", "--drone", "local-1")["id"])
+    assert second["status"] == "succeeded"
 
 
 @pytest.mark.long
 def test_runs_that_the_backup_does_not_know_end_and_what_they_did_is_done_again(
     fleet: WholeFleet, tmp_path: Path
 ) -> None:
-    blocking = fleet.submit("Wait for it, script:gate")["id"]
+    blocking = fleet.submit("Wait for it, script:gate", "--drone", "oka")["id"]
     _running(fleet, blocking)
     queued = fleet.submit("Note it, script:note", "--drone", "oka")["id"]
     wait_until(lambda: fleet.order(queued)["status"] == "assigned")
     fleet.json("backup", str(tmp_path / "backup"), "--with-keys")
     assert (_through_gate(fleet, blocking)["status"], fleet.ended(queued)["status"]) == ("succeeded", "succeeded")
-    unknown = fleet.submit("Hold, script:hold")["id"]
+    unknown = fleet.submit("Hold, script:hold", "--drone", "oka")["id"]
     _running(fleet, unknown)
 
     _destroy(fleet)
@@ -80,31 +85,6 @@ def test_runs_that_the_backup_does_not_know_end_and_what_they_did_is_done_again(
     done_again = fleet.ended(queued, seconds=240)
     assert (done_again["status"], done_again["patch"].count("\n+noted")) == ("succeeded", 1)
     assert fleet.fleet("show", unknown).returncode == 3
-
-
-def test_a_fleet_with_a_drone_of_its_own_is_restored_to_an_empty_machine(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
-) -> None:
-    fleet = start_fleet(drones=1)
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
-    before = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
-    running = fleet.submit("Three steps, script:three")["id"]
-    saved = fleet.fleet("backup", str(tmp_path / "backup"))
-    key = (fleet.data / "master.key").read_text()
-    assert (saved.returncode, "It does not contain the master key" in saved.stderr) == (0, True), saved.stderr
-    _destroy(fleet)
-    (tmp_path / "kept.key").write_text(key)
-
-    refused = fleet.fleet("restore", str(tmp_path / "backup"))
-    assert (refused.returncode, "E-RESTORE-KEY" in refused.stderr, fleet.data.exists()) == (2, True, False)
-    fleet.json("restore", str(tmp_path / "backup"), "--key-file", str(tmp_path / "kept.key"))
-    fleet.start()
-
-    assert fleet.order(before["id"])["patch"] == before["patch"]
-    assert fleet.ended(running)["status"] == "succeeded"
-    assert fleet.ended(fleet.submit("Fix the test, script:fix")["id"])["status"] == "succeeded"
-    with fleet.client() as client:
-        assert [drone["status"] for drone in client.call(drones.LIST)] == ["online"]
 
 
 def _destroy(fleet: WholeFleet) -> None:

@@ -71,8 +71,4 @@ def near(order: dict[str, Any]) -> list[str]:
     """Times of the order that are more than `NEAR` from now."""
     times = [order["started_at"], order["ended_at"], *(step["at"] for step in order["steps"])]
     times += [run[name] for run in order["runs"] for name in ("started_at", "ended_at")]
-    return [each for each in times if abs(moment(each) - datetime.now(UTC)) > NEAR]
-
-
-def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+    return [each for each in times if abs(datetime.fromisoformat(each) - datetime.now(UTC)) > NEAR]

@@ -12,7 +12,6 @@ import pytest
 
 from tests.support import needs, wait_until
 from tests.support.command_tree import BIN, clean_environment
-from tests.support.repositories import calc_project
 from tests.support.terminals import Terminal
 from tests.support.whole_fleet import WholeFleet
 
@@ -33,33 +32,20 @@ SHELLS = {
     ),
 }
 TYPED = [
-    ("fleet subm", "fleet submit"),
     ("fleet keys rot", "fleet keys rotate"),
     ("fleet submit --prof", "fleet submit --profile"),
-    ("fleet submit 'Fix it' --project ca", "fleet submit 'Fix it' --project calc"),
-    ("fleet drone show mi", "fleet drone show mila"),
     ("fleet show @l", "fleet show @last"),
-    ("fleet submit 'Fix it' --mode pl", "fleet submit 'Fix it' --mode plan"),
+    ("fleet submit 'Fix it' --project com", "fleet submit 'Fix it' --project completed"),
 ]
 # Fish has only whole words of the program.
-WITH_EQUALS = [("fleet submit --project=ca", "fleet submit --project=calc")]
+WITH_EQUALS = [("fleet submit --project=com", "fleet submit --project=completed")]
 
 
 @pytest.fixture(scope="module")
-def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
-    """The shared fleet with the drone `mila` and the project `calc`."""
-    remote = calc_project(tmp_path_factory.mktemp("completed") / "calc.git")
-    shared_fleet.add_work("http://127.0.0.1:9/v1", remote.as_uri(), slug="calc", provider="completed")
-    shared_fleet.workstation("mila")
-    yield shared_fleet
-    shared_fleet.json("drone", "rm", "mila", "--yes")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    directory = tmp_path / "home"
-    directory.mkdir()
-    return directory
+def fleet(shared_fleet: WholeFleet) -> WholeFleet:
+    """The shared fleet with the project `completed`."""
+    shared_fleet.json("project", "add", "completed", "--git-url", "https://git.example/x.git", "--no-check")
+    return shared_fleet
 
 
 @contextmanager
@@ -84,9 +70,11 @@ def started(words: Sequence[str], environment: dict[str, str], home: Path) -> It
 
 @pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.long) for each in ("zsh", "fish"))])
 def test_the_shell_completes_names_from_the_server_at_the_first_tab_and_the_option_installs_it_for_good(
-    shell: str, fleet: WholeFleet, home: Path
+    shell: str, fleet: WholeFleet, tmp_path: Path
 ) -> None:
     needs(shell)
+    home = tmp_path / "home"
+    home.mkdir()
     words, file, switched_on = SHELLS[shell]
     environment = {
         **{name: value for name, value in clean_environment().items() if not name.startswith("XDG_")},

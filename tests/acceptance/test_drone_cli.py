@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from drone.installation.home import DroneHome
-from tests.support import wait_until
 from tests.support.command_tree import BIN, clean_environment, imported_by, invoke
 from tests.support.registrar import DRONE_ID, Registrar, registrar
 
@@ -29,23 +27,19 @@ def server() -> Iterator[Registrar]:
 @pytest.fixture
 def drone(tmp_path: Path) -> Run:
     """Runs `drone WORDS…` with a separate drone home, configuration and HOME."""
-    owner = {"HOME": tmp_path / "owner", "DRONE_HOME": tmp_path / "home", "XDG_CONFIG_HOME": tmp_path / "config"}
-    (tmp_path / "owner").mkdir()
+    owner = {"HOME": tmp_path, "DRONE_HOME": tmp_path / "home", "XDG_CONFIG_HOME": tmp_path / "config"}
     environment = {name: str(path) for name, path in owner.items()}
     return lambda *words: invoke("drone", *words, env=environment)
 
 
 def test_a_drone_registers_and_is_told_what_comes_next(drone: Run, server: Registrar) -> None:
-    words = ("--label", "gpu=yes", "--concurrency", "2", "--sandbox", "none")
-    done = drone("register", "--url", server.url + "/", "--token", server.token, "--name", "oka", *words)
+    done = drone("register", "--url", server.url + "/", "--token", server.token, "--name", "oka", "--sandbox", "none")
     status = json.loads(drone("status", "--json").stdout)
     left, after = drone("unregister", "--yes"), drone("status")
 
-    asked = server.requests[0]["body"]
     assert (done.returncode, done.stderr) == (0, "")
     assert f"registered as oka ({DRONE_ID}) with {server.url}\n" in done.stdout
     assert "drone start" in done.stdout
-    assert (asked["name"], asked["labels"], asked["concurrency"]) == ("oka", {"gpu": "yes"}, 2)
     assert (status["name"], status["running"], status["server_reachable"]) == ("oka", False, True)
     assert (left.returncode, after.returncode, "[E-NOT-REGISTERED]" in after.stderr) == (0, 2, True)
 
@@ -65,14 +59,11 @@ def test_an_ephemeral_drone_that_cannot_join_is_refused_and_leaves_no_files(serv
     refused = {
         ("--ephemeral",): (2, "--url"),
         ("--ephemeral", "--url", server.url): (2, "DRONE_TOKEN"),
-        ("--ephemeral", "--url", "nonsense", "--token", FORGED): (2, "URL"),
-        ("--ephemeral", "--url", server.url, "--token", "nonsense"): (2, "token"),
         joins: (6, "unknown token"),
         (*joins, "--idle", "0"): (2, "duration"),
         (*joins, "--orders", "0"): (2, "orders"),
         ("--ephemeral", "--url", "http://127.0.0.1:9", "--token", FORGED): (5, "127.0.0.1:9"),
         ("--idle", "5m"): (2, "--idle"),
-        ("--token", FORGED): (2, "--token"),
     }
     place, used = tmp_path / "temporary", tmp_path / "used"
     place.mkdir()
@@ -83,30 +74,11 @@ def test_an_ephemeral_drone_that_cannot_join_is_refused_and_leaves_no_files(serv
     }
     in_use = invoke("drone", "start", *joins, env={"DRONE_HOME": str(used)})
 
-    right = {words: (code, "", True) for words, (code, _) in refused.items()}
-    assert {
-        words: (each.returncode, each.stdout, refused[words][1] in each.stderr) for words, each in done.items()
-    } == right
+    found = {words: (each.returncode, each.stdout, refused[words][1] in each.stderr) for words, each in done.items()}
+    assert found == {words: (code, "", True) for words, (code, _) in refused.items()}
     assert (in_use.returncode, "E-HOME-IN-USE" in in_use.stderr) == (4, True)
     assert list(place.iterdir()) == []
     assert (used / "key").read_text() == "of another drone"
-
-
-def test_ctrl_c_ends_any_command_without_a_traceback(server: Registrar, tmp_path: Path) -> None:
-    server.answers.clear()
-    waiting = subprocess.Popen(
-        [str(BIN / "drone"), "register", "--url", server.url, "--token", server.token],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**clean_environment(), "DRONE_HOME": str(tmp_path / "home")},
-    )
-    wait_until(lambda: server.requests)
-    waiting.send_signal(signal.SIGINT)
-
-    _, told = waiting.communicate(timeout=60)
-    server.answers.set()
-    assert waiting.returncode == 130
-    assert told.strip() == "interrupted"
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

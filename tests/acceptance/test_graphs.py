@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,8 @@ def order(name: str, script: str, *after: str) -> Doc:
     return {"name": name, "prompt": f"Do {name}, script:{script}", "after": list(after)}
 
 
-def test_a_graph_with_a_conflict_and_a_failure_goes_as_far_as_it_can(
-    start_fleet: Callable[..., WholeFleet], tmp_path: Path
-) -> None:
-    remote, file = calc_project(tmp_path / "calc.git"), tmp_path / "graph.yaml"
+def test_a_graph_with_a_conflict_and_a_failure_goes_as_far_as_it_can(shared_fleet: WholeFleet, tmp_path: Path) -> None:
+    fleet, remote, file = shared_fleet, calc_project(tmp_path / "calc.git"), tmp_path / "graph.yaml"
     orders = [
         order("both", "hasty", "left", "right"),
         order("left", "left"),
@@ -42,11 +39,9 @@ def test_a_graph_with_a_conflict_and_a_failure_goes_as_far_as_it_can(
         order("broken", "refused", "left"),
         order("never", "note", "broken", "more"),
     ]
-    file.write_text(json.dumps({"name": "six", "project": "demo", "orders": orders}))
+    file.write_text(json.dumps({"name": "six", "project": "graphed", "orders": orders}))
     with ScriptedServer(OWN) as model:
-        fleet = start_fleet(drones=2)
-        fleet.add_work(model.url, f"file://{remote}")
-        fleet.online("local-1", "local-2")
+        fleet.add_work(model.url, remote.as_uri(), slug="graphed", provider="graphed")
         done = fleet.fleet("graph", "run", str(file), "--follow")
         graph = fleet.json("graph", "show", fleet.json("graph", "ls")[0]["id"])
         found = {each["key"]: fleet.order(each["id"]) for each in graph["orders"]}

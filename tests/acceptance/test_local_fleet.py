@@ -36,34 +36,27 @@ def test_a_fleet_is_stopped_from_another_terminal_and_its_logs_stay_and_are_foll
         command = [*FLEET, "logs", "server", "-n", "0", "--follow"]
         with warm_processes.popen(command, env=fleet.environment, stdout=out) as following:
             try:
-                wait_until(lambda: _appended(log, "a new line") and b"a new line" in shown.read_bytes())
+                # Again and again: it may not read yet.
+                wait_until(lambda: _append(log, "a new line\n") and b"a new line" in shown.read_bytes())
             finally:
                 following.terminate()
 
 
-def _appended(log: Path, line: str) -> bool:
+def _append(log: Path, text: str) -> int:
     with log.open("a") as file:
-        file.write(f"{line}\n")
-    return True
+        return file.write(text)
 
 
 def test_a_page_is_opened_in_the_browser_and_without_one_the_link_is_printed(
     shared_fleet: WholeFleet, tmp_path: Path
 ) -> None:
-    pages = {(): "/", ("sessions",): "/sessions", ("flower",): "/flower/", ("board",): "/"}
-    opened = {words: parse_qs(urlsplit(_opened(shared_fleet, tmp_path, *words)).query) for words in pages}
-    without = {**shared_fleet.environment, "BROWSER": "/bin/false", "PATH": "/nowhere"}
-    printed = warm_processes.run([*FLEET, "open"], without)
-
-    assert {words: query["next"] for words, query in opened.items()} == {words: [at] for words, at in pages.items()}
-    assert (printed.returncode, printed.stdout.startswith(f"{shared_fleet.url}/login?token=")) == (0, True)
-
-
-def _opened(fleet: WholeFleet, directory: Path, *words: str) -> str:
-    """The address that `fleet open` gives to the browser."""
-    browser, opened = directory / "browser", directory / "opened"
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {json.dumps(str(opened))}\n')
     browser.chmod(0o755)
-    done = warm_processes.run([*FLEET, "open", *words], {**fleet.environment, "BROWSER": str(browser)})
-    assert done.returncode == 0, done.stderr
-    return opened.read_text()
+    for words, page in (((), "/"), (("sessions",), "/sessions"), (("flower",), "/flower/"), (("board",), "/")):
+        done = warm_processes.run([*FLEET, "open", *words], {**shared_fleet.environment, "BROWSER": str(browser)})
+        assert done.returncode == 0, done.stderr
+        assert parse_qs(urlsplit(opened.read_text()).query)["next"] == [page]
+    without = {**shared_fleet.environment, "BROWSER": "/bin/false", "PATH": "/nowhere"}
+    printed = warm_processes.run([*FLEET, "open"], without)
+    assert (printed.returncode, printed.stdout.startswith(f"{shared_fleet.url}/login?token=")) == (0, True)

@@ -6,7 +6,6 @@ import json
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
@@ -66,13 +65,3 @@ def test_following_as_json_gives_an_event_a_line_and_the_document_last(fleet: Wh
     assert failed.returncode == 1
     assert "✗ failed" in failed.stdout
     assert "Traceback" not in failed.stdout + failed.stderr
-
-
-def test_an_embedded_drone_is_not_handed_the_secrets_of_the_control_plane(fleet: WholeFleet) -> None:
-    assert fleet.process is not None
-    children = psutil.Process(fleet.process.pid).children()
-    variables = {tuple(filter(None, child.cmdline()))[-2:]: child.environ() for child in children}
-
-    drone, server = variables["drone.cli.main", "start"], variables["--role", "all"]
-    assert "FLEET_BROKER_URL" in server
-    assert [name for name in drone if name.startswith("FLEET_")] == []

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +35,8 @@ INITIALIZE = {
 }
 
 
-@dataclass
-class Door:
-    """One place where one credential is good until it ends."""
-
-    what: str
-    ask: Callable[[], str]
-    """Uses the credential; returns one of the answers above, or another one if the place is out of order."""
-
-    def accepts(self) -> bool:
-        return self.ask() == ACCEPTED
+Door = Callable[[], str]
+"""Uses a credential at one place; returns one of the answers above, or another one if the place is out of order."""
 
 
 @pytest.fixture
@@ -64,11 +55,11 @@ def test_no_old_credential_is_accepted_and_a_running_order_continues(fleet: Whol
     running, drones_key = begun(fleet, kim["token"]), home_of_the_drone(fleet).private_key()
     queued = fleet.submit("Note it, script:note")["id"]
 
-    doors = [
-        *an_api_token_is_revoked(fleet, running, kim),
-        *a_working_drone_is_told_to_replace_its_keys(fleet),
-        *the_passwords_of_broker_and_flower_are_replaced(fleet),
-    ]
+    doors = {
+        **an_api_token_is_revoked(fleet, running, kim),
+        **a_working_drone_is_told_to_replace_its_keys(fleet),
+        **the_passwords_of_broker_and_flower_are_replaced(fleet),
+    }
     master_key = (fleet.data / "master.key").read_text().strip()
     assert fleet.json("keys", "rotate", "master")["unreadable"] == 0
     assert master_key not in (fleet.data / "master.key").read_text()
@@ -78,10 +69,10 @@ def test_no_old_credential_is_accepted_and_a_running_order_continues(fleet: Whol
     later = fleet.submit("Note it, script:note")["id"]
     ended = [fleet.ended(each) for each in (running, queued, later)]
     assert [(order["status"], order["attempt"], len(order["runs"])) for order in ended] == [("succeeded", 1, 1)] * 3
-    wait_until(flower_door(fleet).accepts, seconds=60)
+    wait_until(lambda: flower_door(fleet)() == ACCEPTED)
     wait_until(lambda: not fleet.json("drone", "show", "local-1")["keys_replacing"], seconds=60)
     assert home_of_the_drone(fleet).private_key() != drones_key
-    assert {door.what: door.ask() for door in doors} == {door.what: REFUSED for door in doors}
+    assert {what: ask() for what, ask in doors.items()} == dict.fromkeys(doors, REFUSED)
 
 
 def home_of_the_drone(fleet: WholeFleet) -> DroneHome:
@@ -99,55 +90,55 @@ def begun(fleet: WholeFleet, token: str) -> str:
 # --- what ends, and where it was good -------------------------------------------------------------
 
 
-def an_api_token_is_revoked(fleet: WholeFleet, order_id: str, kim: dict[str, Any]) -> list[Door]:
+def an_api_token_is_revoked(fleet: WholeFleet, order_id: str, kim: dict[str, Any]) -> dict[str, Door]:
     url, who = fleet.url, bearer(kim["token"])
     events = f"{url}/api/v1/orders/{order_id}/events"
-    used = [
-        http_door("API", "GET", f"{url}/api/v1/orders", who),
-        http_door("page", "GET", f"{url}/", who),
-        http_door("MCP", "POST", f"{url}/mcp", who, json=INITIALIZE),
-        http_door("log-in", "POST", f"{url}/login", data={"token": kim["token"]}),
-        http_door("new stream", "GET", events, who),
-        open_stream_door("open stream", events, who),
-    ]
+    used = {
+        "API": http_door("GET", f"{url}/api/v1/orders", who),
+        "page": http_door("GET", f"{url}/", who),
+        "MCP": http_door("POST", f"{url}/mcp", who, json=INITIALIZE),
+        "log-in": http_door("POST", f"{url}/login", data={"token": kim["token"]}),
+        "new stream": http_door("GET", events, who),
+        "open stream": open_stream_door(events, who),
+    }
     end(fleet, used, "api-token", "revoke", kim["id"])
     return used
 
 
-def a_working_drone_is_told_to_replace_its_keys(fleet: WholeFleet) -> list[Door]:
+def a_working_drone_is_told_to_replace_its_keys(fleet: WholeFleet) -> dict[str, Door]:
     credentials = home_of_the_drone(fleet).credentials()
-    used = [
-        http_door("drone's token", "GET", f"{fleet.url}/api/v1/registrations/self", bearer(credentials.api_token)),
-        broker_door("drone's password", credentials.broker_url),
-        open_broker_door("drone's open connection", credentials.broker_url),
-    ]
-    assert all(door.accepts() for door in used)
+    used = {
+        "drone's token": http_door("GET", f"{fleet.url}/api/v1/registrations/self", bearer(credentials.api_token)),
+        "drone's password": broker_door(credentials.broker_url),
+        "drone's open connection": open_broker_door(credentials.broker_url),
+    }
+    assert {ask() for ask in used.values()} == {ACCEPTED}
     # Its old keys end when its order has ended.
     assert fleet.json("keys", "rotate", "drone", "local-1")["keys_replacing"] is True
     return used
 
 
-def the_passwords_of_broker_and_flower_are_replaced(fleet: WholeFleet) -> list[Door]:
+def the_passwords_of_broker_and_flower_are_replaced(fleet: WholeFleet) -> dict[str, Door]:
     known = json.loads((fleet.data / "up.json").read_text())
     broker_url = f"redis://control:{known['broker_password']}@127.0.0.1:{known['broker_port']}/0"
-    used = [
-        broker_door("broker's password", broker_url),
-        open_broker_door("open connection to the broker", broker_url),
-        flower_door(fleet),
-    ]
+    used = {
+        "broker's password": broker_door(broker_url),
+        "open connection to the broker": open_broker_door(broker_url),
+        "Flower's password": flower_door(fleet),
+    }
     end(fleet, used, "keys", "rotate", "broker")
     return used
 
 
-def end(fleet: WholeFleet, doors: list[Door], *command: str) -> None:
+def end(fleet: WholeFleet, doors: dict[str, Door], *command: str) -> None:
     """Run the command that ends the credentials of these doors, and wait until each has refused once."""
-    for door in doors:
-        wait_until(door.accepts, seconds=60)
+    for ask in doors.values():
+        wait_until(lambda ask=ask: ask() == ACCEPTED)
     done = fleet.fleet(*command)
     assert done.returncode == 0, done.stderr
     # Each is asked until its first refusal: log-ins are limited to 20 a minute.
-    for door in doors:
-        wait_until(lambda door=door: not door.accepts(), seconds=60)
+    for ask in doors.values():
+        wait_until(lambda ask=ask: ask() != ACCEPTED)
 
 
 # --- doors ----------------------------------------------------------------------------------------
@@ -157,7 +148,7 @@ def bearer(token: str) -> Headers:
     return {"Authorization": f"Bearer {token}"}
 
 
-def http_door(what: str, method: str, url: str, who: Headers | None = None, **request: Any) -> Door:
+def http_door(method: str, url: str, who: Headers | None = None, **request: Any) -> Door:
     headers = {"Accept": "application/json, text/event-stream", **(who or {})}
 
     def ask() -> str:
@@ -169,10 +160,10 @@ def http_door(what: str, method: str, url: str, who: Headers | None = None, **re
             return AWAY
         return ACCEPTED if accepted else REFUSED if status in {401, 409} else str(status)
 
-    return Door(what, ask)
+    return ask
 
 
-def open_stream_door(what: str, url: str, who: Headers) -> Door:
+def open_stream_door(url: str, who: Headers) -> Door:
     """An event stream that is open; it is read until the server ends it."""
     receiving = threading.Event()
 
@@ -185,12 +176,12 @@ def open_stream_door(what: str, url: str, who: Headers) -> Door:
             for _ in chunks():
                 receiving.set()
 
-    reader = threading.Thread(target=read, name=what, daemon=True)
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    return Door(what, lambda: (ACCEPTED if receiving.is_set() else AWAY) if reader.is_alive() else REFUSED)
+    return lambda: (ACCEPTED if receiving.is_set() else AWAY) if reader.is_alive() else REFUSED
 
 
-def broker_door(what: str, url: str) -> Door:
+def broker_door(url: str) -> Door:
     """A log-in to the broker."""
 
     def ask() -> str:
@@ -203,10 +194,10 @@ def broker_door(what: str, url: str) -> Door:
             return AWAY
         return ACCEPTED
 
-    return Door(what, ask)
+    return ask
 
 
-def open_broker_door(what: str, url: str) -> Door:
+def open_broker_door(url: str) -> Door:
     """A connection to the broker that logged in before; once it was closed, it tries to log in again."""
     connection = redis.Redis.from_url(url).connection_pool.get_connection()
 
@@ -218,11 +209,11 @@ def open_broker_door(what: str, url: str) -> Door:
             return REFUSED
         return ACCEPTED
 
-    return Door(what, ask)
+    return ask
 
 
 def flower_door(fleet: WholeFleet) -> Door:
     """Flower, with its present password."""
     known = json.loads((fleet.data / "up.json").read_text())
     url = f"http://127.0.0.1:{known['flower_port']}/flower/api/workers"
-    return http_door("Flower's password", "GET", url, auth=("fleet", known["flower_password"]))
+    return http_door("GET", url, auth=("fleet", known["flower_password"]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,22 +16,6 @@ from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture
-def usual_umask() -> Iterator[None]:
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
-
-
-def made_open(root: Path, *names: str) -> None:
-    """Files and their directories as an older version left them."""
-    for name in names:
-        file = root / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-        file.chmod(0o644)
 
 
 def open_to_others(root: Path) -> list[str]:
@@ -53,25 +38,22 @@ def mode_of(path: Path) -> int:
         return 0
 
 
-@pytest.mark.usefixtures("usual_umask")
 def test_a_data_directory_that_was_open_is_closed_with_all_that_an_order_leaves_in_it(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    request.addfinalizer(partial(os.umask, os.umask(0o022)))
     data = tmp_path / "fleet" / "fleet home" / "data"
-    made_open(data, "fleet.db", "blobs/ab/abc", "logs/serve.log", "valkey/old.aof", "drones/local-1/logs/drone.log")
+    for name in ("fleet.db", "blobs/ab/abc", "logs/serve.log", "valkey/old.aof", "drones/local-1/logs/drone.log"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).touch()
     assert open_to_others(data)
 
     fleet = start_fleet()
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    fleet.add_work(model.url, calc_project(tmp_path / "calc.git").as_uri())
     done = fleet.ended(fleet.submit("Note it, script:note")["id"])
 
-    assert done["status"] == "succeeded", done["reason"]
-    assert "+" in done["patch"]
+    assert (done["status"], "+" in done["patch"]) == ("succeeded", True), done["reason"]
     # Runs share the commands' umask, in directories of their own that are closed.
-    wait_until(lambda: open_outside_runs(data) == [])
+    wait_until(lambda: [path for path in open_to_others(data) if "/runs/" not in path] == [])
     assert {mode_of(run) for run in (data / "drones" / "local-1" / "runs").iterdir()} <= {0o700, 0}
-    assert stat.S_IMODE((data / "drones" / "local-1" / "workspace").stat().st_mode) == 0o700
-
-
-def open_outside_runs(data: Path) -> list[str]:
-    return [path for path in open_to_others(data) if "/runs/" not in path]
+    assert mode_of(data / "drones" / "local-1" / "workspace") == 0o700

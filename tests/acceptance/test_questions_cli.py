@@ -1,4 +1,4 @@
-"""Questions and plans of agents on a real fleet: answered at a terminal, and after what asked was killed."""
+"""Questions and plans of agents on a real fleet: answered at a terminal, after what asked was killed."""
 
 from __future__ import annotations
 
@@ -43,33 +43,7 @@ def answers(order: Doc) -> list[str]:
     return [step["output"] for step in ended if step["call_id"] in asked]
 
 
-def test_a_question_is_in_the_inbox_until_its_answer_is_typed_at_a_terminal(
-    shared_fleet: WholeFleet, model: ScriptedServer, tmp_path: Path
-) -> None:
-    fleet = shared_fleet
-    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'asked.git')}", slug="asked", provider="asked")
-    order_id = str(fleet.submit("Choose, script:ask", project="asked")["id"])
-    with fleet.client() as client:
-        wait_until(partial(waits, client, order_id), seconds=120, every=0.3)
-    listed = fleet.json("inbox", "--kind", "question")
-    missing = fleet.fleet("answer", order_id, text="")
-
-    with running([*FLEET, "answer", order_id], fleet.environment) as (shown, process):
-        wait_until(lambda: "Answer:" in shown.text)
-        assert "1  PostgreSQL" in shown.text
-        shown.types("2\n")
-        assert process.wait(60) == 0
-    order = fleet.ended(order_id)
-    again = fleet.fleet("answer", order_id, "1")
-
-    assert [(item["order"], item["choices"]) for item in listed] == [(order_id, ["PostgreSQL", "SQLite"])]
-    assert fleet.json("inbox", "--kind", "question") == []
-    assert (order["response"], answers(order)) == ("Thank you.", ["bootstrap chose: SQLite"])
-    # Without a terminal and without a text there is no answer, and a second one comes too late.
-    assert (missing.returncode, again.returncode) == (2, 4)
-
-
-def test_a_question_and_an_edited_plan_outlive_their_drone_and_their_control_plane(
+def test_a_question_and_an_edited_plan_outlive_their_drone_and_their_control_plane_and_are_answered_at_a_terminal(
     start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
 ) -> None:
     fleet = start_fleet(drones=0)
@@ -84,7 +58,10 @@ def test_a_question_and_an_edited_plan_outlive_their_drone_and_their_control_pla
     fleet.json("plan", "edit", plan, "-", text=EDITED)
     fleet.stop(signal.SIGTERM)
     fleet.start()
-    assert fleet.order(question)["waiting_for"]["text"] == "Which database?"
+    [asked] = fleet.json("inbox", "--kind", "question")
+    assert (asked["order"], asked["choices"]) == (question, ["PostgreSQL", "SQLite"])
+    # Without a terminal and without a text there is no answer.
+    assert fleet.fleet("answer", question, text="").returncode == 2
 
     kill_all(oka.process)
     oka.start()
@@ -94,7 +71,11 @@ def test_a_question_and_an_edited_plan_outlive_their_drone_and_their_control_pla
             for each in before
         ]
     assert again[1]["waiting_for"]["plan"]["text"] == EDITED
-    fleet.json("answer", question, "SQLite")
+    with running([*FLEET, "answer", question], fleet.environment) as (shown, process):
+        wait_until(lambda: "Answer:" in shown.text)
+        assert "1  PostgreSQL" in shown.text
+        shown.types("2\n")
+        assert process.wait(60) == 0
     fleet.json("plan", "approve", plan)
     work = wait_until(lambda: waiting_workspace(fleet.order(plan)), seconds=120, every=0.5)
     (work / "go").touch()

@@ -37,44 +37,40 @@ def chats() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory, chats: ScriptedServer) -> Iterator[WholeFleet]:
-    """A fleet with two drones on workstations, mila and oka, whose remote takes no pushes."""
-    root = tmp_path_factory.mktemp("sessions")
-    remote = calc_project(root / "closed.git")
-    hook = remote / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n")
-    hook.chmod(0o755)
-    whole = WholeFleet(root / "fleet", drones=0)
-    try:
-        whole.start()
-        whole.add_work(chats.url, f"file://{remote}")
-        for name in ("mila", "oka"):
-            whole.workstation(name).start()
-        whole.online("mila", "oka")
-        yield whole
-        assert whole.transcript_problems() == []
-    finally:
-        whole.close()
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A remote that takes no pushes."""
+    remote = calc_project(tmp_path_factory.mktemp("sessions") / "closed.git")
+    (remote / "hooks").mkdir(exist_ok=True)
+    (remote / "hooks" / "pre-receive").write_text("#!/bin/sh\nexit 1\n")
+    (remote / "hooks" / "pre-receive").chmod(0o755)
+    return remote
+
+
+@pytest.fixture(scope="module")
+def chat(shared_fleet: WholeFleet, chats: ScriptedServer, closed: Path) -> Iterator[WholeFleet]:
+    """The shared fleet with two workstations, mila and oka, and a project of this module."""
+    shared_fleet.add_work(chats.url, closed.as_uri(), slug="closed", provider="chats")
+    for name in ("mila", "oka"):
+        shared_fleet.workstation(name).start()
+    shared_fleet.online("mila", "oka")
+    yield shared_fleet
+    for name in ("mila", "oka"):
+        shared_fleet.json("drone", "rm", name, "--yes")
 
 
 def asked(chats: ScriptedServer, prompt: str) -> list[list[Doc]]:
     """The messages of every request whose last prompt is this one."""
     found = [request["messages"] for request in chats.requests]
-    return [messages for messages in found if prompt in _last_prompt(messages)]
-
-
-def _last_prompt(messages: list[Doc]) -> str:
-    return next(str(message["content"]) for message in reversed(messages) if message["role"] == "user")
+    return [each for each in found if prompt in [m["content"] for m in each if m["role"] == "user"][-1]]
 
 
 def test_a_turn_on_another_drone_begins_with_exactly_the_messages_and_the_work_of_the_turn_before(
-    chat: WholeFleet, chats: ScriptedServer, tmp_path: Path
+    chat: WholeFleet, chats: ScriptedServer, closed: Path, tmp_path: Path
 ) -> None:
-    first = chat.ended(chat.submit("Look around, script:look", "--drone", "mila")["id"])
+    first = chat.ended(chat.submit("Look around, script:look", "--drone", "mila", project="closed")["id"])
     options = ("--session", first["session"], "--drone", "oka")
-    second = chat.ended(chat.submit("What did you see, script:after", *options)["id"])
-    third = chat.ended(chat.submit("Note it, script:note", *options)["id"])
+    second = chat.ended(chat.submit("What did you see, script:after", *options, project="closed")["id"])
+    third = chat.ended(chat.submit("Note it, script:note", *options, project="closed")["id"])
 
     before = asked(chats, "Look around, script:look")[-1]
     [after] = asked(chats, "What did you see, script:after")
@@ -86,20 +82,18 @@ def test_a_turn_on_another_drone_begins_with_exactly_the_messages_and_the_work_o
     assert problems(after) == []
     assert second["base_commit"] == first["head_commit"]
 
-    mine = tmp_path / "clone"
-    git(tmp_path, "clone", "--quiet", str(chat.root.parent / "closed.git"), "clone")
-    done = chat.fleet("session", "checkout", first["session"], "--directory", str(mine))
+    # The remote took none of it.
     assert [order["pushed"] for order in (first, third)] == [False, False]
-    assert done.returncode == 0, done.stderr
-    assert "from the bundle" in done.stderr
-    assert (mine / "notes.txt").read_text().splitlines() == [*(f"note {n}" for n in range(1, 9)), "noted"]
-    assert git(mine, "rev-parse", "--abbrev-ref", "HEAD") == third["branch"]
+    git(tmp_path, "clone", "--quiet", str(closed), "clone")
+    done = chat.fleet("session", "checkout", first["session"], "--directory", str(tmp_path / "clone"))
+    assert (done.returncode, "from the bundle" in done.stderr) == (0, True), done.stderr
+    assert (tmp_path / "clone" / "notes.txt").read_text().splitlines() == [*(f"note {n}" for n in range(1, 9)), "noted"]
 
 
 def test_the_journal_on_the_drone_and_the_steps_in_the_database_are_the_same(chat: WholeFleet, tmp_path: Path) -> None:
-    mila = chat.workstations[0]
-    order_id = chat.submit("Take your time, script:slow", "--drone", "mila")["id"]
+    order_id = chat.submit("Take your time, script:slow", "--drone", "mila", project="closed")["id"]
     run_id = wait_until(lambda: [run["id"] for run in chat.order(order_id)["runs"]])[0]
+    [mila] = [each for each in chat.workstations[-2:] if each.name == "mila"]
     journal = DroneHome(Path(mila.environment["DRONE_HOME"])).run_dir(run_id) / "journal.jsonl"
     # The drone deletes the journal once all of it is confirmed; a hard link keeps the file.
     os.link(journal, tmp_path / "journal")

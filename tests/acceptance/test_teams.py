@@ -66,16 +66,12 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def team(tmp_path_factory: pytest.TempPathFactory, script: ScriptedServer, remote: Path) -> Iterator[TeamFleet]:
+def team(shared_fleet: WholeFleet, script: ScriptedServer, remote: Path) -> Iterator[TeamFleet]:
     """An organization with three agents, and two workstations that serve it: oka builds, mila tests."""
-    fleet = WholeFleet(tmp_path_factory.mktemp("teams"), drones=0)
-    try:
-        fleet.start()
-        with fleet.client(ORG) as client:
-            yield TeamFleet.of(fleet, client, script, remote)
-        assert fleet.transcript_problems() == []
-    finally:
-        fleet.close()
+    with shared_fleet.client(ORG) as client:
+        yield TeamFleet.of(shared_fleet, client, script, remote)
+    for name in ("oka", "mila"):
+        shared_fleet.json("drone", "rm", name, "--yes")
 
 
 def test_a_task_goes_from_hand_to_hand_and_back_to_the_user(

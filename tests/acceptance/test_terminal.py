@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,10 @@ from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.terminals import running
+from tests.support.warm_processes import DRONE, FLEET
 from tests.support.whole_fleet import WholeFleet
 
 pytestmark = pytest.mark.timeout(180)
-
-FLEET = [sys.executable, "-m", "control_plane.cli.main"]
-DRONE = [sys.executable, "-m", "drone.cli.main"]
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +89,7 @@ def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing_and_what_i
 
 def test_a_drone_shows_what_it_does_in_one_line(fleet: WholeFleet) -> None:
     drone = fleet.workstation("oka", "--sandbox", "none", "--label", "terminal=yes")
-    there = {**environ(fleet), **drone.environment, "TERM": "xterm-256color"}
+    there = {**drone.environment, "TERM": "xterm-256color"}
     with running([*DRONE, "start"], there, columns=300) as (screen, program):
         wait_until(lambda: "oka: waiting for orders" in screen.text)
         prompt = ("Held at oka, script:hold", "--project", "terminal", "--label", "terminal=yes")

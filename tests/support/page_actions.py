@@ -401,15 +401,10 @@ class Prepared:
     """The newest rows of each table, as they are and as they are compared: most operations change few tables."""
 
     def restore(self) -> None:
-        with closing(sqlite3.connect(self.snapshot)) as source, closing(sqlite3.connect(self.database)) as database:
-            source.backup(database)
+        copy_database(self.snapshot, database_of(self.api))
         # The drones beat now: otherwise one may fall silent between a form and its command, and takes no order then.
         with self.api.core.database.write() as db:
             db.execute(update(Drone).values(last_seen_at=self.api.core.clock.now()))
-
-    @property
-    def database(self) -> str:
-        return str(self.api.core.blobs.root.parent / "fleet.db")
 
     def named(self, texts: Mapping[str, str | None]) -> dict[str, str]:
         """The texts, with the id or name of a thing for each `{orders}`."""
@@ -422,7 +417,7 @@ class Prepared:
     def rows(self) -> dict[str, list[str]]:
         """All rows without what differs between two runs of the same: new ids, times and secrets."""
         found = {}
-        with closing(sqlite3.connect(self.database)) as database:
+        with closing(sqlite3.connect(database_of(self.api))) as database:
             for table in COMPARED:
                 columns = ", ".join(f'"{each.name}"' for each in table.columns if not SECRET.search(each.name))
                 rows = database.execute(f'SELECT {columns} FROM "{table.name}"').fetchall()
@@ -447,6 +442,15 @@ class Prepared:
             return frozenset(ID.findall("\n".join(database.iterdump())))
 
 
+def database_of(api: Api) -> Path:
+    return api.core.blobs.root.parent / "fleet.db"
+
+
+def copy_database(original: Path, copy: Path) -> None:
+    with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+
+
 @contextmanager
 def prepared_fleet(api: Api, fleet: Callable[..., Done], snapshot: Path) -> Iterator[Prepared]:
     """One of everything, in the states that the operations need, and an admin who is a user."""
@@ -462,8 +466,7 @@ def prepared_fleet(api: Api, fleet: Callable[..., Done], snapshot: Path) -> Iter
         found = Prepared(
             api, names, snapshot, browser, lambda *words, **how: fleet(*words, FLEET_API_TOKEN=token, **how)
         )
-        with closing(sqlite3.connect(found.database)) as source, closing(sqlite3.connect(found.snapshot)) as kept:
-            source.backup(kept)
+        copy_database(database_of(api), snapshot)
         yield found
 
 
@@ -550,14 +553,14 @@ def difference(prepared: Prepared, operation: Operation, shown: PageForm | None 
     else:
         form = {**shown.values, **{each: typed[each] for each in shown.visible & typed.keys()}}
     told = browser.post(f"/actions/{name}/command", data=form, headers=PART).text
-    (line,) = re.findall(r"<code>((?:fleet|printf) .*?)</code>", told, re.DOTALL)
+    line = command_in(told)
     answer = browser.post(f"/actions/{name}", data=form, headers=PART)
     by_page = prepared.rows()
     if answer.status_code not in {200, 201, 303}:
         return answer.text
     prepared.restore()
     # As a shell reads the line, with what is piped to it.
-    words = shlex.split(html.unescape(line))
+    words = shlex.split(line)
     at = words.index("fleet")
     command = prepared.fleet(*words[at + 1 :], stdin=words[2] if at else f"{case.stdin}\n")
     if command.returncode:
@@ -568,6 +571,12 @@ def difference(prepared: Prepared, operation: Operation, shown: PageForm | None 
         return f"{line}: {changed}"
     visible = shown is None and not case.invisible
     return f"{line}: before and after are alike" if visible and by_page == before else ""
+
+
+def command_in(form: str) -> str:
+    """The command that a form offers."""
+    (line,) = re.findall(r"<code>((?:fleet|printf) .*?)</code>", form, re.DOTALL)
+    return html.unescape(line)
 
 
 def opened(browser: httpx.Client, operation: Operation, names: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from control_plane.attention.collecting import COLLECT_FOR
 from control_plane.contract.declarations import plans
 from control_plane.contract.declarations.plans import EditPlanRequest
 from control_plane.contract.declarations.steering import ApproveRequest
@@ -43,14 +44,17 @@ def stranger(notifying: Notifying) -> Iterator[httpx.Client]:
         yield client
 
 
-def answer_of(notifying: Notifying) -> str | None:
+def answer_of(notifying: Notifying, run: PlayedRun | None = None) -> str | None:
+    """The answer to what this run asked, or to the only question."""
     with notifying.core.database.read() as db:
-        return db.query(Wait).one().answer
+        waits = db.query(Wait) if run is None else db.query(Wait).filter(Wait.run_id == run.id)
+        return waits.one().answer
 
 
 def test_the_page_shows_the_whole_question_and_a_post_answers_once_as_the_user_and_leaves_no_secret(
     notifying: Notifying, run: PlayedRun, stranger: httpx.Client
 ) -> None:
+    """A page of another site cannot press the button, and of many presses at once one answers."""
     path = notifying.link()
     pages = [stranger.get(path) for _ in range(2)]
     assert {each.status_code for each in pages} == {200}
@@ -61,9 +65,14 @@ def test_the_page_shows_the_whole_question_and_a_post_answers_once_as_the_user_a
     assert "It is broken" not in pages[0].text
     for sent in ({}, {"decision": "maybe"}, {"decision": "APPROVE"}):
         assert "E-ANSWER-DECISION" in stranger.post(path, data=sent).text
+    with notifying.api.http(None, **{"Sec-Fetch-Site": "cross-site"}) as other_site:
+        assert other_site.post(path, data=APPROVE).status_code == 403
     assert answer_of(notifying) is None
 
-    assert stranger.post(path, data=DENY).status_code == 200
+    with ThreadPoolExecutor(8) as pool:
+        pages = list(pool.map(lambda _: stranger.post(path, data=DENY), range(8)))
+    assert sum("You denied it" in each.text for each in pages) == 1
+    assert {each.status_code for each in pages} <= {200, 409}
     again = stranger.post(path, data=APPROVE)
     assert (again.status_code, "E-ANSWER-LINK" in again.text) == (409, True)
     with notifying.core.database.read() as db:
@@ -153,19 +162,6 @@ def test_unknown_links_are_404_and_attempts_are_limited(notifying: Notifying, st
     assert (set(statuses), statuses[30]) == ({404, 429}, 429)
 
 
-def test_another_site_cannot_press_the_button_and_of_many_presses_at_once_one_answers(
-    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
-) -> None:
-    path = notifying.link()
-    with notifying.api.http(None, **{"Sec-Fetch-Site": "cross-site"}) as other_site:
-        assert other_site.post(path, data=APPROVE).status_code == 403
-    assert answer_of(notifying) is None
-    with ThreadPoolExecutor(8) as pool:
-        pages = list(pool.map(lambda _: stranger.post(path, data=APPROVE), range(8)))
-    assert sum("You approved it" in each.text for each in pages) == 1
-    assert {each.status_code for each in pages} <= {200, 409}
-
-
 def test_texts_of_the_question_are_marked_and_escaped(notifying: Notifying, stranger: httpx.Client) -> None:
     notifying.user()
     asks(notifying.run("<b>bold</b> \u202e"), command="ls \u202e; rm\r <script>alert(1)</script>", why="<img src=x>")
@@ -173,39 +169,34 @@ def test_texts_of_the_question_are_marked_and_escaped(notifying: Notifying, stra
     page = stranger.get(notifying.link()).text
     assert ("<script>alert" in page, "<img src=x" in page, "<b>" in page, "\u202e" in page) == (False,) * 4
     assert "⟨U+202E⟩; rm␍" in page
+    assert "You approved it" in stranger.post(notifying.link(), data=APPROVE).text
 
 
 PLAN = AgentPlan(title="Mend the log-in", points=(PlanPoint(text="Check the token"), PlanPoint(text="Test it")))
 
 
-def planned(notifying: Notifying) -> PlayedRun:
-    """A run that presented a plan, of which the user `ada` was mailed."""
-    notifying.user()
-    run = notifying.api.add_drone("mila").take(notifying.api.submit("Fix the log-in", plan_first=True))
-    run.presents(PLAN)
-    notifying.round()
-    return run
-
-
-def test_a_plan_is_shown_whole_and_approved(notifying: Notifying, stranger: httpx.Client) -> None:
-    planned(notifying)
-    path = notifying.link()
-    page = stranger.get(path).text
-    assert ("Mend the log-in" in page, "Check the token" in page) == (True, True)
-    assert stranger.post(path, data={**APPROVE, "revision": "0"}).status_code == 200
-    assert answer_of(notifying) == "approve"
-
-
-def test_a_plan_that_was_edited_since_it_was_read_is_not_approved_by_a_link_but_sent_back_with_words(
+def test_a_plan_is_shown_whole_and_approved_or_sent_back_with_words_but_not_approved_if_it_was_edited_since(
     notifying: Notifying, stranger: httpx.Client
 ) -> None:
-    run = planned(notifying)
+    notifying.user()
+    drone = notifying.api.add_drone("mila")
+    first, second = (drone.take(notifying.api.submit("Fix the log-in", plan_first=True)) for _ in range(2))
+    first.presents(PLAN)
+    notifying.round()
+    page = stranger.get(notifying.link()).text
+    assert ("Mend the log-in" in page, "Check the token" in page) == (True, True)
+    assert stranger.post(notifying.link(), data={**APPROVE, "revision": "0"}).status_code == 200
+    assert answer_of(notifying, first) == "approve"
+
+    second.presents(PLAN)
+    notifying.clock.sleep(COLLECT_FOR.total_seconds())
+    notifying.round()
     path = notifying.link()
     edited = EditPlanRequest(text="# Theirs\n\n1. Other work")
-    notifying.api.client.call(plans.EDIT, edited, order_id=run.order_id)
+    notifying.api.client.call(plans.EDIT, edited, order_id=second.order_id)
     assert stranger.post(path, data={**APPROVE, "revision": "0"}).status_code == 409
     assert stranger.post(path, data={"decision": "deny"}).status_code == 422
-    assert answer_of(notifying) is None
+    assert answer_of(notifying, second) is None
     assert "Other work" in stranger.get(path).text
     assert stranger.post(path, data=DENY).status_code == 200
-    assert answer_of(notifying) == "send back"
+    assert answer_of(notifying, second) == "send back"

@@ -106,7 +106,7 @@ def test_a_flood_is_one_message_after_the_first(notifying: Notifying) -> None:
     assert f"Inbox: {notifying.core.settings.url}/" in notifying.mailed()
 
 
-def test_only_what_a_user_chose_is_told(notifying: Notifying) -> None:
+def test_only_what_a_user_chose_is_told_also_of_ended_orders_and_silent_drones(notifying: Notifying) -> None:
     notifying.user(kinds=["questions"])
     notifying.user("bob", kinds=[])
     notifying.user("eve", about="own")
@@ -119,6 +119,16 @@ def test_only_what_a_user_chose_is_told(notifying: Notifying) -> None:
     asks(notifying.api.add_drone().take(order))
     notifying.round()
     assert notifying.mail.recipients[1:] == ["eve@example.org"]
+
+    notifying.user("oka", kinds=["orders", "drones"])
+    notifying.run("three").ends(OrderStatus.FAILED)
+    notifying.clock.sleep(180)
+    notice_drones(notifying.core)
+    notice_drones(notifying.core)
+    notifying.round()
+    assert notifying.mail.recipients[2:] == ["oka@example.org"]
+    text = notifying.mailed()
+    assert ("Order ended: three" in text, text.count("needs care: ")) == (True, 4)
 
 
 def test_a_failed_attempt_is_repeated_until_its_last_unless_it_was_refused_for_good(
@@ -206,21 +216,6 @@ def test_hostile_texts_add_no_header_no_markup_and_hide_nothing(notifying: Notif
     for text in (html, notifying.mailed(), str(mail["Subject"])):
         assert ("\u202e" in text, "\u200b" in text) == (False, False)
     assert "⟨U+202E⟩; rm␍-rf" in notifying.mailed()
-
-
-def test_ended_orders_and_silent_drones_are_told_to_those_who_chose_them(notifying: Notifying) -> None:
-    notifying.user(kinds=["orders", "drones"])
-    notifying.run().ends(OrderStatus.FAILED)
-    notifying.clock.sleep(180)
-    notice_drones(notifying.core)
-    notice_drones(notifying.core)
-    notifying.round()
-    text = notifying.mailed()
-    assert ("2 things for you", "Order ended: Fix the log-in" in text, text.count("needs care: ")) == (
-        notifying.mail.received[0]["Subject"],
-        True,
-        1,
-    )
 
 
 def test_a_webhook_of_ones_own_is_signed_with_the_secret_that_was_shown_once_and_old_messages_are_deleted(

@@ -17,20 +17,16 @@ from control_plane.services.pull_request_text import quiet, title_of
 from shared.errors import Conflict, Precondition
 from shared.events import PullRequestStep
 from shared.work_order import OpenPullRequest
+from tests.support import turns
 from tests.support.made import make_drone, make_project, start_run, submit
-from tests.support.team_rows import add_agent, add_task, end, order_of, play, say
+from tests.support.team_rows import add_agent, add_task, begin, end, order_of, play, say
 
 
 def done(core: Core, order_id: str, **values: Any) -> Order:
     """The order after its run has ended and left a branch on the remote."""
-    start_run(core, order_id)
     delivered = {"branch": f"fleet/{order_id}", "head_commit": "c0ffee" * 6, "base_commit": "beef" * 10, "pushed": True}
-    with core.database.write() as db:
-        order = db.get_one(Order, order_id)
-        for name, value in {**delivered, "verification": "verified", "response": "I mended it.", **values}.items():
-            setattr(order, name, value)
-    end(core, order_id)
-    return row(core, order_id)
+    left = {**delivered, "verification": "verified", "response": "I mended it.", **values}
+    return row(core, turns.end(core, order_id, steps=(), **left))
 
 
 def row(core: Core, order_id: str) -> Order:
@@ -142,7 +138,7 @@ def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Ca
     add_agent(core, admin, "tester", boss="lead")
     task = add_task(core, admin, lead, title="Mend the sum, please")
     first = order_of(core, task).id
-    start_run(core, first, agent_id=lead, task_id=task)
+    begin(core, first)
     with core.database.write() as db:
         order = db.get_one(Order, first)
         order.branch, order.head_commit, order.pushed = f"fleet/{first}", "c0ffee" * 6, True

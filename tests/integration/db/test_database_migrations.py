@@ -17,6 +17,7 @@ from control_plane.db.metadata import METADATA
 from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
 from tests.support.old_databases import create_old, rows_of
+from tests.support.refusals import code_of
 
 REVISIONS = ["r0001", "r0002", "r0003"]
 GONE = {("projects", "budget_usd_day")}
@@ -32,13 +33,6 @@ def test_models_and_migrations_agree(database: Database) -> None:
     with database.read() as db:
         context = MigrationContext.configure(db.connection(), opts={"compare_type": True})
         differences = compare_metadata(context, METADATA)
-    assert differences == []
-
-
-@pytest.mark.dialects
-def test_models_and_migrations_agree_on_the_indexes_over_a_part_of_the_rows(database: Database) -> None:
-    """Alembic does not compare the conditions of indexes."""
-    with database.read() as db:
         inspector, kind = inspect(db.connection()), db.connection().dialect.name
         made = {
             index["name"]
@@ -46,6 +40,8 @@ def test_models_and_migrations_agree_on_the_indexes_over_a_part_of_the_rows(data
             for index in inspector.get_indexes(table)
             if f"{kind}_where" in index.get("dialect_options", {})
         }
+    assert differences == []
+    # Alembic does not compare the conditions of indexes.
     indexes = [index for table in METADATA.tables.values() for index in table.indexes]
     assert made == {index.name for index in indexes if index.dialect_options[kind]["where"] is not None} != set()
 
@@ -63,61 +59,33 @@ def test_of_several_that_migrate_at_once_one_does_it_and_the_others_find_it_done
 
 
 @pytest.mark.dialects
-def test_a_database_without_tables_names_the_command_that_makes_them_and_a_newer_one_is_left_alone(
+def test_a_database_without_tables_or_from_before_the_first_release_or_of_a_newer_one_is_refused_as_it_is(
     empty_database_url: str,
 ) -> None:
-    empty = Database(empty_database_url)
+    database = Database(empty_database_url)
     with pytest.raises(Precondition) as refusal:
-        require_current(empty)
+        require_current(database)
     assert (refusal.value.code, refusal.value.next) == ("E-DB-SCHEMA", "fleet db upgrade")
-    with pytest.raises(Precondition), empty.read() as db:
+    with pytest.raises(Precondition), database.read() as db:
         db.scalars(select(Organization.name)).all()
-    with empty.write() as db:
-        db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32))"))
-        db.execute(text("INSERT INTO alembic_version VALUES ('r9999')"))
-    empty.dispose()
-    with pytest.raises(Precondition) as refusal:
-        apply_migrations(empty_database_url)
-    assert refusal.value.code == "E-DB-NEWER"
-
-
-@pytest.mark.dialects
-def test_a_database_from_before_the_first_release_is_refused_and_stays_as_it_is(empty_database_url: str) -> None:
-    old = Database(empty_database_url)
-    with old.write() as db:
+    with database.write() as db:
         db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32))"))
         db.execute(text("CREATE TABLE organizations (name VARCHAR(64))"))
-        db.execute(text("INSERT INTO alembic_version VALUES ('0001')"))
-    for revision in ("0001", "0042"):
-        with old.write() as db:
+        db.execute(text("INSERT INTO alembic_version VALUES ('')"))
+    for revision, code in (("0001", "E-DB-UNRELEASED"), ("0042", "E-DB-UNRELEASED"), ("r9999", "E-DB-NEWER")):
+        with database.write() as db:
             db.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
-        for start in (lambda: apply_migrations(empty_database_url), lambda: require_current(old)):
-            with pytest.raises(Precondition) as refusal:
-                start()
-            assert (refusal.value.code, "fleet organization export" in refusal.value.next) == ("E-DB-UNRELEASED", True)
-        with old.read() as db:
+        for start in (lambda: apply_migrations(empty_database_url), lambda: require_current(database)):
+            assert (revision, code_of(start)) == (revision, code)
+        with database.read() as db:
             assert inspect(db.connection()).get_table_names() == ["alembic_version", "organizations"]
-    old.dispose()
-
-
-@pytest.mark.dialects
-def test_rows_of_the_first_revision_are_all_there_and_readable_after_the_upgrade(empty_database_url: str) -> None:
-    create_old(empty_database_url)
-    before = rows_of(empty_database_url)
-
-    assert apply_migrations(empty_database_url) == REVISIONS[1:]
-    after = rows_of(empty_database_url)
-    for name, rows in before.items():
-        kept = [{column: value for column, value in row.items() if (name, column) not in GONE} for row in rows]
-        assert (name, [{column: row[column] for column in kept[0]} for row in after[name]]) == (name, kept)
-    database = Database(empty_database_url)
-    with database.read() as db:
-        assert all(db.scalars(select(mapper.class_)).all() for mapper in Row.registry.mappers)
     database.dispose()
 
 
 @pytest.mark.dialects
-def test_an_upgrade_that_is_cut_off_leaves_everything_as_it_was(empty_database_url: str) -> None:
+def test_rows_of_the_first_revision_are_all_there_after_the_upgrade_and_as_they_were_after_one_that_was_cut_off(
+    empty_database_url: str,
+) -> None:
     create_old(empty_database_url)
     before = rows_of(empty_database_url)
     statements: list[str] = []
@@ -135,4 +103,13 @@ def test_an_upgrade_that_is_cut_off_leaves_everything_as_it_was(empty_database_u
         event.remove(Engine, "after_cursor_execute", cut)
     assert any("projects" in statement for statement in statements)
     assert rows_of(empty_database_url) == before
+
     assert apply_migrations(empty_database_url) == REVISIONS[1:]
+    after = rows_of(empty_database_url)
+    for name, rows in before.items():
+        kept = [{column: value for column, value in row.items() if (name, column) not in GONE} for row in rows]
+        assert (name, [{column: row[column] for column in kept[0]} for row in after[name]]) == (name, kept)
+    database = Database(empty_database_url)
+    with database.read() as db:
+        assert all(db.scalars(select(mapper.class_)).all() for mapper in Row.registry.mappers)
+    database.dispose()

@@ -6,14 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
 import pytest
+from sqlalchemy import text
 
 from control_plane.core import Caller, Core
 from control_plane.core.background.leases import Owners
 from control_plane.db.engine import Database
 from control_plane.db.orders import Order
 from control_plane.orders.numbers import next_number
-from control_plane.orders.status_changes import move_order
+from control_plane.orders.status_changes import explain, move_order
 from shared.errors import Conflict
+from shared.reasons import JustSubmitted, OrderFacts, Placed
 from shared.states import OrderStatus
 from tests.support.clocks import HandClock
 from tests.support.made import make_project, submit
@@ -46,6 +48,30 @@ def test_a_row_that_another_hand_moved_first_stays_as_that_hand_left_it_also_whe
     is_refused_to_who_saw(seen)
     with core.database.read() as db:
         assert db.get_one(Order, order_id).status == "canceled"
+
+
+# --- facts about orders, which belong to the state for which they were written
+
+
+def test_facts_for_a_state_that_another_process_has_left_are_not_written(core: Core, order_id: str) -> None:
+    placed = OrderFacts(placed=Placed(code="named", drone="anna"))
+    with core.database.read() as db:
+        seen = db.get_one(Order, order_id)
+    with core.database.write() as db:
+        move_order(db, db.get_one(Order, order_id), OrderStatus.ASSIGNED, placed, generation=1)
+    with core.database.write() as db:
+        assert not explain(db, db.merge(seen, load=False), OrderFacts(waits=JustSubmitted()))
+    with core.database.read() as db:
+        assert db.get_one(Order, order_id).facts == placed
+
+
+def test_a_fact_of_a_kind_that_only_a_newer_version_knows_is_read_as_none(core: Core, order_id: str) -> None:
+    with core.database.write() as db:
+        newer = '{"code": "a kind of tomorrow", "drone": "anna"}'
+        db.execute(text("UPDATE orders SET placed_because = :newer, waits_because = :newer"), {"newer": newer})
+    with core.database.read() as db:
+        order = db.get_one(Order, order_id)
+    assert (order.facts, order.reason) == (OrderFacts(), "")
 
 
 # --- leases: who holds one, and for how long

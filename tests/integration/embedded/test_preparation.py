@@ -22,13 +22,15 @@ from control_plane.server.embedded.plan import make_plan
 from control_plane.server.embedded.up import prepare
 from shared.errors import FleetError
 
-data = DataDir(Path(sys.argv[1]))
-data.open()
-try:
-    first = prepare(make_plan(UpOptions(data_dir=data.root, home=data.root.parent, port=0, flower_port=0), data), data)
-    print("same" if first == data.admin_token.read_text().strip() else "another")
-except FleetError as error:
-    print(type(error).__name__, error.code, error.next)
+for place in map(Path, sys.argv[1:]):
+    data = DataDir(place)
+    data.open()
+    try:
+        options = UpOptions(data_dir=data.root, home=data.root.parent, port=0, flower_port=0)
+        first = prepare(make_plan(options, data), data)
+        print("same" if first == data.admin_token.read_text().strip() else "another")
+    except FleetError as error:
+        print(type(error).__name__, error.code, error.next)
 print(*sorted({name.split(".")[0] for name in sys.modules} & {"sqlalchemy", "alembic", "fastapi", "celery"}))
 """
 _SERVER = """
@@ -40,15 +42,15 @@ print(*sorted({name.split(".")[0] for name in sys.modules} & rarely_used))
 """
 
 
-def test_the_process_of_fleet_up_prepares_the_database_without_loading_what_that_takes(tmp_path: Path) -> None:
-    assert _lines(_UP, tmp_path / "data") == ["same", ""]
-
-
-def test_a_data_directory_from_before_the_first_release_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    with closing(sqlite3.connect(tmp_path / "data" / "fleet.db")) as old:
+def test_the_process_of_fleet_up_prepares_the_database_or_says_why_not_without_loading_what_that_takes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "old").mkdir()
+    with closing(sqlite3.connect(tmp_path / "old" / "fleet.db")) as old:
         old.executescript("CREATE TABLE alembic_version (version_num); INSERT INTO alembic_version VALUES ('0001')")
-    assert _lines(_UP, tmp_path / "data")[0].startswith("Precondition E-DB-UNRELEASED export its organizations")
+    prepared, refused, *_, loaded = _lines(_UP, tmp_path / "data", tmp_path / "old")
+    assert (prepared, loaded) == ("same", "")
+    assert refused.startswith("Precondition E-DB-UNRELEASED export its organizations")
 
 
 def test_a_server_loads_the_libraries_of_mcp_openid_and_buckets_only_when_they_are_used() -> None:

@@ -21,7 +21,7 @@ from tests.support.organizations import add_organization
 
 Doc = dict[str, Any]
 VALUES: Doc = {
-    "text": "# Mend it\n\n1. [x] Test it",
+    "text": "# Mend it\n\n1. [x] Test",
     "priority": 1,
     "assignee": "user",
     "drone": "mila",
@@ -96,14 +96,10 @@ def test_another_organization_cannot_be_named_either(api: Api, theirs: Doc, ours
     assert json.dumps(shown[0]).replace("default", "nowhere") == json.dumps(shown[1])
 
 
-def test_a_token_that_may_act_everywhere_chooses_by_argument_or_by_address_and_a_viewer_submits_nothing(
-    api: Api, ours: str
-) -> None:
+def test_a_token_that_may_act_everywhere_chooses_by_argument_or_by_address(api: Api, ours: str) -> None:
     with over_http(api.url, api.token, org="payments") as client:
         assert client.get("get_status")["organization"] == "payments"
         assert client.get("get_status", organization="default")["organization"] == "default"
         assert client.get("create_agent", name="lead", instructions="You lead.")["organization"] == "payments"
     with over_http(api.url, ours) as client:
         assert [each["name"] for each in client.get("list_agents")] == ["lead"]
-    with over_http(api.url, api.token_for("viewer")) as client:
-        assert client.refused("submit_order", prompt="x", project="demo")["code"] == "E-ROLE"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from drone.mcp_servers import ServerConfig
-from drone.mcp_servers.listing import LARGEST_SCHEMA, LONGEST_DESCRIPTION, MOST_TOOLS
+from drone.mcp_servers.listing import MOST_TOOLS
 from drone.mcp_servers.server_log import LOG_BYTES
 from drone.mcp_servers.stdio import LARGEST_MESSAGE
 from shared.errors import Preempted
@@ -55,51 +55,6 @@ def test_servers_start_at_the_same_time_and_a_cancel_meanwhile_ends_them(mcp: Mc
     assert mcp.sandbox.tally.counts.survivors == 0
 
 
-def test_tools_are_told_of_as_their_server_lists_them_and_those_that_no_model_can_be_told_of_are_left_out(
-    mcp: McpBench,
-) -> None:
-    def lists(name: str, *tools: dict[str, Any], **entry: Any) -> ServerConfig:
-        return mcp.raw("--tools", json.dumps(tools), name=name, **entry)
-
-    large = {**SCHEMA, "description": "x" * LARGEST_SCHEMA}
-    tools = mcp.connect(
-        lists(
-            "b",
-            tool("z"),
-            tool("a"),
-            {"name": "large", "inputSchema": large},
-            tool("c"),
-            tools=["z", "a", "large", "d"],
-        ),
-        lists("a", {"name": "long", "description": "x" * 5_000, "inputSchema": SCHEMA}),
-        lists("c", {"name": "none", "inputSchema": {"type": "object"}}),
-        lists("d", tool("good"), {"inputSchema": SCHEMA}),
-        lists("e", tool("good"), {"name": "list", "inputSchema": {"type": "array"}}),
-    )
-
-    assert list(tools.by_name) == ["mcp__b__z", "mcp__b__a", "mcp__a__long", "mcp__c__none"]
-    assert len(tools.by_name["mcp__a__long"].spec.description) == LONGEST_DESCRIPTION
-    assert tools.by_name["mcp__c__none"].spec.description == "none of the MCP server c"
-    assert tools.by_name["mcp__c__none"].spec.parameters == {"properties": {}, "type": "object"}
-    problems = tools.servers.problems
-    assert sorted(problems[:2]) == [
-        "MCP server 'b' has no tool 'd'",
-        "MCP server 'b': its tool 'large' is ignored: the schema of its arguments is larger than 32,000 bytes",
-    ]
-    for name, problem in zip("de", problems[2:], strict=True):
-        assert problem.startswith(f"MCP server {name!r} sent an answer that is not valid MCP: ")
-
-
-@pytest.mark.parametrize("flags", [("--endless",), ()])
-def test_of_very_many_tools_the_first_are_told_of(mcp: McpBench, flags: tuple[str, ...]) -> None:
-    many = json.dumps([tool(f"t{number}") for number in range(200)])
-
-    servers = mcp.connect(mcp.raw("--tools", many, *flags)).servers
-
-    assert [each.spec.name for each in servers.tools] == [f"mcp__raw__t{number}" for number in range(MOST_TOOLS)]
-    assert servers.problems == ["MCP server 'raw' has too many tools; only the first 128 are available"]
-
-
 def test_what_servers_say_besides_goes_to_a_bounded_log_and_not_to_the_terminal(
     mcp: McpBench, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,13 +76,10 @@ def written(file: Path, text: str) -> Callable[[], bool]:
 
 def test_tools_of_a_server_made_with_the_sdk_are_told_and_called_and_a_cancel_reaches_it(mcp: McpBench) -> None:
     tools, file = mcp.connect(mcp.sdk()), mcp.workspace / "state"
-
-    add = tools.by_name["mcp__sample__add"]
+    add, shout = (tools.by_name[f"mcp__sample__{name}"] for name in ("add", "shout"))
     assert list(tools.by_name) == [f"mcp__sample__{name}" for name in ("add", "shout", "fail", "wait", "huge")]
-    assert (add.spec.description, add.read_only) == ("Add two numbers.", True)
-    assert sorted(add.spec.parameters["properties"]) == ["a", "b"]
-    assert not tools.by_name["mcp__sample__shout"].read_only
-    assert [tools.by_name[f"mcp__sample__{name}"].spec.parallel for name in ("add", "shout")] == [True, False]
+    assert (add.spec.description, sorted(add.spec.parameters["properties"])) == ("Add two numbers.", ["a", "b"])
+    assert [(each.read_only, each.spec.parallel) for each in (add, shout)] == [(True, True), (False, False)]
     assert tools.call("mcp__sample__add", {"a": 1, "b": 2}).output == "3"
     mcp.check = raise_when(written(file, "begun"), Preempted())
     with pytest.raises(Preempted):
@@ -200,3 +152,24 @@ def test_arguments_that_are_no_object_or_in_no_message_are_an_error_and_megabyte
         assert result.output.startswith("Error: mcp__raw__echo: the arguments are not")
     assert tools.call("mcp__raw__echo", '{"text": ' + "[" * 900 + "]" * 900 + "}").is_error
     assert tools.call("mcp__raw__echo", json.dumps({"text": "é" * 1_000_000})).output_bytes == 2_000_000
+
+
+def test_tools_are_told_of_as_their_servers_list_them_page_by_page_and_an_answer_that_is_no_list_is_a_problem(
+    mcp: McpBench,
+) -> None:
+    """Which tools of a list are told of is tested in tests/unit/mcp_servers/test_mcp_tools.py."""
+
+    def lists(name: str, *tools: dict[str, Any], **entry: Any) -> ServerConfig:
+        return mcp.raw("--tools", json.dumps(tools), name=name, **entry)
+
+    endless = mcp.raw("--endless", "--tools", json.dumps([tool(f"t{number}") for number in range(200)]), name="x")
+    unnamed = lists("d", tool("good"), {"inputSchema": SCHEMA})
+    listed = lists("e", tool("good"), {"name": "list", "inputSchema": {"type": "array"}})
+    tools = mcp.connect(lists("b", tool("z"), tool("a")), lists("a", tool("y")), unnamed, listed, endless)
+
+    assert list(tools.by_name)[:3] == ["mcp__b__z", "mcp__b__a", "mcp__a__y"]
+    assert list(tools.by_name)[3:] == [f"mcp__x__t{number}" for number in range(MOST_TOOLS)]
+    *invalid, many = tools.servers.problems
+    for name, problem in zip("de", invalid, strict=True):
+        assert problem.startswith(f"MCP server {name!r} sent an answer that is not valid MCP: ")
+    assert many == "MCP server 'x' has too many tools; only the first 128 are available"

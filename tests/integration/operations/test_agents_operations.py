@@ -12,18 +12,17 @@ from sqlalchemy import func, select
 from control_plane.contract.declarations.agents import AgentDocument, AgentEdit, AgentRequest
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.webhooks import WebhookRequest
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.projects import find_project
-from control_plane.db.automation import Webhook, WebhookDelivery
+from control_plane.db.automation import WebhookDelivery
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
 from control_plane.operations import agents, projects, providers
-from control_plane.orders.ending import Ending, finish
+from control_plane.operations.automation import webhooks
 from shared.clock import SystemClock
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import Delivered
-from shared.names import new_id
-from shared.reasons import RunEnd
 from shared.roster import draw, flattened
 from shared.states import OrderStatus
 from shared.work_order import Describe, Team
@@ -34,7 +33,7 @@ from tests.support.repositories import bare_remote
 from tests.support.runs import Bench, shell, small_repository
 from tests.support.scripted import says
 from tests.support.scripted_model import ScriptedModel
-from tests.support.turns import order_as_sent
+from tests.support.turns import end, order_as_sent
 
 TEXT = "Lead plans the work. It hands tasks to the others."
 SECRET_URL = "https://me:hunter2@git.example/agents.git"
@@ -76,9 +75,8 @@ def test_of_those_who_add_an_agent_or_close_a_circle_of_bosses_at_once_one_does(
     def give(name: str, boss: str) -> str:
         return code_of(lambda: edit(work, admin, name, boss=boss))
 
-    with ThreadPoolExecutor(4) as pool:
-        codes = sorted(pool.map(lambda _: code_of(lambda: add_agent(work, admin)), range(4)))
-        assert codes == ["", "E-AGENT-NAME", "E-AGENT-NAME", "E-AGENT-NAME"]
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(lambda _: code_of(lambda: add_agent(work, admin)), range(2))) == ["", "E-AGENT-NAME"]
         add_agent(work, admin, "backend")
         assert sorted(pool.map(give, ("lead", "backend"), ("backend", "lead"))) == ["", "E-AGENT-BOSS"]
     assert len(agents.list_(work, admin)) == 2
@@ -86,7 +84,7 @@ def test_of_those_who_add_an_agent_or_close_a_circle_of_bosses_at_once_one_does(
 
 
 def test_what_an_agent_cannot_have_is_refused_and_nothing_is_stored(work: Core, admin: Caller) -> None:
-    """S-002, S-010, S-011, S-015: a boss must exist, and be somebody else."""
+    """S-002, S-010, S-011, S-015."""
     no_paths = ("/etc/lead.md", "agents/../../lead.md", "lead.txt", "agents/lead.md\nx.md", ".md")
     bad: list[tuple[str, dict[str, Any]]] = [
         *(("E-NAME", {"name": name}) for name in ("user", "lead-dev", "l" * 10_000)),
@@ -94,10 +92,7 @@ def test_what_an_agent_cannot_have_is_refused_and_nothing_is_stored(work: Core, 
         *(("E-AGENT-INSTRUCTIONS", {"instructions": text}) for text in (None, "x" * 100_001, "Lead \ud800")),
         *(("E-AGENT-INSTRUCTIONS", {"instructions_path": path}) for path in no_paths),
         ("E-TOO-LONG", {"instructions_path": "x" * 2000 + ".md"}),
-        ("E-AGENT-404", {"boss": "nobody"}),
         ("E-AGENT-BOSS", {"boss": "lead"}),
-        ("E-PROJECT-404", {"project": "nope"}),
-        ("E-PROVIDER-404", {"provider": "nope"}),
         ("E-MODEL", {"model": "two words"}),
         ("E-LABEL", {"labels": {"g p u": "yes"}}),
         ("E-ORDER-LIMIT", {"cost_limit": float("inf")}),
@@ -223,17 +218,6 @@ def asked(core: Core) -> list[Order]:
         return list(db.scalars(select(Order).where(Order.purpose == "describe").order_by(Order.number)))
 
 
-def end(core: Core, order: Order, response: str = TEXT, status: OrderStatus = OrderStatus.SUCCEEDED) -> None:
-    """Let the order's run begin and end so."""
-    start_run(core, order.id)
-    with core.database.write() as db:
-        row = db.get_one(Order, order.id)
-        if status is OrderStatus.CANCELED:
-            row.status = "canceling"
-            db.flush()
-        finish(db, core, row, status, Ending("submitted", RunEnd(), response))
-
-
 def description(core: Core, caller: Caller, name: str = "lead") -> str:
     return agents.show(core, caller, name).description
 
@@ -253,15 +237,13 @@ def test_a_new_agent_is_described_by_an_order_on_a_drone_behind_peoples_work(wor
 
 
 def test_the_description_of_an_order_that_succeeded_is_on_the_agent_and_no_news(work: Core, admin: Caller) -> None:
-    values = {"id": new_id(), "organization_id": admin.organization_id, "name": "all", "url": "https://h", "events": []}
-    with work.database.write() as db:
-        db.add(Webhook(**values, sealed_secret="s", enabled=True, created_at=work.clock.now()))
+    webhooks.create(work, admin, WebhookRequest(name="all", url="https://hooks.example/in"))
     for name in ("lead", "backend", "db"):
         add_agent(work, admin, name)
     failed, canceled, succeeded = asked(work)
-    end(work, failed, "half of a description", OrderStatus.FAILED)
-    end(work, canceled, "half of", OrderStatus.CANCELED)
-    end(work, succeeded, "  Db plans.\n\n\x1b[31mIt hands tasks\tto others. " * 100)
+    end(work, failed.id, steps=(), to=OrderStatus.FAILED, response="half of a description")
+    end(work, canceled.id, steps=(), to=OrderStatus.CANCELED, response="half of")
+    end(work, succeeded.id, steps=(), response="  Db plans.\n\n\x1b[31mIt hands tasks\tto others. " * 100)
 
     assert [description(work, admin, name) for name in ("lead", "backend")] == ["", ""]
     text = description(work, admin, "db")
@@ -274,7 +256,7 @@ def test_the_description_of_an_order_that_succeeded_is_on_the_agent_and_no_news(
 def test_other_instructions_ask_for_another_description(work: Core, admin: Caller) -> None:
     """S-012, S-013: so does a removed agent that comes back. One of old instructions is not taken."""
     add_agent(work, admin)
-    end(work, asked(work)[0])
+    end(work, asked(work)[0].id, steps=(), response=TEXT)
     for same in ({"max_iterations": 3, "boss": None, "labels": {}}, {"project": "web"}, {"instructions": "Lead.\n"}):
         edit(work, admin, "lead", **same)
     assert (len(asked(work)), description(work, admin)) == (1, TEXT)
@@ -283,14 +265,14 @@ def test_other_instructions_ask_for_another_description(work: Core, admin: Calle
         edit(work, admin, "lead", **changes)
         assert description(work, admin) == ""
         assert Describe.model_validate(asked(work)[-1].asked) == Describe(agent="lead", **changes)
-        end(work, asked(work)[-1])
+        end(work, asked(work)[-1].id, steps=(), response=TEXT)
         assert description(work, admin) == TEXT
     assert len(asked(work)) == 3
 
     edit(work, admin, "lead", instructions="Lead as none before.")
     outdated = asked(work)[-1]
     edit(work, admin, "lead", instructions="Lead as ever.")
-    end(work, outdated, "It leads as none before.")
+    end(work, outdated.id, steps=(), response="It leads as none before.")
     assert description(work, admin) == ""
     agents.remove(work, admin, "lead")
     add_agent(work, admin)
@@ -344,19 +326,14 @@ def test_the_order_names_the_repository_of_instructions_unless_it_is_the_tasks_o
     with work.database.read() as db:
         own, other = (find_project(db, admin.organization_id, slug).id for slug in ("web", "agents"))
     in_file = {"instructions": None, "instructions_path": "backend.md"}
-    kinds = {
-        "elsewhere": {**in_file, "project_id": other},
-        "own": {**in_file, "project_id": own},
-        "nowhere": in_file,
-        "uploaded": {"project_id": other},
-    }
-    sent = {}
-    for name, fields in kinds.items():
+    for name, fields, url in (
+        ("elsewhere", {**in_file, "project_id": other}, SECRET_URL),
+        ("own", {**in_file, "project_id": own}, None),
+        ("nowhere", in_file, None),
+        ("uploaded", {"project_id": other}, None),
+    ):
         agent = team_rows.add_agent(work, admin, name, **fields)
         task = team_rows.add_task(work, admin, agent, project="web")
-        sent[name] = order_as_sent(work, team_rows.order_of(work, task).id).team or Team.model_construct()
-
-    assert {name: team.instructions_url for name, team in sent.items()} == {
-        "elsewhere": SECRET_URL, "own": None, "nowhere": None, "uploaded": None
-    }  # fmt: skip
-    assert "hunter2" not in repr(sent["elsewhere"])
+        team = order_as_sent(work, team_rows.order_of(work, task).id).team
+        assert team is not None
+        assert (team.instructions_url, "hunter2" in repr(team)) == (url, False), name

@@ -34,10 +34,8 @@ from control_plane.operations.audit.sealing import prune, prune_expired, seal_he
 from control_plane.operations.audit.verifying import show_head, verify
 from control_plane.operations.drones.managing import show_drone
 from control_plane.operations.orders.canceling import cancel
-from control_plane.operations.runs import push_grants
 from shared.errors import FleetFault, Forbidden, Invalid, NotFound, Unauthenticated
-from tests.support.made import later, make_drone, make_project, run_of, submit
-from tests.support.organizations import add_organization
+from tests.support.made import later, make_project, submit
 from tests.support.refusals import code_of
 
 KIM, OTHER_KIM = "kim@example.org", "kim.lee@example.org"
@@ -53,12 +51,6 @@ def newest(core: Core, admin: Caller) -> AuditRecordDocument:
 
 def summed_up(record: AuditRecordDocument) -> tuple[str, str, str, str]:
     return record.action, record.target, record.outcome, record.code
-
-
-def actions(core: Core, admin: Caller) -> list[tuple[str, str, str, str]]:
-    """Actor, door, action and target, oldest first."""
-    found = list_records(core, admin, everywhere=True)[::-1]
-    return [(each.actor, each.door, each.action, each.target) for each in found]
 
 
 def add_token(core: Core, admin: Caller, name: str = "", role: str = "viewer", **fields: Any) -> ApiTokenDocument:
@@ -116,7 +108,6 @@ def test_a_refusal_is_recorded_with_its_code_and_reading_is_not(core: Core, admi
     assert (record.seq, record.action, record.target) == (before + 1, "cancel_order", order.id)
 
 
-@pytest.mark.dialects
 def test_a_change_whose_record_cannot_be_written_does_not_happen(core: Core, admin: Caller) -> None:
     add_token(core, admin)
     # The head lags behind, so that the next record's number is taken.
@@ -128,38 +119,34 @@ def test_a_change_whose_record_cannot_be_written_does_not_happen(core: Core, adm
 
 @pytest.mark.dialects
 def test_the_records_of_concurrent_changes_form_one_chain_without_a_gap(core: Core, admin: Caller) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: add_token(core, admin), range(24)))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: add_token(core, admin), range(12)))
     result = verify(core, admin)
-    assert (result.problem, result.first, result.last, result.records) == ("", 1, 24, 24)
+    assert (result.problem, result.first, result.last, result.records) == ("", 1, 12, 12)
 
 
-def test_logging_in_and_out_the_first_admin_and_permission_to_push_are_recorded_once(core: Core, admin: Caller) -> None:
+def test_logging_in_and_out_and_the_first_admin_are_recorded_once(core: Core, admin: Caller) -> None:
     kim = tokens.authenticate(core, tokens.bootstrap_admin(core))
     link = tokens.create_login_link(core, kim)
     with coming_from(RequestOrigin("page", "10.0.0.1")):
         secret = tokens.start_session(core, kim, Browser("10.0.0.1"))
-        tokens.end_session(core, secret)
-        tokens.end_session(core, secret)
+        for _ in range(2):
+            tokens.end_session(core, secret)
         tokens.use_login_link(core, link)
         with pytest.raises(Unauthenticated):
             tokens.use_login_link(core, link)
-    session = list_records(core, admin, action="log_out")[0].actor
-    assert session.startswith("login session ")
-    first, *others, by_link = actions(core, admin)
-    assert first == ("system", "control plane", "bootstrap_admin", kim.token_id)
-    assert others == [(kim.user, "page", "log_in", ""), (session, "page", "log_out", "")]
-    assert (by_link[:3], by_link[3].startswith("login link ")) == ((kim.user, "page", "log_in"), True)
-    assert {each.actor_id for each in list_records(core, admin, action="log_in")} == {kim.token_id}
-
-    make_project(core, admin)
-    drone = make_drone(core, admin, "anna")
-    order = submit(core, admin)
-    push_grants.grant_push(core, drone, run_of(core, order.id))
-    assert actions(core, admin)[-1] == ("anna", "control plane", "grant_push", order.id)
+    by_link, out, by_token, first = list_records(core, admin, everywhere=True)
+    assert (first.actor, first.door, first.action, first.target) == (
+        *("system", "control plane", "bootstrap_admin"),
+        kim.token_id,
+    )
+    assert (out.actor.startswith("login session "), out.door, out.action) == (True, "page", "log_out")
+    assert [(each.actor, each.actor_id, each.door, each.action) for each in (by_token, by_link)] == [
+        (kim.user, kim.token_id, "page", "log_in")
+    ] * 2
+    assert (by_token.target, by_link.target.startswith("login link ")) == ("", True)
 
 
-@pytest.mark.dialects
 def test_the_filters_narrow_the_list_and_pages_continue_it(core: Core, admin: Caller) -> None:
     for name in ("a", "b", "c"):
         add_token(core, admin, name)
@@ -183,20 +170,8 @@ def test_the_filters_narrow_the_list_and_pages_continue_it(core: Core, admin: Ca
         ({"door": "cli", "code": "E-ORDER-404"}, []),
     ]
     assert [(given, [each.seq for each in list_records(core, admin, **given)]) for given, _ in found] == found
-
-
-def test_an_admin_of_one_organization_sees_only_its_records_and_verifies_nothing(core: Core, admin: Caller) -> None:
-    payments = replace(add_organization(core, admin), everywhere=False)
-    make_project(core, admin)
-    make_project(core, payments)
-    assert {each.organization for each in list_records(core, payments)} == {"payments"}
-    everything = {each.organization for each in list_records(core, admin, everywhere=True)}
-    assert everything == {"default", "payments"}
-    for call in (lambda: list_records(core, payments, everywhere=True), lambda: verify(core, payments)):
-        with pytest.raises(Forbidden):
-            call()
     with pytest.raises(Forbidden):
-        show_head(core, payments)
+        list_records(core, replace(admin, everywhere=False), everywhere=True)
 
 
 def act(core: Core, times: int = 1) -> None:
@@ -265,7 +240,6 @@ def test_a_record_of_a_version_without_user_ids_keeps_its_hash(core: Core, admin
 
 
 def test_a_chain_that_is_rewritten_with_right_hashes_lacks_the_signature(core: Core, admin: Caller) -> None:
-    """A signature with a key that the master key did not seal is none either."""
     act(core, 6)
     seal_head(core)
     change(core, update(AuditRecord).where(OF_FOUR).values(actor="eve"))

@@ -6,44 +6,69 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
+from control_plane.contract.declarations.checks import CheckDocument
 from control_plane.contract.declarations.inbox import InboxItem
-from control_plane.contract.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
+from control_plane.contract.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.contract.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
-from control_plane.core import Caller
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
+from control_plane.db.projects import Provider
 from control_plane.operations import organizations, projects, providers
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.sessions import reading as sessions
 from control_plane.operations.status import status
+from control_plane.services.checks import noted
 from shared.events import ChargeStep, CheckedCommand, ErrorStep, ProjectCheckStep, ProviderCheckStep, Usage
 from shared.names import new_id
+from shared.states import OrderStatus
 from shared.work_order import WorkOrder
+from tests.support.made import make_drone
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
+from tests.support.turns import end
 
 FACTS: dict[str, Any] = {"total_ms": 240, "price": "listed", "tool_calls": "native", "context_window": 128_000}
 WORKS = ProviderCheckStep(ok=True, summary="It answered in 240 ms.", **FACTS)
 BAD_KEY = ProviderCheckStep(
     ok=False, summary="The key was rejected.", code="E-CHECK-KEY", detail="bad \0 key", next="fleet provider show main"
 )
+NO_KEY = ErrorStep(what="environment variable KEY is not set on this drone", code="E-KEY-MISSING", next="export KEY")
 
 
-def add_provider(plane: Plane, **fields: Any) -> ProviderDocument:
-    request = ProviderRequest(**{"name": "main", "model": "openai/x", "check": True, **fields})
-    return providers.add(plane.core, plane.admin, request)
+def add_provider(core: Core, caller: Caller, name: str = "main", **fields: Any) -> CheckDocument:
+    request = ProviderRequest(**{"name": name, "model": "openai/x", "check": True, **fields})
+    return providers.add(core, caller, request).check
 
 
-def add_project(plane: Plane, **fields: Any) -> ProjectDocument:
+def add_project(core: Core, caller: Caller, **fields: Any) -> CheckDocument:
     request = ProjectRequest(**{"slug": "shop", "git_url": "https://git.example/shop.git", "check": True, **fields})
-    return projects.add(plane.core, plane.admin, request)
+    return projects.add(core, caller, request).check
 
 
-def shown(plane: Plane) -> ProviderDocument:
-    return providers.show(plane.core, plane.admin, "main")
+def shown(core: Core, caller: Caller) -> CheckDocument:
+    return providers.show(core, caller, "main").check
+
+
+def ask(core: Core, caller: Caller, name: str = "main") -> ProviderDocument:
+    return providers.try_out(core, caller, name)
+
+
+def find(core: Core, order_id: str | None, step: ProviderCheckStep | ProjectCheckStep) -> None:
+    """Let the run of a check report this."""
+    with core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        noted(db, core, order, Drone(name="oka"), step)
+
+
+def checks(core: Core) -> list[Order]:
+    with core.database.read() as db:
+        return list(db.scalars(select(Order).where(Order.purpose.startswith("check_")).order_by(Order.number)))
 
 
 def take(drone: DroneStandIn) -> WorkOrder:
@@ -54,143 +79,135 @@ def take(drone: DroneStandIn) -> WorkOrder:
     return order
 
 
-def until(plane: Plane, state: str, *drones: DroneStandIn) -> ProviderDocument:
-    plane.until(lambda: [drone.beat() for drone in drones] and shown(plane).check.state == state)
-    return shown(plane)
-
-
-def checks(plane: Plane) -> list[Order]:
-    return sorted(plane.rows(Order, Order.purpose.startswith("check_")), key=lambda order: order.number)
-
-
-def test_a_provider_is_checked_once_a_drone_appears_and_says_whether_it_works_and_else_what_to_do(plane: Plane) -> None:
-    """The reason is that of the report, else that of the run's last error."""
-    added = add_provider(plane, api_key="sk-sealed")
-    assert (added.check.state, added.check.drone) == ("unchecked", None)
-    assert "no drone is registered yet" in added.check.summary
+def test_a_provider_is_checked_once_a_drone_appears(plane: Plane) -> None:
+    core, admin = plane.core, plane.admin
+    added = add_provider(core, admin, api_key="sk-sealed")
+    assert (added.state, added.drone) == ("unchecked", None)
+    assert "no drone is registered yet" in added.summary
 
     plane.collector(), plane.supervisor()
     oka = plane.drone("oka")
     order = take(oka)
     assert (order.purpose, order.provider.name, order.provider.api_key) == ("check_provider", "main", "sk-sealed")
-    assert until(plane, "checking", oka).check.drone == "oka"
+    plane.until(lambda: oka.beat() or shown(core, admin).state == "checking")
+    assert shown(core, admin).drone == "oka"
     spent = {"input_tokens": 9, "output_tokens": 1, "cost_usd": 0.002}
     oka.report(order, ChargeStep(about="service", usage=Usage.model_validate(spent)), WORKS)
     oka.report(order, oka.ended(reason=WORKS.summary, stats=spent))
-    check = until(plane, "ok", oka).check
+    plane.until(lambda: shown(core, admin).state == "ok")
+    check = shown(core, admin)
     assert (check.summary, check.drone, check.order) == (WORKS.summary, "oka", order.order_id)
     assert check.model_dump(include=set(FACTS)) == FACTS
     assert (check.at is not None, check.code, check.next) == (True, None, None)
-    assert status(plane.core, plane.admin).totals.cost_usd == pytest.approx(0.002)
+    assert status(core, admin).totals.cost_usd == pytest.approx(0.002)
+    assert [each.check.state for each in providers.list_(core, admin)] == ["ok", "skipped"]
 
-    error = ErrorStep(what="environment variable KEY is not set on this drone", code="E-KEY-MISSING", next="export KEY")
-    refused = oka.ended(status="failed", exit_status="refused", reason="no key", unsuitable=True)
-    for step, end, *told in (
-        (BAD_KEY, oka.ended(), BAD_KEY.summary, BAD_KEY.code, BAD_KEY.next, "bad  key"),
-        (error, refused, "Environment variable KEY is not set on this drone.", error.code, error.next, None),
+
+def test_a_check_that_failed_says_why_and_what_to_do(core: Core, admin: Caller) -> None:
+    """The reason is that of the report, else that of the run's last error, else that of the order."""
+    make_drone(core, admin, "oka")
+    order = add_provider(core, admin).order
+    find(core, order, BAD_KEY)
+    end(core, str(order), steps=())
+    check = shown(core, admin)
+    assert [check.summary, check.code, check.next, check.detail] == [
+        *(BAD_KEY.summary, BAD_KEY.code, BAD_KEY.next),
+        "bad  key",
+    ]
+    for steps, *told in (
+        ([NO_KEY], "Environment variable KEY is not set on this drone.", NO_KEY.code, NO_KEY.next, None),
+        ([], "So it ended.", None, None, None),
     ):
-        providers.try_out(plane.core, plane.admin, "main")
-        oka.report(take(oka), step, end)
-        check = until(plane, "failed", oka).check
-        assert [check.summary, check.code, check.next, check.detail] == told
-    assert [each.check.state for each in providers.list_(plane.core, plane.admin)] == ["failed", "skipped"]
+        end(core, str(ask(core, admin).check.order), steps=steps, to=OrderStatus.FAILED, exit_status="refused")
+        check = shown(core, admin)
+        assert [check.state, check.summary, check.code, check.next, check.detail] == ["failed", *told]
 
 
-def test_what_does_not_work_waits_in_the_inbox_until_it_works_is_tried_again_or_is_removed(plane: Plane) -> None:
+def test_what_does_not_work_waits_in_the_inbox_until_it_works_is_tried_again_or_is_removed(
+    core: Core, admin: Caller
+) -> None:
     """For the user who asked for the check, and for all."""
-    plane.collector(), plane.supervisor()
-    oka = plane.drone("oka")
-    add_provider(plane, name="main")
-    add_provider(plane, name="spare")
-    add_project(plane)
+    make_drone(core, admin, "oka", concurrency=9)
 
-    def waiting(**filters: Any) -> dict[str, InboxItem]:
-        return {each.id: each for each in list_inbox(plane.core, plane.admin, **filters)}
+    def waiting(caller: Caller, **filters: Any) -> dict[str, InboxItem]:
+        return {each.title: each for each in list_inbox(core, caller, **filters)}
 
-    refused = {"code": "E-PROJECT-GIT", "next": "on the drone: ssh-add"}
-    fails: dict[str, ProviderCheckStep | ProjectCheckStep] = {
-        "main": BAD_KEY,
-        "spare": ProviderCheckStep(ok=False, summary="It did not answer."),
-        "shop": ProjectCheckStep(ok=False, summary="The repository could not be read.", **refused),
-    }
-    names = {f"provider:{providers.show(plane.core, plane.admin, each).id}": each for each in ("main", "spare")}
-    names[f"project:{projects.show(plane.core, plane.admin, 'shop').id}"] = "shop"
-    for _ in fails:
-        order = take(oka)
-        oka.report(order, fails["shop" if order.purpose == "check_project" else order.provider.name], oka.ended())
-    plane.until(lambda: oka.beat() or len(waiting()) == 3)
-    expected = {
-        "main": ("provider", BAD_KEY.summary, BAD_KEY.next),
-        "spare": ("provider", "It did not answer.", "fleet provider test spare"),
-        "shop": ("project", "The repository could not be read.", refused["next"]),
-    }
-    assert {each.title: (each.kind, each.text, each.next) for each in waiting().values()} == expected
-    assert {names[each.id]: (each.drone, each.may_answer) for each in waiting().values()} == dict.fromkeys(
-        names.values(), ("oka", True)
+    main, spare, shop = add_provider(core, admin), add_provider(core, admin, "spare"), add_project(core, admin)
+    silent = ProviderCheckStep(ok=False, summary="It did not answer.")
+    unread = ProjectCheckStep(
+        ok=False, summary="The repository could not be read.", code="E-PROJECT-GIT", next="on the drone: ssh-add"
     )
-    assert {each.title for each in waiting(kind="provider").values()} == {"main", "spare"}
-    counts = count_inbox(plane.core, plane.admin).kinds
+    for order, step in ((main.order, BAD_KEY), (spare.order, silent), (shop.order, unread)):
+        find(core, order, step)
+        end(core, str(order), steps=())
+    found = waiting(admin)
+    assert {title: (each.kind, each.text, each.next) for title, each in found.items()} == {
+        "main": ("provider", BAD_KEY.summary, BAD_KEY.next),
+        "spare": ("provider", silent.summary, "fleet provider test spare"),
+        "shop": ("project", unread.summary, unread.next),
+    }
+    assert {(each.drone, each.may_answer) for each in found.values()} == {("oka", True)}
+    assert waiting(admin, kind="provider").keys() == {"main", "spare"}
+    counts = count_inbox(core, admin).kinds
     assert (counts["provider"], counts["project"]) == (2, 1)
     other = Caller(new_id(), "other", "admin", "ann", everywhere=True)
-    assert list_inbox(plane.core, other) == []
-    found = {each.title: each.next for each in list_inbox(plane.core, other, everywhere=True)}
-    assert found == {
+    assert waiting(other) == {}
+    assert {title: each.next for title, each in waiting(other, everywhere=True).items()} == {
         "main": f"{BAD_KEY.next} --org default",
         "spare": "fleet provider test spare --org default",
-        "shop": refused["next"],
+        "shop": unread.next,
     }
-    plane.edit(Order, checks(plane)[0].id, user_id="u1")
-    assert len(list_inbox(plane.core, replace(plane.admin, user_id="u1"), mine=True)) == 1
+    with core.database.write() as db:
+        db.get_one(Order, main.order).user_id = "u1"
+    assert waiting(replace(admin, user_id="u1"), mine=True).keys() == {"main"}
 
-    providers.try_out(plane.core, plane.admin, "main")
-    assert {each.title for each in waiting().values()} == {"spare", "shop"}
-    oka.report(take(oka), WORKS, oka.ended(reason=WORKS.summary))
-    until(plane, "ok", oka)
-    providers.remove(plane.core, plane.admin, "spare")
-    projects.edit(plane.core, plane.admin, "shop", ProjectEdit(branch="next"))
-    assert waiting() == {}
+    order = ask(core, admin).check.order
+    assert waiting(admin).keys() == {"spare", "shop"}
+    find(core, order, WORKS)
+    end(core, str(order), steps=())
+    assert shown(core, admin).state == "ok"
+    providers.remove(core, admin, "spare")
+    projects.edit(core, admin, "shop", ProjectEdit(branch="next"))
+    assert waiting(admin) == {}
 
 
-def test_checks_are_in_no_list_of_peoples_orders_and_keep_nothing_from_being_removed(plane: Plane) -> None:
-    core, admin = plane.core, plane.admin
-    order_id = add_provider(plane).check.order
-    add_project(plane)
+def test_checks_are_in_no_list_of_peoples_orders_and_keep_nothing_from_being_removed(core: Core, admin: Caller) -> None:
+    order_id = add_provider(core, admin).order
+    add_project(core, admin)
     assert reading.list_orders(core, admin) == sessions.list_(core, admin) == []
     assert status(core, admin).orders == {}
     found = [each.purpose for each in reading.list_orders(core, admin, every=True)]
     assert found == ["check_project", "check_provider"]
 
     cancel(core, admin, str(order_id))
-    assert (shown(plane).check.state, shown(plane).check.order) == ("unchecked", None)
-    assert "fleet provider test main" in shown(plane).check.summary
-    providers.try_out(core, admin, "main")
+    assert (shown(core, admin).state, shown(core, admin).order) == ("unchecked", None)
+    assert "fleet provider test main" in shown(core, admin).summary
+    ask(core, admin)
     providers.remove(core, admin, "main")
     projects.remove(core, admin, "shop")
-    assert [order.status for order in checks(plane)] == ["canceled"] * 3
-    payments = add_organization(core, admin)
-    providers.add(core, payments, ProviderRequest(name="main", model="openai/x", check=True))
+    assert [order.status for order in checks(core)] == ["canceled"] * 3
+    add_provider(core, add_organization(core, admin))
     organizations.remove(core, admin, "payments")
 
 
-def test_people_go_before_a_check_that_waits_and_one_that_runs_which_is_repeated_later(plane: Plane) -> None:
+def test_people_go_before_a_check_that_waits_and_one_that_runs_which_is_repeated_later(running: Plane) -> None:
     """That of a project shows what became of each command."""
-    plane.collector(), plane.supervisor()
-    oka = plane.drone("oka", concurrency=1)
-    work = plane.submit()
+    oka = running.drone("oka", concurrency=1)
+    work = running.submit()
     taken = take(oka)
-    asked = add_project(plane, setup=["make venv"], verify=["make test"])
-    assert asked.check.summary.endswith("oka is busy: 1 of 1 slots in use")
-    later = plane.submit("another")
+    asked = add_project(running.core, running.admin, setup=["make venv"], verify=["make test"])
+    assert asked.summary.endswith("oka is busy: 1 of 1 slots in use")
+    later = running.submit("another")
     oka.report(taken, oka.ended())
     order = take(oka)
     assert order.order_id == later
-    plane.until(lambda: plane.status(work) == "succeeded")
+    running.reaches(work, "succeeded")
     oka.report(order, oka.ended())
 
     check = take(oka)
     assert (check.purpose, check.project.slug, check.project.verify) == ("check_project", "shop", ("make test",))
-    work = plane.submit()
-    told = plane.until(lambda: oka.beat(oka.run_beat(check)) or oka.told("cancel"))
+    work = running.submit()
+    told = running.until(lambda: oka.beat(oka.run_beat(check)) or oka.told("cancel"))
     assert [each.body.run_id for each in told] == [check.run_id]
     assert work in str(told[0].body.reason)
     oka.report(check, oka.ended(status="preempted", exit_status="canceled", reason="asked to end"))
@@ -202,18 +219,15 @@ def test_people_go_before_a_check_that_waits_and_one_that_runs_which_is_repeated
     assert (again.order_id, again.generation) == (check.order_id, 2)
     command = CheckedCommand(phase="setup", command="make venv", passed=False, return_code=2, output="no make\n")
     oka.report(again, ProjectCheckStep(ok=False, summary="No.", remote_ms=9, commands=(command,)), oka.ended())
-    plane.until(lambda: projects.show(plane.core, plane.admin, "shop").check.state == "failed")
-    found = projects.show(plane.core, plane.admin, "shop").check
+    running.reaches(again.order_id, "succeeded")
+    found = projects.show(running.core, running.admin, "shop").check
     assert [(each.command, each.passed, each.output) for each in found.commands or ()] == [
         ("make venv", False, "no make\n")
     ]
 
 
-def test_a_change_of_what_was_checked_checks_again_and_any_other_change_does_not(plane: Plane) -> None:
-    """Without a check nothing is checked until it is asked for."""
-    add_provider(plane)
-    add_project(plane)
-    core, admin = plane.core, plane.admin
+def test_a_change_of_what_was_checked_checks_again_and_any_other_change_does_not(core: Core, admin: Caller) -> None:
+    """Without a check nothing is checked until it is asked for, and what an outdated one reports no longer counts."""
 
     def provider_after(**changes: Any) -> str | None:
         return providers.edit(core, admin, "main", ProviderEdit(**changes)).check.order
@@ -221,33 +235,24 @@ def test_a_change_of_what_was_checked_checks_again_and_any_other_change_does_not
     def project_after(**changes: Any) -> str | None:
         return projects.edit(core, admin, "shop", ProjectEdit(**changes)).check.order
 
-    first = shown(plane).check.order
+    first = add_provider(core, admin).order
     assert provider_after(rpm=7) == provider_after(model="openai/x") == first
     assert len({first, provider_after(model="openai/y"), provider_after(api_key="sk-other")}) == 3
-    of_provider = [(order.status, order.model) for order in checks(plane) if order.purpose == "check_provider"]
-    assert of_provider == [("canceled", "openai/x"), ("canceled", "openai/y"), ("queued", "openai/y")]
+    assert [(order.status, order.model) for order in checks(core)] == [
+        ("canceled", "openai/x"), ("canceled", "openai/y"), ("queued", "openai/y")
+    ]  # fmt: skip
+    find(core, first, WORKS)
+    with core.database.read() as db:
+        assert db.scalars(select(Provider.check_report).where(Provider.name == "main")).one() is None
 
     assert providers.edit(core, admin, "main", ProviderEdit(check=False, model="openai/z")).check.state == "skipped"
     assert provider_after(model="openai/x") is None
-    assert {order.status for order in checks(plane) if order.purpose == "check_provider"} == {"canceled"}
-    asked = [providers.try_out(core, admin, "main").check.order for _ in range(2)]
+    assert {order.status for order in checks(core)} == {"canceled"}
+    asked = [ask(core, admin).check.order for _ in range(2)]
     assert asked[0] == asked[1] is not None
     assert provider_after(model="openai/z", check=True) not in {None, asked[0]}
 
-    first = projects.show(core, admin, "shop").check.order
+    first = add_project(core, admin).order
     assert project_after(name="Shop", budget_usd_day=5.0) == first
     changes: list[dict[str, Any]] = [{"branch": "dev"}, {"verify": ["true"]}, {"git_url": "https://git.example/b.git"}]
     assert len({first, *(project_after(**each) for each in changes)}) == 4
-
-
-def test_what_an_outdated_check_reports_no_longer_counts(plane: Plane) -> None:
-    plane.collector(), plane.supervisor()
-    oka = plane.drone("oka", concurrency=2)
-    add_provider(plane)
-    outdated = take(oka)
-    providers.edit(plane.core, plane.admin, "main", ProviderEdit(model="openai/y"))
-    oka.report(take(oka), BAD_KEY, oka.ended())
-    until(plane, "failed", oka)
-    oka.report(outdated, WORKS, oka.ended())
-    plane.until(lambda: plane.status(outdated.order_id) == "canceled")
-    assert shown(plane).check.summary == BAD_KEY.summary

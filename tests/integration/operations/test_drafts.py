@@ -39,17 +39,11 @@ def subjects(core: Core, caller: Caller) -> list[str]:
     return [each.subject for each in drafts.list_drafts(core, caller)]
 
 
-def records(core: Core) -> int:
-    with core.database.read() as db:
-        return db.scalar(select(func.count()).select_from(AuditRecord)) or 0
-
-
 def test_a_window_that_missed_a_change_is_refused_with_the_stored_text(core: Core, mila: Caller) -> None:
     """Also that the draft was sent and begun anew. None of it is in the audit log."""
-    before = records(core)
     nothing = drafts.show(core, mila, SUBJECT)
-    first = save(core, mila, "Mind the tésts\n")
     assert (nothing.text, nothing.version, nothing.updated_at) == ("", 0, None)
+    first = save(core, mila, "Mind the tésts\n")
     assert (first.text, first.updated_at) == ("Mind the tésts\n", core.clock.now())
     second = save(core, mila, "two", first.version)
     assert second.version > first.version
@@ -62,7 +56,8 @@ def test_a_window_that_missed_a_change_is_refused_with_the_stored_text(core: Cor
 
     assert drafts.remove(core, mila, SUBJECT).text == "two"
     assert drafts.remove(core, mila, SUBJECT).version == 0
-    assert records(core) == before
+    with core.database.read() as db:
+        assert db.scalar(select(func.count()).select_from(AuditRecord)) == 0
     for text in ("", "new"):
         if text:
             later(core, seconds=1)
@@ -135,26 +130,15 @@ def messages(core: Core) -> list[str]:
 
 def test_a_draft_is_deleted_with_the_transaction_that_sends_its_text(core: Core, mila: Caller, order: str) -> None:
     """More than was sent is kept, and so is all of what was not sent."""
-    kept = {}
-    for draft, text in (
-        ("Mind the tests", "Mind the tests"),
-        ("Mind the tests\n", "Mind the tests"),
-        ("Mind", "Mind the tests"),
-        ("Mind the tests, and the docs", "Mind the tests"),
-        ("Something else", "Mind the tests"),
-        ("Mind the tests", " "),
+    for draft, text, kept, code in (
+        ("Mind the tests\n", "Mind the tests", "", ""),
+        ("Mind", "Mind the tests", "", ""),
+        ("Mind the tests, and the docs", "Mind the tests", "Mind the tests, and the docs", ""),
+        ("Something else", "Mind the tests", "Something else", ""),
+        ("Mind the tests", " ", "Mind the tests", "E-SAY-EMPTY"),
     ):
         save(core, mila, draft, drafts.show(core, mila, SUBJECT).version)
-        refused = send(core, mila, order, text)
-        kept[draft, text] = (drafts.show(core, mila, SUBJECT).text, refused)
-    assert kept == {
-        ("Mind the tests", "Mind the tests"): ("", ""),
-        ("Mind the tests\n", "Mind the tests"): ("", ""),
-        ("Mind", "Mind the tests"): ("", ""),
-        ("Mind the tests, and the docs", "Mind the tests"): ("Mind the tests, and the docs", ""),
-        ("Something else", "Mind the tests"): ("Something else", ""),
-        ("Mind the tests", " "): ("Mind the tests", "E-SAY-EMPTY"),
-    }
+        assert (send(core, mila, order, text), drafts.show(core, mila, SUBJECT).text) == (code, kept), draft
 
 
 @pytest.mark.dialects

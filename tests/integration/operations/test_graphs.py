@@ -10,7 +10,7 @@ from control_plane.contract.declarations.graphs import GraphRequest
 from control_plane.db.orders import Order
 from control_plane.operations import graphs
 from control_plane.operations.orders import retrying
-from shared.errors import Conflict, Invalid
+from shared.errors import Invalid
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
@@ -20,31 +20,22 @@ TWO = {"name": "two", "prompt": "Two", "after": ["one"]}
 THREE = {"name": "three", "prompt": "Three", "after": ["two"]}
 
 
-def submitted(
-    plane: Plane, *orders: dict[str, Any], key: str | None = None, project: str | None = "app"
-) -> graphs.GraphDocument:
+def submitted(plane: Plane, *orders: dict[str, Any], project: str | None = "app") -> graphs.GraphDocument:
     request = {"name": "release", "project": project, "orders": orders}
-    return graphs.submit(plane.core, plane.admin, GraphRequest.model_validate(request), key)
+    return graphs.submit(plane.core, plane.admin, GraphRequest.model_validate(request))
 
 
 def run(plane: Plane, drone: DroneStandIn, **ended: str) -> str:
     """The drone's next order, to its end; returns its name in the graph."""
-    order = plane.until(drone.take)
-    assert drone.claim(order)
+    order = drone.taken()
     drone.report(order, drone.started(), drone.ended(**ended))
     plane.until(lambda: plane.order(order.order_id).ended_at is not None)
     return str(plane.order(order.order_id).key)
 
 
-def test_the_orders_are_created_once_for_a_key_sorted_and_canceled_as_one(plane: Plane) -> None:
+def test_the_orders_are_sorted_and_canceled_as_one(plane: Plane) -> None:
     earlier = plane.submit()
-    asked = (THREE, TWO, {**ONE, "after": [earlier]})
-    graph = submitted(plane, *asked, key="key")
-    assert submitted(plane, *asked, key="key").id == graph.id
-    with pytest.raises(Conflict):
-        submitted(plane, ONE, key="key")
-    assert len(plane.rows(Order, Order.group_id == graph.id)) == 3
-
+    graph = submitted(plane, THREE, TWO, {**ONE, "after": [earlier]})
     assert [order.key for order in graph.orders] == ["one", "two", "three"]
     ids = {order.key: order.id for order in graph.orders}
     assert [order.after for order in graph.orders] == [[earlier], [ids["one"]], [ids["two"]]]
@@ -56,9 +47,10 @@ def test_the_orders_are_created_once_for_a_key_sorted_and_canceled_as_one(plane:
     assert "with graph release" in str(canceled.orders[2].reason)
 
 
-def test_after_a_failure_the_rest_is_blocked_until_it_is_retried_and_runs_in_its_order(plane: Plane) -> None:
-    oka = plane.drone("oka")
-    plane.collector(), plane.supervisor()
+def test_after_a_failure_the_rest_is_blocked_until_it_is_retried_and_runs_in_its_order(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    plane = running
     graph = submitted(plane, THREE, ONE, TWO)
     run(plane, oka, status="failed", exit_status="time_limit")
     blocked = graphs.show(plane.core, plane.admin, graph.id)

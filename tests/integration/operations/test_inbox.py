@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,45 +20,48 @@ from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.retrying import retry
 from control_plane.operations.orders.steering import approve
-from shared.errors import Invalid, NotFound, Refused
-from shared.events import ApprovalStep, DecisionStep, Delivered
+from control_plane.orders.follow_up import follow_up_of
+from shared.errors import Invalid
+from shared.events import ApprovalStep, Body, DecisionStep
 from shared.names import new_id
+from shared.states import OrderStatus
 from shared.work_order import WorkOrder
 from tests.support.planes import Plane
+from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
 from tests.support.task_states import Workshop
 
 QUESTION = ApprovalStep(about="question", call_id="c1", tool="ask", why="Which?", choices=("a", "b"), default="b")
 APPROVAL = ApprovalStep(call_id="c1", tool="shell", why="Deletes files: rm x", command="rm x")
-ASKS = {"response": "I looked at both.\n\nWhich one?"}
+RESPONSE = "I looked at both.\n\nWhich one?"
+ASKS = {"response": RESPONSE}
 UNVERIFIED = {"status": "failed", "exit_status": "verification_failed", "reason": "make test failed"}
-FAILED = {"status": "failed", "exit_status": "model_error"}
 SPENT = {"status": "failed", "exit_status": "cost_limit", "reason": "The cost limit was reached."}
 
 
-def running(plane: Plane, drone: DroneStandIn, *steps: Any, **fields: Any) -> WorkOrder:
+@pytest.fixture
+def oka(running: Plane) -> DroneStandIn:
+    return running.drone(concurrency=8)
+
+
+def begun(plane: Plane, drone: DroneStandIn, *steps: Body, session: str | None = None) -> WorkOrder:
     """An order whose run reported these steps."""
     drone.renew_lease()
-    order_id = plane.submit("# Fix it\n\nnow", **fields)
-    order = plane.until(drone.take)
-    assert drone.claim(order)
+    plane.submit("# Fix it\n\nnow", session=session)
+    order = drone.taken()
     drone.report(order, drone.started(), *steps)
-    plane.until(lambda: len(plane.order(order_id).steps) >= len(steps) and plane.status(order_id) != "assigned")
     return order
 
 
-def ended(plane: Plane, drone: DroneStandIn, *steps: Any, session: str | None = None, **how: Any) -> WorkOrder:
-    order = running(plane, drone, *steps, session=session)
-    drone.report(order, drone.ended(**how))
-    plane.until(lambda: plane.order(order.order_id).ended_at)
+def ended(plane: Plane, drone: DroneStandIn, *, session: str | None = None, **how: Any) -> WorkOrder:
+    order = begun(plane, drone, drone.ended(**how), session=session)
+    plane.reaches(order.order_id, how.get("status", "succeeded"))
     return order
 
 
-def asking(
-    plane: Plane, drone: DroneStandIn, step: ApprovalStep = QUESTION, until: datetime | None = None
-) -> WorkOrder:
-    order = running(plane, drone, step.model_copy(update={"until": until}))
-    plane.until(lambda: plane.status(order.order_id) == "awaiting_approval")
+def asking(plane: Plane, drone: DroneStandIn, step: ApprovalStep = QUESTION, **fields: Any) -> WorkOrder:
+    order = begun(plane, drone, step.model_copy(update=fields))
+    plane.reaches(order.order_id, "awaiting_approval")
     return order
 
 
@@ -73,22 +76,12 @@ def inbox(plane: Plane, caller: Caller | None = None, **filters: Any) -> list[In
     return found
 
 
-def with_drone(plane: Plane) -> DroneStandIn:
-    drone = plane.drone(concurrency=8)
-    plane.collector(), plane.supervisor()
-    return drone
-
-
-@pytest.fixture
-def oka(plane: Plane) -> DroneStandIn:
-    return with_drone(plane)
-
-
 @pytest.mark.dialects
-def test_a_question_and_an_approval_have_all_that_it_takes_to_decide_and_go_when_that_is_done(plane: Plane) -> None:
-    drone = with_drone(plane)
+def test_a_question_and_an_approval_have_all_that_it_takes_to_decide_and_go_when_that_is_done(
+    plane: Plane, oka: DroneStandIn
+) -> None:
     soon, later = (plane.core.clock.now() + timedelta(hours=hours) for hours in (1, 5))
-    question, approval = asking(plane, drone, until=later), asking(plane, drone, APPROVAL, until=soon)
+    approval, question = asking(plane, oka, APPROVAL, until=soon), asking(plane, oka, until=later)
     first, second = inbox(plane)
     assert (first.kind, first.text, first.order, first.deadline) == ("approval", APPROVAL.why, approval.order_id, soon)
     assert first.waiting_for is not None
@@ -105,87 +98,99 @@ def test_a_question_and_an_approval_have_all_that_it_takes_to_decide_and_go_when
 def test_other_waits_have_the_command_of_their_kind(plane: Plane, oka: DroneStandIn) -> None:
     """The list is bounded and filtered by kind."""
     commands = {"limit": "fleet approve {} --raise USD", "budget": "fleet approve {}", "secret": "fleet approve {}"}
-    orders = {about: asking(plane, oka, APPROVAL.model_copy(update={"about": about})).order_id for about in commands}
+    orders = {about: asking(plane, oka, APPROVAL, about=about).order_id for about in commands}
     found = {str(item.kind): item.next for item in inbox(plane)}
     assert found == {about: command.format(orders[about]) for about, command in commands.items()}
     assert len(inbox(plane, limit=2)) == 2
     assert [item.kind for item in inbox(plane, kind="budget")] == ["budget"]
 
 
-def test_an_ended_order_waits_until_its_session_goes_on_or_it_runs_again(plane: Plane, oka: DroneStandIn) -> None:
+WORK: dict[str, Any] = {"purpose": "work", "task_id": None, "head_commit": None, "patch_bytes": None}
+
+
+@pytest.mark.parametrize(
+    ("order", "to", "exit_status", "response", "needed"),
+    [
+        ({}, OrderStatus.SUCCEEDED, "stopped", RESPONSE, "question"),
+        ({}, OrderStatus.SUCCEEDED, "stopped", "Done.", None),
+        ({"head_commit": "2" * 40}, OrderStatus.SUCCEEDED, "stopped", RESPONSE, None),
+        ({"patch_bytes": 7}, OrderStatus.SUCCEEDED, "stopped", RESPONSE, None),
+        ({"task_id": "DEFA-0001"}, OrderStatus.SUCCEEDED, "stopped", RESPONSE, None),
+        ({"purpose": "describe"}, OrderStatus.SUCCEEDED, "stopped", RESPONSE, None),
+        ({}, OrderStatus.FAILED, "model_error", RESPONSE, None),
+        ({}, OrderStatus.FAILED, "verification_failed", None, "verification"),
+        ({}, OrderStatus.FAILED, "cost_limit", None, "budget"),
+        ({}, OrderStatus.CANCELED, "cost_limit", None, None),
+    ],
+)
+def test_an_order_that_ends_needs_its_user_only_for_a_question_without_changes_failed_checks_or_money(
+    order: dict[str, Any], to: OrderStatus, exit_status: str, response: str | None, needed: str | None
+) -> None:
+    assert follow_up_of(Order(**{**WORK, **order}), to, exit_status, response) == needed
+
+
+def test_an_ended_order_waits_until_it_is_dismissed_its_session_goes_on_or_it_runs_again(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    """It is dismissed for all users, the first of whom is named, until it ends again or an undo puts it back."""
+    ann, bob = (replace(plane.admin, user=name) for name in ("ann", "bob"))
     for how, kind, command in (
         (ASKS, "reply", "fleet submit 'TEXT' --session {session}"),
-        (UNVERIFIED, "checks", "fleet resume {order} --say 'TEXT'"),
         (SPENT, "spent", "fleet resume {order}"),
+        (UNVERIFIED, "checks", "fleet resume {order} --say 'TEXT'"),
     ):
         order = ended(plane, oka, **how)
+        before = plane.order(order.order_id)
         (item,) = inbox(plane)
-        assert (item.kind, item.deadline) == (kind, None)
+        assert (item.id, item.kind, item.deadline, before.asks) == (f"{kind}:{order.order_id}", kind, None, how == ASKS)
         assert item.text == how.get("response", how.get("reason"))
         assert item.next == command.format(order=order.order_id, session=order.session.id)
-        ended(plane, oka, session=order.session.id, response="Done.")
-        assert inbox(plane) == []
-    order = ended(plane, oka, **UNVERIFIED)
-    assert [item.order for item in inbox(plane)] == [order.order_id]
-    retry(plane.core, plane.admin, order.order_id)
-    assert inbox(plane) == []
 
-
-def test_what_needs_no_decision_is_dismissed_for_all_users_until_it_ends_again(plane: Plane, oka: DroneStandIn) -> None:
-    """The first user is named, an undo puts it back, and what needs a decision stays."""
-    ann, bob = (replace(plane.admin, user=name) for name in ("ann", "bob"))
-    for how, kind in ((ASKS, "reply"), (UNVERIFIED, "checks"), (SPENT, "spent")):
-        order = ended(plane, oka, **how)
-        before = plane.order(order.order_id)
-        item = f"{kind}:{order.order_id}"
-        done = [dismissing.dismiss(plane.core, each, item) for each in (ann, bob)]
+        done = [dismissing.dismiss(plane.core, each, item.id) for each in (ann, bob)]
         assert [each.dismissed_by for each in done] == ["ann", "ann"]
         assert inbox(plane) == inbox(plane, bob) == []
         assert plane.order(order.order_id) == before
         assert dismissing.restore(plane.core, bob, f"{kind}:{order.order_id[:6]}").dismissed_at is None
-        assert [each.id for each in inbox(plane)] == [item]
-        dismissing.dismiss(plane.core, bob, item)
-    retry(plane.core, plane.admin, order.order_id)
-    again = plane.until(oka.take)
-    assert oka.claim(again)
-    oka.report(again, oka.started(), oka.ended(**UNVERIFIED))
-    plane.until(lambda: [each.kind for each in inbox(plane)] == ["checks"])
+        assert inbox(plane) == [item]
+        ended(plane, oka, session=order.session.id, response="Done.")
+        assert inbox(plane) == []
 
-    asked = asking(plane, oka)
+    order = ended(plane, oka, **UNVERIFIED)
+    dismissing.dismiss(plane.core, ann, f"checks:{order.order_id}")
+    retry(plane.core, plane.admin, order.order_id)
+    again = oka.taken()
+    oka.report(again, oka.started(), oka.ended(**UNVERIFIED))
+    plane.until(lambda: [each.order for each in inbox(plane)] == [order.order_id])
+    retry(plane.core, plane.admin, order.order_id)
+    assert inbox(plane) == []
+
+
+def test_only_an_item_of_the_organization_that_needs_no_decision_is_dismissed_and_after_30_days_it_is_gone(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    order = ended(plane, oka, **UNVERIFIED).order_id
+    plane.submit()
     other = Caller(new_id(), "other", "admin", "ann")
     refused = {
-        (plane.admin, f"question:{asked.order_id}:c1"): "E-INBOX-DECIDE",
+        (plane.admin, f"question:{order}:c1"): "E-INBOX-DECIDE",
         (plane.admin, "drone:oka"): "E-INBOX-DECIDE",
-        (plane.admin, f"spent:{order.order_id}"): "E-INBOX-404",
+        (plane.admin, "memory:none"): "E-INBOX-DECIDE",
+        (plane.admin, f"spent:{order}"): "E-INBOX-404",
         (plane.admin, f"reply:{new_id()}"): "E-INBOX-404",
         (plane.admin, "reply:"): "E-ID-AMBIGUOUS",
         (plane.admin, "race:none"): "E-INBOX-404",
-        (plane.admin, "memory:none"): "E-INBOX-DECIDE",
-        (plane.admin, "nothing"): "E-INBOX-404",
         (plane.admin, ""): "E-INBOX-404",
-        (other, f"checks:{order.order_id}"): "E-INBOX-404",
+        (other, f"checks:{order}"): "E-INBOX-404",
     }
-    found = {}
-    for caller, item in refused:
-        with pytest.raises(Refused) as error:
-            dismissing.dismiss(plane.core, caller, item)
-        found[caller, item] = error.value.code
+    found = {
+        (caller, item): code_of(lambda caller=caller, item=item: dismissing.dismiss(plane.core, caller, item))
+        for caller, item in refused
+    }
     assert found == refused
-    with pytest.raises(NotFound):
-        dismissing.restore(plane.core, other, f"checks:{order.order_id}")
-    with pytest.raises(NotFound):
-        dismissing.restore(plane.core, plane.admin, "memory:none")
-
-
-def test_only_a_recent_success_without_changes_that_ends_with_a_question_asks(plane: Plane, oka: DroneStandIn) -> None:
-    delivered = Delivered(base_commit="1" * 40, head_commit="2" * 40, patch_bytes=7)
-    for steps, how in (((delivered,), ASKS), ((), {"response": "Done."}), ((), {**ASKS, **FAILED})):
-        order = ended(plane, oka, *steps, **how)
-        assert not plane.order(order.order_id).asks
-        assert inbox(plane) == []
-    order = ended(plane, oka, **ASKS)
-    assert (plane.order(order.order_id).asks, len(inbox(plane))) == (True, 1)
-    plane.edit(Order, order.order_id, ended_at=plane.core.clock.now() - timedelta(days=31))
+    assert code_of(lambda: dismissing.restore(plane.core, other, f"checks:{order}")) == "E-INBOX-404"
+    assert code_of(lambda: dismissing.restore(plane.core, plane.admin, "memory:none")) == "E-INBOX-404"
+    assert len(inbox(plane)) == 1
+    plane.edit(Order, order, ended_at=plane.core.clock.now() - timedelta(days=31))
     assert inbox(plane) == []
 
 
@@ -195,7 +200,6 @@ def test_drones_that_need_care_are_there(plane: Plane, oka: DroneStandIn) -> Non
     (item,) = inbox(plane, kind="drone")
     assert "git is missing." in item.text
     plane.edit(Run, order.run_id, ended_at=plane.core.clock.now() - timedelta(days=2))
-    assert inbox(plane, kind="drone") == []
 
     fine = plane.drone("ada")
     now = plane.core.clock.now()
@@ -204,17 +208,16 @@ def test_drones_that_need_care_are_there(plane: Plane, oka: DroneStandIn) -> Non
     well: dict[str, Any] = {"last_seen_at": now, "stopped_at": None, "beat": {}, "over_quota_at": None}
     broken = {"withheld": "the policy file x, line 3, cannot be loaded", "policy_broken": True}
     plane.edit(Drone, oka.id, **{**well, "beat": {"withheld": "not at night"}})
-    assert inbox(plane, kind="drone") == []
+    assert inbox(plane) == []
     for values, text in (
         ({"beat": broken}, "line 3, cannot be loaded"),
-        ({"beat": {"open_network": "nsenter is missing"}}, "the machine's own network: nsenter is missing"),
-        ({"beat": {"open_network": "nsenter is missing", "draining": True}}, "nsenter is missing"),
+        ({"beat": {"open_network": "nsenter is missing", "draining": True}}, "the machine's own network: nsenter"),
         ({"beat": {"full": "80 MB free in /srv"}}, "80 MB free in /srv"),
         ({"over_quota_at": long_ago}, "filled more of the broker's memory"),
         ({"last_seen_at": long_ago}, "offline since"),
     ):
         plane.edit(Drone, oka.id, **{**well, **values})
-        (item,) = inbox(plane, kind="drone")
+        (item,) = inbox(plane)
         assert (item.kind, item.title, item.next) == ("drone", "oka", "fleet drone show oka")
         assert text in item.text
 

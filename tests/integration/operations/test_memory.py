@@ -8,15 +8,17 @@ import pytest
 
 from control_plane.contract.declarations.memory import MemoryDocument, MemoryEdit, MemoryRequest
 from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
 from control_plane.operations import memory
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
-from control_plane.orders.memory_notes import MAX_BYTES, MOST_PROPOSED
-from shared.errors import Conflict, Refused
+from control_plane.orders import memory_notes
+from control_plane.orders.memory_notes import MAX_BYTES, propose
+from shared.errors import Conflict
 from shared.events import RememberStep
 from shared.work_order import OrderMemory
 from tests.support.going_on import begin, succeed
-from tests.support.made import make_project
+from tests.support.made import make_project, submit
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
@@ -26,92 +28,98 @@ SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.fixture
-def oka(plane: Plane) -> DroneStandIn:
-    made = plane.drone("oka")
-    plane.collector(), plane.supervisor()
-    return made
+def web(core: Core, admin: Caller) -> Core:
+    """With a project `web`."""
+    make_project(core, admin)
+    return core
 
 
-def proposed(plane: Plane, oka: DroneStandIn, *steps: RememberStep) -> list[MemoryDocument]:
-    """The notes after an order whose agent proposes these."""
-    order = begin(plane, oka)
-    oka.report(order, *steps)
-    succeed(plane, oka, order)
-    plane.until(lambda: plane.status(order.order_id) == "succeeded")
-    return memory.list_(plane.core, plane.admin)
+def proposed(core: Core, caller: Caller, *steps: RememberStep) -> list[bool]:
+    """Of each note that the agent of an order proposes, whether it is new."""
+    order_id = submit(core, caller).id
+    with core.database.write() as db:
+        return [propose(db, core, db.get_one(Order, order_id), step) for step in steps]
 
 
 def add(core: Core, caller: Caller, text: str, project: str | None = "web") -> MemoryDocument:
     return memory.add(core, caller, MemoryRequest(text=text, project=project))
 
 
-def test_a_proposed_note_is_in_no_prompt_until_a_user_keeps_it(plane: Plane, oka: DroneStandIn) -> None:
+def test_a_proposed_note_is_in_no_prompt_until_a_user_keeps_it(running: Plane, oka: DroneStandIn) -> None:
+    core, admin = running.core, running.admin
     for_all = RememberStep(text="Write in English.", why="all do", scope="organization")
-    notes = {note.text: note for note in proposed(plane, oka, NOTE, for_all)}
+    order = begin(running, oka)
+    oka.report(order, NOTE, for_all)
+    succeed(running, oka, order)
+    notes = {note.text: note for note in memory.list_(core, admin)}
     note = notes[NOTE.text]
     assert (note.state, note.why, note.project, notes[for_all.text].project) == ("proposed", NOTE.why, "app", None)
-    order = begin(plane, oka)
+    order = begin(running, oka)
     assert order.memory == OrderMemory()
-    succeed(plane, oka, order)
-    kept = [memory.accept(plane.core, plane.admin, each.id) for each in notes.values()]
-    assert {(each.state, each.decided_by) for each in kept} == {("kept", plane.admin.user)}
-    assert begin(plane, oka).memory == OrderMemory(project=(NOTE.text,), organization=(for_all.text,))
+    succeed(running, oka, order)
+    kept = [memory.accept(core, admin, each.id) for each in notes.values()]
+    assert {(each.state, each.decided_by) for each in kept} == {("kept", admin.user)}
+    assert begin(running, oka).memory == OrderMemory(project=(NOTE.text,), organization=(for_all.text,))
 
 
-def test_a_proposal_waits_in_the_inbox_and_is_made_once(plane: Plane, oka: DroneStandIn) -> None:
-    """Nor is one made of what is too much, empty or a secret, and its order ends."""
-    (note,) = proposed(plane, oka, NOTE, NOTE)
-    (item,) = list_inbox(plane.core, plane.admin, kind="memory")
-    assert (item.title, item.text, item.project, item.order) == (NOTE.text, NOTE.why, "app", note.order)
+def test_a_proposal_waits_in_the_inbox_until_it_is_decided_and_again_after_an_undo(web: Core, admin: Caller) -> None:
+    proposed(web, admin, NOTE)
+    (note,) = memory.list_(web, admin)
+    (item,) = list_inbox(web, admin, kind="memory")
+    assert (item.title, item.text, item.project, item.order) == (NOTE.text, NOTE.why, "web", note.order)
     assert (item.next, item.may_answer) == (f"fleet memory accept {note.id}", True)
-    assert count_inbox(plane.core, plane.admin).kinds["memory"] == 1
+    assert count_inbox(web, admin).kinds["memory"] == 1
     for decide in (memory.accept, memory.refuse):
-        decide(plane.core, plane.admin, note.id)
-        assert list_inbox(plane.core, plane.admin, kind="memory") == []
-        # An undo.
-        dismissing.restore(plane.core, plane.admin, item.id)
-        assert [each.id for each in list_inbox(plane.core, plane.admin, kind="memory")] == [item.id]
-    memory.refuse(plane.core, plane.admin, note.id)
-    assert count_inbox(plane.core, plane.admin).kinds["memory"] == 0
+        decide(web, admin, note.id)
+        assert list_inbox(web, admin, kind="memory") == []
+        assert count_inbox(web, admin).kinds["memory"] == 0
+        dismissing.restore(web, admin, item.id)
+        assert [each.id for each in list_inbox(web, admin, kind="memory")] == [item.id]
 
-    useless = ("x" * 5_000_000, f"The token is {SECRET}", " \n ", NOTE.text)
-    assert proposed(plane, oka, *(RememberStep(text=text, why="y") for text in useless)) == []
-    assert [each.id for each in memory.list_(plane.core, plane.admin, state="refused")] == [note.id]
-    many = (RememberStep(text=f"note {number}", why="y") for number in range(MOST_PROPOSED + 3))
-    assert len(proposed(plane, oka, *many)) == MOST_PROPOSED
+
+def test_what_is_empty_too_much_a_secret_or_known_is_not_proposed(
+    web: Core, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_notes, "MOST_PROPOSED", 2)
+    assert proposed(web, admin, NOTE, NOTE) == [True, False]
+    (note,) = memory.list_(web, admin)
+    memory.refuse(web, admin, note.id)
+    useless = ("x" * 501, f"The token is {SECRET}", " \n ", NOTE.text)
+    assert not any(proposed(web, admin, *(RememberStep(text=text, why="y") for text in useless)))
+    assert [each.id for each in memory.list_(web, admin, state="refused")] == [note.id]
+    many = (RememberStep(text=f"note {number}", why="y") for number in range(3))
+    assert proposed(web, admin, *many) == [True, True, False]
 
 
 @pytest.mark.dialects
-def test_a_note_is_kept_once_however_often_it_is_accepted_and_cannot_be_refused_then(core: Core, admin: Caller) -> None:
-    make_project(core, admin)
-    note = add(core, admin, "x" * 500)
+def test_a_note_is_kept_once_however_often_it_is_accepted_and_cannot_be_refused_then(web: Core, admin: Caller) -> None:
+    note = add(web, admin, "x" * 500)
+    dismissing.restore(web, admin, f"memory:{note.id}")
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: memory.accept(core, admin, note.id), range(8)))
-    assert {(each.state, each.decided_at) for each in found} == {("kept", note.decided_at)}
-    assert memory.edit(core, admin, note.id, MemoryEdit(text="sec\nond")).text == "sec ond"
-    assert code_of(lambda: memory.refuse(core, admin, note.id)) == "E-MEMORY-KEPT"
-    dismissing.restore(core, admin, f"memory:{note.id}")
-    assert memory.refuse(core, admin, note.id).state == memory.refuse(core, admin, note.id).state == "refused"
-    assert code_of(lambda: memory.accept(core, admin, note.id)) == "E-MEMORY-REFUSED"
+        found = list(pool.map(lambda _: memory.accept(web, admin, note.id), range(4)))
+    assert {each.state for each in found} == {"kept"}
+    assert memory.edit(web, admin, note.id, MemoryEdit(text="sec\nond")).text == "sec ond"
+    assert code_of(lambda: memory.refuse(web, admin, note.id)) == "E-MEMORY-KEPT"
+    dismissing.restore(web, admin, f"memory:{note.id}")
+    assert memory.refuse(web, admin, note.id).state == memory.refuse(web, admin, note.id).state == "refused"
+    assert code_of(lambda: memory.accept(web, admin, note.id)) == "E-MEMORY-REFUSED"
 
 
-def test_beyond_the_limit_a_note_is_refused_and_none_is_dropped(core: Core, admin: Caller) -> None:
+def test_beyond_the_limit_a_note_is_refused_and_none_is_dropped(web: Core, admin: Caller) -> None:
     """So is one that is too long or empty or holds a secret."""
-    make_project(core, admin)
-    notes = [add(core, admin, f"{number:03}" + "é" * 248) for number in range(MAX_BYTES // 499)]
-    for text in (f"The token is {SECRET}", "x" * 501, " "):
-        for act in (
-            lambda text=text: add(core, admin, text, None),
-            lambda text=text: memory.edit(core, admin, notes[0].id, MemoryEdit(text=text)),
-        ):
-            with pytest.raises(Refused):
-                act()
-    with pytest.raises(Conflict, match=r"8,\d\d\d bytes; 8,000") as refusal:
-        add(core, admin, "x" * 400)
-    assert "fleet memory rm" in refusal.value.next
-    with pytest.raises(Conflict, match="bytes"):
-        memory.edit(core, admin, notes[0].id, MemoryEdit(text="é" * 500))
-    assert {(each.id, each.text) for each in memory.list_(core, admin)} == {(each.id, each.text) for each in notes}
-    assert add(core, admin, "x" * 400, None).state == "kept"
-    memory.remove(core, admin, notes[0].id)
-    assert add(core, admin, "x" * 400).state == "kept"
+    notes = [add(web, admin, f"{number:03}" + "é" * 248) for number in range(MAX_BYTES // 499)]
+    for text, code in (
+        (f"The token is {SECRET}", "E-MEMORY-SECRET"),
+        ("x" * 501, "E-TOO-LONG"),
+        (" ", "E-EMPTY"),
+    ):
+        assert code_of(lambda text=text: add(web, admin, text, None)) == code
+        assert code_of(lambda text=text: memory.edit(web, admin, notes[0].id, MemoryEdit(text=text))) == code
+    with pytest.raises(Conflict) as refusal:
+        add(web, admin, "x" * 400)
+    assert (refusal.value.code, "fleet memory rm" in str(refusal.value.next)) == ("E-MEMORY-FULL", True)
+    assert code_of(lambda: memory.edit(web, admin, notes[0].id, MemoryEdit(text="é" * 500))) == "E-MEMORY-FULL"
+    assert {(each.id, each.text) for each in memory.list_(web, admin)} == {(each.id, each.text) for each in notes}
+    assert add(web, admin, "x" * 400, None).state == "kept"
+    memory.remove(web, admin, notes[0].id)
+    assert add(web, admin, "x" * 400).state == "kept"

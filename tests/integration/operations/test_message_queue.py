@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-
-from control_plane.operations.orders import message_queue
+from control_plane.contract.declarations.steering import SayRequest
+from control_plane.operations.orders import message_queue, steering
 from shared.control import TakeBack
-from shared.errors import Conflict
 from shared.events import CommentStep, UserStep
 from shared.work_order import WorkOrder
-from tests.integration.operations.test_steering import claimed, heard, running, say
+from tests.support.going_on import give_back
 from tests.support.planes import Plane
+from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
 
 
-@pytest.fixture
-def oka(plane: Plane) -> DroneStandIn:
-    made = plane.drone()
-    plane.collector(), plane.supervisor()
-    return made
+def say(plane: Plane, order_id: str, text: str, **when: bool) -> None:
+    steering.say(plane.core, plane.admin, order_id, SayRequest(text=text, **when))
 
 
 def waiting(plane: Plane, order_id: str) -> list[tuple[str, str, str]]:
@@ -45,13 +41,12 @@ def test_before_a_run_begins_a_message_is_taken_back_at_once_or_asked_back_when_
     queued = [("one", "steer", "queued"), ("two", "follow_up", "queued"), ("three", "steer", "queued")]
     assert waiting(plane, order_id) == queued
     assert clear(plane, order_id, "one") == ["taken_back"]
-    with pytest.raises(Conflict):
-        message_queue.clear(plane.core, plane.admin, order_id, "1")
+    assert code_of(lambda: message_queue.clear(plane.core, plane.admin, order_id, "1")) == "E-QUEUE-GONE"
     assert waiting(plane, order_id) == queued[1:]
 
     oka = plane.drone()
     plane.collector(), plane.supervisor()
-    order = claimed(plane, oka)
+    order = oka.taken()
     assert [(word.text, word.alone) for word in order.said] == [("two", False), ("three", True)]
     assert clear(plane, order_id, "two") == ["taking_back"]
     assert asked_back(oka, order) == []
@@ -60,29 +55,31 @@ def test_before_a_run_begins_a_message_is_taken_back_at_once_or_asked_back_when_
     assert message.messages == (order.said[0].message,)
 
 
-def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(plane: Plane, oka: DroneStandIn) -> None:
-    order = running(plane, oka)
-    say(plane, order.order_id, "one")
-    say(plane, order.order_id, "two")
-    assert clear(plane, order.order_id) == ["taking_back", "taking_back"]
-    (message,) = plane.until(lambda: asked_back(oka, order))
+def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    say(running, order.order_id, "one")
+    say(running, order.order_id, "two")
+    assert clear(running, order.order_id) == ["taking_back", "taking_back"]
+    (message,) = running.until(lambda: asked_back(oka, order))
     first, second = message.messages
     # The model was faster with the first.
     oka.report(order, UserStep(text="one", source="steer", message=first))
-    plane.until(lambda: waiting(plane, order.order_id) == [("two", "steer", "taking_back")])
+    running.until(lambda: waiting(running, order.order_id) == [("two", "steer", "taking_back")])
     oka.report(order, CommentStep(text="Taken back.", taken_back=(second,)))
-    plane.until(lambda: waiting(plane, order.order_id) == [])
+    running.until(lambda: waiting(running, order.order_id) == [])
 
 
 def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_once(
-    plane: Plane, oka: DroneStandIn
+    running: Plane, oka: DroneStandIn
 ) -> None:
-    first = running(plane, oka)
+    first = running.begun(oka)
     for text in ("one", "two", "three"):
-        say(plane, first.order_id, text)
-    clear(plane, first.order_id, "two")
-    oka.report(first, oka.ended(status="preempted", exit_status="canceled", give_back=True))
-    second = claimed(plane, oka)
+        say(running, first.order_id, text)
+    clear(running, first.order_id, "two")
+    give_back(oka, first)
+    second = oka.taken()
+    assert [word.text for word in second.said] == ["one", "three"]
     oka.report(second, oka.started())
-    plane.until(lambda: [text for text, *_ in heard(oka, second)] == ["one", "three"])
-    assert waiting(plane, first.order_id) == [("one", "steer", "queued"), ("three", "steer", "queued")]
+    running.reaches(first.order_id, "running")
+    assert [message.body for message in oka.told("say") if message.body.run_id == second.run_id] == []
+    assert waiting(running, first.order_id) == [("one", "steer", "queued"), ("three", "steer", "queued")]

@@ -1,4 +1,4 @@
-"""Blobs and push grants: what a drone may do with its runs."""
+"""Blobs and push grants: what a drone may do with its runs; and the raw answers that it sends, for users."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from control_plane.db.orders import Order
 from control_plane.operations import sessions
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.drones import managing
+from control_plane.operations.orders import reading
+from control_plane.operations.orders.next_turn import next_turn
 from control_plane.operations.runs import blobs, push_grants
 from control_plane.orders.assignment import place_and_dispatch
+from control_plane.orders.draft import as_asked
 from shared.blobs import digest
 from shared.errors import Invalid, NotFound
+from shared.events import AssistantStep
 from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.refusals import code_of
-from tests.support.turns import end
+from tests.support.turns import end, order_as_sent, report
 
 CONTENT = b"a bundle"
 NAME = digest(CONTENT)
+ASKED = {"keep_raw": True, "ticket": "PAYM-12"}
 
 
 @pytest.fixture
@@ -83,6 +88,23 @@ def test_a_drone_reads_what_the_turns_before_its_own_left(core: Core, admin: Cal
     assert [get(core, clara, run_id) for run_id in (before, beside)] == [CONTENT, CONTENT]
 
 
+def test_what_an_order_is_asked_for_goes_to_its_drone_and_to_its_next_turn_and_raw_answers_come_back(
+    core: Core, admin: Caller, anna: AuthenticatedDrone
+) -> None:
+    order = submit(core, admin, **ASKED).id
+    with core.database.read() as db:
+        again = next_turn(db, admin, db.get_one(Order, order), "And the docs")
+    assert (as_asked(order_as_sent(core, order)), again.as_asked) == (ASKED, ASKED)
+
+    run_id = start_run(core, order)
+    put(core, anna, run_id)
+    report(core, run_id, [AssistantStep(text="done", raw_sha256=NAME), AssistantStep(text="x", raw_note="not kept")])
+    assert reading.raw_of(core, admin, order, 1) == CONTENT
+    with pytest.raises(NotFound) as refusal:
+        reading.raw_of(core, admin, order, 2)
+    assert refusal.value.why == "not kept"
+
+
 @pytest.mark.dialects
 def test_only_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, anna: AuthenticatedDrone) -> None:
     """Also before the report of its start was taken in. It is recorded once a minute."""
@@ -95,11 +117,11 @@ def test_only_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, a
         assert row.grant_until is not None
         assert (row.grant_until - core.clock.now()).total_seconds() == 60
         row.pushed, row.head_commit = True, "a" * 40
-    for _ in range(5):
-        assert push_grants.grant_push(core, anna, late)["known"] == "a" * 40
+    assert push_grants.grant_push(core, anna, late)["known"] == "a" * 40
     later(core, seconds=61)
     push_grants.grant_push(core, anna, late)
-    assert len(list_records(core, admin, action="grant_push")) == 2
+    records = [(each.actor, each.door, each.target) for each in list_records(core, admin, action="grant_push")]
+    assert records == [("anna", "control plane", order.id)] * 2
 
     later(core, seconds=61)
     managing.remove_drone(core, admin, "anna")

@@ -53,21 +53,19 @@ def edit(core: Core, caller: Caller, name: str, **fields: str | None) -> str | N
     return managing.edit_drone(core, caller, name, DroneEdit(**fields)).owner
 
 
-@pytest.mark.dialects
 def test_what_a_drone_does_is_shown_to_those_for_whom_it_does_it(core: Core, admin: Caller, other: Caller) -> None:
     """It is busy without a free slot, and at what has not ended."""
     drone = make_drone(core, admin, serves=["*"], concurrency=2)
     for caller in (admin, other):
         make_project(core, caller)
-    orders = [submit(core, caller).id for caller in (admin, other)]
-    runs = [start_run(core, orders[0])]
+    one, another = (submit(core, caller).id for caller in (admin, other))
+    run_id = start_run(core, one)
     shown = managing.show_drone(core, admin, "anna")
     assert (shown.running, shown.queued, shown.status) == (1, 1, "online")
-    runs.append(start_run(core, orders[1]))
-    doing = {runs[0]: ("cloning", False), runs[1]: ("testing", False), "s": ("", True), "gone": ("delivering", False)}
+    doing = {run_id: "cloning", start_run(core, another): "testing", "gone": "delivering"}
     with core.database.write() as db:
-        beat = [{"run_id": run_id, "doing": text, "ended": ended} for run_id, (text, ended) in doing.items()]
-        db.get_one(Drone, drone.drone_id).beat = {"runs": beat}
+        beat = [{"run_id": run_id, "doing": text, "ended": False} for run_id, text in doing.items()]
+        db.get_one(Drone, drone.drone_id).beat = {"runs": [*beat, {"run_id": "s", "doing": "", "ended": True}]}
     for caller, text in ((admin, "cloning"), (other, "testing")):
         for shown in (managing.show_drone(core, caller, "anna"), managing.list_drones(core, caller)[0]):
             assert (shown.running, shown.queued, shown.status) == (2, 0, "busy")
@@ -79,11 +77,11 @@ def test_the_number_of_queries_does_not_grow_with_the_fleet_and_the_orders(core:
     make_drone(core, admin)
     start_run(core, submit(core, admin).id)
     few = [queries(core, lists) for lists in (managing.list_drones, reading.list_orders)]
-    for number in range(5):
+    for number in range(3):
         name = make_drone(core, admin, f"drone-{number}", public_key=f"{number:044}").name
         start_run(core, submit(core, admin, drone=name).id)
     assert [queries(core, lists) for lists in (managing.list_drones, reading.list_orders)] == few
-    assert len(reading.list_orders(core, admin)) == 6
+    assert len(reading.list_orders(core, admin)) == 4
 
 
 def queries(core: Core, lists: Callable[[Core, Caller], object]) -> int:
@@ -209,7 +207,7 @@ def test_a_renamed_drone_is_found_by_its_new_name_alone(core: Core, admin: Calle
     """Celery or the broker could misread some names."""
     anna, _ = make_drone(core, admin, "anna"), make_drone(core, admin, "mila")
     assert code_of(lambda: edit(core, admin, "anna", new_name="mila")) == "E-DRONE-NAME"
-    for name in ("", "a b", "West", "a@b", "a*", "é", "-a", "%h", "a" * 65):
+    for name in ("a b", "West", "a@b", "%h", "a" * 65):
         assert code_of(lambda name=name: edit(core, admin, "anna", new_name=name)) == "E-NAME", name
     for name in ("anna", "west.7"):
         edit(core, admin, "anna", new_name=name)
@@ -217,35 +215,31 @@ def test_a_renamed_drone_is_found_by_its_new_name_alone(core: Core, admin: Calle
     assert names(core, admin) == ["mila", "west.7"]
 
 
-def test_an_order_goes_to_a_drone_that_serves_its_organization(core: Core, admin: Caller, other: Caller) -> None:
+def test_an_order_goes_to_a_drone_that_serves_its_organization_and_waits_again_when_that_is_removed(
+    core: Core, admin: Caller, other: Caller
+) -> None:
     for caller in (admin, other):
         make_project(core, caller)
     make_drone(core, admin, "at-home")
     assert submit(core, other).status == "queued"
-    make_drone(core, admin, "for-all", serves=["*"])
-    placed, named, foreign = submit(core, other), submit(core, other, drone="for-all"), submit(core, admin)
-    assert (placed.status, placed.drone, named.drone) == ("assigned", "for-all", "for-all")
+    make_drone(core, admin, "for-all", serves=["*"], concurrency=3)
+    begun, waiting, named = submit(core, other), submit(core, other), submit(core, other, drone="for-all")
+    assert [(each.status, each.drone) for each in (begun, waiting, named)] == [("assigned", "for-all")] * 3
     assert code_of(lambda: submit(core, other, drone="at-home")) == "E-DRONE-404"
 
+    foreign, run_id = submit(core, admin), start_run(core, begun.id)
     managing.remove_drone(core, admin, "for-all")
-    make_drone(core, admin, "for-all", serves=["*"], public_key="C" * 43 + "=")
-    assert {each.id for each in reading.list_orders(core, other, drone="for-all")} <= {placed.id, named.id}
-    assert foreign.id not in {each.id for each in reading.list_orders(core, other)}
-    assert code_of(lambda: reading.list_orders(core, other, drone="berta")) == "E-DRONE-404"
-
-
-def test_a_removed_drones_run_is_lost_and_its_orders_wait_for_another(core: Core, admin: Caller, other: Caller) -> None:
-    make_project(core, other)
-    make_drone(core, admin, serves=["*"], concurrency=2)
-    begun, order = submit(core, other), submit(core, other)
-    run_id = start_run(core, begun.id)
-    managing.remove_drone(core, admin, "anna")
     shown = reading.show_order(core, other, begun.id)
-    assert (shown.status, [(run.drone, run.status) for run in shown.runs]) == ("queued", [("anna", "lost")])
-    shown = reading.show_order(core, other, order.id)
+    assert (shown.status, [(run.drone, run.status) for run in shown.runs]) == ("queued", [("for-all", "lost")])
+    shown = reading.show_order(core, other, waiting.id)
     assert (shown.status, shown.drone) == ("queued", None)
     with core.database.read() as db:
         assert db.get_one(Run, run_id).ended_at is not None
-        row = db.get_one(Order, order.id)
+        row = db.get_one(Order, waiting.id)
     assert isinstance(row.facts.returned, TakenBack)
-    assert (row.facts.returned.state.code, row.facts.returned.state.drone, row.lost_runs) == ("removed", "anna", 0)
+    assert (row.facts.returned.state.code, row.facts.returned.state.drone, row.lost_runs) == ("removed", "for-all", 0)
+
+    make_drone(core, admin, "for-all", serves=["*"], public_key="C" * 43 + "=")
+    assert {each.id for each in reading.list_orders(core, other, drone="for-all")} <= {begun.id, waiting.id, named.id}
+    assert foreign.id not in {each.id for each in reading.list_orders(core, other)}
+    assert code_of(lambda: reading.list_orders(core, other, drone="berta")) == "E-DRONE-404"

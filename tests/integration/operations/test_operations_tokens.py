@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +19,7 @@ from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import end_login_session, list_login_sessions
 from control_plane.operations.access.logins import Browser
 from control_plane.operations.access.revocation import require_maker
-from shared.errors import Forbidden, NotFound, Unauthenticated
+from shared.errors import Unauthenticated
 from shared.registration import JoinTokenString
 from tests.support.made import later, make_drone
 from tests.support.organizations import add_organization
@@ -39,16 +38,8 @@ def owner(core: Core, caller: Caller, name: str = "kim", role: str = "operator",
     return tokens.authenticate(core, issue(core, caller, name, role, **fields))
 
 
-def is_turned_away(act: Callable[[], object]) -> bool:
-    try:
-        act()
-    except Unauthenticated:
-        return True
-    return False
-
-
 def is_logged_in(core: Core, secret: str) -> bool:
-    return not is_turned_away(lambda: tokens.authenticate_session(core, secret))
+    return code_of(lambda: tokens.authenticate_session(core, secret)) == ""
 
 
 def test_an_api_token_stands_for_its_owner_and_the_minute_of_its_last_use_is_noted(core: Core, admin: Caller) -> None:
@@ -80,15 +71,14 @@ def test_the_text_of_a_token_is_shown_once_and_stored_nowhere(core: Core, admin:
     assert parsed.secret not in stored
 
 
-def test_an_unknown_token_is_turned_away_without_repeating_it(core: Core, admin: Caller) -> None:
+def test_an_unknown_token_is_turned_away_without_repeating_it_and_told_from_an_expired_and_a_revoked_one(
+    core: Core, admin: Caller
+) -> None:
     for bearer in ("", "fa_", "fa_" + "0" * 64, "nonsense", "fä_\ud800", "x" * 100_000):
         with pytest.raises(Unauthenticated) as refusal:
             tokens.authenticate(core, bearer)
         assert refusal.value.code == "E-TOKEN-UNKNOWN"
         assert len(bearer) < 4 or bearer not in f"{refusal.value.what} {refusal.value.why} {refusal.value.next}"
-
-
-def test_an_expired_and_a_revoked_token_are_told_apart(core: Core, admin: Caller) -> None:
     short, gone = issue(core, admin, expires_s=60), issue(core, admin, "gone")
     ids = {each.name: each.id for each in tokens.list_api_tokens(core, admin)}
     revoked = tokens.revoke_api_token(core, admin, ids["gone"])
@@ -131,32 +121,31 @@ def valid(core: Core, caller: Caller) -> set[str]:
     return {each.name for each in tokens.list_api_tokens(core, caller) if each.revoked_at is None}
 
 
-def test_tokens_of_every_generation_and_organization_end_and_others_do_not(core: Core, admin: Caller) -> None:
+def test_all_that_was_made_with_a_revoked_token_ends_in_every_generation_and_organization_and_drones_stay(
+    core: Core, admin: Caller
+) -> None:
     root = owner(core, admin, "root", "admin", everywhere=True)
-    other = owner(core, admin, "other", "admin")
+    other, eve = owner(core, admin, "other", "admin"), owner(core, admin, "eve")
     child = owner(core, root, "child", "admin")
     grandchild = owner(core, child, "grandchild", "viewer")
     owner(core, other, "cousin")
     there = add_organization(core, admin, "other")
     elsewhere = owner(core, replace(root, organization_id=there.organization_id, organization="other"), "elsewhere")
-    assert {*revoke(core, admin, root).api_tokens} == {child.token_id, grandchild.token_id, elsewhere.token_id}
-    assert (valid(core, admin), valid(core, there)) == ({"other", "cousin"}, set())
-
-
-def test_join_tokens_links_and_sessions_end_and_drones_stay(core: Core, admin: Caller) -> None:
-    root, eve = owner(core, admin, "root", "admin"), owner(core, admin, "eve")
-    child = owner(core, root, "child", "admin")
     join = tokens.create_join_token(core, child, JoinTokenRequest())
     make_drone(core, admin, "oka", join_token_id=join.id)
     session, link = tokens.start_session(core, child), tokens.create_login_link(core, child)
     tokens.start_session(core, eve)
     tokens.create_login_link(core, eve)
-    assert revoke(core, admin, root) == RevocationDocument(
-        api_tokens=[child.token_id], join_tokens=[join.id], login_sessions=1, login_links=1, drones=["oka"]
-    )
+
+    ended = revoke(core, admin, root)
+    assert {*ended.api_tokens} == {child.token_id, grandchild.token_id, elsewhere.token_id}
+    assert ended.model_dump(exclude={"api_tokens"}) == {
+        "join_tokens": [join.id], "login_sessions": 1, "login_links": 1, "drones": ["oka"]
+    }  # fmt: skip
+    assert (valid(core, admin), valid(core, there)) == ({"other", "cousin", "eve"}, set())
     assert [each.revoked_at is None for each in tokens.list_join_tokens(core, admin)] == [False]
     assert not is_logged_in(core, session)
-    assert is_turned_away(lambda: tokens.use_login_link(core, link))
+    assert code_of(lambda: tokens.use_login_link(core, link)) != ""
     with core.database.read() as db:
         assert db.scalars(select(WebSession.token_id)).all() == [eve.token_id]
         assert db.scalars(select(LoginLink.token_id)).all() == [eve.token_id]
@@ -184,15 +173,6 @@ def test_revoking_does_not_end_the_token_that_revokes_unless_it_is_named(core: C
     assert valid(core, admin) == {"root", "child"}
     revoke(core, child, child)
     assert valid(core, admin) == {"root"}
-
-
-def test_a_removed_users_tokens_end_with_what_was_made_with_them(core: Core, admin: Caller) -> None:
-    tokens.bootstrap_admin(core)
-    users.add(core, admin, UserRequest(email=KIM, name="Kim", role="admin"))
-    ci = owner(core, owner(core, admin, "kim", "admin", user=KIM), "ci")
-    removed = users.remove(core, admin, KIM)
-    assert removed.ended is not None
-    assert (removed.ended.api_tokens, valid(core, admin)) == ([ci.token_id], {"bootstrap"})
 
 
 @pytest.mark.dialects
@@ -230,7 +210,7 @@ def test_a_login_link_lets_one_browser_in_with_its_makers_role_for_15_minutes(co
     assert caller.role == "viewer"
     assert replace(tokens.authenticate_session(core, session), login_session_id=None) == caller
     later(core, minutes=1)
-    assert [is_turned_away(lambda each=each: tokens.use_login_link(core, each)) for each in (link, late)] == [True] * 2
+    assert all(code_of(lambda each=each: tokens.use_login_link(core, each)) for each in (link, late))
 
     later(core, days=8)
     tokens.use_login_link(core, tokens.create_login_link(core, viewer))
@@ -254,7 +234,7 @@ def test_a_session_ends_by_logging_out_and_by_time_also_that_of_its_token(core: 
     tokens.end_session(core, left)
     later(core, minutes=10)
     assert [is_logged_in(core, each) for each in (left, old, secret)] == [False, True, False]
-    assert is_turned_away(lambda: tokens.use_login_link(core, link))
+    assert code_of(lambda: tokens.use_login_link(core, link)) != ""
     later(core, days=6)
     assert tokens.authenticate_session(core, old).role == "operator"
     later(core, days=1)
@@ -283,8 +263,7 @@ def test_sessions_are_seen_and_ended_by_their_user_and_the_organizations_admins(
     other = next(each for each in list_login_sessions(core, laptop) if each.token_name == "desktop")
     assert (other.user, other.current) == ("kim", False)
     for stranger in (eve, boss, jo):
-        with pytest.raises(NotFound):
-            end_login_session(core, stranger, other.id)
+        assert code_of(lambda stranger=stranger: end_login_session(core, stranger, other.id)) == "E-LOGIN-SESSION-404"
     assert is_logged_in(core, secret)
     assert end_login_session(core, laptop, other.id).id == other.id
     assert not is_logged_in(core, secret)
@@ -296,8 +275,7 @@ def test_a_session_that_acts_everywhere_is_ended_by_its_owner_or_an_equal(core: 
     alone = owner(core, admin, "boss", "admin")
     first, second = (tokens.start_session(core, equal) for _ in range(2))
     listed = list_login_sessions(core, alone)
-    with pytest.raises(Forbidden):
-        end_login_session(core, alone, listed[0].id)
+    assert code_of(lambda: end_login_session(core, alone, listed[0].id)) == "E-EVERYWHERE"
     for session, caller in zip(listed, (equal, admin), strict=True):
         end_login_session(core, caller, session.id)
     assert [is_logged_in(core, secret) for secret in (first, second)] == [False, False]

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import pytest
-from pydantic import ValidationError
 from sqlalchemy import func, inspect, select, update
 
 from control_plane.contract.declarations.organizations import OrganizationEdit, OrganizationRequest
@@ -22,9 +21,9 @@ from control_plane.operations import organizations
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
+from control_plane.operations.orders.canceling import cancel
 from shared.blobs import digest
-from shared.errors import Conflict, Unauthenticated
-from shared.states import OrderStatus, TaskStatus
+from shared.states import TaskStatus
 from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
@@ -97,8 +96,7 @@ def test_only_the_fields_that_are_given_change_and_null_takes_the_project_away(c
         (lambda: add_organization(core, admin, "other", project="web"), "E-PROJECT-404"),
     ):
         assert code_of(act) == code
-    with pytest.raises(ValidationError):
-        OrganizationEdit.model_validate({"name": "others"})
+    assert "name" not in OrganizationEdit.model_fields
 
 
 def test_a_higher_limit_lets_tasks_begin_at_once_and_none_begins_while_paused(core: Core, admin: Caller) -> None:
@@ -167,8 +165,7 @@ def test_removing_an_organization_leaves_no_row_of_it_and_touches_no_other(core:
         "2 API tokens no longer work",
         "1 drone was removed",
     ]
-    with pytest.raises(Unauthenticated):
-        tokens.authenticate(core, bearer)
+    assert code_of(lambda: tokens.authenticate(core, bearer)) == "E-TOKEN-UNKNOWN"
     assert create(core, admin, "payments") == "PAYM"
 
 
@@ -176,14 +173,11 @@ def test_an_organization_with_a_task_in_progress_is_not_removed(core: Core, admi
     caller = add_organization(core, admin)
     make_project(core, caller)
     order = submit(core, caller)
-    with pytest.raises(Conflict, match=order.id) as unfinished:
-        organizations.remove(core, admin, "payments")
+    assert remove(core, admin) == "E-ORGANIZATION-BUSY"
+    cancel(core, caller, order.id)
     task = add_task(core, caller, add_agent(core, caller, "lead"))
-    with pytest.raises(Conflict, match=task) as refusal:
-        organizations.remove(core, admin, "payments")
-    assert (unfinished.value.code, refusal.value.code) == ("E-ORGANIZATION-BUSY", "E-ORGANIZATION-BUSY")
+    assert remove(core, admin) == "E-ORGANIZATION-BUSY"
     assert task_of(core, task).status == TaskStatus.IN_PROGRESS
-    assert reading.show_order(core, caller, order.id).status == OrderStatus.QUEUED
     assert remove(core, admin, "default") == "E-ORGANIZATION-DEFAULT"
 
 

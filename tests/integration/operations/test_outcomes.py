@@ -1,4 +1,4 @@
-"""What came of an order is one word, the same in document, terminal, page, webhook and exit code."""
+"""What came of an order is one word, the same in document, list, terminal, page, webhook and exit code."""
 
 from __future__ import annotations
 
@@ -7,54 +7,64 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
+from sqlalchemy import select
 
 from control_plane.cli import graphs as graph_commands
 from control_plane.cli.batch_follow import follow_batch
 from control_plane.cli.orders import follow_to_the_end
 from control_plane.cli.rendering import outcome_text
+from control_plane.contract.declarations.batches import BatchRequest
 from control_plane.contract.declarations.graphs import GraphRequest
 from control_plane.contract.declarations.orders import OutcomeFilter
 from control_plane.contract.declarations.webhooks import WebhookRequest
-from control_plane.contract.documents.orders import OrderDocument, OrderSummary
+from control_plane.contract.documents.orders import OrderDocument
+from control_plane.core import Caller, Core
 from control_plane.db.automation import WebhookDelivery
 from control_plane.operations import graphs
 from control_plane.operations.automation import webhooks
+from control_plane.operations.batches import reading as batches
+from control_plane.operations.batches import submitting
 from control_plane.operations.orders.canceling import cancel
-from control_plane.operations.orders.reading import list_orders
+from control_plane.operations.orders.reading import list_orders, show_order
+from control_plane.supervisor.groups import submit_due
 from control_plane.web.presentation import shown_state
 from shared.events import Delivered
-from shared.outcome import Verification
-from shared.work_order import WorkOrder
-from tests.support.batches import rows, rows_of, submit_batch, work_off
-from tests.support.batches import shown as shown_batch
+from shared.states import OrderStatus
+from tests.support.batches import rows_of
 from tests.support.command_lines import Unasked
+from tests.support.made import make_drone, make_project, submit
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
+from tests.support.turns import end
 
-NOTHING = Delivered()
-CHANGE = Delivered(base_commit="b" * 40, head_commit="c" * 40, pushed=True)
-UNPUSHED = CHANGE.model_copy(update={"pushed": False, "push_error": "the remote refused the branch"})
-FAILED = {"status": "failed"}
-ENDS: dict[str, tuple[Delivered, dict[str, Any], tuple[str, str, int]]] = {
-    "done": (CHANGE, {}, ("done", "ok", 0)),
-    "nothing to change": (NOTHING, {}, ("unchanged", "ok", 0)),
-    "a closing question": (NOTHING, {"response": "Which file do you mean?"}, ("asks", "ask", 1)),
-    "a part left out": (
-        CHANGE.model_copy(update={"left_out": ("vendor/: a nested git repository",)}),
-        {},
-        ("incomplete", "ask", 1),
-    ),
-    "not pushed": (UNPUSHED, {}, ("incomplete", "ask", 1)),
-    "steps": (CHANGE, {"exit_status": "max_iterations"}, ("incomplete", "ask", 1)),
-    "money": (CHANGE, FAILED | {"exit_status": "cost_limit"}, ("incomplete", "ask", 1)),
-    "time": (CHANGE, FAILED | {"exit_status": "time_limit"}, ("incomplete", "ask", 1)),
-    "a guardrail": (CHANGE, FAILED | {"exit_status": "halted"}, ("incomplete", "ask", 1)),
-    "unusable answers": (NOTHING, FAILED | {"exit_status": "format_errors"}, ("incomplete", "ask", 1)),
-    "the provider": (NOTHING, FAILED | {"exit_status": "model_error"}, ("failed", "fail", 1)),
-    "its checks": (CHANGE, FAILED | {"exit_status": "verification_failed"}, ("failed", "fail", 1)),
-    "a refusal": (NOTHING, FAILED | {"exit_status": "refused"}, ("failed", "fail", 1)),
+CHANGED = {"head_commit": "c" * 40, "pushed": True}
+FAILED = {"to": OrderStatus.FAILED}
+ENDS: dict[str, tuple[dict[str, Any], str]] = {
+    "a change": (CHANGED, "done"),
+    "a patch of what has no commits": ({"patch_bytes": 1}, "done"),
+    "nothing to change": ({}, "unchanged"),
+    "a closing question": ({"response": "Which file do you mean?"}, "asks"),
+    "a part left out": ({**CHANGED, "left_out": ["vendor/: a nested git repository"]}, "incomplete"),
+    "not pushed": ({**CHANGED, "pushed": False, "push_error": "the remote refused the branch"}, "incomplete"),
+    "pushed at the second attempt": ({**CHANGED, "push_error": "the remote was away"}, "done"),
+    "steps": ({**CHANGED, "exit_status": "max_iterations"}, "incomplete"),
+    "money": ({**CHANGED, **FAILED, "exit_status": "cost_limit"}, "incomplete"),
+    "the provider": ({**FAILED, "exit_status": "model_error"}, "failed"),
+    "its checks": ({**CHANGED, **FAILED, "exit_status": "verification_failed"}, "failed"),
+    "canceled with a change": ({**CHANGED, "to": OrderStatus.CANCELED, "exit_status": "canceled"}, "canceled"),
 }
-MARKS = {"done": "✓", "unchanged": "✓", "asks": "?", "incomplete": "!", "failed": "✗", "canceled": "✗"}
+"""How an order ended, and what came of it."""
+CHECKS_FAILED = [{**CHANGED, "verification": "failed"}, {"verification": "failed"}]
+"""Ends of orders that lists show as `checks failed` instead of their outcome."""
+SHOWN = {
+    "done": ("✓", "ok", 0),
+    "unchanged": ("✓", "ok", 0),
+    "asks": ("?", "ask", 1),
+    "incomplete": ("!", "ask", 1),
+    "failed": ("✗", "fail", 1),
+    "canceled": ("✗", "off", 1),
+}
+"""The terminal's mark, the kind of the page's mark, and the exit code of `--follow`."""
 
 
 class Followed:
@@ -67,114 +77,93 @@ class Followed:
         yield "end", self._document
 
 
-def of(order: WorkOrder, delivered: Delivered) -> Delivered:
-    """The same on the order's own branch."""
-    return delivered.model_copy(update={"branch": f"fleet/{order.order_id}"})
+@pytest.fixture
+def fleet(core: Core, admin: Caller) -> None:
+    """A project and a drone with room."""
+    make_project(core, admin)
+    make_drone(core, admin, concurrency=100)
 
 
-def shown(order: OrderDocument) -> tuple[str, str, int]:
-    """The word of the terminal, the kind of the page's mark, and the exit code of `--follow`."""
-    mark, word, *_ = outcome_text(order.model_dump(mode="json")).replace(":", " ").split()
-    page = shown_state(order)
-    assert (page.words, mark, order.outcome) == (word, MARKS[word], word)
-    return word, page.kind, follow_to_the_end(Followed(order), order.id, as_json=True)
+def ended(core: Core, admin: Caller, how: dict[str, Any]) -> str:
+    return end(core, submit(core, admin).id, steps=(), **how)
 
 
+@pytest.mark.usefixtures("fleet")
 @pytest.mark.dialects
 def test_the_outcome_of_each_end_is_read_alike_everywhere(
-    plane: Plane, oka: DroneStandIn, capsys: pytest.CaptureFixture[str]
+    core: Core, admin: Caller, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plane.collector(), plane.supervisor()
     hook = WebhookRequest(name="hook", url="https://example.org/hook", events=["order.succeeded", "order.failed"])
-    webhooks.create(plane.core, plane.admin, hook)
-    found: dict[str, Any] = {}
-    for name, (delivered, fields, _) in ENDS.items():
-        order = plane.begun(oka)
-        assert plane.order(order.order_id).outcome is None
-        oka.report(order, of(order, delivered), oka.ended(**fields))
-        found[name] = shown(plane.reaches(order.order_id, str(fields.get("status", "succeeded"))))
-    assert found == {name: expected for name, (_, _, expected) in ENDS.items()}
-    sent = [row.data["outcome"] for row in plane.rows(WebhookDelivery)]
-    assert sorted(sent) == sorted(word for word, _, _ in found.values())
+    webhooks.create(core, admin, hook)
+    waits = submit(core, admin)
+    ids = {name: ended(core, admin, how) for name, (how, _) in ENDS.items()}
+    for name, (_, word) in ENDS.items():
+        order = show_order(core, admin, ids[name])
+        mark, said, *_ = outcome_text(order.model_dump(mode="json")).replace(":", " ").split()
+        page, code = shown_state(order), follow_to_the_end(Followed(order), order.id, as_json=True)
+        assert (order.outcome, said, page.words, (mark, page.kind, code)) == (word, word, word, SHOWN[word])
+    with core.database.read() as db:
+        told = Counter(row.data["outcome"] for row in db.scalars(select(WebhookDelivery)))
+    assert told == Counter(word for _, word in ENDS.values() if word != "canceled")
 
-    for delivered in (CHANGE, UNPUSHED, NOTHING):
-        order = plane.begun(oka)
-        oka.report(order, of(order, delivered), oka.ended(verification=Verification.FAILED))
-        plane.reaches(order.order_id, "succeeded")
-    waits = plane.submit()
-    listed = list_orders(plane.core, plane.admin)
-    filtered = {word: {each.id for each in list_orders(plane.core, plane.admin, outcome=word)} for word in OUTCOMES}
-    assert {each.id: {word for word in OUTCOMES if each.id in filtered[word]} for each in listed} == {
-        each.id: outcomes_shown(each) if each.id != waits else set() for each in listed
-    }
+    bad = {ended(core, admin, how) for how in CHECKS_FAILED}
+    words = {word: {each.id for each in list_orders(core, admin, outcome=word)} for word in get_args(OutcomeFilter)}
+    assert words.pop("checks_failed") == {*bad, ids["its checks"]}
+    assert words == {word: {ids[name] for name, (_, each) in ENDS.items() if each == word} for word in SHOWN}
+    assert {shown_state(show_order(core, admin, each)).words for each in bad} == {"checks failed"}
+    assert waits.outcome is None
 
 
-OUTCOMES = get_args(OutcomeFilter)
-
-
-def outcomes_shown(order: OrderSummary) -> set[str]:
-    """The words of a row, and that its checks failed where that failed the order."""
-    words = {shown_state(order).words.replace(" ", "_")}
-    return words | {"checks_failed"} if order.exit_status == "verification_failed" else words
-
-
-def test_a_canceled_order_is_read_as_that_also_if_its_run_had_succeeded(plane: Plane, oka: DroneStandIn) -> None:
-    plane.collector(), plane.supervisor()
-    order = plane.begun(oka)
-    cancel(plane.core, plane.admin, order.order_id)
-    oka.report(order, of(order, CHANGE), oka.ended())
-    assert shown(plane.reaches(order.order_id, "canceled")) == ("canceled", "off", 1)
-
-
-# --- orders that belong together ------------------------------------------------------------------
-
-
+@pytest.mark.usefixtures("fleet")
 @pytest.mark.dialects
 def test_a_batch_is_as_green_as_its_worst_row_on_each_database(
-    plane: Plane, oka: DroneStandIn, capsys: pytest.CaptureFixture[str]
+    core: Core, admin: Caller, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plane.collector(), plane.supervisor()
-    ends = {str(number): each for number, each in enumerate(ENDS.values())}
-    green = [number for number, (_, _, (*_, code)) in ends.items() if code == 0]
     codes = {}
-    for name, ids in (("all", list(ends)), ("green", green)):
-        submit_batch(plane, rows_of(ids), name)
-        assert (shown_batch(plane, name).outcome, shown_batch(plane, name).outcomes) == (None, {})
-        work_off(plane, lambda drone, order: end_as(drone, order, ends[order.prompt.split()[-1]]), name)
-        batch, words = shown_batch(plane, name), {number: ends[number][2][0] for number in ids}
-        assert {row.id: row.outcome for row in rows(plane, name)} == words
-        assert batch.outcomes == Counter(words.values())
-        codes[batch.outcome] = follow_batch(Unasked(), batch.model_dump(mode="json"), str, as_json=True)  # type: ignore[arg-type]
+    green = [name for name, (_, word) in ENDS.items() if word in {"done", "unchanged"}]
+    for batch, names in (("all", list(ENDS)), ("green", green)):
+        request = BatchRequest.model_validate({"name": batch, "parallel": 50, "rows": rows_of(names, project="web")})
+        assert (made := submitting.submit(core, admin, request)).outcome is None
+        assert made.outcomes == {}
+        submit_due(core)
+        for row in batches.rows(core, admin, batch):
+            end(core, str(row.order), steps=(), **ENDS[row.id][0])
+        shown, words = batches.show(core, admin, batch), {name: ENDS[name][1] for name in names}
+        assert {row.id: row.outcome for row in batches.rows(core, admin, batch)} == words
+        assert shown.outcomes == Counter(words.values())
+        codes[shown.outcome] = follow_batch(Unasked(), shown.model_dump(mode="json"), str, as_json=True)  # type: ignore[arg-type]
     assert codes == {"failed": 1, "done": 0}
 
 
-def end_as(drone: DroneStandIn, order: WorkOrder, end: tuple[Delivered, dict[str, Any], Any]) -> None:
-    delivered, fields, _ = end
-    assert drone.claim(order)
-    drone.report(order, drone.started(), of(order, delivered), drone.ended(**fields))
+@pytest.mark.usefixtures("fleet")
+def test_a_graph_is_as_green_as_its_worst_order(core: Core, admin: Caller, capsys: pytest.CaptureFixture[str]) -> None:
+    for other, expected in (
+        ("nothing to change", ("done", 2, 0)),
+        ("steps", ("incomplete", 1, 1)),
+        ("its checks", ("failed", 1, 1)),
+    ):
+        request = {"project": "web", "orders": [{"name": each, "prompt": each} for each in ("one", "two")]}
+        graph = graphs.submit(core, admin, GraphRequest.model_validate(request))
+        assert (graph.outcome, graph.done) == (None, 0)
+        for order, name in zip(graph.orders, ("a change", other), strict=True):
+            end(core, order.id, steps=(), **ENDS[name][0])
+        shown = graphs.show(core, admin, graph.id)
+        code = graph_commands._followed(Unasked(), shown.model_dump(mode="json"), as_json=True)
+        assert (shown.outcome, shown.done, code) == expected
 
 
-def test_a_graph_is_as_green_as_its_worst_order(
-    plane: Plane, oka: DroneStandIn, capsys: pytest.CaptureFixture[str]
+def test_what_a_drone_delivered_counts_and_a_canceled_order_stays_that_also_if_its_run_succeeds(
+    plane: Plane, oka: DroneStandIn
 ) -> None:
     plane.collector(), plane.supervisor()
-    found: dict[str, Any] = {}
-    for name in ("done", "nothing to change", "a closing question", "not pushed", "steps", "its checks"):
-        request = {"project": "app", "orders": [{"name": each, "prompt": each} for each in ("one", "two")]}
-        graph = graphs.submit(plane.core, plane.admin, GraphRequest.model_validate(request))
-        assert (graph.outcome, graph.done) == (None, 0)
-        for end in (ENDS["done"], ENDS[name]):
-            order = plane.until(oka.take)
-            end_as(oka, order, end)
-            plane.until(lambda order=order: plane.order(order.order_id).ended_at is not None)
-        ended = graphs.show(plane.core, plane.admin, graph.id)
-        code = graph_commands._followed(Unasked(), ended.model_dump(mode="json"), as_json=True)
-        found[name] = ended.outcome, ended.done, code
-    assert found == {
-        "done": ("done", 2, 0),
-        "nothing to change": ("done", 2, 0),
-        "a closing question": ("asks", 1, 1),
-        "not pushed": ("incomplete", 1, 1),
-        "steps": ("incomplete", 1, 1),
-        "its checks": ("failed", 1, 1),
-    }
+    for delivered, canceled, expected in (
+        ({"left_out": ("vendor/: a nested git repository",)}, False, ("succeeded", "incomplete")),
+        ({"pushed": False, "push_error": "refused"}, False, ("succeeded", "incomplete")),
+        ({}, True, ("canceled", "canceled")),
+    ):
+        order = plane.begun(oka)
+        if canceled:
+            cancel(plane.core, plane.admin, order.order_id)
+        change = {"base_commit": "b" * 40, "head_commit": "c" * 40, "branch": f"fleet/{order.order_id}", "pushed": True}
+        oka.report(order, Delivered.model_validate(change | delivered), oka.ended())
+        assert plane.reaches(order.order_id, expected[0]).outcome == expected[1]

@@ -124,17 +124,8 @@ def test_a_pool_is_added_shown_changed_and_removed(core: Core, admin: Caller, po
     assert add(core, add_organization(core, admin, "other"), pool.name).name == pool.name
 
 
-def test_a_pool_has_a_name_after_which_drones_can_be_named_and_room_for_one_drone(core: Core, admin: Caller) -> None:
-    wrong = ("", "Burst", "-a", "a/b", "a" * 56)
-    assert {code_of(lambda name=name: add(core, admin, name)) for name in wrong} == {"E-NAME"}
-    assert len(join(core, add(core, admin, "a" * 55))) == 64
-    for number in (0, 1001):
-        with pytest.raises(ValueError, match="max_drones"):
-            PoolRequest(name="x", max_drones=number)
-
-
 def test_a_pools_token_is_only_for_ephemeral_drones_with_good_names_and_other_tokens_are_not(
-    core: Core, pool: PoolDocument
+    core: Core, admin: Caller, pool: PoolDocument
 ) -> None:
     assert refused(core, pool, "stays", ephemeral=False) == "E-POOL-KIND"
     other = request(new_secret(core), ephemeral=True)
@@ -142,6 +133,10 @@ def test_a_pools_token_is_only_for_ephemeral_drones_with_good_names_and_other_to
     assert [refused(core, pool, name) for name in ("Anna", "a b", "a" * 65)] == ["E-NAME"] * 3
     repeated = asks(pool)
     assert registration.register(core, repeated).drone_id == registration.register(core, repeated).drone_id
+    # Drones are named after the pool, in 64 characters.
+    wrong = ("", "Burst", "-a", "a/b", "a" * 56)
+    assert {code_of(lambda name=name: add(core, admin, name)) for name in wrong} == {"E-NAME"}
+    assert len(join(core, add(core, admin, "a" * 55))) == 64
 
 
 def test_only_a_current_token_admits_drones_and_wants_them(core: Core, admin: Caller, pool: PoolDocument) -> None:

@@ -14,7 +14,6 @@ from control_plane.db.spending import Price
 from control_plane.money.spending.prices import prices_of
 from control_plane.operations import prices
 from shared.budgets import ModelPrice
-from shared.errors import Invalid
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
 
@@ -48,21 +47,19 @@ def test_a_price_comes_back_as_it_was_set_and_runs_are_charged_per_token(core: C
 
 
 def test_what_is_no_price_is_refused(core: Core, admin: Caller) -> None:
-    refused: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"input_usd": -1, "output_usd": 1}, "the input price must be between 0 and 10,000"),
-        ({"input_usd": 1, "output_usd": 10_000.1}, "the output price must be between 0 and 10,000"),
-        ({"input_usd": 1, "output_usd": 1, "cache_read_usd": -0.1}, "the price of cache reads must be"),
-        ({"discount_percent": 101}, "a discount must be between 0 and 100 %: 101 given"),
-        ({"discount_percent": -1}, "a discount must be between 0 and 100 %"),
-        ({"input_usd": 1}, "the output price is missing"),
-        ({"output_usd": 1, "discount_percent": 5}, "the input price is missing"),
-        ({"cache_write_usd": 1}, "the input price and the output price are missing"),
-        ({"discount_percent": 0}, "the input price and the output price are missing"),
+    refused: tuple[dict[str, Any], ...] = (
+        {"input_usd": -1, "output_usd": 1},
+        {"input_usd": 1, "output_usd": 10_000.1},
+        {"input_usd": 1, "output_usd": 1, "cache_read_usd": -0.1},
+        {"discount_percent": 101},
+        {"discount_percent": -1},
+        {"input_usd": 1},
+        {"output_usd": 1, "discount_percent": 5},
+        {"cache_write_usd": 1},
+        {"discount_percent": 0},
     )
-    for fields, said in refused:
-        with pytest.raises(Invalid, match=said) as refusal:
-            set_price(core, admin, **fields)
-        assert refusal.value.code == "E-PRICE"
+    for fields in refused:
+        assert code_of(lambda fields=fields: set_price(core, admin, **fields)) == "E-PRICE", fields
     for model in ("a model", "", "x" * 256):
         assert code_of(lambda model=model: set_price(core, admin, model, input_usd=1, output_usd=1)) != ""
     assert prices.list_(core, admin) == []

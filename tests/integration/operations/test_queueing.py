@@ -6,91 +6,85 @@ import pytest
 from sqlalchemy import select
 
 from control_plane.contract.declarations.orders import MoveRequest, PriorityRequest
-from control_plane.core import Caller, Core
-from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.orders.queueing import move, set_priority
-from control_plane.operations.orders.reading import order_summary
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
-from shared.errors import Conflict, NotFound
-from tests.support.fleet import Api
-from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support.made import start_run
+from tests.support.planes import LivePlane, Plane
+from tests.support.refusals import code_of
+from tests.support.stand_in import DroneStandIn
 
 
 @pytest.fixture
-def queue(api: Api, admin: Caller) -> list[str]:
-    """Three orders on one drone: the first at work, the other two published to its queue."""
-    core = api.core
-    make_project(core, admin)
-    api.add_drone("anna")
-    found = [submit(core, admin, f"order {n}").id for n in range(3)]
-    place_queued(core)
-    Relay(core).publish_all()
-    start_run(core, found[0])
+def plane(live_plane: LivePlane) -> Plane:
+    """Without components; its time passes, so that orders that are placed one after the other can be told apart."""
+    return live_plane
+
+
+@pytest.fixture
+def queue(plane: Plane, oka: DroneStandIn) -> list[str]:
+    """Three orders on the drone oka: the first at work, the other two published to its queue."""
+    plane.edit(Drone, oka.id, concurrency=1)
+    found = [plane.submit(f"order {n}") for n in range(3)]
+    place_queued(plane.core)
+    Relay(plane.core).publish_all()
+    start_run(plane.core, found[0])
     return found
 
 
-@pytest.fixture
-def admin(api: Api) -> Caller:
-    return system_caller(api.core)
+def moved(plane: Plane, order_id: str, drone: str | None = None) -> str | None:
+    """Move an order; the drone that it waits for then."""
+    return move(plane.core, plane.admin, order_id, MoveRequest(drone=drone)).drone
 
 
-def drone_of(core: Core, order_id: str) -> str | None:
-    with core.database.read() as db:
-        named = select(Drone.name).join(Order, Order.drone_id == Drone.id).where(Order.id == order_id)
-        return db.scalar(named)
+def prioritized(plane: Plane, order_id: str, priority: int) -> int:
+    return set_priority(plane.core, plane.admin, order_id, PriorityRequest(priority=priority)).priority
 
 
-def queued_on(core: Core) -> list[str]:
+def queued_on(plane: Plane) -> list[str]:
     """The orders that wait for a drone, in the order in which they were placed."""
-    with core.database.read() as db:
+    with plane.core.database.read() as db:
         waiting = select(Order.id).join(Dispatch, Dispatch.id == Order.run_id).where(Order.status == "assigned")
         return list(db.scalars(waiting.order_by(Dispatch.created_at, Dispatch.id)))
 
 
-def test_a_waiting_order_moves_to_the_named_drone_alone(api: Api, admin: Caller, queue: list[str]) -> None:
-    make_drone(api.core, admin, "bela")
-    with api.core.database.read() as db:
-        before = db.scalars(select(Dispatch).where(Dispatch.order_id == queue[1])).one()
-    with pytest.raises(NotFound):
-        move(api.core, admin, queue[1], MoveRequest(drone="nobody"))
-    moved = move(api.core, admin, queue[1], MoveRequest(drone="bela"))
-    assert (moved.status, moved.drone, moved.generation) == ("assigned", "bela", 2)
-    assert drone_of(api.core, queue[2]) == "anna"
-    assert api.core.broker.run_keys(before.drone_id, [before.id])[before.id].startswith("revoked")
-    with api.core.database.read() as db:
-        assert db.get_one(Dispatch, before.id).closed_at is not None
+def test_a_waiting_order_moves_to_the_named_drone_alone(plane: Plane, oka: DroneStandIn, queue: list[str]) -> None:
+    plane.drone("bela", concurrency=1)
+    before = plane.dispatch(queue[1])
+    assert code_of(lambda: moved(plane, queue[1], "nobody")) == "E-DRONE-404"
+    assert moved(plane, queue[1], "bela") == "bela"
+    after = plane.order(queue[1])
+    assert (after.status, after.generation, plane.order(queue[2]).drone) == ("assigned", 2, "oka")
+    assert plane.key(oka, before.id).startswith("revoked")
+    assert plane.rows(Dispatch, Dispatch.id == before.id)[0].closed_at is not None
     # Without a name, an order may go anywhere again.
-    alone = submit(api.core, admin, "only on anna", drone="anna")
-    assert move(api.core, admin, alone.id).drone == "bela"
+    assert moved(plane, plane.submit("only on oka", drone="oka")) == "bela"
 
 
-def test_an_order_that_has_started_or_was_claimed_is_not_moved(api: Api, admin: Caller, queue: list[str]) -> None:
-    make_drone(api.core, admin, "bela")
-    with pytest.raises(Conflict) as refused:
-        move(api.core, admin, queue[0], MoveRequest(drone="bela"))
-    assert refused.value.code == "E-ORDER-STATE"
-    with api.core.database.read() as db:
-        dispatch = db.scalars(select(Dispatch).where(Dispatch.order_id == queue[1])).one()
-    key = next(key for key in api.core.broker.redis.scan_iter() if dispatch.id in str(key))
-    api.core.broker.redis.set(key, f"claimed:{dispatch.generation}")
-    with pytest.raises(Conflict, match="is starting"):
-        move(api.core, admin, queue[1], MoveRequest(drone="bela"))
-    assert [drone_of(api.core, each) for each in queue[:2]] == ["anna", "anna"]
+def test_an_order_that_has_started_or_was_claimed_is_not_moved(
+    plane: Plane, oka: DroneStandIn, queue: list[str]
+) -> None:
+    plane.drone("bela")
+    order = oka.take()
+    while order is not None and order.order_id != queue[1]:
+        order = oka.take()
+    assert order is not None
+    assert oka.claim(order)
+    assert [code_of(lambda each=each: moved(plane, each, "bela")) for each in queue[:2]] == ["E-ORDER-STATE"] * 2
+    assert [plane.order(each).drone for each in queue[:2]] == ["oka", "oka"]
 
 
 def test_a_higher_priority_starts_first_and_a_lower_one_last_and_the_others_keep_their_place(
-    api: Api, admin: Caller, queue: list[str]
+    plane: Plane, queue: list[str]
 ) -> None:
-    assert queued_on(api.core) == queue[1:]
-    set_priority(api.core, admin, queue[1], PriorityRequest(priority=-5))
-    assert queued_on(api.core) == [queue[2], queue[1]]
-    assert order_summary(api.core, admin, queue[2]).generation == 1
-    assert set_priority(api.core, admin, queue[1], PriorityRequest(priority=5)).priority == 5
-    assert queued_on(api.core) == [queue[1], queue[2]]
-    cancel(api.core, admin, queue[1])
-    with pytest.raises(Conflict):
-        set_priority(api.core, admin, queue[1], PriorityRequest(priority=1))
+    assert queued_on(plane) == queue[1:]
+    assert prioritized(plane, queue[1], -5) == -5
+    assert queued_on(plane) == [queue[2], queue[1]]
+    assert plane.order(queue[2]).generation == 1
+    assert prioritized(plane, queue[1], 5) == 5
+    assert queued_on(plane) == [queue[1], queue[2]]
+    cancel(plane.core, plane.admin, queue[1])
+    assert code_of(lambda: prioritized(plane, queue[1], 1)) == "E-ORDER-STATE"

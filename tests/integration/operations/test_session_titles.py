@@ -87,21 +87,20 @@ def test_a_model_writes_the_title_of_a_session_from_its_first_prompt(plane: Plan
 
 
 def test_a_name_that_a_user_gave_is_never_replaced_and_a_fork_keeps_the_title(plane: Plane) -> None:
-    drone = started(plane)
+    core, admin, drone = plane.core, plane.admin, started(plane)
     order_id = plane.submit("one")
     session = plane.order(order_id).session
-    sessions.edit(plane.core, plane.admin, session, SessionEdit(name="Mine"))
+    sessions.edit(core, admin, session, SessionEdit(name="Mine"))
     written(plane, drone, response="Another one")
-    assert (title_of(plane, order_id), sessions.show(plane.core, plane.admin, session).name) == ("Mine", "Mine")
+    assert (title_of(plane, order_id), sessions.show(core, admin, session).name) == ("Mine", "Mine")
     plane.edit(ChatSession, session, name="", title="Written")
-    plane.edit(Order, order_id, status="canceled", ended_at=plane.core.clock.now())
-    assert sessions.fork(plane.core, plane.admin, session, ForkRequest()).title == "Written"
+    plane.edit(Order, order_id, status="canceled", ended_at=core.clock.now())
+    assert sessions.fork(core, admin, session, ForkRequest()).title == "Written"
 
 
 def test_without_a_title_the_first_line_stays_and_no_second_call_is_paid_for(plane: Plane) -> None:
     drone = started(plane, concurrency=9)
     hows: tuple[dict[str, Any], ...] = (
-        {"status": "failed", "exit_status": "model_error", "reason": "no answer"},
         {"status": "preempted", "exit_status": "canceled", "reason": "its slot was needed"},
         {"status": "failed", "exit_status": "lost", "reason": "gone", "order_at_fault": False},
         {"response": " \n** "},

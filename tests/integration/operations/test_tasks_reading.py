@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from control_plane.contract.declarations.task_documents import TaskCancelRequest, TaskDocument
+from control_plane.contract.declarations.task_documents import TaskCancelRequest
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.operations import status, tasks
 from control_plane.operations.tasks import runs
 from control_plane.orders import totals
+from shared.events import AssistantStep
 from tests.support.task_states import Workshop
 from tests.support.team_rows import add_task, begin, end, order_of, play, say
+from tests.support.turns import report
 
 
 @pytest.fixture
@@ -63,52 +65,46 @@ def test_cost_is_summed_over_runs_when_it_is_asked_for(workshop: Workshop) -> No
 
 def test_a_row_of_the_list_says_how_long_the_run_is_on_and_how_long_all_took(workshop: Workshop) -> None:
     """S-025."""
-    task_id, now = workshop.new(), workshop.core.clock.now()
-    run_id = spend(workshop, task_id, duration_ms=1500, doing="shell: npm test", doing_since=now)
-    (run,) = runs.of_task(workshop.core, workshop.caller, task_id)
+    core, caller, task_id = workshop.core, workshop.caller, workshop.new()
+    run_id = spend(workshop, task_id, duration_ms=1500, doing="shell: npm test", doing_since=core.clock.now())
+    (run,) = runs.of_task(core, caller, task_id)
     assert (workshop.show(task_id).reason, run.doing, run.run_id) == ("shell: npm test", "shell: npm test", run_id)
-    workshop.core.clock.sleep(42)
-
-    (row,) = tasks.list_(workshop.core, workshop.caller)
-    end(workshop.core, order_of(workshop.core, task_id).id, "failed")
-    (ended,) = tasks.list_(workshop.core, workshop.caller)
-
+    core.clock.sleep(42)
+    (row,) = tasks.list_(core, caller)
+    end(core, order_of(core, task_id).id, "failed")
+    (ended,) = tasks.list_(core, caller)
     assert (row.current_run_elapsed_seconds, row.status) == (42.0, "in_progress")
     assert (ended.current_run_elapsed_seconds, ended.total_duration_seconds) == (None, 1.5)
 
 
 def test_the_timeline_is_in_order_of_time_with_a_run_before_what_it_wrote(workshop: Workshop) -> None:
     """S-026."""
-    task_id = workshop.new()
+    core, task_id = workshop.core, workshop.new()
     workshop.begin()
-    begin(workshop.core, order_of(workshop.core, task_id).id)
-    say(workshop.core, task_id, "At once.")
-    workshop.core.clock.sleep(10)
-    say(workshop.core, task_id, "Later, @user.")
-    end(workshop.core, order_of(workshop.core, task_id).id)
-    tasks.cancel(workshop.core, workshop.caller, task_id, TaskCancelRequest())
-
+    order_id = order_of(core, task_id).id
+    begin(core, order_id)
+    say(core, task_id, "At once.")
+    core.clock.sleep(10)
+    say(core, task_id, "Later, @user.")
+    end(core, order_id)
+    tasks.cancel(core, workshop.caller, task_id, TaskCancelRequest())
     timeline = workshop.show(task_id).model_dump()["timeline"]
     told = [f"run of {each['run']['agent']}" if each["run"] else each["comment"]["text"] for each in timeline]
     assert told == ["run of lead", "At once.", "Later, @user.", "system canceled the task."]
 
 
 def test_what_a_task_delivered_is_that_of_its_newest_run_with_work(workshop: Workshop) -> None:
-    task_id = workshop.new()
+    core, task_id = workshop.core, workshop.new()
     workshop.begin()
-    order_id = order_of(workshop.core, task_id).id
-    with workshop.core.database.write() as db:
-        order = db.get_one(Order, order_id)
+    with core.database.write() as db:
+        order = db.get_one(Order, order_of(core, task_id).id)
         order.branch, order.head_commit, order.pushed = "fleet/first", "a" * 40, True
-    play(workshop.core, task_id, "@backend now you.")
-    workshop.beat()
+    play(core, task_id, "@backend now you.")
     workshop.begin()
-    play(workshop.core, task_id, "I changed nothing, @user.")
-
-    task: TaskDocument = workshop.show(task_id)
-
+    play(core, task_id, "I changed nothing, @user.")
+    task = workshop.show(task_id)
     assert (task.branch, task.head_commit, task.pushed) == ("fleet/first", "a" * 40, True)
-    assert [run.agent for run in runs.of_task(workshop.core, workshop.caller, task_id)] == ["lead", "backend"]
+    assert [run.agent for run in runs.of_task(core, workshop.caller, task_id)] == ["lead", "backend"]
 
 
 def test_a_failure_is_short_in_the_timeline_and_whole_in_the_run(workshop: Workshop) -> None:
@@ -116,22 +112,10 @@ def test_a_failure_is_short_in_the_timeline_and_whole_in_the_run(workshop: Works
     task_id = workshop.new()
     why = "litellm.RateLimitError: 429 from the provider, try again in 3 h, and a lot of other text"
     run_id = spend(workshop, task_id, exit_status="model_error", reason=why)
-    order = order_of(workshop.core, task_id)
-    common = {"organization_id": order.organization_id, "order_id": order.id, "run_id": run_id}
-    moments = {"at": workshop.core.clock.now(), "drone_at": workshop.core.clock.now()}
+    report(workshop.core, run_id, [AssistantStep(text="I look."), AssistantStep(text="I see.")])
     with workshop.core.database.write() as db:
-        for number, text in ((7, "I look."), (9, "I see.")):
-            db.add(
-                Step(
-                    seq=number,
-                    run_seq=number,
-                    kind="assistant",
-                    body={"kind": "assistant", "text": text},
-                    **common,
-                    **moments,
-                )
-            )
-    end(workshop.core, order.id, "failed")
+        db.query(Step).update({"seq": Step.seq + 6})
+    end(workshop.core, order_of(workshop.core, task_id).id, "failed")
     (entry,) = [each.run for each in workshop.show(task_id).timeline if each.run]
     run = runs.show_run(workshop.core, workshop.caller, run_id)
     assert (entry.reason, run.reason) == ("LLM rate limit reached", why)

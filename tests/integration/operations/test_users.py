@@ -52,13 +52,22 @@ def takeovers(core: Core, caller: Caller) -> list[Callable[[], object]]:
     ]
 
 
-def test_a_token_of_a_user_stands_for_the_person_and_only_members_have_one(core: Core, admin: Caller) -> None:
-    kim = add(core, admin)
-    caller = tokens.authenticate(core, token_of(core, admin, name="laptop"))
-    assert (caller.user, caller.user_id, caller.role) == ("Kim Lee", kim.id, "operator")
-    assert [(each.name, each.user) for each in tokens.list_api_tokens(core, admin)] == [("laptop", KIM)]
+def test_a_token_stands_for_its_user_with_at_most_the_role_of_the_moment_and_only_members_have_one(
+    core: Core, admin: Caller
+) -> None:
+    kim = add(core, admin, role="admin")
+    bearer, low = token_of(core, admin, role="admin", name="laptop"), token_of(core, admin, role="viewer")
+    caller = tokens.authenticate(core, bearer)
+    assert (caller.user, caller.user_id, caller.role) == ("Kim Lee", kim.id, "admin")
+    assert {each.name: each.user for each in tokens.list_api_tokens(core, admin)} == {"laptop": KIM, "": KIM}
     add(core, add_organization(core, admin, "other"), JO)
     assert code_of(lambda: token_of(core, admin, JO)) == "E-USER-404"
+
+    session = tokens.start_session(core, caller)
+    tokens.create_api_token(core, admin, ApiTokenRequest(role="admin"))
+    edit(core, admin, role="operator")
+    roles = [tokens.authenticate(core, each).role for each in (bearer, low)]
+    assert [*roles, tokens.authenticate_session(core, session).role] == ["operator", "viewer", "operator"]
 
 
 def test_an_address_that_is_none_or_taken_in_any_case_is_refused(core: Core, admin: Caller) -> None:
@@ -68,16 +77,6 @@ def test_an_address_that_is_none_or_taken_in_any_case_is_refused(core: Core, adm
     malformed = ("", "kim", "@", "kim@", "a b@c", "a/b@c", "a@b@c", "kim@x\0", "k" * 250 + "@x.org")
     codes = {email: code_of(lambda email=email: add(core, admin, email)) for email in malformed}
     assert codes == dict.fromkeys(malformed, "E-USER-ADDRESS")
-
-
-def test_a_token_has_at_most_the_role_of_its_user_from_the_moment_it_changes(core: Core, admin: Caller) -> None:
-    add(core, admin, JO, role="admin")
-    add(core, admin, role="admin")
-    bearer, low = token_of(core, admin, role="admin"), token_of(core, admin, role="viewer")
-    session = tokens.start_session(core, tokens.authenticate(core, bearer))
-    edit(core, admin, role="operator")
-    roles = [tokens.authenticate(core, each).role for each in (bearer, low)]
-    assert [*roles, tokens.authenticate_session(core, session).role] == ["operator", "viewer", "operator"]
 
 
 def test_a_disabled_user_is_refused_with_token_link_and_session_until_enabled(core: Core, admin: Caller) -> None:
@@ -95,18 +94,23 @@ def test_a_disabled_user_is_refused_with_token_link_and_session_until_enabled(co
 
 
 def test_a_removed_user_keeps_nothing_but_a_name_on_orders(core: Core, admin: Caller) -> None:
+    """What was made with their tokens ends too."""
     make_project(core, admin)
-    add(core, admin)
-    bearer = token_of(core, admin)
-    order = submit(core, tokens.authenticate(core, bearer))
-    session = tokens.start_session(core, tokens.authenticate(core, bearer))
-    assert users.remove(core, admin, KIM).tokens == 1
+    tokens.bootstrap_admin(core)
+    add(core, admin, role="admin")
+    bearer = token_of(core, admin, role="admin")
+    caller = tokens.authenticate(core, bearer)
+    order, session = submit(core, caller), tokens.start_session(core, caller)
+    made = token_of(core, caller, None)
+    removed = users.remove(core, admin, KIM)
+    assert removed.ended is not None
+    assert (removed.tokens, len(removed.ended.api_tokens)) == (1, 1)
     assert code_of(lambda: tokens.authenticate_session(core, session)) != ""
     assert reading.show_order(core, admin, order.id).user == "Kim Lee"
     with core.database.read() as db:
         assert db.scalars(select(User)).all() == []
     add(core, admin)
-    assert code_with(core, bearer) == "E-TOKEN-REVOKED"
+    assert [code_with(core, each) for each in (bearer, made)] == ["E-TOKEN-REVOKED"] * 2
 
 
 def test_a_person_has_a_role_in_each_organization_and_is_deleted_with_the_last(core: Core, admin: Caller) -> None:

@@ -6,15 +6,14 @@ from itertools import count
 
 import pytest
 
-from drone.model.call import ModelCall
 from drone.model.errors import RETRIED, ErrorClass
-from drone.model.stream_reader import Waits
 from shared.errors import Preempted
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
 from tests.support.protocols import PROTOCOLS, anthropic
 from tests.support.protocols.anthropic import ANTHROPIC
-from tests.support.protocols.played import ONCE, Played, calling, refusal_of
+from tests.support.protocols.in_process import read
+from tests.support.protocols.played import Played, calling, refusal_of
 from tests.support.protocols.spoken import Answer, Refusal, Spoken, SpokenCall, cut, ended, left_open
 from tests.support.scripted import silent_for_long
 
@@ -26,11 +25,9 @@ REFUSALS = [(each, refusal) for each in PROTOCOLS for refusal in (*each.refusals
 
 def test_each_failure_has_its_class_and_is_repeated_if_it_may_pass() -> None:
     """After the delay that the provider asks for."""
-    found = [(str(protocol), refusal.said, *failing(protocol, refusal)) for protocol, refusal in REFUSALS]
-    assert found == [
-        (str(protocol), refusal.said, refusal.error_class, pytest.approx(refusal.retry_after))
-        for protocol, refusal in REFUSALS
-    ]
+    for protocol, refusal in REFUSALS:
+        expected = refusal.error_class, pytest.approx(refusal.retry_after)
+        assert failing(protocol, refusal) == expected, (protocol, refusal.said)
 
 
 def failing(protocol: Spoken, refusal: Refusal) -> tuple[str, float]:
@@ -50,10 +47,17 @@ def test_a_stream_that_breaks_anywhere_is_repeated_and_nothing_of_it_is_kept() -
     for protocol in PROTOCOLS:
         whole = protocol.answer(FULL)
         last = len(whole.pieces) - protocol.spare - 1
-        for said in (cut(whole, 1), ended(whole, 1), cut(whole, last // 2), cut(whole, last), ended(whole, last)):
+        for said in (ended(whole, 1), cut(whole, last // 2), ended(whole, last)):
             played = Played(protocol, said)
             assert [retry.error_class for retry in played.retries] == ["server"], (protocol, said.ends, said.pieces)
             assert (played.outcome.response, played.toolbox.ran) == ("Done.", []), protocol
+
+
+def test_pings_are_signs_of_life() -> None:
+    """How long they keep a silent answer alive is tested in tests/unit/model/test_model_stream_reader.py."""
+    begun, provider = ANTHROPIC.answer(FULL).pieces[:4], ANTHROPIC.provider("http://127.0.0.1:9")
+    signs = [read([*begun, *[anthropic.PING] * pings], provider).call.signs() for pings in (0, 5)]
+    assert signs[0] < signs[1]
 
 
 def test_a_stream_that_falls_silent_is_repeated_and_its_connection_is_closed() -> None:
@@ -67,13 +71,8 @@ def test_a_stream_that_falls_silent_is_repeated_and_its_connection_is_closed() -
         assert [step.error_class for step in called.recorder.bodies] == ["timeout"]  # type: ignore[union-attr]
 
 
-def test_a_call_that_is_given_up_closes_its_connection_though_nothing_arrives() -> None:
-    for protocol in PROTOCOLS:
-        give_up(protocol)
-
-
-def give_up(protocol: Spoken) -> None:
-    """Give a call up after its first piece, and wait until its connection is closed."""
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
+def test_a_call_that_is_given_up_closes_its_connection_though_nothing_arrives(protocol: Spoken) -> None:
     with calling(protocol, left_open(protocol.answer(FULL), 1)) as (called, endpoint):
         idle = count(1)
 
@@ -86,21 +85,3 @@ def give_up(protocol: Spoken) -> None:
         with pytest.raises(Preempted):
             called.ask()
         assert endpoint.left.wait(60)
-
-
-def test_pings_keep_a_silent_answer_alive_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits, clock, seen = Waits(connect=60, first=60, between=60, alive=300), HandClock(), {0}
-    signs_of = ModelCall.signs
-
-    def signs(call: ModelCall) -> int:
-        """Between two pings that were noticed, 20 seconds pass."""
-        if (found := signs_of(call)) not in seen:
-            seen.add(found)
-            clock.sleep(20)
-        return found
-
-    monkeypatch.setattr(ModelCall, "signs", signs)
-    pinging = left_open(ANTHROPIC.answer(FULL), 4, anthropic.PING)
-    with calling(ANTHROPIC, pinging, limits=ONCE, waits=waits, clock=clock) as (called, _):
-        assert refusal_of(called).error_class == "timeout"
-    assert clock.passed > waits.alive > waits.between

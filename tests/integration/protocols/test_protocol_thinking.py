@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from drone.model.call import PLACEHOLDER_KEY
 from shared.messages import Message, ToolCall
-from shared.outcome import ExitStatus
-from shared.transcripts import messages_of
-from shared.work_order import OrderProvider
 from tests.support.endpoints import Doc, Endpoint, sent_in_pieces
 from tests.support.protocols import PROTOCOLS, anthropic, bedrock, gemini, openai_chat, openai_responses
 from tests.support.protocols.anthropic import ANTHROPIC
@@ -25,7 +21,6 @@ from tests.support.protocols.openai_chat import OPENAI_CHAT
 from tests.support.protocols.openai_responses import OPENAI_RESPONSES
 from tests.support.protocols.played import ONCE, Played, calling, refusal_of
 from tests.support.protocols.spoken import KEY, Answer, Counted, Spoken, SpokenCall, of_kind, sse
-from tests.support.runs import Bench, small_repository
 from tests.support.scripted import HELLO, Called
 
 pytestmark = pytest.mark.usefixtures("warm_model")
@@ -36,9 +31,6 @@ SIGNED = "c2lnbmVk"
 
 def natives(played: Played, kind: str, request: int = 1) -> list[Doc]:
     return [part.native for part in of_kind(played.parts[request], kind)]
-
-
-# Anthropic and Bedrock
 
 
 def test_claudes_signed_and_hidden_thinking_goes_back_unchanged_before_the_calls() -> None:
@@ -76,12 +68,6 @@ def test_thinking_without_a_signature_goes_back_as_text_and_a_signature_without_
         assert SIGNED in json.dumps(natives(played, "thought")), protocol
 
 
-def test_an_answer_that_bedrock_calls_malformed_is_repeated() -> None:
-    for stop in ("malformed_tool_use", "malformed_model_output"):
-        played = Played(BEDROCK, bedrock.stream([{"text": "Half of an ans"}], stop, Counted()))
-        assert ([retry.error_class for retry in played.retries], played.outcome.response) == (["server"], "Done."), stop
-
-
 AMAZON = "http://bedrock-runtime.us-east-1.amazonaws.com"
 
 
@@ -114,17 +100,9 @@ def test_a_parameter_cannot_send_a_key_of_the_drone_elsewhere(monkeypatch: pytes
 
 
 def test_bedrock_gets_a_cache_point_after_the_system_prompt_and_after_the_last_two_questions() -> None:
-    steps = [BEDROCK.answer(Answer(calls=(SpokenCall(f"call{n}"),))) for n in range(3)]
-    played = Played(BEDROCK, *steps)
-    assert [bedrock.markers(body) for body in played.bodies] == [
-        (1, 0, [1]),
-        (1, 0, [1, 0, 1]),
-        (1, 0, [0, 0, 1, 0, 1]),
-        (1, 0, [0, 0, 0, 0, 1, 0, 1]),
-    ]
-
-
-# Gemini
+    played = Played(BEDROCK, *(BEDROCK.answer(Answer(calls=(SpokenCall(f"call{n}"),))) for n in range(2)))
+    markers = [bedrock.markers(body) for body in played.bodies]
+    assert markers == [(1, 0, [1]), (1, 0, [1, 0, 1]), (1, 0, [0, 0, 1, 0, 1])]
 
 
 def test_geminis_signatures_go_back_on_the_parts_that_had_them() -> None:
@@ -153,9 +131,6 @@ def test_calls_of_gemini_that_look_the_same_are_all_sent_back_and_one_without_ar
         assert [call.arguments for call in called.ask().message.tool_calls] == ["{}"]
 
 
-# OpenAI
-
-
 def test_encrypted_reasoning_goes_back_item_by_item_and_the_endpoint_keeps_nothing() -> None:
     items = [
         openai_responses.reasoning("Where is it?", "ZW5jMQ==", "rs_1"),
@@ -167,15 +142,6 @@ def test_encrypted_reasoning_goes_back_item_by_item_and_the_endpoint_keeps_nothi
     kept = [(body["store"], body["include"]) for body in played.bodies]
     assert kept == [(False, ["reasoning.encrypted_content"])] * 2
     assert played.agent.transcript[2].thinking == "Where is it?\n\nThere.", "paragraphs stay apart"
-
-
-def test_reasoning_that_cannot_be_decrypted_is_left_out_from_then_on() -> None:
-    why = (
-        "The encrypted content ZW5j could not be verified. Reason: Encrypted content could not be decrypted or parsed."
-    )
-    refusal = openai_chat.error(400, why, "invalid_request_error", "invalid_encrypted_content")
-    played = Played(OPENAI_RESPONSES, OPENAI_RESPONSES.answer(Answer("Look.", "Hm.", "ZW5j", (ONE,))), refusal)
-    assert (of_kind(played.parts[2], "thought"), played.outcome.response) == ([], "Done.")
 
 
 def test_a_model_that_has_only_the_responses_api_is_called_with_it() -> None:
@@ -224,9 +190,8 @@ def test_an_answer_that_was_refused_or_filtered_is_blocked_and_not_repeated() ->
         (OPENAI_RESPONSES, openai_responses.incomplete([openai_responses.message("Half")], "content_filter")),
         (ANTHROPIC, anthropic.stream([{"type": "text", "text": "I ca"}], "refusal", Counted())),
         (BEDROCK, bedrock.stream([{"text": "Half"}], "guardrail_intervened", Counted())),
-        (BEDROCK, bedrock.stream([{"text": "Half"}], "content_filtered", Counted())),
         (GEMINI, sent_in_pieces(sse(prompt))),
-        *((GEMINI, gemini.stream([{"text": "Half"}], finish=reason, usage=Counted())) for reason in ("SAFETY", "SPII")),
+        (GEMINI, gemini.stream([{"text": "Half"}], finish="SPII", usage=Counted())),
     ]
     for protocol, said in cases:
         with calling(protocol, said) as (called, endpoint):
@@ -235,19 +200,13 @@ def test_an_answer_that_was_refused_or_filtered_is_blocked_and_not_repeated() ->
         assert REFUSED not in json.dumps(str(said.pieces)) or REFUSED in failed.detail, protocol
 
 
-def test_an_endpoint_that_wants_another_name_for_the_length_limit_gets_it() -> None:
-    why = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-    refusal = openai_chat.error(400, why, "invalid_request_error", "unsupported_parameter")
-    provider = OrderProvider(name="p", model="openai/x", api_key=KEY, params={"max_tokens": 99})
-    with Endpoint(refusal, OPENAI_CHAT.answer(Answer("Yes."))) as endpoint:
-        called = Called("", provider.model_copy(update={"api_base": f"{endpoint.url}/v1"}), limits=ONCE)
-        assert called.ask().message.content == "Yes."
-        called.model.close()
-    limits = [(body.get("max_tokens"), body.get("max_completion_tokens")) for body in endpoint.bodies]
-    assert limits == [(99, None), (None, 99)]
-
-
-def test_older_versions_of_vllm_name_their_reasoning_differently() -> None:
+def test_ollama_is_asked_for_the_window_that_the_provider_has_and_reasoning_of_an_older_vllm_is_read() -> None:
+    for window in (32_768, 0):
+        with Endpoint(OLLAMA.answer(Answer("Yes."))) as endpoint:
+            called = Called("", OLLAMA.provider(endpoint.url, context_window=window))
+            called.ask()
+            called.model.close()
+        assert endpoint.bodies[0]["options"].get("num_ctx") == (window or None)
     with calling(VLLM, vllm_answer(Answer("Yes.", "Hm."), field="reasoning_content")) as (called, _):
         assert called.ask().message.thinking == "Hm."
 
@@ -261,27 +220,7 @@ def test_ollama_is_asked_for_the_window_that_the_provider_has() -> None:
     assert [body["options"].get("num_ctx") for body in endpoint.bodies] == [32_768, None]
 
 
-# A whole run, and one conversation with several providers
-
-
-def test_a_run_keeps_what_was_signed_and_counts_what_came_from_the_cache(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "drone", small_repository(tmp_path / "repository.git"))
-    bench.change(provider=ANTHROPIC.provider("http://127.0.0.1:9"))
-    calls = (SpokenCall("a1b2c3d4e", "shell", {"command": "true"}),)
-    looks = Answer("Look.", "Where is it?", SIGNED, calls, Counted(1000, 50, read=400))
-    done = Answer("Done.", usage=Counted(2000, 10, read=1000))
-    with Endpoint(ANTHROPIC.answer(looks), ANTHROPIC.answer(done)) as endpoint:
-        ended = bench.run(endpoint.url)
-    assert (ended.exit_status, ended.response) == ("stopped", "Done.")
-    assert (ended.stats.input_tokens, ended.stats.cached_tokens, ended.stats.output_tokens) == (3000, 1400, 60)
-    assert 0 < (ended.stats.cost_usd or 0) < 0.02
-    answer = messages_of(event.body for event in bench.events)[1]
-    assert SIGNED in json.dumps(answer.thinking_blocks)
-    assert SIGNED in endpoint.asked[1].raw.decode()
-
-
-FOREIGN = [ToolCall(id="toolu_01A09q90qw90lq917835lq9", name="echo", arguments="{}"),
-           ToolCall(id="call_" + "c2ln" * 100, name="echo", arguments="{}")]  # fmt: skip
+FOREIGN = [ToolCall(id=each, name="echo", arguments="{}") for each in ("toolu_01A09q90qw90lq9", "call_" + "c2ln" * 100)]
 RESULTS = [Message(role="tool", tool_call_id=call.id, content="out") for call in FOREIGN]
 
 
@@ -298,19 +237,9 @@ def test_a_conversation_that_another_provider_began_goes_on_at_every_other_with_
         assert "foreign" not in endpoint.asked[0].raw.decode(), protocol
         first, second = ([part for part in protocol.parts(body) if part.id] for body in endpoint.bodies)
         assert [part.id for part in first] == [part.id for part in second], protocol
-        calls, answers = of_kind(first, "call"), of_kind(first, "result")
-        assert not protocol.own_ids or [part.id for part in calls] == [part.id for part in answers], protocol
-        assert len({part.id for part in answers}) == 2, protocol
+        calls, answers = ([part.id for part in of_kind(first, kind)] for kind in ("call", "result"))
+        assert not protocol.own_ids or calls == answers, protocol
+        assert len(set(answers)) == 2, protocol
         if protocol.name in most:
-            sent = {part.id for part in first}
-            assert max(map(len, sent)) <= most[protocol.name], protocol
-            assert all(each.replace("_", "").isalnum() for each in sent), protocol
-
-
-def test_an_id_that_an_unknown_endpoint_of_mistral_refuses_is_shortened_from_then_on() -> None:
-    why = "Tool call id was toolu_1 but must be a-z, A-Z, 0-9, with a length of 9."
-    refusal = openai_chat.error(400, why, "invalid_request_error")
-    played = Played(VLLM, VLLM.answer(Answer(calls=(SpokenCall("toolu_1"),))), refusal)
-    assert played.outcome.exit_status is ExitStatus.STOPPED
-    ids = [part.id for part in played.parts[2] if part.id]
-    assert (len(set(ids)), [len(each) for each in ids]) == (1, [9, 9])
+            assert max(map(len, answers)) <= most[protocol.name], protocol
+            assert all(each.replace("_", "").isalnum() for each in answers), protocol

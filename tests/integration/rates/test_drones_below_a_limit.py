@@ -43,7 +43,7 @@ class WatchedClock(HandClock):
         return self._watched.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(0.002)
+        time.sleep(0.01)
         self.slept += 1
 
 
@@ -92,7 +92,7 @@ def test_eight_drones_make_the_calls_that_a_limit_in_headers_allows_in_each_part
         made = [settled(drones, endpoint)]
         # The first calls no longer count; they taught the limit.
         broker_clock.sleep(MINUTE)
-        for _ in range(3):
+        for _ in range(2):
             made.append(settled(drones, endpoint))
             broker_clock.sleep(PART)
-    assert [after - before for before, after in pairwise(made)] == [10, 10, 10]
+    assert [after - before for before, after in pairwise(made)] == [10, 10]

@@ -75,16 +75,9 @@ def test_a_drone_cannot_reach_the_state_of_a_group(
     drone_id, key = new_id(), state_key("group")
     broker.ensure_user(drone_id, hashlib.sha256(b"secret").hexdigest())
     with redis.Redis(port=valkey.port, username=drone_id, password="secret") as drone:
-        tries = (
-            lambda: drone.get(key),
-            lambda: drone.set(key, "{}"),
-            lambda: drone.delete(key),
-            lambda: drone.execute_command("WATCH", key),
-            lambda: drone.publish(key, "x"),
-        )
-        for attempt in tries:
+        for command in (("GET", key), ("SET", key, "{}"), ("DEL", key), ("WATCH", key), ("PUBLISH", key, "x")):
             with pytest.raises(redis.exceptions.NoPermissionError):
-                attempt()
+                drone.execute_command(*command)
     assert drone_id not in measure(broker), "it counts as memory of a drone"
 
 
@@ -93,12 +86,12 @@ def test_a_request_with_many_waiting_runs_asks_the_broker_no_more_and_keeps_a_sm
 ) -> None:
     use_up(broker, broker_clock, back_in=9.0)
     counts = [commands(broker)]
-    for number in range(200):
+    for number in range(100):
         waiting = decide(broker, "group", asker(f"run{number}", f"org{number % 7}"), ASK).waiting
         assert waiting == number + 1
         counts.append(commands(broker))
     each = [after - before for before, after in pairwise(counts)]
-    assert each == [each[0]] * 200
+    assert each == [each[0]] * 100
     # The state stays small, and expires.
-    assert len(str(broker.redis.get(state_key("group")))) < 60_000
+    assert len(str(broker.redis.get(state_key("group")))) < 30_000
     assert 0 < int(str(broker.redis.ttl(state_key("group")))) <= 7200

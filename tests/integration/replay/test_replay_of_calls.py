@@ -93,9 +93,7 @@ def test_what_was_not_run_then_or_is_not_here_is_passed_over(repo: Path) -> None
     assert (result.difference, result.same, result.compared, result.not_run) == (None, True, 4, 2)
 
 
-def test_a_recording_without_its_end_or_observations_is_not_the_same_and_one_without_its_commit_is_refused(
-    repo: Path,
-) -> None:
+def test_a_recording_without_end_or_observations_is_not_the_same_and_without_its_commit_refused(repo: Path) -> None:
     result = played(repo, step(ran(SUBMIT, "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n")), step(ran("echo a", "a\n")))
 
     assert (result.same, result.left, result.difference) == (False, 1, None)

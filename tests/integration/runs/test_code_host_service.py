@@ -120,7 +120,7 @@ def test_a_pull_request_is_read_with_its_review_checks_conflicts_and_end(bench: 
     assert merged.state == "merged"
 
 
-def test_a_comment_is_written_once_changed_later_and_not_written_again_where_it_was_deleted(
+def test_a_comment_is_written_once_changed_later_and_not_again_where_it_was_deleted(
     bench: Bench, host: HostStandIn
 ) -> None:
     host.refusals = [LOST]

@@ -19,25 +19,14 @@ from tests.support.extensions import write
 from tests.support.local_runs import MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.transcripts import transcript_problems
-from tests.support.web_pages import page, page_server
 
 pytestmark = [pytest.mark.usefixtures("warm_model"), pytest.mark.timeout(180)]
 KEY = "right-key-9876"
 MENDED = b"+    return a + b"
-CLOCK = """
+TOOL = """
     def extend(api):
-        api.tool("clock", "The time.", None, lambda arguments: "half past {word}", read_only=True)
+        api.tool("{name}", "The time.", None, lambda arguments: "half past six", read_only=True)
 """
-NO_PUSH = """
-    from drone.extensions import Verdict
-
-    class NoPush:
-        def before_call(self, call):
-            return Verdict("block", "nothing is pushed.", "no_push") if "git push" in call.arguments else None
-
-    guardrail = NoPush()
-"""
-EXTENDED = [call("clock"), call("shell", command="git push"), call("shell", command="echo fine"), says("Done.")]
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +63,7 @@ def outputs(result: LocalResult) -> list[str]:
 # --- repositories --------------------------------------------------------------------------------
 
 
-def test_a_repository_is_not_written_to_and_no_copy_is_left_behind(
+def test_a_repository_is_not_written_to_and_no_copy_left(
     repo: Path, tmp_path: Path, scripted: ScriptedFactory, copies: Path
 ) -> None:
     """Not even where git would refresh its index; an empty one gets its first files."""
@@ -129,34 +118,24 @@ def test_bytes_that_are_no_text_survive_in_the_patch_and_do_not_drive_the_termin
 # --- parameters, keys and the owner's policy -----------------------------------------------------
 
 
-def test_the_model_gets_the_parameters_and_a_placeholder_and_never_a_key_from_the_environment(
-    repo: Path, scripted: ScriptedFactory
-) -> None:
-    talking = scripted(TALK)
-    with pytest.raises(Invalid, match="api_key, model cannot be given as a parameter"):
-        work(repo, talking, params={"model": "openai/other", "api_key": "sk-1"})
-    assert talking.requests == []
-
-    environ = {"OPENAI_API_KEY": "sk-mine-and-secret"}
-    assert work(repo, talking, environ, params={"temperature": 0.5, "seed": 7}).succeeded
-    assert (talking.requests[0]["temperature"], talking.requests[0]["seed"]) == (0.5, 7)
-    sent = {name.lower(): value for name, value in talking.received[0].headers.items()}["authorization"]
-    assert sent.startswith("Bearer ")
-    assert "sk-mine" not in sent
-
-
-def test_the_key_comes_from_the_variable_and_is_never_shown(
+def test_the_model_gets_the_parameters_and_the_key_of_the_variable_which_is_never_shown(
     repo: Path, scripted: ScriptedFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = scripted([call("shell", command=f"echo it is {KEY}"), says(f"The key is {KEY}.")], api_key=KEY)
-    result = work(repo, server, {"KEY": KEY}, api_key_variable="KEY")
+    with pytest.raises(Invalid, match="api_key, model cannot be given as a parameter"):
+        work(repo, server, params={"model": "openai/other", "api_key": "sk-1"})
+    assert server.requests == []
+
+    environ, params = {"KEY": KEY, "OPENAI_API_KEY": "sk-of-another"}, {"temperature": 0.5, "seed": 7}
+    result = work(repo, server, environ, api_key_variable="KEY", params=params)
     assert result.succeeded
+    assert (server.requests[0]["temperature"], server.requests[0]["seed"]) == (0.5, 7)
     assert KEY not in json.dumps(document(result))
     assert KEY not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("bwrap")
-def test_the_owners_policy_holds_and_the_first_request_says_once_what_commands_can_reach(
+def test_the_owners_policy_holds_and_the_model_is_told_once(
     repo: Path, tmp_path: Path, scripted: ScriptedFactory
 ) -> None:
     rules = '[network]\naccess = "hosts"\nhosts = ["git.example.org", "192.0.2.7:3000"]\n'
@@ -169,46 +148,23 @@ def test_the_owners_policy_holds_and_the_first_request_says_once_what_commands_c
     assert json.dumps(server.requests[0]).count("Network: ") == 1
 
 
-def test_a_plan_reads_a_page_that_the_owner_allows_and_no_other_inside_the_network(
-    repo: Path, tmp_path: Path, scripted: ScriptedFactory
-) -> None:
-    with page_server({"/": page("<h1>Words</h1>")}) as site:
-        (tmp_path / "policy.toml").write_text(f'[network]\nhosts = ["{site.place}"]\n')
-        calls = [call("web_fetch", url=url) for url in (site.url(), "http://127.0.0.1/")]
-        allowed, other = outputs(work(repo, scripted([*calls, says("I read it.")]), mode="plan"))
-    assert allowed == "# Words\n"
-    assert "is inside this network" in other
-
-
 # --- extensions ----------------------------------------------------------------------------------
 
 
 def test_the_owners_extensions_take_part_and_a_repositorys_only_where_the_owner_allows_it_without_a_trace(
     tmp_path: Path, repo: Path, scripted: ScriptedFactory
 ) -> None:
-    write(repo, ".dronefleet/extensions/clock.py", CLOCK.format(word="six"))
-    write(repo, ".dronefleet/guardrails/no_push.py", NO_PUSH)
+    write(tmp_path / "home", "extensions/clock.py", TOOL.format(name="clock"))
+    write(repo, ".dronefleet/extensions/watch.py", TOOL.format(name="watch"))
     git(repo, "add", ".")
     git(repo, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--message", "Bring code")
-    before, server = files_of(repo), scripted(EXTENDED)
-    unknown, pushes, _ = outputs(work(repo, server))
-    assert ("there is no tool named 'clock'" in unknown, "nothing is pushed" in pushes) == (True, False)
-    assert "clock" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+    before, server = files_of(repo), scripted([call("clock"), call("watch"), says("Done.")])
+    clock, watch = outputs(work(repo, server))
+    assert (clock, "there is no tool named 'watch'" in watch) == ("half past six", True)
+    told = [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+    assert ("clock" in told, "watch" in told) == (True, False)
 
     (tmp_path / "policy.toml").write_text("[repositories]\nextensions = true\n")
-    result = work(repo, scripted(EXTENDED))
-    assert outputs(result)[:2] == ["half past six", "This call was blocked: nothing is pushed."]
-    assert (result.patch, files_of(repo) == before) == (b"", True)
-
-    (tmp_path / "policy.toml").unlink()
-    write(tmp_path / "home", "extensions/clock.py", CLOCK.format(word="nine"))
-    write(tmp_path / "home", "guardrails/no_push.py", NO_PUSH)
-    server = scripted(EXTENDED)
     result = work(repo, server)
-    clock, pushes, fine = outputs(result)
-    assert (clock, pushes) == ("half past nine", "This call was blocked: nothing is pushed.")
-    assert "fine" in fine
-    ruled = [(step["guardrail"], step["action"], step["code"]) for step in steps_of(result, "guardrail")]
-    assert ruled == [("no_push", "block", "no_push")]
-    assert "clock" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
-    assert steps_of(result, "error") == []
+    assert outputs(result) == ["half past six"] * 2
+    assert (result.patch, files_of(repo) == before, steps_of(result, "error")) == (b"", True, [])

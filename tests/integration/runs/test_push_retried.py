@@ -4,55 +4,61 @@ to end; what it refuses is not tried again."""
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from drone.runs.blobs import Grant
-from drone.runs.delivery import Pushing, deliver
+from drone.runs.delivery import Pushing, deliver, pushed
 from drone.runs.lease import RunLease
 from drone.runs.stop_requests import Wish
 from drone.sandbox import choose
-from drone.workspace import Workspace
+from drone.workspace import PushResult, Workspace
 from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.errors import Conflict, Unreachable
 from shared.events import Delivered
 from shared.outcome import Verification
-from shared.work_order import WorkOrder
+from tests.support.clocks import HandClock
 from tests.support.git_servers import GitHttpServer, serving
-from tests.support.repositories import MakeWorkspaces, calc_project, git, push_commit, work_order
+from tests.support.repositories import MakeWorkspaces, calc_project, git, prepared, push_commit, work_order
 from tests.support.sandboxes import shell
 
-CANCEL = Wish("cancel", "it is to end")
+ORDER = work_order("https://git.example/calc.git")
+BRANCH, LATE = names.branch(ORDER.order_id), names.late_branch(ORDER.order_id, ORDER.attempt)
+STORED = Delivered(branch=BRANCH, head_commit="1" * 40)
+PUSHED, REFUSED = PushResult(True), PushResult(False, "The remote rejected it.")
+AWAY = PushResult(False, "git.example cannot be reached from this drone.", passing=True)
+CANCEL, STALE = Wish("cancel", "it is to end"), Wish("stale", "another run holds the order")
 
 
 @dataclass
-class Work:
-    """A changed workspace of an order on some remote, and the control plane's part in its push.
+class Delivery:
+    """A push to a remote that gives these answers one after another, and the last again and again, and the control
+    plane's part in it: it keeps blobs, refuses what it is told to refuse, and may wish that the run ends."""
 
-    The latter keeps blobs, gives grants, and says that the run is to end.
-    """
-
-    order: WorkOrder
-    workspace: Workspace
-    grants: int = 0
-    said: list[str] = field(default_factory=list)
+    answers: list[PushResult] = field(default_factory=lambda: [PUSHED])
     refuse: list[Exception] = field(default_factory=list)
-    """What the next asks are answered with."""
     wish: Wish | None = None
-    on_say: Callable[[], object] = lambda: None
+    """Comes with the first push."""
+    ends_during_push: bool = False
+    clock: HandClock = field(default_factory=HandClock)
+    grants: int = 0
+    refs: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
 
-    def put(self, content: bytes) -> str:
-        return digest(content)
-
-    def get(self, run_id: str, sha256: str) -> bytes:
-        raise AssertionError
+    def push(
+        self, ref: str, expect: str | None, deadline_s: float, check: Callable[[], None] = lambda: None
+    ) -> PushResult:
+        assert (expect, deadline_s > 0) == (None, True)
+        self.refs.append(ref)
+        while self.ends_during_push:
+            self.clock.sleep(1)
+            check()
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def ask(self, verification: Verification) -> Grant:
         del verification
@@ -61,21 +67,58 @@ class Work:
             raise self.refuse.pop(0)
         return Grant(60, None)
 
-    def say(self, text: str) -> None:
-        self.said.append(text)
-        self.on_say()
+    def put(self, content: bytes) -> str:
+        return digest(content)
 
-    def change(self, line: str) -> None:
-        shell(self.workspace.sandbox, self.workspace.path, line)
+    def get(self, run_id: str, sha256: str) -> bytes:
+        raise AssertionError
+
+    def pushing(self, patience: float = 60.0) -> Pushing:
+        wish: Callable[[], Wish | None] = lambda: self.wish if self.refs else None  # noqa: E731
+        return Pushing(self, RunLease(SystemClock()), self.clock, wish, self.said.append, patience)
 
     def deliver(self, patience: float = 60.0) -> Delivered:
-        clock = SystemClock()
-        pushing = Pushing(self, RunLease(clock), clock, wish=lambda: self.wish, say=self.say, patience=patience)
-        return deliver(self.order, self.workspace, self, pushing)[0]
+        return pushed(STORED, ORDER, self, self.pushing(patience))
 
-    @property
-    def branch(self) -> str:
-        return names.branch(self.order.order_id)
+
+def test_a_remote_or_a_control_plane_that_comes_back_gets_the_branch_within_a_fresh_grant() -> None:
+    unreachable = Unreachable("the control plane does not answer", code="E-NO-SERVER")
+    for delivery in (Delivery([AWAY, PUSHED]), Delivery(refuse=[unreachable])):
+        delivered = delivery.deliver()
+        assert (delivered.pushed, delivered.push_error, delivery.grants) == (True, None, 2)
+        assert (len(delivery.said), delivery.clock.passed > 1) == (1, True)
+
+
+def test_a_remote_that_stays_away_is_given_up_with_what_to_do_next_and_one_that_refuses_at_once() -> None:
+    for patience, tries in ((60.0, "Tried {} times in"), (1.0, "Tried once in")):
+        delivery = Delivery([AWAY])
+        delivered = delivery.deliver(patience)
+        assert not delivered.pushed
+        kept = f"fleet patch {ORDER.order_id} | git apply"
+        for said in ("cannot be reached from this drone", tries.format(delivery.grants), kept):
+            assert said in str(delivered.push_error)
+    refused = Delivery([REFUSED])
+    assert (refused.deliver().push_error, refused.grants, refused.said) == (REFUSED.error, 1, [])
+
+
+def test_a_wish_to_end_breaks_off_the_wait_and_soon_a_push_under_way() -> None:
+    waits, pushes = Delivery([AWAY], wish=CANCEL), Delivery(wish=CANCEL, ends_during_push=True)
+    assert "the run was ending: it is to end" in str(waits.deliver().push_error)
+    assert "The push was interrupted" in str(pushes.deliver().push_error)
+    assert (waits.grants, pushes.grants, 5 <= pushes.clock.passed < 10) == (1, 1, True)
+
+
+def test_a_run_whose_order_another_holds_pushes_under_its_late_name() -> None:
+    conflict = Conflict("another run holds it", code="E-PUSH-STALE")
+    for delivery, refs in (
+        (Delivery([AWAY, PUSHED], wish=STALE), [BRANCH, LATE]),
+        (Delivery(refuse=[conflict]), [LATE]),
+    ):
+        delivered = delivery.deliver()
+        assert (delivered.pushed, delivered.late_ref, delivery.refs) == (False, LATE, refs)
+
+
+# --- with git ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -85,152 +128,59 @@ def remote(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def work_on(tmp_path: Path, drone_git: Mapping[str, str], workspaces_in: MakeWorkspaces) -> Callable[[str], Work]:
-    """A function that prepares an order on a URL, and changes a file."""
+def workspace_on(
+    tmp_path: Path, drone_git: Mapping[str, str], workspaces_in: MakeWorkspaces
+) -> Callable[..., Workspace]:
+    """A function that prepares the workspace of an order on a URL, with a changed file."""
 
-    def made(url: str) -> Work:
+    def made(url: str) -> Workspace:
         workspaces = workspaces_in(tmp_path / "workspace", drone_git, choose("none", os.environ))
-        order = work_order(url)
-        work = Work(order, workspaces.prepare(order, lambda *_: b"", lambda: None))
-        work.change("echo done > done.txt")
-        return work
+        workspace = prepared(workspaces, work_order(url, order_id=ORDER.order_id))
+        shell(workspace.sandbox, workspace.path, "echo done > done.txt")
+        return workspace
 
     return made
 
 
-class Away:
-    """Work on a git server over http that is away since it was prepared, and can come back under its address."""
-
-    def __init__(self, root: Path, work_on: Callable[[str], Work]) -> None:
-        server = GitHttpServer(root)
-        self._root, self._port, self._running = root, server.server_port, ExitStack()
-        with serving(server):
-            self.work = work_on(server.url("calc.git"))
-
-    def come_back(self) -> None:
-        self._running.enter_context(serving(GitHttpServer(self._root, port=self._port)))
-
-    def __enter__(self) -> Away:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._running.close()
-
-
-def test_a_remote_that_comes_back_gets_the_branch(remote: Path, work_on: Callable[[str], Work]) -> None:
-    with Away(remote.parent, work_on) as away:
-        work = away.work
-        work.on_say = lambda: away.come_back() if len(work.said) == 1 else None
-
-        delivered = work.deliver()
-
-        assert (delivered.pushed, delivered.push_error, work.grants) == (True, None, 2)
-        assert git(remote, "rev-parse", work.branch) == delivered.head_commit
-        # If only the answer was lost, it counts as pushed.
-        assert work.workspace.push(work.branch, None, 30).pushed
-
-
-def test_a_control_plane_that_comes_back_grants_the_push_unless_another_run_holds_the_order(
-    remote: Path, work_on: Callable[[str], Work]
+def test_a_remote_that_is_away_is_told_apart_from_one_that_refuses(
+    remote: Path, workspace_on: Callable[..., Workspace]
 ) -> None:
-    work = work_on(f"file://{remote}")
-    away = Unreachable("the control plane does not answer", code="E-NO-SERVER")
-    work.refuse = [away, Conflict("another run holds it", code="E-PUSH-STALE")]
-    stale = work.deliver()
-    assert (stale.pushed, stale.late_ref is not None, work.grants) == (False, True, 2)
-    work.refuse, work.grants = [away], 0
-    assert (work.deliver().pushed, work.grants) == (True, 2)
-
-
-def test_a_remote_that_stays_away_or_in_trouble_is_given_up_with_what_to_do_next(
-    remote: Path, work_on: Callable[[str], Work]
-) -> None:
-    with Away(remote.parent, work_on) as away:
-        work = away.work
-        delivered = work.deliver(patience=5.0)
-    assert (delivered.pushed, work.grants >= 2) == (False, True)
-    for said in (
-        "cannot be reached from this drone",
-        f"Tried {work.grants} times in",
-        f"fleet patch {work.order.order_id} | git apply",
-    ):
-        assert said in str(delivered.push_error)
-    assert delivered.patch_sha256
-    assert delivered.bundle_sha256
-    with serving(GitHttpServer(remote.parent)) as server:
-        work = work_on(server.url("calc.git"))
+    with serving(GitHttpServer(remote.parent, login="robot:pa55-w0rd")) as server:
+        workspace = workspace_on(server.url("calc.git", "robot:pa55-w0rd"))
+        delivered, _ = deliver(ORDER, workspace, Delivery(), None)
         server.status = 503
-        delivered = work.deliver(patience=1.0)
-    assert (delivered.pushed, "Tried once" in str(delivered.push_error)) == (False, True)
+        found = [workspace.push(BRANCH, None, 30)]
+        server.status, server.expected = 0, "Basic changed"
+        found.append(workspace.push(BRANCH, None, 30))
+    found.append(workspace.push(BRANCH, None, 30))
+    assert [(each.pushed, each.passing) for each in found] == [(False, True), (False, False), (False, True)]
+    assert "denied access to this drone" in str(found[1].error)
+    assert "cannot be reached from this drone" in str(found[2].error)
 
-
-def hooked(remote: Path, script: str) -> None:
-    """Let the remote run a script before it takes a push."""
     hook = remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\n{script}\n")
+    hook.write_text("#!/bin/sh\necho 'Connection refused by policy' >&2; exit 1\n")
     hook.chmod(0o755)
+    with serving(GitHttpServer(remote.parent, "robot:pa55-w0rd", port=server.server_port)):
+        declined = workspace.push(BRANCH, None, 30)
+        assert (declined.passing, str(declined.error)[:19]) == (False, "The remote rejected")
+        hook.unlink()
+        # If only the answer was lost, the second push counts as pushed.
+        assert [workspace.push(BRANCH, None, 30).pushed for _ in range(2)] == [True, True]
+    assert git(remote, "rev-parse", BRANCH) == delivered.head_commit
 
 
-def test_what_a_hook_declines_and_a_login_that_is_refused_are_not_tried_again(
-    remote: Path, work_on: Callable[[str], Work]
+def test_what_an_earlier_run_pushed_is_replaced_and_a_persons_is_not(
+    remote: Path, workspace_on: Callable[..., Workspace]
 ) -> None:
-    with serving(GitHttpServer(remote.parent, login="robot:pa55-w0rd")) as private:
-        work = work_on(private.url("calc.git", "robot:pa55-w0rd"))
-        private.expected = "Basic changed"
-        assert "denied access to this drone" in str(work.deliver().push_error)
-    assert work.grants == 1
-    hooked(remote, "echo 'Connection refused by policy' >&2; exit 1")
-    work = work_on(f"file://{remote}")
-    assert "The remote rejected" in str(work.deliver().push_error)
-    assert (work.grants, work.said) == (1, [])
-
-
-def test_a_wish_to_end_breaks_off_the_wait_and_soon_a_push_under_way(
-    remote: Path, work_on: Callable[[str], Work]
-) -> None:
-    with Away(remote.parent, work_on) as away:
-        work = away.work
-        work.on_say = lambda: setattr(work, "wish", CANCEL)
-        delivered = work.deliver(patience=600)
-    assert (delivered.pushed, work.grants) == (False, 1)
-    assert "the run was ending: it is to end" in str(delivered.push_error)
-
-    hooked(remote, "sleep 300")
-    pushes = work_on(f"file://{remote}")
-    threading.Timer(1.0, setattr, (pushes, "wish", CANCEL)).start()
-    delivered = pushes.deliver()
-    assert (delivered.pushed, "The push was interrupted" in str(delivered.push_error)) == (False, True)
-
-
-def test_a_run_that_became_stale_while_it_waited_pushes_under_its_late_name(
-    remote: Path, work_on: Callable[[str], Work]
-) -> None:
-    with Away(remote.parent, work_on) as away:
-        work = away.work
-
-        def taken_over() -> None:
-            away.come_back()
-            work.wish = Wish("stale", "another run holds the order")
-
-        work.on_say = taken_over
-        delivered = work.deliver()
-
-    assert delivered.late_ref == names.late_branch(work.order.order_id, work.order.attempt)
-    assert git(remote, "rev-parse", str(delivered.late_ref)) == delivered.head_commit
-    assert work.branch not in git(remote, "branch", "--list", "fleet/*")
-
-
-def test_what_an_earlier_run_had_pushed_is_replaced_and_what_a_person_put_on_top_is_left_as_it_is(
-    remote: Path, work_on: Callable[[str], Work]
-) -> None:
-    work = work_on(f"file://{remote}")
+    workspace, delivery = workspace_on(f"file://{remote}"), Delivery()
     for line in ("true", "git add . && git commit -qm 'My own' --allow-empty", "echo more > more.txt"):
-        work.change(line)
-        delivered = work.deliver()
+        shell(workspace.sandbox, workspace.path, line)
+        delivered, _ = deliver(ORDER, workspace, delivery, delivery.pushing())
         assert (delivered.pushed, delivered.push_error) == (True, None)
-        assert git(remote, "rev-parse", work.branch) == delivered.head_commit
-    theirs = push_commit(remote, {"theirs.txt": "mine"}, branch=work.branch)
-    work.change("echo still more > more.txt")
-    assert "was changed on the remote meanwhile" in str(work.deliver().push_error)
-    assert git(remote, "rev-parse", work.branch) == theirs
+        assert git(remote, "rev-parse", BRANCH) == delivered.head_commit
+    theirs = push_commit(remote, {"theirs.txt": "mine"}, branch=BRANCH)
+    shell(workspace.sandbox, workspace.path, "echo still more > more.txt")
+    delivered, _ = deliver(ORDER, workspace, delivery, delivery.pushing())
+    assert "was changed on the remote meanwhile" in str(delivered.push_error)
+    assert git(remote, "rev-parse", BRANCH) == theirs

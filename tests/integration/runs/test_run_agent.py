@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+
+import pytest
 
 from shared.control import Decide
 from shared.events import (
@@ -24,15 +25,8 @@ from tests.support.runs import Bench, said, shell
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.transcripts import problems
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 BRANCH = "fleet/aaaaaaaaaaaa"
-
-
-def when(bench: Bench, doing: str, act: Callable[[], object]) -> None:
-    """Let `act` happen once, a moment after the run says that it does this."""
-    waiting = [act]
-    bench.on_doing = lambda text: (
-        threading.Timer(0.3, waiting.pop()).start() if text.startswith(doing) and waiting else 0
-    )
 
 
 def test_a_child_looks_around_with_the_parents_prefix_and_without_its_tools(
@@ -53,25 +47,30 @@ def test_a_child_looks_around_with_the_parents_prefix_and_without_its_tools(
     assert (first["messages"][0], first["tools"]) == (parent["messages"][0], parent["tools"])
 
 
-def test_an_interruption_breaks_a_command_off_and_the_model_hears_it(bench: Bench, scripted: ScriptedFactory) -> None:
-    word = said("Not that one.", interrupt=True)
-    when(bench, "shell: echo begun", lambda: bench.controls.receive(word))
-    server = scripted([shell("echo begun; sleep 60"), says("done")])
-    assert bench.run(server.url).status == "success"
-    result = bench.of(ToolResultStep)[0]
-    assert (result.is_error, result.output[:6]) == (True, "begun\n")
-    assert [(step.text, step.source) for step in bench.of(UserStep)[1:]] == [("Not that one.", "steer")]
-    assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Not that one."}
-    assert problems(server.requests[1]["messages"]) == []
+def test_an_interruption_breaks_off_a_command_and_an_answer_and_is_heard(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    # Each comes a moment after the run says that it does this.
+    words = {"shell: echo begun": "Not that one.", "waiting for the model": "Shorter, please. script:short"}
 
+    def tell(doing: str) -> None:
+        begun = next(iter(words), None)
+        if begun and doing.startswith(begun):
+            word = said(words.pop(begun), interrupt=True)
+            threading.Timer(0.3, bench.controls.receive, (word,)).start()
 
-def test_an_interruption_breaks_an_answer_off(bench: Bench, scripted: ScriptedFactory) -> None:
-    word = said("Shorter, please. script:short", interrupt=True)
-    when(bench, "waiting for the model", lambda: bench.controls.receive(word))
-    server = scripted({"main": [says("A long story", delay_s=30)], "short": [says("Short.")]})
+    bench.on_doing = tell
+    long = says("A long story", delay_s=60)
+    server = scripted({"main": [shell("echo begun; sleep 60"), long], "short": [says("Short.")]})
     bench.change(prompt="Tell me. script:main")
     assert bench.run(server.url).response == "Short."
-    assert server.requests[-1]["messages"][-1]["content"] == "Shorter, please. script:short"
+    (result,) = bench.of(ToolResultStep)
+    assert (result.is_error, result.output[:6]) == (True, "begun\n")
+    heard = ["Not that one.", "Shorter, please. script:short"]
+    assert [(step.text, step.source) for step in bench.of(UserStep)[1:]] == [(text, "steer") for text in heard]
+    for request, text in zip(server.requests[1:], heard, strict=True):
+        assert request["messages"][-1] == {"role": "user", "content": text}
+        assert problems(request["messages"]) == []
 
 
 def test_a_word_that_comes_while_a_server_starts_waits_for_the_loop(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -89,12 +88,12 @@ def decides(bench: Bench, call_id: str) -> None:
     bench.controls.receive(Decide(run_id=bench.order.run_id, call_id=call_id, approved=True, comment="fine"))
 
 
-def test_a_risky_command_waits_and_is_run_when_it_is_approved_or_allowed(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_a_risky_command_waits_and_runs_when_it_is_approved_or_allowed(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.change(approve="risky", allow=("rm *.log",))
-    when(bench, "waiting for approval", lambda: decides(bench, bench.last(ApprovalStep).call_id))
-    too_long = f"rm README; : {'x' * 25_000}"
+    bench.on_doing = lambda text: (
+        decides(bench, bench.last(ApprovalStep).call_id) if text.startswith("waiting for approval") else None
+    )
+    too_long = f"rm README; : {'x ' * 12_500}"
     bench.run(scripted([shell("rm -f a.log"), shell(too_long), shell("rm README"), says("done")]).url)
     asked = [(step.command, step.why) for step in bench.of(ApprovalStep)]
     assert asked == [("rm README", "Deletes files: rm README")]

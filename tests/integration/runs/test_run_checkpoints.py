@@ -19,7 +19,6 @@ from shared.events import (
     Delivered,
     ErrorStep,
     ResumedStep,
-    Spent,
     ToolResultStep,
     UserStep,
 )
@@ -30,6 +29,7 @@ from tests.support.runs import Bench, KeptCheckpoints, going_on, shell
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.transcripts import problems
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 Another = Callable[[str], Bench]
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 
@@ -40,55 +40,31 @@ def bench(bench: Bench) -> Bench:
     return bench
 
 
-@pytest.fixture
-def another(tmp_path: Path) -> Another:
-    """A function that makes a run on another drone."""
-
-    def make(name: str) -> Bench:
-        made = Bench(tmp_path / name, tmp_path / "remote.git")
-        made.directory.mkdir()
-        made.checkpoint_store = KeptCheckpoints()
-        return made
-
-    return make
-
-
 def checkpoint(bench: Bench, number: int) -> int:
     """The seq of the run's checkpoint with this number."""
     return [event.seq for event in bench.events if isinstance(event.body, CheckpointStep)][number]
 
 
-def test_each_complete_step_has_its_checkpoint_and_one_that_changed_nothing_says_so(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_each_step_has_its_checkpoint_with_the_changes_so_far(bench: Bench, scripted: ScriptedFactory) -> None:
     looks = call("file_read", mode="view", path="a")
-    bench.run(
-        scripted([shell("true"), shell("echo a > a"), looks, shell("cat a"), shell("echo b > b"), says("Done.")]).url
-    )
+    lines = ("cat a", "echo b > b; printf 'a\\0b' > c.bin", "rm a b c.bin")
+    steps = [shell("true"), shell("echo a > a"), looks, *map(shell, lines)]
+    bench.run(scripted([*steps, says("Done.")]).url)
     base, *found = bench.of(CheckpointStep)
     assert (base.commit, base.head, base.changed, base.bundle_sha256) == ("", "", False, None)
-    assert [each.changed for each in found] == [True, False, False, True]
-    assert [each.spent.iterations for each in found] == [2, 3, 4, 5]
+    assert (base.patch_sha256, base.branch_patch_sha256, base.patch_withheld) == (None, None, "")
+    assert [each.changed for each in found] == [True, False, False, True, True]
+    assert [each.spent.iterations for each in found] == [2, 3, 4, 5, 6]
     assert found[0].commit == found[1].commit == found[2].commit != found[3].commit
     assert isinstance(bench.checkpoint_store, KeptCheckpoints)
-    assert {each.bundle_sha256 for each in found} == set(bench.checkpoint_store.bundles)
-
-
-def test_a_step_that_changed_something_reports_the_changes_so_far_and_the_others_send_nothing(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
-    lines = ("true", "echo a > a", "cat a", "echo b > b; printf 'a\\0b' > c.bin", "rm a b c.bin")
-    steps = [shell(line) for line in lines]
-    bench.run(scripted([*steps, says("Done.")]).url)
-    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
+    # The last one is the base again.
+    assert {each.bundle_sha256 for each in found} == {*bench.checkpoint_store.bundles, None}
     kept = bench.checkpoint_store.patches
-    base, *found = bench.of(CheckpointStep)
     names = [re.findall(rb"(?m)^diff --git a/(\S+)", kept[each.patch_sha256 or ""]) for each in found]
-    assert (base.patch_sha256, base.branch_patch_sha256, base.patch_withheld) == (None, None, "")
-    assert names == [[b"a"], [b"a"], [b"a", b"b", b"c.bin"], []]
+    assert names == [[b"a"], [b"a"], [b"a"], [b"a", b"b", b"c.bin"], []]
     assert [each.branch_patch_sha256 for each in found] == [each.patch_sha256 for each in found]
     assert len(kept) == 3
-    assert b"Binary files" in kept[found[2].patch_sha256 or ""]
+    assert b"Binary files" in kept[found[3].patch_sha256 or ""]
 
 
 WITHHELD = {
@@ -101,7 +77,7 @@ WITHHELD = {
 }
 
 
-def test_a_patch_is_withheld_from_readers_as_it_would_be_from_a_delivery(
+def test_a_patch_is_withheld_as_it_would_be_from_a_delivery(
     bench: Bench, scripted: ScriptedFactory, tmp_path: Path
 ) -> None:
     push_commit(tmp_path / "remote.git", {"old": f"one\n{TOKEN}\n"})
@@ -120,7 +96,7 @@ def test_a_patch_is_withheld_from_readers_as_it_would_be_from_a_delivery(
     assert not any(b"hunter2" in patch or b"+" + TOKEN.encode() in patch for patch in kept)
 
 
-def test_a_file_with_a_known_secret_is_left_out_and_the_model_that_goes_on_is_told_so(
+def test_a_file_with_a_known_secret_is_left_out_and_the_model_is_told(
     bench: Bench, scripted: ScriptedFactory, another: Another
 ) -> None:
     server = scripted([shell("echo key=hunter2-secret > .env; echo a > a"), shell("echo b > b"), says("Done.")])
@@ -137,7 +113,7 @@ def test_a_file_with_a_known_secret_is_left_out_and_the_model_that_goes_on_is_to
     assert ".env: it contains a known secret" in said.text
 
 
-def test_it_is_taken_while_the_model_is_asked_again_and_recorded_before_its_answer(
+def test_it_is_taken_while_the_model_is_asked_and_recorded_before_its_answer(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     asked, said = threading.Event(), iter(range(3))
@@ -160,12 +136,13 @@ def test_it_is_taken_while_the_model_is_asked_again_and_recorded_before_its_answ
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["same drone", "another drone"])
-def test_a_run_goes_on_where_another_was_and_the_work_is_as_if_nothing_had_been(
+def test_a_run_goes_on_where_another_was_as_if_nothing_had_been(
     bench: Bench, scripted: ScriptedFactory, another: Another, elsewhere: bool
 ) -> None:
     bench.change_project(setup=("echo set up >> setup.log",))
-    steps = [shell(f"echo {n} >> numbers; git add -A; git commit -qm 'number {n}'") for n in range(1, 4)]
-    server = scripted([*steps, shell("cat setup.log"), says("Done.")])
+    commits = [f"echo {n} >> numbers; git add numbers; git commit -qm 'number {n}'" for n in range(3)]
+    commits[0] += "; mkdir node_modules; touch node_modules/x"
+    server = scripted([*map(shell, commits), shell("cat setup.log"), says("Done.")])
     bench.run(server.url)
     second, asked = another("second"), len(server.requests)
     if not elsewhere:
@@ -183,47 +160,27 @@ def test_a_run_goes_on_where_another_was_and_the_work_is_as_if_nothing_had_been(
     assert (resumed.run_id, resumed.cut_off, resumed.in_place) == (bench.order.run_id, True, not elsewhere)
     # Set-up is run again only where the workspace is new.
     assert second.last(ToolResultStep).output.count("set up") == 1
-
-
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["same drone", "another drone"])
-def test_a_run_is_told_that_a_cache_is_missing_only_where_it_is(
-    bench: Bench, scripted: ScriptedFactory, another: Another, elsewhere: bool
-) -> None:
-    server = scripted(
-        [shell("mkdir node_modules; touch node_modules/x; echo a > a"), shell("echo b > b"), says("Done.")]
-    )
-    bench.run(server.url)
-    second = another("second")
-    second.workspaces = second.workspaces if elsewhere else bench.workspaces
-    going_on(bench, second, checkpoint(bench, 0))
-    second.run(server.url)
-
     (said,) = second.of(UserStep)
     cache = "node_modules/: a cache"
-    assert next(second.workspaces.glob("sessions/*/work/a")).read_text() == "a\n"
     assert any(second.workspaces.glob("sessions/*/work/node_modules/x")) != elsewhere
-    assert second.last(ResumedStep).left_out == ((cache,) if elsewhere else ())
+    assert resumed.left_out == ((cache,) if elsewhere else ())
     assert (f"now missing or outdated: {cache}" in said.text, f"left them: {cache}" in said.text) == (
         elsewhere,
         not elsewhere,
     )
 
 
-def test_what_was_spent_before_counts_against_the_limits(
+def test_what_was_spent_before_counts_and_a_missing_checkpoint_is_the_fleets_fault(
     bench: Bench, scripted: ScriptedFactory, another: Another
 ) -> None:
-    server = scripted([*[shell(f"echo {n} >> numbers") for n in range(6)], says("Done.")])
-    bench.limit(max_iterations=4)
+    server = scripted([*[shell(f"echo {n} >> numbers") for n in range(4)], says("Done.")])
+    bench.limit(max_iterations=3)
     assert bench.run(server.url).exit_status == "max_iterations"
     second, third = another("second"), another("third")
     going_on(bench, second, checkpoint(bench, 1))
     end = second.run(server.url)
-    assert (end.exit_status, end.stats.tool_calls) == ("max_iterations", 2)
-    going_on(bench, third, checkpoint(bench, 1), spent=Spent())
-    assert third.run(server.url).stats.tool_calls == 4
-    # A checkpoint that cannot be had is the fleet's fault, and named by its code.
+    assert (end.exit_status, end.stats.tool_calls) == ("max_iterations", 1)
     going_on(bench, third, checkpoint(bench, 0), bundle=None, bundle_run=None)
-    third.workspaces = third.directory / "new"
     end = third.run(server.url)
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "lost", False)
     assert third.last(ErrorStep).code == "E-CHECKPOINT"

@@ -16,28 +16,21 @@ from tests.support.runs import Bench, said, shell
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 CANCEL = EndRun(wish="cancel", reason="not needed")
-ENDING = ["on_turn_end", "agent_end", "save_point", "settled", "session_shutdown"]
+ENDING = ["agent_end", "save_point", "settled", "session_shutdown"]
 NOTES = """
     import json
     from pathlib import Path
 
     def extend(api):
-        def note(name, outcome=None):
+        def note(event, context):
+            outcome = getattr(event, "outcome", None)
             ended = [] if outcome is None else [outcome.exit_status, outcome.reason]
             with Path(__file__).with_suffix(".json").open("a") as notes:
-                print(json.dumps([name, *ended]), file=notes)
+                print(json.dumps([event.name, *ended]), file=notes)
 
-        api.on("*", lambda event, context: note(event.name, getattr(event, "outcome", None)))
-
-        class Turns:
-            def on_turn_start(self):
-                note("on_turn_start")
-
-            def on_turn_end(self):
-                note("on_turn_end")
-
-        api.guardrail(Turns())
+        api.on("*", note)
 """
 
 
@@ -56,8 +49,7 @@ def names_of(heard: Bench) -> list[Any]:
 def told_end(heard: Bench) -> list[str]:
     """How the run ended, by the one `agent_end`; asserts that it and what belongs to it came once, last, in order."""
     names = [name for name, *_ in names_of(heard)]
-    assert names[-5:] == ENDING
-    assert [names.count(name) for name in ("on_turn_start", *ENDING)] == [1] * 6
+    assert (names[-4:], [names.count(name) for name in ENDING]) == (ENDING, [1] * 4)
     (end,) = [rest for name, *rest in names_of(heard) if name == "agent_end"]
     return end
 
@@ -85,7 +77,7 @@ def test_a_failed_verification_that_the_model_mends_is_part_of_the_run(heard: Be
     assert (kinds[0], kinds[-1], kinds.count("run_ended")) == ("run_started", "run_ended", 1)
 
 
-def test_a_run_that_fails_otherwise_says_how_far_its_verification_came(bench: Bench, scripted: ScriptedFactory) -> None:
+def test_a_run_that_fails_says_how_far_its_verification_came(bench: Bench, scripted: ScriptedFactory) -> None:
     assert bench.run(scripted([says("done")]).url).verification == "nothing_to_verify"
     # Nothing changed is a delivery without a branch.
     assert (bench.last(Delivered).branch, bench.last(Delivered).patch_sha256) == (None, None)
@@ -94,11 +86,14 @@ def test_a_run_that_fails_otherwise_says_how_far_its_verification_came(bench: Be
     assert ends(bench.run(scripted([says("done"), {"status": 401}]).url)) == ("failed", "model_error", "failed")
     bench.limit(max_iterations=1)
     assert ends(bench.run(scripted([shell("touch made")]).url)) == ("failed", "verification_failed", "failed")
+    bench.change_project(verify=("sleep 60",))
+    bench.limit(verify_attempts=0, max_run_seconds=2)
+    end = bench.run(scripted([says("done")]).url)
+    assert ends(end) == ("failed", "verification_failed", "failed")
+    assert end.reason.endswith("`sleep 60` timed out.")
 
 
-def test_failures_go_back_as_often_as_the_order_says_and_the_work_is_kept(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_failures_go_back_as_often_as_the_order_says_and_work_is_kept(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.change_project(verify=("echo looking; exit 3",))
     for attempts in (0, 2):
         bench.limit(verify_attempts=attempts)
@@ -115,15 +110,7 @@ def test_failures_go_back_as_often_as_the_order_says_and_the_work_is_kept(
     assert "\nlooking" in told.text
 
 
-def test_a_command_that_takes_too_long_is_a_failure(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.change_project(verify=("sleep 60",))
-    bench.limit(verify_attempts=0, max_run_seconds=2)
-    end = bench.run(scripted([says("done")]).url)
-    assert ends(end) == ("failed", "verification_failed", "failed")
-    assert end.reason.endswith("`sleep 60` timed out.")
-
-
-def test_a_word_that_comes_while_the_commands_run_is_heard_and_one_that_comes_too_late_is_named(
+def test_a_message_during_the_commands_is_heard_and_one_that_is_too_late_is_named(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     bench.change_project(verify=("true",))
@@ -151,14 +138,6 @@ def test_a_cancel_ends_the_run_once_also_while_its_work_is_verified(
     assert (end.status, told_end(heard)) == ("preempted", ["canceled", "not needed"])
 
 
-def test_a_run_that_was_canceled_before_it_began_ends_as_canceled(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.controls.receive(CANCEL)
-    server = scripted([says("Done.")])
-    end = bench.run(server.url)
-    assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
-    assert (end.receipt is not None, server.requests) == (True, [])
-
-
 def test_a_bug_is_told_and_then_the_end(heard: Bench) -> None:
     class Broken(ScriptedModel):
         def answer(self, *_: Any) -> Any:
@@ -172,21 +151,24 @@ def test_a_bug_is_told_and_then_the_end(heard: Bench) -> None:
     assert "Traceback (most recent call last)" in heard.last(ErrorStep).detail
 
 
-def test_what_the_owner_refuses_and_work_that_cannot_be_stored_are_no_fault_of_the_order(
+def test_a_refusal_a_store_that_is_away_and_a_cancel_are_no_fault_of_the_order(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
+    server = scripted([shell("echo a > a"), says("Done.")])
     bench.refuse_url = Forbidden("this repository is not allowed here", code="E-POLICY")
-    end = bench.run(scripted([says("Done.")]).url)
+    end = bench.run(server.url)
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "refused", False)
-    assert bench.of(Prepared) == [], "nothing is fetched"
+    assert (bench.of(Prepared), server.requests) == ([], []), "nothing is fetched"
     bench.refuse_url, bench.refuse_blobs = None, Unreachable("the control plane does not answer", code="E")
-    end = bench.run(scripted([shell("echo a > a"), says("Done.")]).url)
+    end = bench.run(server.url)
     assert (end.status, end.order_at_fault, end.reason) == ("failed", False, "the control plane does not answer")
+    bench.controls.receive(CANCEL)
+    end = bench.run(server.url)
+    assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
+    assert (end.receipt is not None, len(server.requests)) == (True, 2)
 
 
-def test_a_run_whose_order_another_holds_stops_keeps_its_work_and_says_how_it_ended(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_a_run_whose_order_another_holds_stops_and_keeps_its_work(bench: Bench, scripted: ScriptedFactory) -> None:
     def taken_over(doing: str) -> None:
         if doing == "waiting for the model" and len(bench.events) > 5:
             bench.controls.receive(EndRun(wish="stale", reason="another run holds the order"))

@@ -11,6 +11,7 @@ import pytest
 from shared.control import Say, TakeBack
 from shared.events import (
     ChargeStep,
+    ChildStep,
     CommentStep,
     CompactionStep,
     Delivered,
@@ -24,7 +25,7 @@ from shared.events import (
 from shared.messages import Message
 from shared.outcome import ExitStatus, Verification
 from shared.tool_names import ALWAYS, SELECTABLE
-from shared.work_order import Base, CarriedComment, MergedWork, ModeDefinition, OrderMemory
+from shared.work_order import Base, MergedWork, ModeDefinition, OrderMemory
 from tests.support.local_runs import call
 from tests.support.repositories import git, push_commit
 from tests.support.runs import Bench, shell
@@ -37,7 +38,6 @@ ANSWERS = call("answer_review", comment="a1b2c3", verdict="done")
 COMMENT = "a1b2c3000000"
 SUMMARY = "A cache made it slower."
 FAILS = {"status": 500, "error": "boom"}
-LONG = [*[shell("yes word | head -c 4000")] * 10, says("done")]
 
 
 def offered(request: dict[str, Any]) -> set[str]:
@@ -48,7 +48,7 @@ def results(bench: Bench) -> list[str]:
     return [step.output for step in bench.of(ToolResultStep)]
 
 
-def test_the_model_and_the_users_are_told_which_submodules_are_empty_and_why(
+def test_model_and_users_are_told_which_submodules_are_empty_and_why(
     bench: Bench, scripted: ScriptedFactory, tmp_path: Path
 ) -> None:
     remote = tmp_path / "remote.git"
@@ -73,26 +73,20 @@ def in_mode(bench: Bench, *tools: str) -> None:
 def test_the_model_is_told_the_modes_text_and_has_its_tools_alone_in_every_question(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    in_mode(bench, "file_read", "editor")
+    in_mode(bench, "file_read", "editor", "extension:clock")
     server = scripted([shell("touch x"), call("file_read", path="README"), says("done")])
     bench.run(server.url)
     assert "# Mode: docs\n\nWrite {{ documentation }}." in server.requests[0]["messages"][0]["content"]
     assert offered(server.requests[0]) - {*ALWAYS} == {"file_read", "editor"}
     assert "there is no tool named 'shell'. Call one of: file_read, editor" in results(bench)[0]
     assert len({json.dumps(request["tools"]) for request in server.requests}) == 1
-
-
-def test_a_mode_without_tools_has_all_and_a_tool_that_the_run_does_not_have_is_named(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
-    in_mode(bench)
-    server = scripted([says("done", repeat=True)])
-    bench.run(server.url)
-    assert {*SELECTABLE} <= offered(server.requests[0]) <= {*SELECTABLE, *ALWAYS}
-    in_mode(bench, "file_read", "extension:clock")
-    bench.run(server.url)
+    # A tool that the run does not have is named, and a mode without tools has all.
     (problem,) = [step.what for step in bench.of(ErrorStep)]
     assert "'clock'" in problem
+    in_mode(bench)
+    server = scripted([says("done")])
+    bench.run(server.url)
+    assert {*SELECTABLE} <= offered(server.requests[0]) <= {*SELECTABLE, *ALWAYS}
 
 
 def test_kept_notes_are_in_the_system_prompt_which_a_new_note_does_not_change(
@@ -107,24 +101,21 @@ def test_kept_notes_are_in_the_system_prompt_which_a_new_note_does_not_change(
     assert bench.of(RememberStep) == [note]
 
 
-def test_a_review_that_arrives_while_it_runs_brings_the_tool_along(bench: Bench, scripted: ScriptedFactory) -> None:
+def test_a_review_that_arrives_meanwhile_brings_its_tool_but_not_for_a_child(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
     message = Say(run_id=bench.order.run_id, text="Review: === comment a1b2c3", review=(COMMENT,))
     bench.on_doing = lambda text: bench.controls.receive(message) if text.startswith("shell:") else None
-    server = scripted([shell("true"), ANSWERS, says("done")])
+    parent = [shell("true"), call("spawn", task="script:child Look."), ANSWERS, says("done")]
+    server = scripted({"default": parent, "child": [ANSWERS, says("found")]})
     assert bench.run(server.url).status == "success"
     assert [(step.comment, step.verdict) for step in bench.of(ReviewAnswerStep)] == [(COMMENT, "done")]
-    assert ["answer_review" in offered(request) for request in server.requests] == [False, True, True]
+    assert ["answer_review" in offered(request) for request in server.requests] == [False, *[True] * 5]
+    (refused,) = [step.step["output"] for step in bench.of(ChildStep) if step.step["kind"] == "tool_result"]
+    assert "a child agent cannot" in refused
 
 
-def test_a_child_agent_does_not_answer_a_review(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.change(review=(CarriedComment(id=COMMENT),))
-    spawn = call("spawn", task="script:child Look.")
-    bench.run(scripted({"default": [spawn, says("done")], "child": [ANSWERS, says("found")]}).url)
-    assert bench.of(ReviewAnswerStep) == []
-    assert "a child agent cannot" in str([event.body for event in bench.events])
-
-
-def test_tools_for_notes_reviews_and_teams_are_neither_offered_nor_run_where_the_order_has_none(
+def test_tools_for_what_the_order_does_not_have_are_neither_offered_nor_run(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     bench.limit(max_iterations=4)
@@ -165,7 +156,7 @@ def test_the_model_summarizes_the_branch_that_was_left_and_reads_it_with_the_pro
     assert bench.of(UserStep)[0].text == opening
 
 
-def test_a_summary_that_was_written_before_is_not_paid_again_and_without_one_the_run_begins_all_the_same(
+def test_a_known_summary_is_not_paid_again_and_a_run_begins_without_one(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     leave(bench, left=(), left_summary=SUMMARY)
@@ -183,9 +174,9 @@ def test_a_summary_that_was_written_before_is_not_paid_again_and_without_one_the
 # --- work to merge -------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def merging(bench: Bench) -> Bench:
-    """An order that brings `fleet/own` up to date with `fleet/lower`."""
+def test_merged_work_is_delivered_without_the_model_unless_a_check_fails(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
     remote, bases = bench.directory / "remote.git", {}
     for name in ("own", "lower"):
         git(remote, "branch", f"fleet/{name}", "main")
@@ -193,38 +184,27 @@ def merging(bench: Bench) -> Bench:
         bases[name] = Base(commit=commit, branch=f"fleet/{name}")
     merged = MergedWork(order="1" * 12, base=bases["lower"])
     bench.change(base=bases["own"], merges=(merged,), merge_only=True)
-    return bench
-
-
-def test_merged_work_that_passes_is_delivered_without_a_question_to_the_model(
-    merging: Bench, scripted: ScriptedFactory
-) -> None:
-    merging.change_project(verify=("test -e own.txt && test -e lower.txt",))
-    server = scripted([says("Not asked.")])
-    end = merging.run(server.url)
+    bench.change_project(verify=("test -e own.txt && test -e lower.txt",))
+    server = scripted([shell("echo both > own.txt"), says("Mended.")])
+    end = bench.run(server.url)
     assert (end.exit_status, end.verification) == (ExitStatus.STOPPED, Verification.VERIFIED)
     assert server.requests == []
-    delivered = merging.last(Delivered)
-    assert (delivered.base_commit, delivered.files_changed) == (merging.order.base.commit, 1)
-    assert [step.text.startswith(merging.order.prompt) for step in merging.of(UserStep)] == [True]
+    delivered = bench.last(Delivered)
+    assert (delivered.base_commit, delivered.files_changed) == (bases["own"].commit, 1)
+    assert [step.text.startswith(bench.order.prompt) for step in bench.of(UserStep)] == [True]
 
-
-def test_a_check_that_fails_after_the_merge_goes_to_the_model(merging: Bench, scripted: ScriptedFactory) -> None:
-    merging.change_project(verify=("grep -q both own.txt",))
-    server = scripted([shell("echo both > own.txt"), says("Mended.")])
-    end = merging.run(server.url)
+    bench.change_project(verify=("grep -q both own.txt",))
+    end = bench.run(server.url)
     assert (end.response, end.verification) == ("Mended.", Verification.VERIFIED)
     asked = server.requests[0]["messages"]
-    assert merging.order.prompt in str(asked[1])
+    assert bench.order.prompt in str(asked[1])
     assert "Your work was checked and did not pass" in str(asked[-1])
 
 
 # --- limits --------------------------------------------------------------------------------------
 
 
-def test_waits_commands_and_unusable_answers_are_limited_as_the_order_says(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_waits_commands_and_unusable_answers_have_the_orders_limits(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.limit(base_delay=0.2, command_timeout=0.5, max_format_errors=5)
     ended = bench.run(scripted([{**shell("sleep 600"), "fail": [FAILS]}, says("", repeat=True)]).url)
     (retry,) = bench.of(RetryStep)
@@ -236,26 +216,25 @@ def test_waits_commands_and_unusable_answers_are_limited_as_the_order_says(
 def test_a_failed_call_is_repeated_as_often_as_max_retries_says_and_not_at_all_without_retries(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    found = {}
-    for enabled in (False, True):
-        bench.limit(base_delay=0.01, max_retries=5, retry_enabled=enabled)
-        ended = bench.run(scripted([says("done", fail=[FAILS] * 6)]).url)
-        found[enabled] = (ended.exit_status, len(bench.of(RetryStep)))
-    assert found == {False: ("model_error", 0), True: ("model_error", 5)}
+    server = scripted([says("done", fail=[FAILS] * 9)])
+    for enabled, repeated in ((False, 0), (True, 3)):
+        bench.limit(base_delay=0.01, max_retries=3, retry_enabled=enabled)
+        assert bench.run(server.url).exit_status == "model_error"
+        assert len(bench.of(RetryStep)) == repeated
 
 
 def test_a_full_window_is_compacted_at_the_reserve_and_keeps_what_was_set_or_not_at_all(
-    tmp_path: Path, bench: Bench, scripted: ScriptedFactory
+    bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    server = scripted({"default": LONG, "summary": [says("What happened so far.", repeat=True)]})
+    fills = [*[shell("yes word | head -c 4000")] * 8, says("done")]
+    server = scripted({"default": fills, "summary": [says("What happened so far.", repeat=True)]})
+    bench.change(provider=bench.order.provider.model_copy(update={"context_window": 12_000}))
     found = []
-    for limits in ({}, {"reserve_tokens": 8_000, "keep_recent_tokens": 500}, {"compaction_enabled": False}):
-        one = Bench(tmp_path / str(len(found)), tmp_path / "remote.git")
-        one.directory.mkdir()
-        one.change(provider=one.order.provider.model_copy(update={"context_window": 12_000}))
-        one.limit(**limits)
-        assert one.run(server.url).exit_status == "stopped"
-        found.append(one.of(CompactionStep))
+    for enabled, reserve, keep in ((True, 0, 0), (True, 8_000, 500), (False, 0, 0)):
+        known = len(bench.of(CompactionStep))
+        bench.limit(compaction_enabled=enabled, reserve_tokens=reserve, keep_recent_tokens=keep)
+        assert bench.run(server.url).exit_status == "stopped"
+        found.append(bench.of(CompactionStep)[known:])
     usual, early, off = found
     assert early[0].tokens_before < 9_000 <= usual[0].tokens_before
     assert early[0].kept < usual[0].kept

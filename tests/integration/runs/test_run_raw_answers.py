@@ -19,6 +19,8 @@ from shared.redaction import know
 from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory, says
 
+pytestmark = pytest.mark.usefixtures("warm_model")
+
 
 @pytest.fixture
 def bench(bench: Bench) -> Iterator[Bench]:

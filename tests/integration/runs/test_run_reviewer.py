@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from shared.work_order import Limits, OrderProvider, OrderReviewer
 from tests.support.runs import Bench, KeptCheckpoints, going_on, shell
 from tests.support.scripted import ScriptedFactory, says
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 ONE = {"file": "made", "line": 1, "severity": "error", "text": "It is empty."}
 DONE = says("Made it.")
 MAKES = [shell("touch made"), DONE]
@@ -64,13 +65,6 @@ def test_remarks_go_to_the_agent_once_and_what_it_makes_of_them_is_delivered(
     assert end.stats.output_tokens >= 100
 
 
-def test_without_a_change_the_reviewer_is_not_asked(bench: Bench, scripted: ScriptedFactory) -> None:
-    reviewer = scripted([remarks(ONE)])
-    reviewed_at(bench, reviewer.url)
-    assert ends(bench.run(scripted([DONE]).url)) == ("success", "stopped")
-    assert (bench.of(ReviewerStep), reviewer.requests) == ([], [])
-
-
 def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.change(limits=Limits(base_delay=0.01, max_retries=1))
     answers = {
@@ -89,12 +83,14 @@ def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(bench: Bench, s
 
 
 @pytest.mark.parametrize("on_limit", ["stop", "ask"])
-def test_a_reviewer_for_whom_no_money_is_left_is_not_asked_and_the_work_is_delivered(
+def test_a_reviewer_is_not_asked_without_a_change_or_money(
     bench: Bench, scripted: ScriptedFactory, on_limit: OnLimit
 ) -> None:
     reviewer = scripted([remarks(ONE)])
     reviewed_at(bench, reviewer.url, model="openai/gpt-4", params={"max_tokens": 8000})
     bench.change(limits=Limits(cost_limit=0.0001, approval_timeout=1), money=Money(on_limit=on_limit))
+    assert ends(bench.run(scripted([DONE]).url)) == ("success", "stopped")
+    assert bench.of(ReviewerStep) == []
     assert ends(bench.run(scripted(MAKES).url)) == ("success", "stopped")
     assert reviewer.requests == []
     assert "cost limit" in bench.last(ReviewerStep).problem
@@ -124,14 +120,13 @@ def test_a_cancel_during_the_review_ends_the_run(bench: Bench, scripted: Scripte
     assert bench.of(ReviewerStep) == []
 
 
-def test_a_resumed_run_gets_the_findings_of_the_earlier_one_without_asking_again(
-    bench: Bench, scripted: ScriptedFactory, tmp_path: Path
+def test_a_resumed_run_gets_the_earlier_findings_without_asking_again(
+    bench: Bench, scripted: ScriptedFactory, another: Callable[[str], Bench]
 ) -> None:
     bench.checkpoint_store = KeptCheckpoints()
-    reviewer = scripted([remarks(ONE)])
+    reviewer, second = scripted([remarks(ONE)]), another("second")
     reviewed_at(bench, reviewer.url)
     bench.run(scripted([*MAKES, says("No.")]).url)
-    second = Bench(tmp_path / "second", tmp_path / "remote.git")
     going_on(bench, second, next(event.seq for event in bench.events if isinstance(event.body, CheckpointStep)))
     reviewed_at(second, reviewer.url, bench.last(ReviewerStep).findings)
     end = second.run(scripted([*MAKES, says("Declined: it is meant to be empty.")]).url)
@@ -141,7 +136,7 @@ def test_a_resumed_run_gets_the_findings_of_the_earlier_one_without_asking_again
     assert "It is empty." in told(second)[-1]
 
 
-def test_neither_a_secret_that_the_run_knows_nor_what_looks_like_a_key_reaches_the_reviewer(
+def test_neither_a_known_secret_nor_what_looks_like_one_reaches_the_reviewer(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     # A run that keeps no checkpoints knows no secrets, but shapes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from tests.support.runs import Bench, KeptCheckpoints, going_on
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.transcripts import problems
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 RISKY = "rm -f README; echo b > b"
 
 
@@ -32,12 +33,9 @@ def bench(bench: Bench) -> Bench:
 
 
 @pytest.fixture
-def second(bench: Bench, tmp_path: Path) -> Bench:
+def second(another: Callable[[str], Bench]) -> Bench:
     """The run that goes on, on another drone."""
-    made = Bench(tmp_path / "second", tmp_path / "remote.git")
-    made.directory.mkdir()
-    made.checkpoint_store = KeptCheckpoints()
-    return made
+    return another("second")
 
 
 def commands(*lines: str) -> dict[str, Any]:
@@ -65,7 +63,7 @@ def last_checkpoint(bench: Bench) -> int:
     return [event.seq for event in bench.events if isinstance(event.body, CheckpointStep)][-1]
 
 
-def test_the_next_run_does_what_was_approved_and_what_came_after_it_without_asking_the_model_again(
+def test_the_next_run_does_what_was_approved_and_what_came_after_it(
     bench: Bench, second: Bench, scripted: ScriptedFactory
 ) -> None:
     server = scripted([commands("echo a > a; mkdir .venv; echo cached > .venv/x", RISKY, "cat a b > c"), says("Done.")])
@@ -86,7 +84,7 @@ def test_the_next_run_does_what_was_approved_and_what_came_after_it_without_aski
     assert ("@@ -0,0 +1,2 @@\n+a\n+b\n" in patch, "deleted file mode" in patch) == (True, True)
 
 
-def test_a_question_is_put_again_and_an_answer_out_of_time_is_the_clocks(
+def test_a_question_is_put_again_and_a_late_answer_is_the_clocks(
     bench: Bench, second: Bench, scripted: ScriptedFactory
 ) -> None:
     ask = {"text": "", "tool_calls": [{"name": "ask", "arguments": {"question": "Which?", "default": "SQLite"}}]}

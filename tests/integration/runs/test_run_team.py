@@ -12,6 +12,7 @@ from tests.support.repositories import push_commit
 from tests.support.runs import Bench, KeptCheckpoints, shell
 from tests.support.scripted import ScriptedFactory, says
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 SAID = "you have written nothing to the thread"
 INSTRUCTIONS = "agents/backend.md"
 
@@ -101,7 +102,7 @@ def test_a_turn_that_a_limit_an_error_or_a_check_ended_gets_no_nudge(bench: Benc
     assert [text for text in told(bench) if SAID in text] == []
 
 
-def test_the_work_is_verified_before_a_silent_agent_is_asked_what_it_did_and_again_if_it_changed(
+def test_the_work_is_verified_before_a_silent_agent_is_asked_and_again_if_it_changed(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     """Only then is there something true to tell."""
@@ -114,9 +115,7 @@ def test_the_work_is_verified_before_a_silent_agent_is_asked_what_it_did_and_aga
     assert [step.passed for step in bench.of(VerifyStep)] == [False, True, False, True]
 
 
-def test_the_comments_of_a_broken_off_run_are_told_not_doubled_and_spare_the_nudge(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_comments_of_a_broken_off_run_are_told_not_doubled_and_count(bench: Bench, scripted: ScriptedFactory) -> None:
     """A comment counts from the moment at which it is written: it stays when its step is cut off."""
     turn(bench, comments=1, unseen=("Half done.",))
     server = scripted([comments("Half done."), says("bye")])
@@ -125,9 +124,7 @@ def test_the_comments_of_a_broken_off_run_are_told_not_doubled_and_spare_the_nud
     assert "<comment>\nHalf done.\n</comment>" in server.requests[0]["messages"][1]["content"]
 
 
-def test_an_agent_is_told_when_few_answers_are_left_and_not_a_word_of_it_stays(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_an_agent_is_told_when_few_answers_are_left_and_no_word_stays(bench: Bench, scripted: ScriptedFactory) -> None:
     """S-071: budget awareness; in the question alone, so that the prefix stays as it is."""
     bench.limit(max_iterations=5)
     server = scripted([{**shell("cat README"), "repeat": True}])

@@ -7,6 +7,8 @@ import sys
 from itertools import groupby
 from typing import Any
 
+import pytest
+
 from drone.installation.policy import Policy
 from shared.events import ErrorStep, ToolCallStep, ToolResultStep
 from shared.outcome import ExitStatus
@@ -16,6 +18,8 @@ from tests.support.repositories import push_commit
 from tests.support.runs import Bench
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.transcripts import problems
+
+pytestmark = pytest.mark.usefixtures("warm_model")
 
 
 def program(kind: str, *flags: str) -> dict[str, Any]:

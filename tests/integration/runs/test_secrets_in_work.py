@@ -17,27 +17,27 @@ from shared.events import ApprovalStep, DecisionStep, Delivered, ErrorStep
 from shared.outcome import ExitStatus
 from shared.redaction import Redactor
 from tests.support import sandboxes
-from tests.support.repositories import MakeWorkspaces, calc_project, work_order
+from tests.support.repositories import MakeWorkspaces, calc_project, prepared, work_order
 from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory, says
 
+pytestmark = pytest.mark.usefixtures("warm_model")
 KEY = "Qk7-Zx9Wv2Tp4Ls6Rm1Jd8Hf3Gb5Ny0Cu_Ea"
 PACKED = base64.b64encode(f"user:{KEY}".encode()).decode()
 SHAPED = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 PLACES = {
     f"printf 'one\\ntwo {KEY}\\n' > config.py": "config.py line 2",
-    f"echo {PACKED} > config.py": "config.py line 1",
-    f"printf '{KEY[:20]}\\n{KEY[20:]}\\n' > config.py": "a version of config.py",
+    f"echo {PACKED} > packed.py": "packed.py line 1",
+    f"printf '{KEY[:20]}\\n{KEY[20:]}\\n' > split.py": "a version of split.py",
     f"printf 'a\\0{KEY}' > data.bin": "a version of data.bin",
     f"mkdir -p a && echo '{SHAPED}' > a/b.txt": "a/b.txt line 1",
     f"echo x > x && git add x && git commit -qm 'use {KEY}'": "the message of commit ",
-    f"echo {KEY} > k && git add k && git commit -qm k && git rm -q k && git commit -qm k2 && echo x > x": (
-        "a version of k"
-    ),
+    f"echo {KEY} > k && git add k && git commit -qm k && git rm -q k && git commit -qm k2": "a version of k",
     f"echo x > {KEY}.txt": "a file whose name contains a secret",
-    f"printf 'x{KEY}\\rprint(1)\\n' > config.py": "config.py line 1",
-    "echo 'postgres://user:example@host/db' > README.md && echo sk-learn-like-pipelines >> README.md": "",
+    f"printf 'x{KEY}\\rprint(1)\\n' > return.py": "return.py line 1",
 }
+"""Where a command leaves a secret."""
+HARMLESS = "echo 'postgres://user:example@host/db' > README.md && echo sk-learn-like-pipelines >> README.md"
 """Where a command leaves a secret; the last leaves none."""
 
 
@@ -56,20 +56,21 @@ def decided(*, approved: bool, comment: str = "") -> Decide:
     return Decide(run_id="run000000000", call_id="delivery", approved=approved, comment=comment)
 
 
-def test_a_secret_is_found_wherever_it_stands_in_the_work(
+def test_a_secret_is_found_anywhere_in_the_work(
     tmp_path: Path, drone_git: Mapping[str, str], workspaces_in: MakeWorkspaces
 ) -> None:
-    remote = calc_project(tmp_path / "remote.git")
     workspaces = workspaces_in(tmp_path / "workspace", drone_git, choose("none", os.environ))
-    wrong = {}
-    for command, place in PLACES.items():
-        workspace = workspaces.prepare(work_order(f"file://{remote}"), lambda *_: b"", lambda: None)
-        sandboxes.shell(workspace.sandbox, workspace.path, command)
+    remote, places = calc_project(tmp_path / "remote.git"), [*PLACES.items()]
+    # No more than five places are named.
+    for left in (places[:5], places[5:], [(HARMLESS, "")]):
+        workspace = prepared(workspaces, work_order(f"file://{remote}"))
+        sandboxes.shell(workspace.sandbox, workspace.path, "\n".join(command for command, _ in left))
         made = workspace.deliver("fleet/work", "The work", AUTHOR)
         found = workspace.places_of_secrets(made, Redactor([KEY]))
-        if [each[: len(place)] for each in found] != ([place] if place else []) or KEY in str(found):
-            wrong[command] = found
-    assert wrong == {}
+        assert KEY not in str(found)
+        expected = sorted(place for _, place in left if place)
+        cut = [each[: len(place)] for each, place in zip(sorted(found), expected, strict=True)]
+        assert cut == expected
 
 
 def test_work_with_a_secret_stays_on_the_drone(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -89,9 +90,7 @@ def test_work_with_a_secret_stays_on_the_drone(bench: Bench, scripted: ScriptedF
     assert any((bench.workspaces / "sessions").glob("*/work/README"))
 
 
-def test_without_an_answer_or_after_a_cancel_the_work_stays_on_the_drone(
-    bench: Bench, scripted: ScriptedFactory
-) -> None:
+def test_unanswered_or_after_a_cancel_the_work_stays_on_the_drone(bench: Bench, scripted: ScriptedFactory) -> None:
     leaks = [shell(f"echo {KEY} > key"), says("Done.")]
     bench.limit(approval_timeout=0.3)
     end = bench.run(scripted(leaks).url)

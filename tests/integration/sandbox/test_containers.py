@@ -141,21 +141,16 @@ def test_a_missing_engine_or_image_and_an_engine_without_rights_are_named_and_no
     refused = refusal({**os.environ, "CONTAINERS_STORAGE_CONF": str(closed)})
     assert ("podman does not work here: " in refused.why, "/proc/" in refused.why) == (True, True)
 
+    (tmp_path / "root").mkdir()
+    subprocess.run(["tar", "-C", tmp_path / "root", "-cf", tmp_path / "empty.tar", "."], check=True)
+    podman("import", "--quiet", str(tmp_path / "empty.tar"), "localhost/empty:1")
+    assert "python3" in refusal(dict(os.environ), "localhost/empty:1").why
+    assert not podman("ps", "--all", "--quiet", "--filter", "ancestor=localhost/empty:1")
+
     # One that disappeared since the drone started is the drone's fault.
     with pytest.raises(FleetFault, match="could not be started") as fault:
         shell(choose("docker", os.environ, trial=False, image="localhost/gone:1"), workspace, "true")
     assert "localhost/gone:1" in fault.value.why
-
-
-def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    subprocess.run(["tar", "-C", tmp_path / "root", "-cf", tmp_path / "empty.tar", "."], check=True)
-    podman("import", "--quiet", str(tmp_path / "empty.tar"), "localhost/empty:1")
-
-    refused = refusal(dict(os.environ), "localhost/empty:1")
-
-    assert "python3" in refused.why
-    assert not podman("ps", "--all", "--quiet", "--filter", "ancestor=localhost/empty:1")
 
 
 # What killed drones leave

@@ -46,10 +46,8 @@ def nested(top: Path, levels: int, name: str) -> Path:
 
 SHAPES = {
     "flat": (0, "d"),
-    "usual": (12, "d"),
     "deeper than recursions and descriptors": (1100, "d"),
     "deeper than paths": (2200, "d"),
-    "long names": (30, "d" * 200),
     "longest names": (40, "ü" * 127),
 }
 

@@ -12,35 +12,23 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.automation.budget_notices import warn
-from control_plane.automation.schedules import make_due
-from control_plane.contract.declarations.batches import BatchRequest
 from control_plane.contract.declarations.budgets import BudgetRequest
-from control_plane.contract.declarations.schedules import ScheduleRequest
-from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.core import Caller, Core
 from control_plane.core.background.timings import Timings
-from control_plane.db.automation import Schedule
-from control_plane.db.batches import BatchRow
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.spending import Budget, BudgetPeriod, SpendingBlock
 from control_plane.db.teams import Task
 from control_plane.drones import inbox
-from control_plane.money.spending.setting import recount_young
 from control_plane.money.spending.settlement import settle_all_forgotten
 from control_plane.operations import budgets
-from control_plane.operations.automation import schedules
-from control_plane.operations.batches import submitting
 from control_plane.supervisor import Supervisor
-from control_plane.supervisor.groups import submit_due
 from control_plane.supervisor.lost_runs import HeartbeatMonitor, take_back_lost_runs
-from control_plane.supervisor.outbox_relay import Relay
-from control_plane.supervisor.placing import place_queued
 from control_plane.teams.claiming import claim_everywhere
 from shared.control import Drain
 from shared.envelope import new_private_key, public_key
 from tests.support.documents import texts
-from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
+from tests.support.made import make_drone, make_project, run_of, start_run, submit
 from tests.support.organizations import add_organization
 from tests.support.planes import Plane
 from tests.support.spending import reserve, spend_so_far
@@ -77,36 +65,26 @@ def started(core: Core, caller: Caller) -> str:
     return start_run(core, ordered(core, caller))
 
 
-def scheduled(core: Core, caller: Caller) -> str:
-    add_agent(core, caller, "lead")
-    request = ScheduleRequest(name="nightly", cron="* * * * *", task=TaskRequest(title="Look"))
-    made = schedules.create(core, caller, request).id
-    later(core, minutes=1)
-    return made
-
-
-def batched(core: Core, caller: Caller) -> str:
-    rows = [{"id": "a", "prompt": "mend it", "project": "web"}]
-    request = BatchRequest.model_validate({"name": "all", "parallel": 1, "rows": rows})
-    return submitting.submit(core, caller, request).id
-
-
 def tasked(core: Core, caller: Caller) -> str:
     return add_task(core, caller, add_agent(core, caller, "lead"), claim=False)
 
 
-def used_up(core: Core, caller: Caller) -> str:
+def with_budget(core: Core, caller: Caller) -> tuple[str, str]:
+    """A budget, and a run that has reserved all of it."""
     made = budgets.set_(core, caller, "organization", caller.organization, BudgetRequest(usd=1, per="day"))
     run_id = started(core, caller)
     reserve(core, run_id, 1.0)
+    return made.id, run_id
+
+
+def used_up(core: Core, caller: Caller) -> str:
+    budget_id, run_id = with_budget(core, caller)
     spend_so_far(core, run_id, 1.0)
-    return made.id
+    return budget_id
 
 
 def forgotten(core: Core, caller: Caller) -> str:
-    budgets.set_(core, caller, "organization", caller.organization, BudgetRequest(usd=1, per="day"))
-    run_id = started(core, caller)
-    reserve(core, run_id, 1.0)
+    _, run_id = with_budget(core, caller)
     with core.database.write() as db:
         db.get_one(Dispatch, run_id).closed_at = core.clock.now() - timedelta(hours=1)
     return run_id
@@ -128,43 +106,12 @@ def claimed(core: Core, caller: Caller) -> str:
     return run_id
 
 
-def miscounted(core: Core, caller: Caller) -> str:
-    made = used_up(core, caller)
-    with core.database.write() as db:
-        db.execute(update(BudgetPeriod).where(BudgetPeriod.budget_id == made).values(spent_nusd=0))
-    return made
-
-
 def lose(core: Core) -> None:
     timings = Timings()
     take_back_lost_runs(core, HeartbeatMonitor(core, "me", timings, lambda: None), timings)
 
 
 CASES: dict[str, Case] = {
-    "placing": Case(
-        lambda core, caller: submit(core, caller).id,
-        lambda id: update(Order).where(Order.id == id).values(wanted_labels=["no", "mapping"]),
-        lambda core: (add_drones(core), place_queued(core)),
-        lambda id: select(Dispatch.id).where(Dispatch.order_id == id),
-    ),
-    "relay": Case(
-        ordered,
-        lambda id: update(Order).where(Order.id == id).values(limits={"max_iterations": "many"}),
-        lambda core: Relay(core).publish_all(),
-        lambda id: select(Dispatch.id).where(Dispatch.order_id == id, Dispatch.published_at.is_not(None)),
-    ),
-    "schedules": Case(
-        scheduled,
-        lambda id: update(Schedule).where(Schedule.id == id).values(cron="every now and then"),
-        make_due,
-        lambda id: select(Schedule.id).where(Schedule.id == id, Schedule.last_task_id.is_not(None)),
-    ),
-    "batches": Case(
-        batched,
-        lambda id: update(BatchRow).where(BatchRow.batch_id == id).values(request={"prompt": 7}),
-        submit_due,
-        lambda id: select(Order.id).where(Order.group_id == id),
-    ),
     "teams": Case(
         tasked,
         lambda id: update(Task).where(Task.id == id).values(limits={"max_iterations": "many"}),
@@ -185,12 +132,6 @@ CASES: dict[str, Case] = {
         settle_all_forgotten,
         lambda id: select(SpendingBlock.id).where(SpendingBlock.run_id == id, SpendingBlock.closed_at.is_not(None)),
     ),
-    "young budgets": Case(
-        miscounted,
-        lambda id: update(Budget).where(Budget.id == id).values(zone="No/Where"),
-        recount_young,
-        lambda id: select(BudgetPeriod.budget_id).where(BudgetPeriod.budget_id == id, BudgetPeriod.spent_nusd > 0),
-    ),
     "lost": Case(
         claimed,
         lambda id: update(Drone).where(of_run(Drone, id)).values(beat={"runs": [7]}),
@@ -210,19 +151,15 @@ def of_run(table: Any, run_id: str) -> Any:
     return table.organization_id == select(Dispatch.organization_id).where(Dispatch.id == run_id).scalar_subquery()
 
 
-def add_drones(core: Core) -> None:
-    with core.database.read() as db:
-        owners = db.scalars(select(Order.organization_id).distinct()).all()
-    for number, owner in enumerate(owners):
-        make_drone(core, Caller(owner, owner, "admin", "x"), f"late-{number}")
-
-
 ALIKE = {
     *("races", "stacks", "collecting", "silent drones", "unclaimed", "stale messages", "reasons", "gone members"),
-    *("quota", "continuing", "suspending"),
+    *("quota", "continuing", "suspending", "batches", "young budgets"),
 }
 """They go through their rows with `each_alone`, too."""
 APART = {
+    "placing": "an order that cannot be placed says so",
+    "relay": "an order that cannot be sent says so",
+    "schedules": "one that cannot be read is turned off",
     "webhooks": "each message has a lease and a thread",
     "messages": "each message has a lease and a thread",
     "traces": "each trace has a lease",

@@ -34,8 +34,10 @@ def fill(drone: DroneStandIn, count: int, size: int = MB) -> None:
 
 
 def fill_stream(drone: DroneStandIn, megabytes: int) -> None:
-    for _ in range(megabytes * 10):
-        drone.redis.xadd(names.events_stream(drone.id), {"t": "event", "e": "x" * (MB // 10)})
+    with drone.redis.pipeline(transaction=False) as pipe:
+        for _ in range(megabytes * 10):
+            pipe.xadd(names.events_stream(drone.id), {"t": "event", "e": "x" * (MB // 10)})
+        pipe.execute()
 
 
 def may_write(drone: DroneStandIn) -> bool:
@@ -59,11 +61,16 @@ def held_mb(plane: Plane, drone: DroneStandIn) -> int:
 def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(small_plane: Plane) -> None:
     plane = small_plane
     oka, mila = plane.drone("oka"), plane.drone("mila")
+    supervisor = plane.supervisor()
+    begun = plane.claimed(mila)
+    plane.stop(supervisor)
     fill(mila, 2 * LITTLE_MEMORY // MB)
     plane.supervisor(quota_pause=3600)
     plane.until(lambda: not may_write(mila))
 
     plane.until(lambda: held_mb(plane, mila) == 0)
+    # A run that exists keeps its key.
+    assert plane.key(mila, begun.run_id) == names.claimed(begun.generation, mila.boot)
     order = plane.submit()
     plane.until(lambda: oka.queued() == 1)
     assert may_write(oka)
@@ -75,10 +82,16 @@ def test_a_drone_that_fills_the_broker_is_stopped_and_the_others_work_on(small_p
     assert "mila (0 MB)" in checks["D-DRONE-QUOTA"].found
 
 
-def test_the_quota_is_the_one_that_is_set_and_in_a_small_broker_two_fifths_of_it(small_plane: Plane) -> None:
+def test_the_quota_is_set_or_two_fifths_of_a_small_broker_and_a_stream_of_twice_the_quota_is_deleted(
+    small_plane: Plane,
+) -> None:
     set_bytes = small_plane.core.settings.drone_broker_mb * MB
     assert [quota_bytes(small_plane.core, limit) for limit in (0, 10 * set_bytes)] == [set_bytes, set_bytes]
     assert quota_bytes(small_plane.core, set_bytes) == int(0.4 * set_bytes)
+    mila = small_plane.drone("mila")
+    fill_stream(mila, 54)
+    small_plane.supervisor(quota_pause=3600)
+    small_plane.until(lambda: held_mb(small_plane, mila) == 0)
 
 
 def test_reports_beyond_the_quota_are_kept_and_read_and_then_the_drone_continues(small_plane: Plane) -> None:
@@ -91,26 +104,6 @@ def test_reports_beyond_the_quota_are_kept_and_read_and_then_the_drone_continues
     small_plane.collector()
     small_plane.until(lambda: may_write(mila))
     small_plane.until(lambda: not stopped(small_plane, mila))
-
-
-def test_a_stream_of_twice_the_quota_is_deleted(small_plane: Plane) -> None:
-    mila = small_plane.drone("mila")
-    fill_stream(mila, 54)
-    small_plane.supervisor(quota_pause=3600)
-    small_plane.until(lambda: held_mb(small_plane, mila) == 0)
-
-
-def test_a_run_that_exists_keeps_its_key(small_plane: Plane) -> None:
-    mila = small_plane.drone("mila")
-    placing = small_plane.supervisor()
-    taken = small_plane.claimed(mila)
-    # What a drone writes while it is measured stays until it exceeds its quota again.
-    placing.stop()
-    fill(mila, 30)
-    small_plane.supervisor(quota_pause=3600)
-    small_plane.until(lambda: not may_write(mila))
-    small_plane.until(lambda: held_mb(small_plane, mila) == 0)
-    assert small_plane.key(mila, taken.run_id) == names.claimed(taken.generation, mila.boot)
 
 
 def test_answers_that_nobody_reads_are_deleted(small_plane: Plane) -> None:

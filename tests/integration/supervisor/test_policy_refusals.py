@@ -42,33 +42,28 @@ def seen(plane: Plane, drone: DroneStandIn, field: str, value: object) -> None:
     plane.until(known)
 
 
-def test_a_refused_order_goes_to_another_drone_and_is_no_failed_attempt(running: Plane, oka: DroneStandIn) -> None:
-    mila = running.drone("mila", online=False)
-    seen(running, oka, "policy_age_s", 600.0)
-    order_id = running.submit()
-    refuse(oka)
-    running.until(lambda: oka.beat(**OLD) or running.status(order_id) == "queued")
-
-    seen(running, mila, "policy_age_s", 600.0)
-    mila.do(running.until(lambda: oka.beat(**OLD) or mila.beat(**OLD) or mila.take()))
-    shown = running.reaches(order_id, "succeeded")
-    assert [(run.drone, run.status) for run in shown.runs] == [("oka", "failed"), ("mila", "success")]
-
-
 def test_an_order_that_the_only_drone_refuses_waits_with_the_line_until_the_policy_changes(
     running: Plane, oka: DroneStandIn
 ) -> None:
     seen(running, oka, "policy_age_s", 600.0)
-    order_id = running.submit(drone="oka")
-    refuse(oka)
+    of_oka, of_any = running.submit(drone="oka"), running.submit()
+    refuse(oka), refuse(oka)
 
     refuses = NoDroneTakesWork(states=(DroneState(drone="oka", code="refuses", detail=WHY),))
-    running.until(lambda: oka.beat(**OLD) or running.facts(order_id).waits == refuses)
-    assert "oka refused this order: this drone's policy" in running.order(order_id).reason
-    assert "line 2" in running.order(order_id).reason
+    for order_id in (of_oka, of_any):
+        running.until(lambda each=order_id: oka.beat(**OLD) or running.facts(each).waits == refuses)
+    assert "line 2" in running.order(of_oka).reason
+
+    # Another drone takes what is not for this one alone.
+    mila = running.drone("mila", online=False)
+    seen(running, mila, "policy_age_s", 600.0)
+    mila.do(running.until(lambda: oka.beat(**OLD) or mila.beat(**OLD) or mila.take()))
+    shown = running.reaches(of_any, "succeeded")
+    assert [(run.drone, run.status) for run in shown.runs] == [("oka", "failed"), ("mila", "success")]
+    assert running.facts(of_oka).waits == refuses
 
     oka.do(running.until(lambda: oka.beat(**NEW) or oka.take()))
-    running.reaches(order_id, "succeeded")
+    running.reaches(of_oka, "succeeded")
 
 
 def test_what_waits_for_a_drone_outside_its_hours_says_so(running: Plane, oka: DroneStandIn) -> None:
@@ -97,20 +92,17 @@ def cannot(*drones: DroneStandIn) -> DroneStandIn:
     return drone
 
 
-def test_an_order_goes_to_another_drone_at_once_and_succeeds_there(running: Plane) -> None:
+def test_an_order_fails_only_after_one_attempt_on_each_drone_that_it_may_go_to_with_the_reason_once(
+    running: Plane,
+) -> None:
     oka, mila = running.drone("oka"), running.drone("mila")
     order_id = running.submit()
-
     other = mila if cannot(oka, mila) is oka else oka
-    running.until(lambda: (order := other.take()) and (other.do(order) or True))
-    running.reaches(order_id, "succeeded")
-
-    assert [run.status for run in running.order(order_id).runs] == ["failed", "success"]
+    other.do(running.until(other.take))
+    shown = running.reaches(order_id, "succeeded")
+    assert [run.status for run in shown.runs] == ["failed", "success"]
     assert running.rows(Order, Order.id == order_id)[0].lost_runs == 0
 
-
-def test_an_order_fails_after_one_attempt_on_each_drone_that_it_may_go_to_with_the_reason_once(running: Plane) -> None:
-    oka, mila = running.drone("oka"), running.drone("mila")
     cases: tuple[tuple[dict[str, Any], int], ...] = (({}, 2), ({"drone": "oka"}, 1), ({"max_attempts": 1}, 1))
     for wanted, attempts in cases:
         order_id = running.submit(**wanted)
@@ -136,13 +128,8 @@ def failed(plane: Plane, *ago: float, **columns: object) -> str:
         for generation, seconds in enumerate(ago, 2):
             ended = now - timedelta(seconds=seconds)
             fields = {"status": "failed", "reason": "the repository cannot be reached", "output_tokens": 0, **columns}
-            common = {
-                "id": new_id(),
-                "organization_id": row.organization_id,
-                "order_id": order_id,
-                "drone_id": drone.id,
-                "generation": generation,
-            }
+            ids = {"id": new_id(), "organization_id": row.organization_id, "order_id": order_id, "drone_id": drone.id}
+            common = {**ids, "generation": generation}
             db.add(Dispatch(created_at=ended, closed_at=ended, **common))
             db.flush()
             db.add(Run(attempt=generation, started_at=ended, ended_at=ended, **fields, **common))

@@ -19,11 +19,12 @@ from control_plane.operations.drones import managing
 from control_plane.operations.orders import canceling
 from control_plane.operations.orders.canceling import cancel
 from control_plane.supervisor.outbox_relay import Relay
+from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.stale_messages import StaleMessages
 from control_plane.supervisor.unclaimed import OFFERS, Unclaimed
 from shared import names
 from shared.errors import Unreachable
-from shared.events import AssistantStep, Delivered, Prepared, RunBeat, Usage, UserStep
+from shared.events import RunBeat
 from shared.reasons import CannotBeSent
 from shared.work_order import WorkOrder
 from tests.support.broker import BrokerServer
@@ -92,51 +93,25 @@ def test_a_run_that_was_withdrawn_or_closed_in_the_meantime_is_not_published(pla
     assert (drone.queued(), plane.key(drone, withdrawn)) == (0, "revoked:1")
 
 
-def test_an_order_whose_secret_does_not_open_says_so_and_lets_others_pass(plane: Plane) -> None:
+def test_an_order_that_cannot_be_placed_or_sent_says_why_and_lets_others_pass(plane: Plane) -> None:
+    unplaced = plane.submit()
+    plane.edit(Order, unplaced, wanted_labels=["no", "mapping"])
     drone = plane.drone()
-    broken = plane.submit()
+    place_queued(plane.core)
+    secret = plane.submit()
     provider = plane.rows(Provider)[0]
     plane.edit(Provider, provider.id, sealed_key="bm90IHNlYWxlZA==")
     Relay(plane.core).publish_all()
     plane.edit(Provider, provider.id, sealed_key=None)
-    well = plane.submit()
-    waits = plane.facts(broken).waits
-    assert isinstance(waits, CannotBeSent)
-    assert "a stored secret" in waits.detail
-    assert Relay(plane.core).publish_all() == 2
-    assert {drone.take().order_id, drone.take().order_id} == {broken, well}
-
-
-def test_an_order_whose_rows_no_version_of_ours_wrote_says_so_and_lets_others_pass(plane: Plane) -> None:
-    drone = plane.drone()
-    broken, well = plane.submit(), plane.submit()
-    plane.edit(Order, broken, limits={"max_iterations": "many"})
-    assert Relay(plane.core).publish_all() == 2
-    assert (drone.take().order_id, drone.queued()) == (well, 0)
-    waits = plane.facts(broken).waits
-    assert isinstance(waits, CannotBeSent)
-    assert "ValidationError" in waits.detail
-
-
-def test_a_session_goes_on_with_what_was_said_and_from_the_head_of_its_last_order_that_changed_files(
-    running: Plane, oka: DroneStandIn
-) -> None:
-    first = running.submit("what is it")
-    order = oka.taken()
-    work = Delivered(branch=f"fleet/{first}", head_commit="c" * 40, pushed=True, bundle_sha256="d" * 64)
-    said = UserStep(text=order.prompt, source="prompt"), AssistantStep(text="a door", usage=Usage(cost_usd=0.0))
-    oka.report(order, oka.started(), Prepared(base_commit="a" * 40), *said, work, oka.ended())
-    session = running.order(first).session
-    running.submit("is it open", session=session)
-    oka.do(running.until(oka.take))
-    running.submit("and now", session=session)
-    order = running.until(oka.take)
-    context = [(message.role, message.content) for message in order.context]
-    assert context[:2] == [("user", "what is it"), ("assistant", "a door")]
-    assert context[2:] == [("user", "is it open"), ("assistant", "done")]
-    base = order.base
-    assert (base.commit, base.branch, base.bundle) == ("c" * 40, f"fleet/{first}", "d" * 64)
-    assert base.bundle_run == running.dispatch(first).id
+    waits = {"a stored secret": plane.facts(secret).waits}
+    limits, well = plane.submit(), plane.submit()
+    plane.edit(Order, limits, limits={"max_iterations": "many"})
+    assert Relay(plane.core).publish_all() == 3
+    assert ({drone.take().order_id, drone.take().order_id}, drone.queued()) == ({secret, well}, 0)
+    waits |= {"ValidationError": plane.facts(limits).waits, "(AttributeError)": plane.facts(unplaced).waits}
+    assert {said: isinstance(each, CannotBeSent) and said in each.detail for said, each in waits.items()} == {
+        said: True for said in waits
+    }
 
 
 def test_a_provider_travels_with_its_fallbacks_in_their_order_and_the_orders_thinking_level(plane: Plane) -> None:
@@ -239,20 +214,24 @@ def test_a_claimed_run_is_not_offered_again_before_its_drone_was_heard(
     assert cancel(plane.core, plane.admin, order.order_id, CancelRequest()).status == "canceling"
 
 
-def test_a_run_that_a_later_beat_does_not_name_is_offered_again_and_its_message_not_doubled(
+def test_a_run_that_a_later_beat_does_not_name_is_offered_again_and_replaced_if_it_is_never_claimed(
     plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
 ) -> None:
     order = published(plane, oka)
     valkey.redis.flushall()
+    # The second time, its message is still in the queue, and is not doubled.
+    for _ in range(2):
+        valkey.redis.delete(names.run_key(oka.id, order.run_id))
+        check()
+        heard(plane, oka)
+        check()
+        assert (plane.key(oka, order.run_id), oka.queued()) == ("dispatched:1", 1)
+    for _ in range(OFFERS):
+        check()
+        assert oka.take().run_id == order.run_id
     check()
-    heard(plane, oka)
-    check()
-    assert (plane.key(oka, order.run_id), oka.queued()) == ("dispatched:1", 1)
-    valkey.redis.delete(names.run_key(oka.id, order.run_id))
-    check()
-    heard(plane, oka)
-    check()
-    assert (plane.key(oka, order.run_id), oka.queued()) == ("dispatched:1", 1)
+    assert (plane.key(oka, order.run_id), plane.status(order.order_id)) == ("revoked:1", "queued")
+    assert not oka.claim(order)
 
 
 def test_a_draining_drone_keeps_what_it_may_have_claimed_until_a_later_beat_does_not_name_it(
@@ -266,18 +245,3 @@ def test_a_draining_drone_keeps_what_it_may_have_claimed_until_a_later_beat_does
     heard(plane, oka)
     check()
     assert (plane.key(oka, order.run_id), plane.order(order.order_id).status) == ("revoked:1", "queued")
-
-
-def test_a_run_that_its_drone_takes_again_and_again_without_a_claim_is_replaced(
-    plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
-) -> None:
-    order = published(plane, oka)
-    valkey.redis.flushall()
-    check()
-    heard(plane, oka)
-    for _ in range(OFFERS):
-        check()
-        assert oka.take().run_id == order.run_id
-    check()
-    assert (plane.key(oka, order.run_id), plane.status(order.order_id)) == ("revoked:1", "queued")
-    assert not oka.claim(order)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from control_plane.contract.declarations.orders import CancelRequest
 from control_plane.db.drones import Drone
-from control_plane.db.orders import Turn
+from control_plane.db.orders import Order, Turn
 from control_plane.operations.orders.canceling import cancel
+from control_plane.supervisor.placing import place_queued
 from shared import names
-from shared.errors import Conflict
 from shared.events import Receipt
 from shared.reasons import CancelAsked, CanceledEnd
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
+from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
 
 KNOWN = CancelAsked(by="system")
 BEFORE_START = CanceledEnd(code="before_start")
 
 
-def test_a_queued_order_is_canceled_at_once_and_once(plane: Plane) -> None:
+def test_a_queued_order_is_canceled_at_once_and_once_and_one_that_ended_cannot_be(plane: Plane) -> None:
     order_id = plane.submit()
     done = cancel(plane.core, plane.admin, order_id, CancelRequest(reason="not needed"))
     assert (done.status, done.exit_status) == ("canceled", "canceled")
@@ -31,21 +30,19 @@ def test_a_queued_order_is_canceled_at_once_and_once(plane: Plane) -> None:
     assert done.receipt is not None
     assert done.receipt["survivors"] == 0
     assert cancel(plane.core, plane.admin, order_id, CancelRequest(reason="two")) == done
+    ended = plane.submit()
+    plane.edit(Order, ended, status="succeeded", ended_at=plane.core.clock.now())
+    assert code_of(lambda: cancel(plane.core, plane.admin, ended)) == "E-ORDER-STATE"
 
 
-def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_a_claimed_one_is_asked_to_stop(
+def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_a_running_one_when_its_receipt_comes(
     running: Plane, oka: DroneStandIn
 ) -> None:
     running.submit()
     waiting = running.until(oka.take)
     assert cancel(running.core, running.admin, waiting.order_id).status == "canceled"
     assert oka.claim(waiting) is False
-    claimed = running.claimed(oka)
-    assert cancel(running.core, running.admin, claimed.order_id).status == "canceling"
-    running.until(lambda: oka.told("cancel"))
 
-
-def test_a_running_order_is_canceling_until_the_receipt_comes(running: Plane, oka: DroneStandIn) -> None:
     order = running.begun(oka)
     asked = cancel(running.core, running.admin, order.order_id, CancelRequest(reason="wrong branch"))
     assert (asked.status, asked.receipt) == ("canceling", None)
@@ -99,19 +96,11 @@ def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(
     assert oka.claim(order) is False
 
 
-def test_an_order_that_ended_cannot_be_canceled(running: Plane, oka: DroneStandIn) -> None:
-    order_id = running.submit()
-    oka.do(running.until(oka.take))
-    running.reaches(order_id, "succeeded")
-    with pytest.raises(Conflict):
-        cancel(running.core, running.admin, order_id)
-
-
-def test_the_next_order_of_the_session_goes_on_after_a_cancel(running: Plane, oka: DroneStandIn) -> None:
-    first = running.submit()
-    second = running.submit(session=running.order(first).session)
-    cancel(running.core, running.admin, first)
-    running.until(lambda: (order := oka.take()) and order.order_id == second)
-    assert running.status(second) == "assigned"
-    turns = {each.order_id: each.status for each in running.rows(Turn)}
+def test_the_next_order_of_the_session_goes_on_after_a_cancel(plane: Plane, oka: DroneStandIn) -> None:
+    first = plane.submit()
+    second = plane.submit(session=plane.order(first).session)
+    cancel(plane.core, plane.admin, first)
+    place_queued(plane.core)
+    assert (plane.status(second), plane.order(second).drone) == ("assigned", oka.name)
+    turns = {each.order_id: each.status for each in plane.rows(Turn)}
     assert turns == {first: "aborted", second: "processing"}

@@ -13,6 +13,7 @@ from control_plane.core.background.timings import Timings
 from control_plane.db.access import LoginLink
 from control_plane.db.installation import Lease
 from control_plane.db.orders import Order
+from control_plane.supervisor import _OPEN_WORK, _OUTBOXES
 from control_plane.supervisor.cleaning import clean
 from control_plane.supervisor.placing import refresh_reasons
 from shared.names import new_id
@@ -100,3 +101,8 @@ def test_an_idle_supervisor_asks_for_all_that_may_be_due_in_two_statements(plane
     asked = [each for each in statements if not each.startswith("BEGIN")]
     # The two, every 0.5 and every 2 s; quotas and queues every 2 s; leases, and what is due once a minute.
     assert 60 / 0.5 + 60 / 2 < len(asked) < 300
+
+
+def test_each_loop_without_an_interval_is_woken_by_what_is_due(plane: Plane) -> None:
+    without = {loop.name for loop in plane.supervisor().loops if loop.every is None}
+    assert without == {*_OPEN_WORK, *_OUTBOXES}

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
 from typing import Any
 
+import pytest
+from sqlalchemy import event, insert
+
+from control_plane.contract.declarations.organizations import OrganizationRequest
 from control_plane.contract.documents.orders import PlacementDocument
+from control_plane.core import Core
 from control_plane.db.drones import Drone
+from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.money.rates.groups import group_of_provider, state_key
 from control_plane.money.rates.state import GroupState
+from control_plane.operations import organizations
 from control_plane.operations.drones import managing
+from control_plane.orders import placement
+from control_plane.orders.placement import Placement, place
+from control_plane.supervisor.outbox_relay import Relay
+from control_plane.supervisor.placing import place_queued, refresh_reasons
 from shared.events import AssistantStep, Prepared, Stats, Usage, UserStep
+from shared.names import new_id
 from shared.reasons import (
-    CannotBeSent,
     DroneLabels,
     DroneState,
     EarlierOrder,
@@ -28,6 +42,7 @@ from shared.reasons import (
 from shared.states import OrderStatus
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
+from tests.support.turns import end
 
 
 def state(plane: Plane, order_id: str) -> DroneState | None:
@@ -52,25 +67,16 @@ def test_an_order_goes_to_the_drone_that_it_names_also_while_that_is_offline_or_
     waiting = plane.submit(drone="oka")
     assert state(plane, waiting) == busy
     # Its reason follows the drone.
-    plane.supervisor()
     plane.edit(Order, running, status=OrderStatus.SUCCEEDED.value, ended_at=plane.core.clock.now())
-    plane.until(lambda: state(plane, waiting) is None)
-    assert placed_on(plane, waiting) == "oka"
+    assert refresh_reasons(plane.core) == [waiting]
+    assert (state(plane, waiting), placed_on(plane, waiting)) == (None, "oka")
 
 
 def test_the_least_work_in_hand_wins_measured_by_concurrency(plane: Plane) -> None:
     plane.drone("big", concurrency=4)
     plane.drone("small", concurrency=1)
-    chosen = [placed_on(plane, plane.submit()) for _ in range(10)]
-    assert (chosen.count("big"), chosen.count("small")) == (8, 2)
-
-
-def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(running: Plane, oka: DroneStandIn) -> None:
-    running.drone("mila")
-    first = running.submit(drone="oka")
-    oka.do(running.until(oka.take))
-    running.reaches(first, "succeeded")
-    assert running.facts(running.submit()).placed == Placed(code="repository", drone="oka")
+    chosen = [placed_on(plane, plane.submit()) for _ in range(5)]
+    assert (chosen.count("big"), chosen.count("small")) == (4, 1)
 
 
 def test_an_order_that_waits_says_which_drones_there_are_and_why_none_takes_it(plane: Plane) -> None:
@@ -86,32 +92,21 @@ def test_an_order_that_waits_says_which_drones_there_are_and_why_none_takes_it(p
     assert plane.facts(plane.submit()).waits == NoDroneTakesWork(states=states)
 
 
-def test_orders_of_one_session_run_one_at_a_time(running: Plane, oka: DroneStandIn) -> None:
-    first = running.submit()
-    second = running.submit(session=running.order(first).session)
-    assert running.facts(second).waits == EarlierOrder(order=first)
-    oka.do(running.until(oka.take))
-    assert running.until(oka.take).order_id == second
-
-
-def test_an_order_whose_rows_cannot_be_read_says_so_and_keeps_no_other_back(plane: Plane) -> None:
-    broken, well = plane.submit(), plane.submit()
-    plane.edit(Order, broken, wanted_labels=["no", "mapping"])
-    drone = plane.drone()
-    plane.supervisor()
-    plane.until(lambda: drone.queued() == 1)
-    assert drone.take().order_id == well
-    waits = plane.facts(broken).waits
-    assert isinstance(waits, CannotBeSent)
-    assert waits.detail == "it cannot be placed (AttributeError)"
+def test_orders_of_one_session_run_one_at_a_time(plane: Plane, oka: DroneStandIn) -> None:
+    first = plane.submit()
+    second = plane.submit(session=plane.order(first).session)
+    place_queued(plane.core)
+    assert (plane.status(second), plane.facts(second).waits) == ("queued", EarlierOrder(order=first))
+    end(plane.core, first, steps=())
+    place_queued(plane.core)
+    assert (plane.status(second), placed_on(plane, second)) == ("assigned", oka.name)
 
 
 def test_urgent_orders_are_placed_first(plane: Plane) -> None:
     plain, urgent = plane.submit(), plane.submit(priority=5)
-    oka = plane.drone(online=False)
-    plane.collector(), plane.supervisor()
-    oka.beat()
-    plane.until(lambda: oka.queued() == 2)
+    oka = plane.drone()
+    place_queued(plane.core)
+    Relay(plane.core).publish_all()
     assert [oka.take().order_id, oka.take().order_id] == [urgent, plain]
 
 
@@ -129,7 +124,7 @@ def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> No
 # --- how drones are scored for an order
 
 
-def do(plane: Plane, drone: DroneStandIn, *, cloned_s: float | None = None, took_s: float = 90) -> str:
+def do(plane: Plane, drone: DroneStandIn, *, cloned_s: float, took_s: float) -> None:
     """One order on this drone, to its end."""
     order = plane.claimed(drone)
     prompt, answer = UserStep(text="do it", source="prompt"), AssistantStep(text="done", usage=Usage(cost_usd=0.0))
@@ -137,10 +132,9 @@ def do(plane: Plane, drone: DroneStandIn, *, cloned_s: float | None = None, took
     ended = drone.ended(stats=Stats(cost_usd=0.0, duration_ms=int(took_s * 1000)))
     drone.report(order, drone.started(), prepared, prompt, answer, ended)
     plane.reaches(order.order_id, "succeeded")
-    return order.order_id
 
 
-def placement(plane: Plane, drone: DroneStandIn, order_id: str) -> PlacementDocument:
+def scored_for(plane: Plane, drone: DroneStandIn, order_id: str) -> PlacementDocument:
     """Of the order's first run, which begins."""
     order = plane.until(drone.take)
     assert order.order_id == order_id
@@ -164,26 +158,131 @@ def test_a_run_tells_how_each_drone_was_scored(running: Plane) -> None:
     do(running, oka, cloned_s=40, took_s=100)
     (project,) = running.rows(Project)
     assert (project.clone_s, project.run_s) == (40, 100)
-    found = placement(running, oka, running.submit())
+    order_id = running.submit()
+    assert running.facts(order_id).placed == Placed(code="repository", drone="oka")
+    found = scored_for(running, oka, order_id)
     assert found.because == "assigned to oka (has the repository and a free slot)"
     assert (shown(found), found.scored) == ({"oka": {}, "mila": {"clone_s": 40}}, 2)
     # The second slot of oka is shared: 5 % of a run for half of the machine.
-    found = placement(running, oka, running.submit())
+    found = scored_for(running, oka, running.submit())
     assert shown(found) == {"oka": {"share_s": 2.5}, "mila": {"clone_s": 40}}
-    found = placement(running, mila, running.submit())
+    found = scored_for(running, mila, running.submit())
     assert shown(found) == {"mila": {"clone_s": 40}, "oka": {"queue_s": 50, "share_s": 5}}
     assert not found.scores[1].free
-
-
-def test_a_drone_whose_own_key_is_paused_goes_after_the_others(running: Plane) -> None:
-    oka, mila = running.drone("oka"), running.drone("mila")
-    do(running, oka, cloned_s=40)
+    # A key of its own that is paused counts against a drone.
     with running.core.database.write() as db:
         provider = db.query(Provider).one()
         provider.sealed_key, provider.key_variable = None, "OWN_KEY"
     paused = GroupState(paused_until=time.time() + 300)
     key = state_key(group_of_provider(running.core.vault, provider, oka.id))
     running.core.broker.redis.set(key, paused.model_dump_json())
-    found = placement(running, mila, running.submit())
-    assert shown(found)["mila"] == {"clone_s": 40}
-    assert 200 < found.scores[1].permit_s <= 300
+    found = scored_for(running, mila, running.submit())
+    assert (found.scores[1].drone, 200 < found.scores[1].permit_s <= 300) == ("oka", True)
+
+
+# --- in a fleet of many drones, an order is placed as if all of them were scored, and only some of them are read
+
+
+MANY = 150
+
+
+def add_drones(plane: Plane, count: int, **fields: Any) -> list[str]:
+    """Drones like the newest one, which never beat again; returns their ids."""
+    pattern = plane.rows(Drone)[-1]
+    kept = {column.key: getattr(pattern, column.key) for column in Drone.__mapper__.column_attrs}
+    number = len(plane.rows(Drone))
+    rows = [
+        {**kept, "id": new_id(), "name": f"d{number + index:04}", "token_hash": new_id(), **fields}
+        for index in range(count)
+    ]
+    with plane.core.database.write() as db:
+        db.execute(insert(Drone), rows)
+    return [str(row["id"]) for row in rows]
+
+
+def beats_on(core: Core) -> datetime:
+    """A last beat of drones that are online for the whole test, however slow the machine is."""
+    return core.clock.now() + timedelta(hours=1)
+
+
+def found(core: Core, order_id: str) -> Any:
+    """Where the order would go now; nothing changes."""
+    with core.database.read() as db:
+        return place(db, core, db.get_one(Order, order_id))
+
+
+def chosen(core: Core, order_id: str) -> str:
+    placed = found(core, order_id)
+    assert isinstance(placed, Placement)
+    return placed.drone.name
+
+
+@pytest.fixture
+def queued(plane: Plane) -> str:
+    """An order of any drone that waits, as its only drone is offline."""
+    plane.drone("away", online=False)
+    return plane.submit()
+
+
+@pytest.fixture
+def loads() -> Iterator[list[Any]]:
+    """Every drone that is read from the database."""
+    seen = list[Any]()
+
+    def note(drone: Drone, _context: object) -> None:
+        seen.append(drone)
+
+    event.listen(Drone, "load", note)
+    yield seen
+    event.remove(Drone, "load", note)
+
+
+def hold(plane: Plane, drone_id: str, count: int, *, ended: bool = False) -> None:
+    """Orders that the drone has in hand, or that it ran once."""
+    for _ in range(count):
+        order_id = plane.submit(drone="away")
+        now = plane.core.clock.now()
+        status = OrderStatus.SUCCEEDED if ended else OrderStatus.RUNNING
+        plane.edit(Order, order_id, drone_id=drone_id, status=status, started_at=now, ended_at=now if ended else None)
+
+
+@pytest.mark.dialects
+def test_the_choice_is_the_one_among_all_drones(plane: Plane, queued: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    random, now = Random(0), beats_on(plane.core)
+    for _ in range(8):
+        (made,) = add_drones(plane, 1, concurrency=random.randint(2, 4), last_seen_at=now, stopped_at=None)
+        if random.random() < 0.8:
+            hold(plane, made, random.randint(1, 3), ended=random.random() < 0.2)
+    for broken in ({"draining": True}, {"stopped_at": now}, {"removed_at": now}, {"over_quota_at": now}):
+        add_drones(plane, 1, **{"last_seen_at": now, "stopped_at": None, **broken})
+    add_drones(plane, 1, last_seen_at=plane.core.clock.now() - timedelta(seconds=20), stopped_at=None)
+    among_all = chosen(plane.core, queued)
+    monkeypatch.setattr(placement, "ENOUGH", 3)
+    assert chosen(plane.core, queued) == among_all
+    assert found(plane.core, queued).scored == 3
+
+
+@pytest.mark.dialects
+def test_few_drones_of_many_are_read_and_those_with_a_label_or_of_all_organizations_are_found(
+    plane: Plane, queued: str, loads: list[Any]
+) -> None:
+    organizations.create(plane.core, replace(plane.admin, everywhere=True), OrganizationRequest(name="other"))
+    (other,) = plane.rows(Organization, Organization.name == "other")
+    now = beats_on(plane.core)
+    (serving, *_) = add_drones(plane, MANY, last_seen_at=now, organization_id=other.id)
+    assert found(plane.core, queued).code == "no_drone_takes_work"
+    plane.edit(Drone, serving, serves=["*"])
+    assert chosen(plane.core, queued) == "d0001"
+
+    add_drones(plane, MANY, last_seen_at=now, organization_id=plane.admin.organization_id)
+    loads.clear()
+    placed = found(plane.core, queued)
+    assert (placed.scored, len(placed.scores), len(loads)) == (64, 8, 64)
+
+    plane.edit(Order, queued, wanted_labels={"gpu": "yes"})
+    mine = {"last_seen_at": now, "labels": {"gpu": "yes"}, "organization_id": plane.admin.organization_id}
+    add_drones(plane, 1, **mine)
+    assert found(plane.core, queued).because == Placed(code="only_drone", drone="d0301", labels=("gpu=yes",))
+    add_drones(plane, 1, **mine)
+    placed = found(plane.core, queued)
+    assert (placed.because.code, placed.scored) == ("least_work", 2)

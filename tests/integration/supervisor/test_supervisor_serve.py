@@ -100,23 +100,18 @@ def test_each_part_serves_alone_and_stops_at_a_ctrl_c(tmp_path: Path, sqlite_url
             assert not served.says("Traceback")
 
 
-def test_without_a_broker_or_a_database_it_says_so_without_their_passwords_and_ends_with_5(
+def test_what_is_missing_or_taken_is_said_without_a_password(
     tmp_path: Path, sqlite_url: str, valkey: BrokerServer
 ) -> None:
-    with HeldPort() as closed:
-        no_broker = {"database_url": sqlite_url, "broker_url": f"redis://control:secret@127.0.0.1:{closed}/0"}
-        no_database = {"database_url": f"postgresql://fleet:secret@127.0.0.1:{closed}/fleet", "broker_url": valkey.url}
-        for settings in (no_broker, no_database):
-            with serving(tmp_path, **settings) as served:
-                assert served.process.wait(60) == 5
-            assert served.says("does not answer")
-            assert not served.says("secret")
-            assert not served.says("Traceback")
-
-
-def test_a_port_that_is_taken_is_named(tmp_path: Path, sqlite_url: str, valkey: BrokerServer) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    there = {"database_url": sqlite_url, "broker_url": valkey.url}
+    with HeldPort() as closed, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with serving(tmp_path, database_url=sqlite_url, broker_url=valkey.url, port=port) as served:
-            assert served.process.wait(60) == 4
-    assert served.says(f"cannot listen on 127.0.0.1 port {port}")
+        cases = (
+            ({"broker_url": f"redis://control:secret@127.0.0.1:{closed}/0"}, 5, "does not answer"),
+            ({"database_url": f"postgresql://fleet:secret@127.0.0.1:{closed}/fleet"}, 5, "does not answer"),
+            ({"port": port}, 4, f"cannot listen on 127.0.0.1 port {port}"),
+        )
+        for settings, code, said in cases:
+            with serving(tmp_path, **{**there, **settings}) as served:
+                assert served.process.wait(60) == code
+            assert (served.says(said), served.says("secret"), served.says("Traceback")) == (True, False, False)

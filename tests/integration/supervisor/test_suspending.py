@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
+from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.operations.orders import steering
 from control_plane.operations.orders.answering import answer_order
@@ -20,7 +21,7 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import ToolCall
-from shared.reasons import Answered, CanceledEnd, Continued
+from shared.reasons import Answered, CanceledEnd, Continued, RunEnd
 from shared.work_order import WorkOrder
 from tests.support.going_on import BASE, NOTE, checkpoint, go, seen
 from tests.support.planes import Plane
@@ -40,23 +41,25 @@ def oka(plane: Plane) -> DroneStandIn:
     return drone
 
 
-def asks(plane: Plane, drone: DroneStandIn, step: ApprovalStep = APPROVAL) -> WorkOrder:
-    """An order whose run waits at the second of its three calls."""
-    plane.submit(drone=drone.name)
-    order = go(drone)
-    first = ToolResultStep(call_id="c0", output="pushed", return_code=0)
-    drone.report(order, AssistantStep(text="I push.", tool_calls=CALLS), first, step)
-    plane.reaches(order.order_id, "awaiting_approval")
-    return order
+def asks(plane: Plane, drone: DroneStandIn, *steps: ApprovalStep) -> list[WorkOrder]:
+    """Orders whose runs wait at the second of their three calls, one for each of these steps."""
+    ids = [plane.submit(drone=drone.name) for _ in steps]
+    orders = sorted((go(drone) for _ in steps), key=lambda order: ids.index(order.order_id))
+    for order, step in zip(orders, steps, strict=True):
+        first = ToolResultStep(call_id="c0", output="pushed", return_code=0)
+        drone.report(order, AssistantStep(text="I push.", tool_calls=CALLS), first, step)
+    plane.until(lambda: {plane.status(each) for each in ids} == {"awaiting_approval"})
+    return orders
 
 
-def suspended(plane: Plane, drone: DroneStandIn, step: ApprovalStep = APPROVAL) -> WorkOrder:
-    """The same once its run has ended, at a checkpoint within its step."""
-    order = asks(plane, drone, step)
+def suspended(plane: Plane, drone: DroneStandIn, *steps: ApprovalStep) -> list[WorkOrder]:
+    """The same once their runs have ended, at a checkpoint within their step."""
+    orders = asks(plane, drone, *steps)
     ended = drone.ended(status="preempted", exit_status="canceled", reason="suspended", give_back=True, suspended=True)
-    drone.report(order, checkpoint("", commit="", bundle_sha256=None), ended)
-    plane.until(lambda: plane.order(order.order_id).runs[0].status == "preempted")
-    return order
+    for order in orders:
+        drone.report(order, checkpoint("", commit="", bundle_sha256=None), ended)
+    plane.until(lambda: {plane.order(order.order_id).runs[0].status for order in orders} == {"preempted"})
+    return orders
 
 
 def goes_on(drone: DroneStandIn) -> WorkOrder:
@@ -83,18 +86,18 @@ def test_runs_are_asked_to_end_after_five_minutes_and_only_as_many_as_other_orde
 ) -> None:
     two, hidden = (plane.drone(name, concurrency=slots) for name, slots in (("two", 2), ("mila", 1)))
     secret = APPROVAL.model_copy(update={"about": "secret"})
-    runs = [(oka, asks(plane, oka)), *((two, asks(plane, two)) for _ in range(2))]
-    runs += [(hidden, asks(plane, hidden, secret))]
+    waiting = {"oka": asks(plane, oka, APPROVAL), "two": asks(plane, two, APPROVAL, APPROVAL)}
+    waiting["mila"] = asks(plane, hidden, secret)
     plane.core.clock.sleep(AFTER)
     drones = (oka, two, hidden)
     for drone in drones:
-        drone.beat(*(drone.run_beat(order) for holder, order in runs if holder is drone))
+        drone.beat(*map(drone.run_beat, waiting[drone.name]))
     plane.round()
     assert suspend_long_waits(plane.core, AFTER) == []
     for drone in drones:
         assert plane.reaches(plane.submit(drone=drone.name), "assigned").drone == drone.name
     assert suspend_long_waits(plane.core, 2 * AFTER) == []
-    asked = [runs[0][1].run_id, runs[1][1].run_id]
+    asked = [waiting[name][0].run_id for name in ("oka", "two")]
     assert suspend_long_waits(plane.core, AFTER) == asked
     # One slot is needed, and about to be free.
     assert suspend_long_waits(plane.core, AFTER) == []
@@ -105,7 +108,7 @@ def test_runs_are_asked_to_end_after_five_minutes_and_only_as_many_as_other_orde
 def test_a_suspended_order_holds_no_slot_and_continues_with_the_open_calls_and_the_answer(
     plane: Plane, oka: DroneStandIn
 ) -> None:
-    order = suspended(plane, oka)
+    (order,) = suspended(plane, oka, APPROVAL)
     kept = plane.order(order.order_id)
     assert (kept.status, kept.drone, kept.waiting_for is not None) == ("awaiting_approval", None, True)
     plane.submit()
@@ -116,6 +119,8 @@ def test_a_suspended_order_holds_no_slot_and_continues_with_the_open_calls_and_t
     steering.approve(plane.core, plane.admin, order.order_id, ApproveRequest(comment="go"))
     again = goes_on(oka)
     assert (again.order_id, again.resumed is not None and not again.resumed.cut_off) == (order.order_id, True)
+    # It was given back, which is no failure.
+    assert (again.generation, again.attempt, plane.rows(Order, Order.id == again.order_id)[0].lost_runs) == (2, 2, 0)
     assert seen(again) == ["do it", "I push.", "pushed"]
     assert [call.id for call in again.context[1].tool_calls] == ["c0", "c1", "c2"]
     oka.report(again, APPROVAL)
@@ -135,58 +140,55 @@ def test_a_suspended_order_holds_no_slot_and_continues_with_the_open_calls_and_t
 def test_a_suspended_wait_ends_by_an_answer_the_clock_or_a_message_that_interrupts(
     plane: Plane, oka: DroneStandIn
 ) -> None:
-    until = plane.core.clock.now().replace(microsecond=0)
-
-    def answered(order: WorkOrder) -> None:
-        answer_order(plane.core, plane.admin, order.order_id, AnswerRequest(text="MySQL"))
-
-    def denied(order: WorkOrder) -> None:
-        steering.deny(plane.core, plane.admin, order.order_id, DenyRequest(comment="use make"))
-
-    def interrupted(order: WorkOrder) -> None:
-        steering.say(plane.core, plane.admin, order.order_id, SayRequest(text="Stop that.", interrupt=True))
-
-    def nothing(_: WorkOrder) -> None:
-        """The deadline has passed."""
-
-    late = {"until": until}
-    cases = [
-        (QUESTION, answered, (True, "MySQL", True), ("person", True)),
-        (APPROVAL, denied, (False, "use make", True), ("person", False)),
-        (APPROVAL, interrupted, (False, "a message came instead of an answer", True), ("interruption", False)),
-        (QUESTION, interrupted, (False, "a message came instead of an answer", False), ("interruption", False)),
-        (APPROVAL.model_copy(update=late), nothing, (False, "", False), ("clock", False)),
-        (QUESTION.model_copy(update=late), nothing, (False, "SQLite", False), ("clock", True)),
+    core, admin, drone = plane.core, plane.admin, plane.drone("many", concurrency=6)
+    late = {"until": core.clock.now().replace(microsecond=0)}
+    steps = (QUESTION, APPROVAL, APPROVAL, QUESTION, *(step.model_copy(update=late) for step in (APPROVAL, QUESTION)))
+    expected = [
+        ((True, "MySQL", True), ("person", True)),
+        ((False, "use make", True), ("person", False)),
+        ((False, "a message came instead of an answer", True), ("interruption", False)),
+        ((False, "a message came instead of an answer", False), ("interruption", False)),
+        ((False, "", False), ("clock", False)),
+        ((False, "SQLite", False), ("clock", True)),
     ]
-    wrong = {}
-    for number, (step, act, decision, (by, approved)) in enumerate(cases):
-        order = suspended(plane, oka, step)
-        act(order)
-        continue_answered(plane.core)
-        because = plane.facts(order.order_id).returned
-        again = goes_on(oka)
-        oka.report(again, step)
-        plane.until(lambda run=again: told(oka, run))
-        answered_by = Answered(about=step.about, by=by, approved=approved)
-        if (told(oka, again), isinstance(because, Continued) and because.answered) != ([decision], answered_by):
-            wrong[number] = told(oka, again), because
-        oka.report(again, DecisionStep(call_id="c1", approved=approved), oka.ended())
-        plane.reaches(order.order_id, "succeeded")
-    assert wrong == {}
+    orders = suspended(plane, drone, *steps)
+    answered, denied, *interrupted = (order.order_id for order in orders[:4])
+    answer_order(core, admin, answered, AnswerRequest(text="MySQL"))
+    steering.deny(core, admin, denied, DenyRequest(comment="use make"))
+    for order_id in interrupted:
+        steering.say(core, admin, order_id, SayRequest(text="Stop that.", interrupt=True))
+    continue_answered(core)
+    reasons = [plane.facts(order.order_id).returned for order in orders]
+    again = {run.order_id: run for run in (goes_on(drone) for _ in orders)}
+    for order, step in zip(orders, steps, strict=True):
+        drone.report(again[order.order_id], step)
+    plane.until(lambda: all(told(drone, run) for run in again.values()))
+    assert [told(drone, again[order.order_id]) for order in orders] == [[decision] for decision, _ in expected]
+    assert [because.answered for because in reasons if isinstance(because, Continued)] == [
+        Answered(about=step.about, by=by, approved=approved)
+        for step, (_, (by, approved)) in zip(steps, expected, strict=True)
+    ]
+    # An end tells of the message that its run has not heard.
+    order_id = interrupted[0]
+    drone.report(again[order_id], DecisionStep(call_id="c1", approved=False), drone.ended())
+    plane.reaches(order_id, "succeeded")
+    ended = plane.facts(order_id).ended
+    assert isinstance(ended, RunEnd)
+    assert ended.unheard == 1
 
 
 def test_a_suspended_order_is_canceled_at_once_and_its_wait_is_over(plane: Plane, oka: DroneStandIn) -> None:
-    order = suspended(plane, oka)
+    (order,) = suspended(plane, oka, APPROVAL)
     done = cancel(plane.core, plane.admin, order.order_id)
     assert (done.status, open_waits_of(plane)) == ("canceled", [])
     assert plane.facts(order.order_id).ended == CanceledEnd(code="with_receipt")
-    plane.pass_time(3)
+    plane.pass_time(1)
     assert oka.told("cancel") == []
 
 
 def test_what_was_approved_for_a_run_that_is_lost_is_asked_again(plane: Plane, oka: DroneStandIn) -> None:
-    """It may have been carried out already."""
-    order = asks(plane, oka)
+    # It may have been carried out already.
+    (order,) = asks(plane, oka, APPROVAL)
     steering.approve(plane.core, plane.admin, order.order_id, ApproveRequest())
     plane.until(lambda: told(oka, order))
     oka.restart()

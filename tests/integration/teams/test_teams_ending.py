@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from control_plane.contract.declarations.orders import CancelRequest, ResumeRequest, SubmitRequest
+from control_plane.contract.declarations.orders import CancelRequest, ResumeRequest
 from control_plane.contract.declarations.task_documents import CommentRequest
+from control_plane.contract.declarations.webhooks import WebhookRequest
 from control_plane.core import Caller, Core
-from control_plane.db.automation import Webhook, WebhookDelivery
+from control_plane.db.automation import WebhookDelivery
 from control_plane.db.orders import Order
 from control_plane.operations import sessions, tasks
-from control_plane.operations.orders import reading, retrying
+from control_plane.operations.automation import webhooks
+from control_plane.operations.orders import retrying
 from control_plane.operations.orders.canceling import cancel
 from control_plane.orders.assignment import place_and_dispatch
-from shared.errors import Conflict
-from shared.names import new_id
-from tests.support.made import make_drone, make_project
+from tests.support.made import make_drone, make_project, submit
+from tests.support.refusals import code_of
 from tests.support.team_rows import (
     ENDED,
     add_agent,
@@ -139,21 +140,20 @@ def test_a_run_that_failed_fails_its_task_and_one_at_its_iteration_limit_is_rout
     assert team.last(task_id) == ("system", "iteration_limit", "The run of lead reached its iteration limit (50).")
 
 
-def test_canceling_the_order_of_a_task_by_hand_gives_the_task_to_the_user(team: Team) -> None:
-    task_id, order_id, _ = team.begun()
-    cancel(team.core, team.admin, order_id, CancelRequest(reason="no longer needed"))
-    assert team.where(task_id) == ("in_progress", "lead")
-    end(team.core, order_id, "canceled")
-    assert (team.where(task_id), team.last(task_id)[1]) == (("open", "user"), "run_canceled")
-
-
 def test_a_preempted_run_may_still_write_and_decides_nothing(team: Team) -> None:
+    """Nor does one whose order was canceled by hand."""
     task_id, order_id, _ = team.begun()
     tasks.preempt(team.core, team.admin, task_id)
     say(team.core, task_id, "@backend, I was just about to")
     end(team.core, order_id, "canceled")
     assert team.where(task_id) == ("open", "user")
     assert team.last(task_id) == ("lead", "comment", "@backend, I was just about to")
+
+    task_id, order_id, _ = team.begun()
+    cancel(team.core, team.admin, order_id, CancelRequest(reason="no longer needed"))
+    assert team.where(task_id) == ("in_progress", "lead")
+    end(team.core, order_id, "canceled")
+    assert (team.where(task_id), team.last(task_id)[1]) == (("open", "user"), "run_canceled")
 
 
 def test_a_comment_of_an_agent_longer_than_a_comment_may_be_is_cut_and_says_where_the_rest_is(team: Team) -> None:
@@ -167,10 +167,7 @@ def test_a_comment_of_an_agent_longer_than_a_comment_may_be_is_cut_and_says_wher
 
 
 def test_webhooks_hear_when_a_task_comes_to_the_user_or_fails(team: Team) -> None:
-    hook = {"id": new_id(), "name": "chat", "url": "https://example.org", "sealed_secret": "", "events": []}
-    with team.core.database.write() as db:
-        now = team.core.clock.now()
-        db.add(Webhook(organization_id=team.admin.organization_id, enabled=True, created_at=now, **hook))
+    webhooks.create(team.core, team.admin, WebhookRequest(name="chat", url="https://example.org"))
     first, second = team.task(), team.task()
     play(team.core, first, "It is done, @user.")
     play(team.core, second, how="time_limit")
@@ -182,18 +179,14 @@ def test_webhooks_hear_when_a_task_comes_to_the_user_or_fails(team: Team) -> Non
 
 
 def test_an_order_of_a_task_is_not_retried_by_itself_and_its_session_is_its_own(team: Team) -> None:
-    task_id = team.task()
-    order_id = play(team.core, task_id, how="failed")
-    with pytest.raises(Conflict, match=f"is a turn of task {task_id}") as refused:
-        retrying.retry(team.core, team.admin, order_id)
-    assert refused.value.next.startswith(f"fleet task retry {task_id}")
-    with pytest.raises(Conflict, match=f"is a turn of task {task_id}"):
-        retrying.resume(team.core, team.admin, order_id, ResumeRequest())
-    session_id = task_of(team.core, task_id).session_id
-    with pytest.raises(Conflict, match=f"belongs to task {task_id}"):
-        reading.submit(team.core, team.admin, SubmitRequest(prompt="x", project="web", session=session_id))
-    assert sessions.list_(team.core, team.admin) == []
-    assert [each.id for each in sessions.list_(team.core, team.admin, every=True)] == [session_id]
+    core, admin, task_id = team.core, team.admin, team.task()
+    order_id = play(core, task_id, how="failed")
+    assert code_of(lambda: retrying.retry(core, admin, order_id)) == "E-ORDER-TASK"
+    assert code_of(lambda: retrying.resume(core, admin, order_id, ResumeRequest())) == "E-ORDER-TASK"
+    session_id = task_of(core, task_id).session_id
+    assert code_of(lambda: submit(core, admin, session=session_id)) == "E-SESSION-TASK"
+    assert sessions.list_(core, admin) == []
+    assert [each.id for each in sessions.list_(core, admin, every=True)] == [session_id]
 
 
 def test_a_run_that_ended_by_the_models_fault_leaves_its_work_to_the_next_one(team: Team) -> None:

@@ -12,6 +12,7 @@ from drone.prompting import PromptSources, read_sources
 from drone.sandbox import Sandbox, choose
 from drone.tools import Tools
 from drone.tools.arguments import GrepArguments
+from drone.tools.file_tree import matcher
 from drone.tools.search import Search
 from shared.errors import Preempted
 from tests.support.repositories import git, work_tree
@@ -47,7 +48,8 @@ def call(tree: Path) -> Call:
 def test_in_every_sandbox_tracked_and_new_files_are_searched_and_not_what_git_ignores(
     tree: Path, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    tools = toolbox(tree, sandbox=sandbox)
+    lasting = sandbox.for_session(scratch=tmp_path / "scratch")
+    tools = toolbox(tree, sandbox=lasting)
     assert called(tools, "grep", pattern=r"^def \w+").output.split("\n\n") == [
         "new.py\n1:def fresh():",
         "src/a.py\n2:def first(x):",
@@ -60,14 +62,13 @@ def test_in_every_sandbox_tracked_and_new_files_are_searched_and_not_what_git_ig
     outer = work_tree(tmp_path / "outer", {".gitignore": "work/\n"})
     (outer / "work").mkdir()
     (outer / "work" / "a").write_text("word")
-    assert called(toolbox(outer / "work", sandbox=sandbox), "grep", pattern="word").output == "a\n1:word"
+    assert called(toolbox(outer / "work", sandbox=lasting), "grep", pattern="word").output == "a\n1:word"
 
 
 def test_what_git_tracks_or_was_asked_for_is_found_and_so_are_a_repository_inside_and_plain_directories(
     call: Call, tree: Path, tmp_path: Path
 ) -> None:
     assert call("grep", pattern="ignored", path="node_modules").output == "node_modules/lib/index.py\n1:def ignored():"
-    assert call("glob", pattern="*", path="node_modules/lib").output == "node_modules/lib/index.py"
     assert call("grep", pattern="logged", path="run.log").output == "run.log\n1:def logged():"
     git(tree, "add", "-f", "run.log")
     assert call("grep", pattern="logged").output == "run.log\n1:def logged():"
@@ -83,19 +84,24 @@ def test_what_git_tracks_or_was_asked_for_is_found_and_so_are_a_repository_insid
     assert called(toolbox(plain), "grep", pattern="word").output == "node_modules/y\n1:word"
 
 
-def test_glob_knows_the_usual_patterns_and_names_the_newest_200_first(call: Call, tree: Path) -> None:
+def test_glob_knows_the_usual_patterns() -> None:
+    paths = [".gitignore", "new.py", "src/a.py", "src/deep/b.py", "src/deep/c.ts"]
     cases: dict[str, list[str]] = {
         "*.ts": ["src/deep/c.ts"],
         "src/*.py": ["src/a.py"],
-        f"{tree}/src/*.py": ["src/a.py"],
         "./src/**/*.{py,ts}": ["src/a.py", "src/deep/b.py", "src/deep/c.ts"],
         "**/deep/[!b]*": ["src/deep/c.ts"],
         "src/deep/?.py": ["src/deep/b.py"],
         ".git*": [".gitignore"],
-        "src": ["(nothing found)"],
-        "a[.py": ["(nothing found)"],
+        "src?a.py": [],
+        "src": [],
+        "a[.py": [],
     }
-    assert {pattern: call("glob", pattern=pattern, sort="name").output.split("\n") for pattern in cases} == cases
+    assert {pattern: list(filter(matcher(pattern), paths)) for pattern in cases} == cases
+
+
+def test_glob_takes_whole_paths_and_names_the_newest_200_first(call: Call, tree: Path) -> None:
+    assert call("glob", pattern=f"{tree}/src/*.py").output == "src/a.py"
     os.utime(tree / "new.py", (1, 1))
     os.utime(tree / "src" / "deep" / "b.py", (2_000_000_000, 2_000_000_000))
     assert call("glob", pattern="*.py").output == "src/deep/b.py\nsrc/a.py\nnew.py"
@@ -114,7 +120,6 @@ def test_grep_takes_case_context_files_perls_expressions_and_other_encodings(cal
         ({"pattern": "first", "context": 1}, "src/a.py\n1-import os\n2:def first(x):\n3-    return x"),
         ({"pattern": "function", "glob": "*.{md,tsx}"}, "docs/guide.md\n1:How to define a function."),
         ({"pattern": "(?<=def )second"}, "src/deep/b.py\n1:def second(y):"),
-        ({"pattern": "no such line"}, "(no line matches)"),
         ({"pattern": "-e", "glob": "*.py"}, "(no line matches)"),
         ({"pattern": "word"}, "latin\n1:a word of caf\ufffd"),
         ({"pattern": "wÖrt", "ignore_case": True}, "utf8\n1:ein Wörtchen"),
@@ -175,8 +180,7 @@ def test_odd_names_are_only_names(call: Call, tree: Path) -> None:
     for name in names:
         (tree / name).write_text("word\n")
     assert sorted(call("grep", pattern="word").output.split("\n\n")) == [f"{name}\n1:word" for name in names]
-    for name in names[:2]:
-        assert call("grep", pattern="word", path=name).output == f"{name}\n1:word"
+    assert call("grep", pattern="word", path="-rf").output == "-rf\n1:word"
     assert not (tree / "sprung").exists()
 
 
@@ -207,6 +211,7 @@ def skill(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: greet\ndescription: Greets.\n---\nRun `sh greet.sh`.\n")
     (folder / "greet.sh").write_text("echo hello\n")
+    folder.chmod(0o777)  # only the sandbox keeps commands from writing there
     (tmp_path / "home" / "key").write_text("k3y\n")
     return folder
 

@@ -189,33 +189,28 @@ def sent_wrongly(prepared: Prepared, operation: Operation, mistakes: dict[str, s
     return set(), ""
 
 
-WRONG = [
-    ({"name": "", "model": " "}, {"name": "Is required", "model": "Is required"}),
-    ({"context_window": "many"}, {"context_window": "Must be a whole number"}),
-    ({"context_window": "-1"}, {"context_window": "Must be at least 0"}),
-    ({"rpm": "9999999999999"}, {"rpm": "Must be at most 1000000000"}),
-    ({"protocol": "smoke"}, {"protocol": "Must be 'auto', 'tools' or 'text'"}),
-    ({"params": "temperature"}, {"params": "'temperature' is not of the form key=value"}),
-    ({"params": "a=1\na=2"}, {"params": "'a' has two values"}),
+UNREADABLE_OR_REFUSED = [
+    {"params": "a=1\na=2"},
+    {"name": "", "context_window": "many", "rpm": "9999999999999", "tpm": "-1", "protocol": "smoke"},
 ]
 
 
 def test_every_wrong_or_missing_value_is_marked_and_all_texts_but_secrets_come_back(api: Api) -> None:
     with api.browser() as browser:
-        for typed, said in WRONG:
-            form = {"name": "main", "model": "openai/x", "api_key": API_KEY, **typed}
-            answer = browser.post("/actions/add_provider", data=form, headers=PAGE)
-            page = answer.text
-            assert (answer.status_code, {field: error_of(page, field) for field in said}) == (422, said)
-            assert page.count('aria-invalid="true"') == len(said)
-            assert [text for text in {**form, "api_key": ""}.values() if html.escape(text) not in page] == []
-            assert API_KEY not in page
+        for wrong in UNREADABLE_OR_REFUSED:
+            typed = {"name": "main", "model": "openai/x", **wrong}
+            answer = browser.post("/actions/add_provider", data={**typed, "api_key": API_KEY}, headers=PAGE)
+            assert (answer.status_code, {name for name in typed if error_of(answer.text, name)}) == (422, {*wrong})
+            assert answer.text.count('aria-invalid="true"') == len(wrong)
+            shown = form_values(answer.text, "add_provider")
+            assert {name: shown[name] for name in (*typed, "api_key")} == {**typed, "api_key": ""}
+            assert API_KEY not in answer.text
         long = {"slug": "demo", "git_url": "https://git.example/x.git", "description": "long " * 5000}
         refused = browser.post("/actions/add_project", data=long, headers=PAGE)
         nested = {"name": "nightly", "cron": "0 2 * * *", "task.title": "Tidy", "task.priority": "500"}
         scheduled = browser.post("/actions/create_schedule", data=nested, headers=PAGE).text
     assert (refused.status_code, "long long" in refused.text) == (413, True)
-    assert error_of(scheduled, "task.priority") == "Must be at most 100"
+    assert error_of(scheduled, "task.priority")
     assert api.client.call(providers.LIST) == []
 
 
@@ -292,24 +287,18 @@ def test_an_order_runs_again_with_its_whole_prompt_and_everything_that_it_says_i
             "labels": {"gpu": "yes", "os": "linux"},
             "allow": ["git push *", "make [a-z]*"],
             "verify": ["make a", "make b"],
+            **{"max_iterations": 7, "cost_limit": 0.25, "max_run_seconds": 60, "limits": {"max_retries": 2}},
+            **{"plan_first": True, "on_limit": "ask", "keep_raw": True, "ticket": "PAYM-12", "priority": -3},
+            **{"after": [before], "base": None, "reviewer": "none", "max_attempts": 5, "verify_attempts": 4},
+            **{"approval_timeout": 90, "progress_timeout": 30},
         },
-        {"max_iterations": 7, "cost_limit": 0.25, "max_run_seconds": 60, "limits": {"max_retries": 2}, "priority": -3},
-        {
-            "plan_first": True,
-            "on_limit": "ask",
-            "keep_raw": True,
-            "ticket": "PAYM-12",
-            "max_attempts": 5,
-            "reviewer": "none",
-        },
-        {"after": [before], "base": None, "approval_timeout": 90, "progress_timeout": 30, "verify_attempts": 4},
         {"base": "c" * 40, "reviewer": "scripted"},
     ]
-    prompts = ("Fix it", "  two\n\nlines \u200b ", "<b>&amp;</b>", "x" * 3001, "line\n" * 5000 + "the end", "ü" * 4000)
+    prompts = ("Fix it", "  two\n\nlines \u200b ", "<b>&amp;</b>", "ü\n" * 5000 + "the end")
     pairs = []
     with api.browser({"Accept": "text/html"}) as browser:
-        for number, given in enumerate(wanted):
-            first = api.submit(prompts[number % len(prompts)], **given)["id"]
+        for prompt, given in zip(prompts, wanted, strict=True):
+            first = api.submit(prompt, **given)["id"]
             form = form_values(browser.get("/orders/new", params={"from": first}).raise_for_status().text, "submit")
             made = browser.post("/actions/submit", data=form)
             pairs.append((first, made.headers.get("location", made.text)))
@@ -320,6 +309,6 @@ def test_an_order_runs_again_with_its_whole_prompt_and_everything_that_it_says_i
     caller = system_caller(api.core)
     again = [[request_again(api.core, caller, each.rpartition("/")[2]) for each in pair] for pair in pairs]
     assert [each for each in again if each[0] != each[1]] == []
-    assert [each[1].prompt for each in again] == [prompts[number % len(prompts)] for number in range(len(wanted))]
+    assert tuple(each[1].prompt for each in again) == prompts
     assert all(getattr(again[n][1], name) == value for n, given in enumerate(wanted) for name, value in given.items())
     assert (form["provider"], refused, unknown) == ("gone", 404, 404)

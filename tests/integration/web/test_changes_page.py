@@ -46,17 +46,30 @@ def lines(html: str) -> list[str]:
     return [f"{sign} {re.sub('<[^>]+>', '', text)}" for sign, text in found]
 
 
-def test_the_changes_are_a_page_and_a_part_and_the_split_view_has_both_sides(api: Api, run: PlayedRun) -> None:
-    order = deliver(api, run)
-    with api.browser() as browser:
-        page, part = browser.get(f"/orders/{order}/changes").text, panel(browser, order)
-        split = panel(browser, order, "?view=split")
+def test_the_changes_are_a_page_and_a_part_in_the_view_that_this_browser_chose_last(api: Api, run: PlayedRun) -> None:
+    address = f"/orders/{deliver(api, run)}/changes"
+    with api.browser() as browser, api.browser() as other:
+        page, part = browser.get(address).text, panel(browser, run.order_id)
+        split, again = browser.get(f"{address}?view=split").text, panel(browser, run.order_id)
+        unified, wrong = browser.get(f"{address}?view=unified").text, browser.get(f"{address}?view=none")
+        later, foreign = panel(browser, run.order_id), panel(other, run.order_id)
     assert ("<!doctype html>" in page, "<!doctype html>" in part) == (True, False)
-    assert (lines(page), set(lines(split))) == (lines(part), set(lines(part)))
     assert "del     return round(amount, 2)" in lines(part)
-    assert lines(split).count("same # Guide") == 2
     for text in ("3 files", "37 unchanged lines", "now executable", "fleet session checkout"):
         assert text in part
+    # The split view has both sides.
+    assert (set(lines(split)), lines(split).count("same # Guide")) == (set(lines(part)), 2)
+    assert lines(again) == lines(split)
+    assert [lines(each) for each in (page, unified, later, foreign)] == [lines(part)] * 4
+    assert wrong.status_code == 422
+
+
+def test_the_view_without_whitespace_is_kept_in_the_addresses_of_its_parts(api: Api, run: PlayedRun) -> None:
+    order = deliver(api, run, b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n-  one\n-two\n+one\n+three\n")
+    with api.browser() as browser:
+        hidden = panel(browser, order, "?w=1")
+    assert lines(hidden) == ["same one", "del two", "add three"]
+    assert "w=1" in unescape(re.findall(r'data-part="([^"]+)"', hidden)[0])
 
 
 def test_a_viewed_file_stays_closed_until_its_change_differs(api: Api, run: PlayedRun) -> None:
@@ -198,18 +211,15 @@ def test_a_running_order_shows_its_newest_stored_changes_of_the_moment_and_a_ste
     assert ("As of step" in ended, "Open pull request" in later, "Open pull request" in ended) == (False, False, True)
 
 
-WITHHELD = {"secret": "looks like a secret", "size": "too large"}
-
-
-@pytest.mark.parametrize("why", WITHHELD)
-def test_what_a_drone_withholds_is_named_beside_what_it_reported_before(api: Api, run: PlayedRun, why: str) -> None:
+def test_what_a_drone_withholds_is_named_beside_what_it_reported_before(api: Api, run: PlayedRun) -> None:
     with api.browser() as browser:
-        run.step(CheckpointStep(commit="d" * 40, patch_withheld=why))
+        run.step(CheckpointStep(commit="d" * 40, patch_withheld="secret"))
         alone = panel(browser, run.order_id)
         report(api, run, ONE)
-        run.step(CheckpointStep(commit="e" * 40, patch_withheld=why, left_out=(".env: it contains a known secret",)))
+        run.step(CheckpointStep(commit="e" * 40, patch_withheld="size", left_out=(".env: it contains a known secret",)))
         beside = panel(browser, run.order_id)
-    assert (WITHHELD[why] in alone, WITHHELD[why] in beside, "add RATE = 2" in lines(beside)) == (True, True, True)
+    assert "looks like a secret" in alone
+    assert ("too large" in beside, "add RATE = 2" in lines(beside)) == (True, True)
 
 
 def test_a_comment_on_a_running_order_is_about_the_version_that_was_shown_and_follows_its_line(
@@ -299,18 +309,6 @@ def test_threads_of_earlier_turns_stand_where_their_lines_are_now_and_the_next_u
     assert links[0] in {ids[each] for each in unsettled}
 
 
-def test_the_view_that_was_chosen_last_is_remembered_in_the_browser(api: Api, run: PlayedRun) -> None:
-    order = deliver(api, run)
-    with api.browser() as browser, api.browser() as other:
-        chosen = []
-        for address in ("", "?view=split", "", "?view=unified", ""):
-            browser.get(f"/orders/{order}/changes{address}")
-            chosen.append('class="l pair"' in panel(browser, order))
-        bad = browser.get(f"/orders/{order}/changes?view=none").status_code
-        foreign = 'class="l pair"' in panel(other, order)
-    assert (chosen, bad, foreign) == ([False, True, True, False, False], 422, False)
-
-
 def test_files_are_listed_by_folder_with_marks_and_counts_and_a_filter_finds_the_ones_beyond_the_page(
     api: Api, run: PlayedRun
 ) -> None:
@@ -329,34 +327,6 @@ def test_files_are_listed_by_folder_with_marks_and_counts_and_a_filter_finds_the
     assert 'href="/orders/' in tree
     assert "after=30#file-30" in unescape(tree)
     assert (found.count('<section class="file"'), "11 files" in found, "No file matches" in none) == (11, True, True)
-
-
-def test_hiding_whitespace_leaves_the_other_changes_with_their_numbers(api: Api, run: PlayedRun) -> None:
-    patch = (
-        b"diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n"
-        b"@@ -1,3 +1,4 @@\n-if a:\n-  one\n-  two\n+if a:\n+    one\n+    three\n+\tfour\n"
-    )
-    order = deliver(api, run, patch)
-    with api.browser() as browser:
-        all_, hidden = panel(browser, order), panel(browser, order, "?w=1")
-    assert lines(hidden) == ["same if a:", "same     one", "del   two", "add     three", "add \tfour"]
-    assert (len(lines(all_)), "w=1" in unescape(re.findall(r'data-part="([^"]+)"', hidden)[0])) == (7, True)
-
-
-def test_each_compared_order_says_what_can_be_done_with_it(working: Api) -> None:
-    drone = working.add_drone()
-    done, running, empty = (drone.take(working.submit(f"Do {n}")) for n in range(3))
-    deliver(working, done)
-    empty.ends()
-    with working.browser() as browser:
-        html = shown(browser, "/compare?" + "&".join(f"order={each.order_id}" for each in (done, running, empty)))
-    columns = html.split("<article")[1:]
-    words = ("Open</a>", "Open pull request", "fleet session checkout", "when it has ended", "Nothing to check out")
-    assert [[text in each for text in words] for each in columns] == [
-        [True, True, True, False, False],
-        [True, False, False, True, False],
-        [True, False, False, False, True],
-    ]
 
 
 HTML = {"Accept": "text/html"}
@@ -392,20 +362,12 @@ def submitted(api: Api, name: str = "night", rows: int = 3, parallel: int = 2) -
     return str(batch["id"])
 
 
-def ended(
-    api: Api,
-    batch: str,
-    row: str,
-    *,
-    verification: str = "verified",
-    status: str = "succeeded",
-    exit_status: str = "stopped",
-) -> None:
+def ended(api: Api, batch: str, row: str, *, verification: str = "verified", status: str = "succeeded") -> None:
     """End the row's order as a drone's last report does."""
     with api.core.database.write() as db:
         order_id = db.scalar(select(BatchRow.order_id).where(BatchRow.batch_id == batch, BatchRow.key == row))
         order = db.get_one(Order, order_id)
-        order.status, order.verification, order.exit_status = status, verification, exit_status
+        order.status, order.verification, order.exit_status = status, verification, "stopped"
         order.ended_at = api.core.clock.now()
 
 
@@ -437,19 +399,9 @@ def test_a_batch_shows_its_statistics_and_its_rows_with_their_orders(working: Ap
     assert (f'href="/batches/{batch}?after=100#batch-rows"' in page, "Next rows" in second) == (True, False)
     assert (f'data-live="batch:{batch}"' in part, "<!doctype" in part) == (True, False)
     assert ("/actions/cancel_batch" in page, "/actions/retry_batch" in canceled) == (True, True)
+    # No greener than its worst row.
+    assert re.findall(r'class="state (\w+)">canceled', canceled)[:1] == ["fail"]
     assert working.client.call(batches.SHOW, batch_id=batch)["status"] == "running"
-
-
-def test_a_batch_is_shown_no_greener_than_its_worst_row(working: Api) -> None:
-    ends = {"ok": {}, "ask": {"exit_status": "max_iterations"}, "fail": {"status": "failed"}}
-    for kind, how in ends.items():
-        batch = submitted(working, kind, rows=2)
-        ended(working, batch, "row-1")
-        ended(working, batch, "row-2", **how)
-        with working.browser() as browser:
-            listed, page = shown(browser, "/batches"), shown(browser, f"/batches/{batch}")
-        states = [re.findall(r'class="state (\w+)">finished', each)[0] for each in (listed, page)]
-        assert states == [kind, kind]
 
 
 def test_two_batches_are_compared_row_by_row(working: Api) -> None:
@@ -466,37 +418,42 @@ def test_two_batches_are_compared_row_by_row(working: Api) -> None:
     assert (unknown.status_code, "&#39;nothing&#39; not found" in unknown.text) == (404, True)
 
 
-def two(api: Api, run: PlayedRun, patch: bytes = SMALL) -> list[str]:
-    """The run's order and another one, which differ in prompt and patch."""
-    other = run.drone.take(api.submit("Fix the failing tests"))
-    return [deliver(api, run), deliver(api, other, patch)]
-
-
-def test_two_orders_are_side_by_side_with_what_differs_and_the_changes_of_each_file(api: Api, run: PlayedRun) -> None:
-    orders = two(api, run, SMALL.replace(b"# The contract, section 4.", b"# See the contract."))
+def test_orders_are_side_by_side_with_what_differs_the_changes_of_each_file_and_what_can_be_done(
+    api: Api, run: PlayedRun
+) -> None:
+    second, running, empty = (run.drone.take(api.submit("Fix the failing tests")) for _ in range(3))
+    orders = [deliver(api, run), deliver(api, second, SMALL.replace(b"# The contract, section 4.", b"# See it."))]
+    empty.ends()
     with api.browser() as browser:
         html = browser.get(f"/compare?orders={','.join(orders)}", headers=PART).text
         tabs = dict(re.findall(r'href="(/compare[^"]+)#compared-file"[^>]*><span class="mono">([^<]+)', html))
         assert set(tabs.values()) == {"docs/guide.md", "src/refund.py", "run.sh"}
         chosen = browser.get(next(unescape(each) for each, name in tabs.items() if name == "src/refund.py")).text
-    first, second = re.split(r'<article class="card"', html)[1:]
-    assert ("<mark" in first, '<mark class="word">tests</mark>' in second) == (False, True)
-    assert first.count("3 files") == second.count("3 files") == 1
+        others = shown(browser, f"/compare?order={orders[0]}&order={running.order_id}&order={empty.order_id}")
+    one, other = re.split(r'<article class="card"', html)[1:]
+    assert ("<mark" in one, '<mark class="word">tests</mark>' in other) == (False, True)
+    assert one.count("3 files") == other.count("3 files") == 1
     assert html.count("The same change as in") == 1
     assert "<!doctype" not in html
     assert (chosen.count('<code class="del">'), "?comment=" in chosen) == (2, False)
+    words = ("Open</a>", "Open pull request", "fleet session checkout", "when it has ended", "Nothing to check out")
+    assert [[text in each for text in words] for each in others.split("<article")[1:]] == [
+        [True, True, True, False, False],
+        [True, False, False, True, False],
+        [True, False, False, False, True],
+    ]
 
 
 def test_a_column_that_is_gone_or_foreign_says_so_and_too_many_are_left_out(api: Api, run: PlayedRun) -> None:
-    orders = two(api, run)
+    order = run.order_id
     api.client.call(ADD, OrganizationRequest(name="other"))
     with api.browser() as browser:
         empty = browser.get("/compare")
-        many = browser.get("/compare", params={"order": [run.order_id, *(f"{number:012}" for number in range(8))]})
-        mixed = browser.get(f"/compare?order={orders[0]}&order=000000000000&order=%3Cb%3E")
+        many = browser.get("/compare", params={"order": [order, *(f"{number:012}" for number in range(8))]})
+        mixed = browser.get(f"/compare?order={order}&order=000000000000&order=%3Cb%3E")
         none = browser.get("/compare?order=000000000000")
         browser.post("/organization", data={"organization": "other"})
-        foreign = browser.get(f"/compare?order={orders[0]}")
+        foreign = browser.get(f"/compare?order={order}")
     assert [each.status_code for each in (empty, mixed, none, foreign)] == [200, 200, 404, 404]
     assert "Only the first 6 orders are compared; 3 more are left out" in many.text
     assert mixed.text.count("or belongs to another organization") == 2

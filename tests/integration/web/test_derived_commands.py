@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from control_plane.contract.declarations import orders, projects, providers
+from control_plane.contract.declarations import orders, projects
 from control_plane.db.audit import AuditRecord
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
@@ -31,43 +31,14 @@ def completed(line: str, **environment: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_every_field_that_is_typed_arrives_and_only_what_is_named_changes(api: Api, fleet: Fleet) -> None:
-    api.add_work("other")
-    words = ("--branch", "main", "--setup", "make", "--setup", "make deps", "--verify", "make test", "--name", "Shop")
-    more = ("--provider", "scripted", "--budget", "$2.50/day", "--pull-requests", "ready", "--trailer", "Assisted-by")
-    added = fleet("project", "add", "shop", "--git-url", "https://git.example/s.git", *words, *more, "--json")
-    document = json.loads(added.stdout)
-    assert document == api.client.call(projects.SHOW, slug="shop")
-    assert (document["branch"], document["setup"], document["budget_usd_day"]) == ("main", ["make", "make deps"], 2.5)
-    assert (document["pull_requests"], document["trailers"]) == ("ready", ["Assisted-by"])
-    after = json.loads(fleet("project", "edit", "shop", "--branch", "next", "--json").stdout)
-    del after["check"], document["check"]
-    assert after == {**document, "branch": "next"}
-    lines = [line.split(maxsplit=1) for line in fleet("project", "show", "shop").stdout.splitlines()]
-    assert ["branch", "next"] in lines
-    head, *rows = fleet("project", "ls").stdout.splitlines()
-    assert (head.split()[0], [row.split()[0] for row in rows]) == ("PROJECT", ["other", "shop"])
-
-
 def test_a_wrong_token_is_refused_with_its_origin(api: Api, fleet: Fleet, tmp_path: Path) -> None:
-    refused = fleet("project", "ls", FLEET_API_TOKEN="fa_wrong")
-    assert (refused.returncode, "FLEET_API_TOKEN" in refused.stderr) == (6, True)
-
+    assert "FLEET_API_TOKEN" in fleet("project", "ls", FLEET_API_TOKEN="fa_wrong").stderr
     file = tmp_path / "dronefleet" / "fleet.toml"
     file.parent.mkdir()
     file.write_text(f'url = "{api.url}"\ntoken = "fa_wrong"\n')
     file.chmod(0o600)
     refused = fleet("project", "ls", FLEET_API_TOKEN="", FLEET_URL="", XDG_CONFIG_HOME=str(tmp_path))
-    assert str(file) in refused.stderr
-
-
-def test_a_secret_is_read_and_never_shown(api: Api, fleet: Fleet) -> None:
-    sources = {"env": ("--api-key-env", "MY_KEY"), "stdin": ("--api-key-stdin",)}
-    for name, source in sources.items():
-        words = ("provider", "add", name, "--model", "openai/x", *source)
-        added = fleet(*words, stdin="sk-very-secret\n", MY_KEY="sk-very-secret")
-        assert "sk-very-secret" not in added.stdout + added.stderr
-        assert api.client.call(providers.SHOW, name=name)["key"] == "sealed"
+    assert (refused.returncode, str(file) in refused.stderr) == (6, True)
 
 
 def test_what_is_removed_is_asked_for_first(api: Api, fleet: Fleet) -> None:
@@ -97,12 +68,10 @@ def test_wrong_money_is_refused_with_what_to_do_and_prices_and_budgets_are_shown
     api.add_work()
     for words, code, said in (
         ("budget set project demo 0 --per day", 2, "fleet budget rm"),
-        ("budget set project demo nan --per day", 2, "usd"),
         ("budget set projet demo 5 --per day", 2, "project?"),
         ("budget set project dmeo 5 --per day", 3, "demo?"),
         ("price set m --input 1", 2, "output"),
         ("cost --csv --json", 2, "--json"),
-        ("cost --by hour", 2, "'day'"),
     ):
         refused = fleet(*words.split())
         assert (refused.returncode, said in refused.stderr) == (code, True), refused.stderr
@@ -153,9 +122,7 @@ def busy(api: Api) -> Api:
 
 
 FILTERS = [
-    ("--action", "remove_project"),
     ("--target", "demo", "--outcome", "changed"),
-    ("--door", "api", "--code", "E-PROJECT-404"),
     ("--address", "127.0.0.1", "--until", "2999-01-01T00:00:00Z"),
 ]
 
@@ -197,9 +164,7 @@ def test_an_export_has_each_record_of_the_list_with_its_hashes_and_needs_an_admi
     assert (refused.returncode, refused.stdout) == (6, "")
 
 
-def test_a_dry_run_of_the_retention_removes_nothing_and_what_a_run_removed_is_said_everywhere(
-    api: Api, fleet: Fleet, run: PlayedRun
-) -> None:
+def test_what_the_retention_removed_is_said_everywhere(api: Api, fleet: Fleet, run: PlayedRun) -> None:
     work = {"branch": f"fleet/{run.order_id}", "head_commit": "c" * 40, "base_commit": "b" * 40, "pushed": True}
     run.step(Delivered(**work, patch_sha256=api.store_blob(run, b"the patch"), patch_bytes=9))
     run.ends()
@@ -207,10 +172,8 @@ def test_a_dry_run_of_the_retention_removes_nothing_and_what_a_run_removed_is_sa
     with api.core.database.write() as db:
         db.get_one(Order, order).ended_at = api.core.clock.now() - timedelta(days=200)
 
-    dry = fleet("retention", "run", "--dry-run", "--json")
-    assert {"kind": "work", "rows": 1, "bytes": 9} in json.loads(dry.stdout)
     assert fleet("patch", order).stdout == "the patch"
-    assert json.loads(fleet("retention", "run", "--json").stdout) == json.loads(dry.stdout)
+    assert {"kind": "work", "rows": 1, "bytes": 9} in json.loads(fleet("retention", "run", "--json").stdout)
     gone = fleet("patch", order)
     assert (gone.returncode != 0, f"fleet show {order}" in gone.stderr) == (True, True)
     note = api.client.call(orders.SHOW, order_id=order)["removed"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
+import pytest
 from sqlalchemy import select
 
 from control_plane.contract.declarations import audit, orders, tokens
@@ -65,28 +66,29 @@ TRICKS = [
 ]
 
 
+def answer_to(http: httpx.Client, method: str, path: str) -> httpx.Response:
+    """The answer, read to its end unless it is a stream, which has none."""
+    with http.stream(method, path) as answer:
+        if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            answer.read()
+        return answer
+
+
 def test_every_route_but_the_open_ones_answers_401_without_a_token(api: Api) -> None:
-    refused, open_to_all = set[str](), set[tuple[str, str]]()
+    """Also an address that does not exist, and one that takes no such method."""
+    routes = addresses(api.app)
     with api.http(None) as stranger:
-        for route in addresses(api.app):
-            # Not read to its end, which a stream would not have.
-            with stranger.stream(*route) as answer:
-                if answer.status_code == 401:
-                    refused.add(answer.headers["content-type"])
-                else:
-                    open_to_all.add(route)
-    assert (refused, open_to_all) == ({"application/problem+json"}, OPEN)
-    assert len(addresses(api.app)) > 120
+        answers = {each: answer_to(stranger, *each) for each in [*routes, ("GET", "/api/v1/none"), ("PUT", "/none")]}
+    refused = {route: each for route, each in answers.items() if each.status_code == 401}
+    assert (answers.keys() - refused.keys(), len(routes) > 120) == (OPEN, True)
+    assert {each.headers["content-type"] for each in refused.values()} == {"application/problem+json"}
+    assert {each.headers["www-authenticate"].split()[0] for each in refused.values()} == {"Bearer"}
 
 
 def test_a_drones_token_is_accepted_on_no_route_for_people(api: Api) -> None:
     pages = {each for each in addresses(api.app) if not each[1].startswith(("/api/", "/hooks/"))} - OPEN
-    statuses = {}
     with api.http(api.add_drone().token) as drone:
-        for method, path in pages:
-            # Not read to its end, which a stream would not have.
-            with drone.stream(method, path) as answer:
-                statuses[f"page {method} {path}"] = answer.status_code
+        statuses = {f"page {method} {path}": answer_to(drone, method, path).status_code for method, path in pages}
         statuses |= {operation.route: call(drone, operation).status_code for operation in every_operation()}
     passed = {route: status for route, status in statuses.items() if status != 403}
     # It only leads to another page.
@@ -154,13 +156,9 @@ def test_no_address_that_is_only_opened_changes_anything(api: Api) -> None:
         re.sub(rf"([a-z-]+)/{NOBODY}", lambda at: f"{at[1]}/{filled.names.get(at[1], NOBODY)}", each) for each in paths
     ]
     link = api.client.call(tokens.CREATE_LOGIN_LINK)["url"].removeprefix(api.url)
-    statuses = []
     with api.browser() as browser:
         before = stored()
-        for path in sorted({link, *paths, *things, *named(paths, filled)}):
-            # Not read to its end, which a stream would not have.
-            with browser.stream("GET", path) as answer:
-                statuses.append(answer.status_code)
+        statuses = [answer_to(browser, "GET", each).status_code for each in {link, *things, *named(paths, filled)}]
         after = stored()
     assert [name for name, rows in after.items() if rows != before[name]] == []
     assert statuses.count(200) > 60
@@ -195,14 +193,13 @@ def test_the_cookie_alone_changes_nothing_on_any_route(api: Api) -> None:
 
 
 def test_the_cookie_alone_reads_pages_in_which_the_key_is_not_and_logs_out(api: Api, run: PlayedRun) -> None:
-    with thief_of(api) as thief:
-        pages = [thief.get(path.format(order=run.order_id)) for path in READABLE]
-        assert thief.post("/logout").status_code == 303
-        assert thief.get("/").status_code == 401
     with api.browser() as browser:
         listed = browser.get("/api/v1/login-sessions")
-    assert {each.status_code for each in (*pages, listed)} == {200}
-    assert not [each for each in (*pages, listed) if BROWSER_KEY in each.text + str(each.headers)]
+    with thief_of(api) as thief:
+        answers = [listed, *(thief.get(path.format(order=run.order_id)) for path in READABLE)]
+        assert (thief.post("/logout").status_code, thief.get("/").status_code) == (303, 401)
+    assert {each.status_code for each in answers} == {200}
+    assert not [each for each in answers if BROWSER_KEY in each.text + str(each.headers)]
 
 
 def test_a_form_is_accepted_with_the_browsers_key_and_with_no_other(api: Api) -> None:
@@ -222,12 +219,12 @@ def test_a_form_is_accepted_with_the_browsers_key_and_with_no_other(api: Api) ->
     assert len(api.client.call(orders.LIST)) == 1
 
 
-def test_a_browser_that_logs_in_without_a_key_reads_and_changes_nothing(api: Api) -> None:
-    for key in ("", "short", "k" * 31, None):
-        with api.http(None) as browser:
-            browser.post("/login", data={"token": api.token, **({} if key is None else {"browser_key": key})})
-            assert browser.get("/").status_code == 200
-            assert lacks_key(browser.post("/api/v1/login-links", headers={KEY_HEADER: key or ""})), key
+@pytest.mark.parametrize("log_in", [{}, {"browser_key": ""}, {"browser_key": "k" * 31}])
+def test_a_browser_that_logs_in_without_a_key_reads_and_changes_nothing(api: Api, log_in: dict[str, str]) -> None:
+    with api.http(None, **{KEY_HEADER: log_in.get("browser_key", "")}) as browser:
+        browser.post("/login", data={"token": api.token, **log_in})
+        assert browser.get("/settings").status_code == 200
+        assert lacks_key(browser.post("/api/v1/login-links"))
 
 
 def test_a_session_that_was_begun_without_scripts_sends_forms_and_reaches_nothing_else(api: Api) -> None:
@@ -264,41 +261,33 @@ ANY_NAME = {("GET", "/api/v1/health"), ("POST", "/api/v1/registrations")}
 
 def test_no_route_answers_under_another_name(api: Api) -> None:
     """Neither to a stranger nor to a session; and it is counted in the audit log."""
-    routes = {each for each in addresses(api.app) if not each[1].startswith("/hooks/")} - ANY_NAME
-    routes |= {("POST", "/mcp"), ("GET", "/static/css/base.css"), ("GET", "/favicon.ico"), ("GET", "/nonsense")}
-    for client in (lambda: api.http(None), api.browser):
-        with client() as caller:
-            answers = {route: caller.request(*route, headers=REBOUND) for route in routes}
+    others = {("POST", "/mcp"), ("GET", "/static/css/base.css"), ("GET", "/nonsense"), ("GET", "/api/v1/orders")}
+    routes = {each for each in addresses(api.app) if not each[1].startswith("/hooks/")} - ANY_NAME | others
+    for client, asked in ((api.http(None), others), (api.browser(), routes)):
+        with client as caller:
+            answers = {route: caller.request(*route, headers=REBOUND) for route in asked}
             page = caller.get("/orders", headers={**REBOUND, "Accept": "text/html"})
-        passed = {
-            route for route, each in answers.items() if (each.status_code, each.json()["code"]) != (403, "E-HOST")
-        }
-        assert (len(routes) > 120, passed) == (True, set())
+        told = {route: (each.status_code, each.json()["code"]) for route, each in answers.items()}
+        assert told == dict.fromkeys(asked, (403, "E-HOST"))
         # A browser gets a page that says which name to use.
         assert (page.status_code, "E-HOST" in page.text, api.core.settings.url in page.text) == (403, True, True)
+    assert len(routes) > 120
     api.app.state.tally.flush(api.core, everything=True)
     found = api.client.call(audit.LIST, AuditFilter(everywhere=True, code="E-HOST", door="api", limit=1))
     assert [(each["actor_kind"], each["address"]) for each in found] == [("unknown", "127.0.0.1")]
 
 
-def test_load_balancers_scripts_drones_and_code_hosts_may_use_any_name(api: Api) -> None:
+def test_load_balancers_scripts_drones_and_code_hosts_may_use_any_name_and_no_session_beside_their_token(
+    api: Api,
+) -> None:
     drone = api.add_drone()
-    with api.http() as script:
-        answers = [script.get(path, headers=REBOUND) for path in ("/api/v1/orders", "/orders", "/mcp")]
-    assert [each.status_code for each in answers] == [200, 403, 403]
-    with api.http(drone.token) as machine, api.http(None) as stranger:
-        left = machine.delete("/api/v1/registrations/self", headers=REBOUND)
-        answers = [
-            stranger.get("/api/v1/health", headers=REBOUND),
-            stranger.post("/api/v1/registrations", json={}, headers=REBOUND),
-            stranger.post("/hooks/missing", json={}, headers=REBOUND),
-        ]
-    assert (left.status_code, [each.status_code for each in answers]) == (204, [200, 422, 401])
-
-
-def test_a_drones_token_under_another_name_does_not_admit_the_session_beside_it(api: Api) -> None:
-    with api.browser() as browser:
-        for token in ("fa_unknown", "fd_unknown", api.add_drone().token):
-            answer = browser.get("/api/v1/orders", headers={**REBOUND, "Authorization": f"Bearer {token}"})
-            page = browser.get("/", headers={**REBOUND, "Authorization": f"Bearer {token}"})
-            assert (answer.status_code in {401, 403}, page.json()["code"]) == (True, "E-HOST")
+    with api.http(**REBOUND) as script, api.http(drone.token, **REBOUND) as machine, api.http(None, **REBOUND) as other:
+        answers = [script.get(path) for path in ("/api/v1/orders", "/orders", "/mcp")]
+        answers += [other.get("/api/v1/health"), other.post("/api/v1/registrations", json={}), other.post("/hooks/x")]
+        with api.browser() as browser:
+            for token in ("fa_unknown", "fd_unknown", drone.token):
+                headers = {**REBOUND, "Authorization": f"Bearer {token}"}
+                assert browser.get("/api/v1/orders", headers=headers).status_code in {401, 403}
+                assert browser.get("/", headers=headers).json()["code"] == "E-HOST"
+        answers.append(machine.delete("/api/v1/registrations/self"))
+    assert [each.status_code for each in answers] == [200, 403, 403, 200, 422, 401, 204]

@@ -32,7 +32,8 @@ from shared.events import AssistantStep, Usage
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
-from tests.support.fleet import Api, PlayedRun, api_on
+from tests.support.fleet import Api, Follower, PlayedRun, api_on
+from tests.support.made import submit
 from tests.support.postgres import PostgresServer
 
 
@@ -112,18 +113,6 @@ def test_a_stream_says_the_version_of_each_topic(api: Api, run: PlayedRun) -> No
         wait_until(lambda: stream.versions() == versions(browser, *topics))
 
 
-def test_a_new_order_changes_the_list_although_it_would_not_be_looked_at(
-    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(TOPICS, "orders", replace(TOPICS["orders"], every_s=3600.0))  # type: ignore[arg-type]
-    with api.browser() as browser, live(browser, "orders") as stream:
-        wait_until(lambda: stream.told("orders"))
-        told = stream.told("orders")
-        api.submit()
-        wait_until(lambda: stream.told("orders") > told)
-        assert stream.versions()["orders"] == versions(browser, "orders")["orders"]
-
-
 def test_steps_change_a_list_only_from_time_to_time_and_anything_else_at_once(
     api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +135,8 @@ def test_steps_change_a_list_only_from_time_to_time_and_anything_else_at_once(
         monkeypatch.setitem(TOPICS, "orders", replace(slow, steps_s=0.1))  # type: ignore[arg-type]
         run.step(AssistantStep(text="paid", usage=Usage(input_tokens=10, cost_usd=0.5)))
         wait_until(lambda: stream.told("orders") == 3)
+        api.submit()
+        wait_until(lambda: stream.told("orders") > 3)
 
 
 def test_an_order_that_changes_without_a_step_is_told_at_once(
@@ -222,7 +213,7 @@ def test_a_narrowed_or_lengthened_list_is_told_of_each_row_that_it_shows_and_of_
     api.add_work()
     oldest = api.submit("The oldest")
     for number in range(52):
-        api.submit(f"Order {number}")
+        submit(api.core, system_caller(api.core), f"Order {number}", project="demo")
     declared = {"orders": orders.LIST, "sessions": sessions.LIST}
     topics = {
         Filters.of(f"/{kind}", declared[kind], dict(parse_qsl(terms))).topic: shown
@@ -327,25 +318,29 @@ def test_a_server_that_stops_waits_for_no_stream(api: Api) -> None:
         assert (one.ended, other.ended) == (True, True)
 
 
-def test_a_stream_says_that_the_database_is_away_and_then_what_has_changed(
+def test_streams_outlive_a_database_that_is_away_and_then_say_what_has_changed(
     postgres_server: PostgresServer,
     postgres_url: str,
     valkey: BrokerServer,
     core_factory: CoreFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Those of pages, and the one of an order."""
     monkeypatch.setattr(page_stream, "BEAT_S", 0.2)
     monkeypatch.setitem(TOPICS, "orders", replace(TOPICS["orders"], every_s=0.2))  # type: ignore[arg-type]
     with api_on(postgres_url, valkey, core_factory) as api, api.browser() as browser, live(browser, "orders") as stream:
         api.add_work()
-        for end in (postgres_server.stop, postgres_server.kill):
-            wait_until(lambda: [each["reads"] for each in stream.of("beat")][-1:] == [True])
-            end()
-            wait_until(lambda: not stream.of("beat")[-1]["reads"])
-            postgres_server.start()
-            api.submit()
-            wait_until(lambda: stream.versions() == versions(browser, "orders"))
-        assert not stream.closed
+        run = api.add_drone().take(api.submit())
+        follower = Follower(api, run.order_id)
+        wait_until(lambda: follower.seqs == [1] and [each["reads"] for each in stream.of("beat")][-1:] == [True])
+        postgres_server.stop()
+        wait_until(lambda: not stream.of("beat")[-1]["reads"])
+        run.drone.core.broker.changed(run.order_id)
+        wait_until(lambda: "is waiting for the database" in api.log.read_text())
+        postgres_server.start()
+        run.says("back")
+        wait_until(lambda: follower.seqs == [1, 2] and stream.versions() == versions(browser, "orders"))
+        assert (stream.closed, follower.of("connection")) == (False, [])
 
 
 def test_an_order_of_another_organization_is_told_as_gone(api: Api, run: PlayedRun) -> None:

@@ -15,36 +15,24 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.contract.declarations import (
-    agents,
-    batches,
     drones,
-    memory,
     orders,
-    organizations,
-    providers,
     sessions,
-    tasks,
 )
-from control_plane.contract.declarations.agents import AgentRequest
-from control_plane.contract.declarations.batches import BatchRequest, BatchRowRequest
 from control_plane.contract.declarations.pools import PoolRequest
-from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.sessions import SessionEdit
-from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.access import Pool
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
-from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
 from control_plane.operations.drones import pools
 from control_plane.web.assets import FOREVER, STATIC, asset
-from shared.events import RememberStep
 from tests.support.filled import fill
 from tests.support.fleet import Api
+from tests.support.made import submit
 from tests.support.organizations import add_organization
 from tests.support.spending import reserve
-from tests.support.waiting import COMMAND, everything_waits
 
 PAGES = ("/fleet", "/projects", "/models", "/automation", "/cost", "/settings", "/settings/access")
 HTML, PART = {"Accept": "text/html"}, {"Accept": "text/x-part"}
@@ -175,9 +163,8 @@ def work(api: Api) -> Api:
 
 
 def test_the_address_narrows_and_lengthens_the_list_and_a_wrong_filter_is_named(work: Api) -> None:
-    for number in range(50):
-        work.submit(f"Order {number}")
-    work.submit("Fix the parser")
+    for prompt in (*(f"Order {number}" for number in range(50)), "Fix the parser"):
+        submit(work.core, system_caller(work.core), prompt, project="demo")
     with work.browser() as browser:
         narrow = page(browser, "/orders?text=parser&project=demo")
         first, longer = page(browser, "/orders?project=demo"), page(browser, "/orders?project=demo&limit=100")
@@ -202,33 +189,16 @@ def test_selected_orders_are_acted_on_and_each_refusal_is_named(work: Api) -> No
     assert third in partly.json()["why"]
 
 
-def test_a_form_that_is_sent_twice_makes_one_order_and_a_changed_one_gets_a_new_key(work: Api) -> None:
+def test_a_changed_order_is_not_taken_for_the_one_that_was_sent_and_gets_a_new_key(work: Api) -> None:
     def key_in(page: httpx.Response) -> str:
         return re.findall(r'name="idempotency_key" value="(\w+)"', page.text)[0]
 
     with work.browser() as browser:
         key = key_in(browser.get("/orders/new", headers=HTML))
         form = {"prompt": "Fix the parser", "project": "demo", "idempotency_key": key}
-        places = {browser.post("/actions/submit", data=form).headers["location"] for _ in range(2)}
+        assert browser.post("/actions/submit", data=form).status_code == 303
         changed = browser.post("/actions/submit", data={**form, "prompt": "Another"}, headers=HTML)
-    assert (len(places), len(work.client.call(orders.LIST))) == (1, 1)
     assert (changed.status_code, key_in(changed) != key) == (409, True)
-
-
-def test_the_inbox_shows_the_whole_command_with_what_can_be_done_and_what_ended_since_the_last_visit(api: Api) -> None:
-    waiting, now = everything_waits(api), int(api.core.clock.now().timestamp())
-    cookies = {"day away": f"0.{now - 86_400}", "just here": f"{now + 60}.{now}", "nonsense": "x.y", "long": "9" * 80}
-    pages = {}
-    for name, cookie in cookies.items():
-        with api.browser() as browser:
-            browser.cookies.set("fleet-visit", cookie)
-            pages[name] = page(browser, "/")
-    acts = [f'action="/actions/{each}"' for each in ("approve", "deny", "answer_order", "resume", "comment_task")]
-    for words in (COMMAND.replace("&", "&amp;"), "<title>(16) Inbox", "While you were away", *acts):
-        assert words in pages["day away"], words
-    listed = {name: each.count(f'/orders/{waiting.checks.order_id}" data-title') for name, each in pages.items()}
-    assert (listed["day away"], listed["just here"]) == (2, 1)
-    assert all("Recently finished" in pages[each] for each in ("nonsense", "long"))
 
 
 def test_a_card_says_since_when_its_drone_is_idle_and_when_its_queue_moves_on(work: Api) -> None:
@@ -263,80 +233,36 @@ def fleet_facts(browser: httpx.Client) -> tuple[bool, bool, str]:
     return ">Idle" in text, "last order ended <time" in text, soon[1] if soon else ""
 
 
-def test_the_first_page_names_what_failed_its_check_with_what_to_do_and_tests_it_again(api: Api) -> None:
-    api.add_work()
-    report = {"ok": False, "summary": "Nothing listens at <b>.", "next": "fleet provider edit x --api-base URL"}
-    with api.core.database.write() as db:
-        failed = {"check_state": "failed", "check_report": {**report, "at": "2026-11-27T00:00:00+00:00"}}
-        db.execute(update(Provider).values(failed))
-        db.execute(update(Project).values(failed))
-        name, slug = db.scalars(select(Provider.name)).one(), db.scalars(select(Project.slug)).one()
-    with api.browser() as browser:
-        shown = page(browser, "/")
-        for what, href, field, heading in (
-            (name, "/models", "name", "Model does not work"),
-            (slug, "/projects", "slug", "Project does not work"),
-        ):
-            assert f'href="{href}" data-title="{what}">{what}</a>' in shown, what
-            assert f'name="{field}" value="{what}"' in shown, what
-            assert heading in shown
-        assert "<title>(2) Inbox" in shown
-        assert "Nothing listens at &lt;b&gt;." in shown
-        assert f"Next: {report['next']}" in shown
-        with api.core.database.write() as db:
-            db.execute(update(Provider).values(check_state="ok"))
-            db.execute(update(Project).values(check_state="unchecked"))
-        assert "does not work" not in page(browser, "/")
-
-
-def test_a_proposed_note_is_kept_in_the_inbox_and_then_stands_with_its_project(work: Api) -> None:
-    run = work.add_drone("mila").take(work.submit("Mend it"))
-    run.step(RememberStep(text="Use <b>make</b>", why="It is slow otherwise"))
-    note = work.client.call(memory.LIST)[0]["id"]
-    with work.browser() as browser:
-        before = page(browser, "/")
-        assert browser.post("/actions/accept_memory", data={"note_id": note}).status_code == 303
-        after, listed = page(browser, "/"), page(browser, "/projects")
-    assert ("Use &lt;b&gt;make&lt;/b&gt;" in before, note in after) == (True, False)
-    assert (f'id="note-{note}"' in listed, "1 kept" in listed, "<b>make" in listed) == (True, True, False)
-
-
 @pytest.fixture
-def parsers(api: Api) -> Api:
-    """One thing of each kind that is called after a parser."""
-    api.add_work("parser")
-    api.client.call(organizations.PAUSE, name="default")
-    api.client.call(agents.ADD, AgentRequest(name="parser_agent", instructions="You work."))
-    api.client.call(tasks.ADD, TaskRequest(title="Parser of dates", assignee="user"))
-    api.add_drone("parser-box")
-    api.client.call(providers.ADD, ProviderRequest(name="parser-model", model="openai/scripted"))
-    row = BatchRowRequest(id="1", prompt="Parse", project="parser", provider="scripted")
-    api.client.call(batches.SUBMIT, BatchRequest(name="parsers", rows=[row]))
-    order = api.submit("Fix the Parser, 100%", project="parser")
-    api.client.call(sessions.EDIT, SessionEdit(name="Old commas"), session_id=order["session"])
+def filled(api: Api) -> Api:
+    """One thing of each kind, with the mark in its name."""
+    fill(api, system_caller(api.core), MARK)
     return api
 
 
-def test_every_kind_is_found_by_a_part_of_its_name_and_signs_of_the_database_mean_themselves(parsers: Api) -> None:
+def test_every_kind_is_found_by_a_part_of_its_name_and_signs_of_the_database_mean_themselves(filled: Api) -> None:
     def found(text: str) -> list[str]:
         return [f"{each['kind']}: {each['label']}" for each in browser.get("/search", params={"text": text}).json()]
 
     kinds = {"Drone", "Project", "Agent", "Task", "Session", "Order", "Model", "Batch"}
-    add_organization(parsers.core, system_caller(parsers.core), "payments")
-    with parsers.browser() as browser:
-        assert {each.partition(":")[0] for each in found("PARSER")} == kinds
+    order = filled.submit("Fix the parser, 100%", project=f"{MARK}-project")
+    filled.client.call(sessions.EDIT, SessionEdit(name="Old commas"), session_id=order["session"])
+    add_organization(filled.core, system_caller(filled.core), "payments")
+    with filled.browser() as browser:
+        assert {each.partition(":")[0] for each in found(MARK.upper())} == kinds
         assert found("commas") == found("fix commas") == ["Session: Old commas"]
-        assert found("defa-00") == ["Task: DEFA-0001 Parser of dates"]
-        assert "Agent: parser_agent" in found("@parser")
-        assert [each for each in found("100%") if each.startswith("Order")] == ["Order: Fix the Parser, 100%"]
-        assert (found("1%0"), found("_")) == ([], ["Agent: parser_agent"])
+        assert f"Task: DEFA-0001 {MARK}" in found("defa-00")
+        assert f"Agent: {MARK}_agent" in found(f"@{MARK}")
+        assert [each for each in found("100%") if each.startswith("Order")] == ["Order: Fix the parser, 100%"]
+        assert (found("1%0"), f"Agent: {MARK}_agent" in found("_")) == ([], True)
+        assert not [each for each in found("_") if each.startswith(("Drone", "Project", "Model"))]
         browser.post("/organization", data={"organization": "payments"})
-        assert found("parser") == []
+        assert found(MARK) == []
 
 
-def test_without_a_text_the_palette_has_what_was_worked_on_last_and_what_the_caller_may_create(parsers: Api) -> None:
+def test_without_a_text_the_palette_has_what_was_worked_on_last_and_what_the_caller_may_create(filled: Api) -> None:
     def offered(role: str) -> list[tuple[str, str, str]]:
-        with parsers.browser(token=parsers.token_for(role)) as browser:
+        with filled.browser(token=filled.token_for(role)) as browser:
             found = browser.get("/search").raise_for_status().json()
             forms = [each["href"] for each in found if each["is_form"]]
             assert [each for each in forms if browser.get(each, headers=PART).status_code != 200] == []
@@ -344,7 +270,7 @@ def test_without_a_text_the_palette_has_what_was_worked_on_last_and_what_the_cal
 
     everything = {role: offered(role) for role in ("viewer", "operator", "admin")}
     creates = {role: [label for kind, label, _ in found if kind == "Create"] for role, found in everything.items()}
-    assert [kind for kind, *_ in everything["admin"]][:3] == ["Session", "Task", "Batch"]
+    assert list(dict.fromkeys(kind for kind, *_ in everything["admin"]))[:3] == ["Session", "Task", "Batch"]
     assert creates["viewer"] == ["Create log-in link"]
     assert {"New order", "New task", "New session", "Submit batch"} <= set(creates["operator"])
     assert {"Add model", "Add project", "Add schedule", "Add a machine", "Add agent"} <= set(creates["admin"])
@@ -372,17 +298,12 @@ def test_the_application_can_be_added_to_the_home_screen(api: Api) -> None:
     with api.http(None) as browser:
         head = browser.get("/login", headers=HTML)
         [href] = re.findall(r'<link rel="manifest" href="([^"]+)">', head.text)
-        manifest = browser.get(href)
-        icons = [browser.get(urljoin(href, each["src"])) for each in manifest.json()["icons"]]
         [touch] = re.findall(r'<link rel="apple-touch-icon" href="([^"]+)">', head.text)
-        icons.append(browser.get(touch))
+        manifest = browser.get(href)
+        icons = [browser.get(urljoin(href, each["src"])) for each in [{"src": touch}, *manifest.json()["icons"]]]
     assert manifest.headers["content-type"].startswith("application/manifest+json")
-    assert {name: manifest.json()[name] for name in ("name", "start_url", "display")} == {
-        "name": "Dronefleet",
-        "start_url": "/",
-        "display": "standalone",
-    }
-    assert [each.headers["content-type"] for each in icons] == ["image/svg+xml", "image/png", "image/png"]
+    assert (manifest.json()["start_url"], manifest.json()["display"]) == ("/", "standalone")
+    assert [each.headers["content-type"] for each in icons] == ["image/png", "image/svg+xml", "image/png"]
     assert "manifest-src 'self'" in head.headers["content-security-policy"]
 
 

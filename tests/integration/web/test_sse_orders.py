@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import random
 import socket
 import threading
 from collections.abc import Callable
-from itertools import count
-from math import ceil
 
 import pytest
 
-from control_plane.cli.order_follow import follow_as_text
 from control_plane.contract.declarations import orders, tokens
 from control_plane.contract.declarations.orders import CancelRequest, StepFilter
 from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.web.stream import Pace
 from shared.errors import Unauthenticated
-from shared.events import AssistantStep, Phase, ReasoningStep, ToolCallStep, ToolResultStep, Usage
+from shared.events import AssistantStep, Phase, Usage
 from tests.support import wait_until
-from tests.support.broker import BrokerServer
-from tests.support.database import CoreFactory
-from tests.support.fleet import Api, Follower, PlayedRun, api_on
-from tests.support.postgres import PostgresServer
-from tests.support.terminals import terminal
+from tests.support.fleet import Api, Follower, PlayedRun
 
 NEVER_S = 3600.0
 """An interval that does not pass during a test: what happens nevertheless has another cause."""
@@ -168,29 +160,12 @@ def test_a_token_that_is_revoked_is_not_followed_any_further(api: Api, run: Play
     assert isinstance(follower.error, Unauthenticated)
 
 
-def test_a_stream_outlives_a_database_that_is_away(
-    postgres_server: PostgresServer, postgres_url: str, valkey: BrokerServer, core_factory: CoreFactory
-) -> None:
-    with api_on(postgres_url, valkey, core_factory) as api:
-        api.add_work()
-        run = api.add_drone().take(api.submit())
-        follower = Follower(api, run.order_id)
-        wait_until(lambda: follower.seqs == [1])
-        postgres_server.stop()
-        run.drone.core.broker.changed(run.order_id)
-        wait_until(lambda: "is waiting for the database" in api.log.read_text())
-        postgres_server.start()
-        run.says("back")
-        wait_until(lambda: follower.seqs == [1, 2])
-        assert follower.of("connection") == []
-
-
 def test_a_client_that_does_not_read_for_a_while_gets_every_step_all_the_same(api: Api, run: PlayedRun) -> None:
     with slow_reader(api, run) as reader:
         background(lambda: [run.streams("x" * 20_000) for _ in range(300)]).join()
         background(lambda: [run.says(f"message {number}") for number in range(50)]).join()
         run.ends()
-        received = read_all(reader)
+        received = b"".join(iter(lambda: reader.recv(1 << 20), b""))
     ids = [int(line.removeprefix(b"id: ")) for line in received.split(b"\n") if line.startswith(b"id: ")]
     assert ids[-51:] == list(range(2, 53))
 
@@ -233,91 +208,3 @@ def slow_reader(api: Api, run: PlayedRun) -> socket.socket:
     while b"event: step" not in received:
         received += reader.recv(1024)
     return reader
-
-
-def read_all(reader: socket.socket) -> bytes:
-    received = b""
-    while chunk := reader.recv(1 << 20):
-        received += chunk
-    return received
-
-
-MESSAGES = 6
-PIECE = 7
-
-
-def words(what: str, number: int) -> str:
-    return "\n".join(f"{what} {number}, line {line}: the sum is wrong, so I look again." for line in range(3))
-
-
-def play(run: PlayedRun, before: Callable[[int], None]) -> None:
-    """A run that thinks, speaks and calls, with every text in small pieces before its step, as a drone sends them.
-
-    `before` is called with the number of each piece before it is sent.
-    """
-    pieces = count()
-    for number in range(MESSAGES):
-        thinking, text = words("Thought", number), words("Message", number)
-        offset = 0
-        for kind, whole in (("thinking", thinking), ("text", text)):
-            for start in range(0, len(whole), PIECE):
-                before(next(pieces))
-                piece = whole[start : start + PIECE]
-                run.streams(piece, kind, offset=offset)
-                offset += len(piece)
-        run.step(ReasoningStep(text=thinking))
-        run.step(AssistantStep(text=text))
-        run.step(ToolCallStep(call_id=f"c{number}", tool="shell", arguments={"command": f"make test{number}"}))
-        run.streams("collecting\n", "output")
-        run.step(ToolResultStep(call_id=f"c{number}", output="1 failed", return_code=number % 2, duration_ms=10))
-    run.ends()
-
-
-class Viewer:
-    """Somebody who follows the order in a terminal from now on."""
-
-    def __init__(self, api: Api, order_id: str, joined: int) -> None:
-        self.joined = joined
-        """The number of the first piece that was sent after this."""
-        self.text: Callable[[], str] = str
-        """What the screen shows now."""
-        self.lines: list[str] = []
-        """What was on the screen in the end, without the lines about the order's state."""
-        self.thread = threading.Thread(target=self._follow, args=(api, order_id))
-        self.thread.start()
-
-    def _follow(self, api: Api, order_id: str) -> None:
-        with terminal() as (screen, stream):
-            self.text = lambda: screen.text
-            follow_as_text(api.client, order_id, stream=stream)
-        said = [line for line in screen.lines if line and not line.startswith("●")]
-        self.lines = said[: next(n for n, line in enumerate(said) if line.startswith("✓ unchanged:"))]
-
-
-@pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
-def test_who_joins_at_any_moment_reads_the_same_as_who_was_there_from_the_beginning(
-    api: Api, run: PlayedRun, moments: int
-) -> None:
-    seed = random.randrange(10_000)
-    chance = random.Random(seed)
-    lasts = MESSAGES * sum(ceil(len(words(what, 0)) / PIECE) for what in ("Thought", "Message"))
-    joins = [0, *sorted(chance.sample(range(1, lasts), moments))]
-    viewers: list[Viewer] = []
-
-    def join(number: int) -> None:
-        if number in joins:
-            viewer = Viewer(api, run.order_id, number)
-            viewers.append(viewer)
-            # Half of them are there before the next piece, and half come while pieces are on their way.
-            if len(viewers) % 2:
-                wait_until(lambda: "●" in viewer.text())
-
-    play(run, join)
-    for viewer in viewers:
-        viewer.thread.join(60)
-    whole = viewers[0].lines
-    assert len(whole) >= 7 * MESSAGES
-    assert [viewer.joined for viewer in viewers] == joins
-    for viewer in viewers:
-        lost_and_found = [line for line in difflib.ndiff(whole, viewer.lines) if line[0] in "+-"]
-        assert lost_and_found == [], f"joined before piece {viewer.joined}, seed {seed}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from control_plane.cli.task_follow import follow_task
@@ -37,9 +39,10 @@ def added(api: Api, **request: Any) -> str:
     return str(api.client.call(tasks.ADD, TaskRequest(**{"title": "Mend it", **request}))["id"])
 
 
-def page(api: Api, path: str) -> str:
-    with api.browser() as browser:
-        return browser.get(path, headers=HTML).raise_for_status().text
+@pytest.fixture
+def browser(paused: Api) -> Iterator[httpx.Client]:
+    with paused.browser(HTML) as client:
+        yield client
 
 
 def test_a_task_is_created_for_the_first_agent_without_a_boss(paused: Api) -> None:
@@ -59,14 +62,11 @@ WRONG: list[tuple[str, Doc | None, int, str]] = [
     ("/tasks", {"title": ""}, 422, "E-EMPTY"),
     ("/tasks", {"title": "a\nb"}, 422, "E-TASK-TITLE"),
     ("/tasks", {"title": "a\u2028b"}, 422, "E-TASK-TITLE"),
-    ("/tasks", {"title": "a\x00b"}, 422, "E-TEXT"),
     ("/tasks", {"title": "x" * 501}, 413, "E-TOO-LONG"),
     ("/tasks", {"title": "it", "description": "x" * 100_001}, 413, "E-TASK-TEXT"),
     ("/tasks", {"title": "it", "assignee": "nobody"}, 404, "E-AGENT-404"),
-    ("/tasks", {"title": "it", "project": "nope"}, 404, "E-PROJECT-404"),
     ("/tasks/TASK/comments", {"text": "x" * 1_000_000}, 413, "E-TASK-TEXT"),
     ("/tasks/TASK/comments", {"text": "@nobody"}, 404, "E-TASK-TAG"),
-    ("/tasks/TASK/comments", {}, 422, "E-REQUEST"),
     ("/tasks/TASK/preempt", None, 409, "E-TASK-STATE"),
     ("/tasks/DEFA-9999/comments", {"text": "Hello."}, 404, "E-TASK-404"),
 ]
@@ -181,42 +181,47 @@ def test_what_was_told_of_a_thread_is_not_sent_again(paused: Api, capfd: pytest.
     assert capfd.readouterr().out.count("One.") == 1
 
 
-def test_the_board_puts_what_is_with_the_user_first_and_a_view_or_a_status_makes_it_a_list(paused: Api) -> None:
+def test_the_board_puts_what_is_with_the_user_first_and_a_view_or_a_status_makes_it_a_list(
+    paused: Api, browser: httpx.Client
+) -> None:
     added(paused, title="Round refunds", assignee="user")
     added(paused, title="Write the guide")
-    board, listed = page(paused, "/tasks"), page(paused, "/tasks?view=list&assignee=user")
-    done, wrong = page(paused, "/tasks?status=done"), page(paused, "/tasks?assignee=nobody")
+    addresses = "/tasks", "/tasks?view=list&assignee=user", "/tasks?status=done", "/tasks?assignee=nobody"
+    board, listed, done, wrong = (browser.get(each).text for each in addresses)
     mine, others = board.index('aria-label="With you"'), board.index('aria-label="Open"')
     assert mine < board.index("Round refunds") < others < board.index("Write the guide")
     assert ("Round refunds" in listed, 'id="task-list"' in listed, "Round refunds" in done) == (True, True, False)
     assert ("nobody" in wrong, 'role="alert"' in wrong) == (True, True)
 
 
-def test_a_thread_shows_markdown_hand_offs_and_only_the_actions_that_the_state_allows(paused: Api) -> None:
-    task = added(paused, description="As *banks* do", assignee="user")
-    before = page(paused, f"/tasks/{task}")
-    paused.client.call(tasks.COMMENT, CommentRequest(text="Please **check**, @backend"), task_id=task)
-    after = page(paused, f"/tasks/{task}")
-    paused.client.call(tasks.ASSIGN, AssignRequest(assignee="user"), task_id=task)
-    paused.client.call(tasks.DONE, task_id=task)
-    done = page(paused, f"/tasks/{task}")
-    assert "As <em>banks</em> do" in before
-    assert "Please <strong>check</strong>, @backend" in after
-    assert [name for name in ACTIONS if f"/actions/{name}" in before] == ["done_task", "assign_task", "cancel_task"]
-    assert [name for name in ACTIONS if f"/actions/{name}" in after] == ["assign_task", "cancel_task"]
-    assert [name for name in ACTIONS if f"/actions/{name}" in done] == ["retry_task", "reopen_task"]
-
-
 ACTIONS = ("done_task", "retry_task", "reopen_task", "preempt_task", "assign_task", "cancel_task")
 
 
-def test_agents_are_a_tree_and_one_shows_its_instructions_and_tasks(paused: Api) -> None:
-    tree, lead = page(paused, "/agents"), page(paused, "/agents/lead")
+def test_a_thread_shows_markdown_hand_offs_and_only_the_actions_that_the_state_allows(
+    paused: Api, browser: httpx.Client
+) -> None:
+    task = added(paused, description="As *banks* do", assignee="user")
+    before = browser.get(f"/tasks/{task}").text
+    paused.client.call(tasks.COMMENT, CommentRequest(text="Please **check**, @backend"), task_id=task)
+    after = browser.get(f"/tasks/{task}").text
+    paused.client.call(tasks.ASSIGN, AssignRequest(assignee="user"), task_id=task)
+    paused.client.call(tasks.DONE, task_id=task)
+    done = browser.get(f"/tasks/{task}").text
+    assert "As <em>banks</em> do" in before
+    assert "Please <strong>check</strong>, @backend" in after
+    assert [[name for name in ACTIONS if f"/actions/{name}" in each] for each in (before, after, done)] == [
+        ["done_task", "assign_task", "cancel_task"],
+        ["assign_task", "cancel_task"],
+        ["retry_task", "reopen_task"],
+    ]
+
+
+def test_agents_are_a_tree_and_one_shows_its_instructions_and_tasks(browser: httpx.Client) -> None:
+    tree, lead = browser.get("/agents").text, browser.get("/agents/lead").text
     assert tree.index("@lead") < tree.index('depth-1" id="agent-backend"')
     for words in ("You <strong>lead</strong>.", 'href="/agents/backend"', "/actions/edit_agent?name=lead"):
         assert words in lead
     # Names are completed after an @.
-    with paused.browser() as browser:
-        found, every = (browser.get(path).json() for path in ("/mentions?text=b", "/mentions"))
+    found, every = (browser.get(path).json() for path in ("/mentions?text=b", "/mentions"))
     assert [each["name"] for each in found] == ["backend"]
     assert {each["name"] for each in every} == {"lead", "backend", "user"}

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 
+T = TypeVar("T")
 DONE = {"text": "Done."}
 POLICY = """[orders]
 modes = ["build"]
@@ -52,15 +54,10 @@ def drone(make_drone: Callable[..., DroneUnderTest], policy: Path, monkeypatch: 
     return made
 
 
-def codes(stand_in: ControlPlaneStandIn, sent: Dispatch) -> list[str]:
-    """The codes of the errors that a run recorded."""
+def recorded(stand_in: ControlPlaneStandIn, sent: Dispatch, kind: type[T]) -> list[T]:
+    """What a run recorded of this kind."""
     events = stand_in.events(sent.order.drone_id, sent.run_id)
-    return [event.body.code for event in events if isinstance(event.body, ErrorStep)]
-
-
-def results(stand_in: ControlPlaneStandIn, sent: Dispatch) -> list[ToolResultStep]:
-    events = stand_in.events(sent.order.drone_id, sent.run_id)
-    return [event.body for event in events if isinstance(event.body, ToolResultStep)]
+    return [event.body for event in events if isinstance(event.body, kind)]
 
 
 def test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_drone_runs(
@@ -69,20 +66,19 @@ def test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_d
     model = scripted([shell("cd . && git  push origin"), DONE])
     sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
     assert stand_in.ended(sent, seconds=180).status == "success"
-    (result,) = results(stand_in, sent)
+    (result,) = recorded(stand_in, sent, ToolResultStep)
     assert result.is_error
     assert f"commands.refuse in {policy}, line 6" in result.output
     assert {tool["function"]["name"] for tool in model.requests[0]["tools"]} == {"shell", "submit"}
 
     planned = order_for(drone.id, repository, model.url)
     mode = next(iter(READ_ONLY))
-    refused = stand_in.dispatch(
-        planned.model_copy(update={"session": planned.session.model_copy(update={"mode": mode})})
-    )
+    session = planned.session.model_copy(update={"mode": mode})
+    refused = stand_in.dispatch(planned.model_copy(update={"session": session}))
     end = stand_in.ended(refused)
     assert (end.exit_status, end.order_at_fault) == ("refused", False)
     assert end.reason.endswith(f"orders.modes in {policy}, line 2")
-    assert codes(stand_in, refused) == ["E-POLICY-ORDER"]
+    assert [each.code for each in recorded(stand_in, refused, ErrorStep)] == ["E-POLICY-ORDER"]
 
     # From now on, what models cost in a day is limited.
     policy.write_text("[spend]\nusd_per_day = 0.002\n")
@@ -98,7 +94,7 @@ def test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_d
     end = stand_in.ended(spent)
     assert (end.exit_status, end.order_at_fault, len(model.requests)) == ("refused", False, 1)
     assert end.reason.endswith(f"as much as its policy allows: spend.usd_per_day in {policy}, line 2")
-    assert codes(stand_in, spent) == ["E-POLICY-SPEND"]
+    assert [each.code for each in recorded(stand_in, spent, ErrorStep)] == ["E-POLICY-SPEND"]
     withheld = wait_until(lambda: stand_in.beats(drone.id)[-1].withheld)
     assert withheld.endswith(f"of 0.00 USD spent today (spend.usd_per_day in {policy}, line 2)")
 
@@ -156,7 +152,7 @@ def test_a_network_that_cannot_be_made_any_more_does_not_open_the_machines_own(
     sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
     end = stand_in.ended(sent, seconds=180)
 
-    assert [each.is_error for each in results(stand_in, sent)] == [True]
+    assert [each.is_error for each in recorded(stand_in, sent, ToolResultStep)] == [True]
     assert end.status == "failed"
     assert "the network policy of this drone cannot be enforced" in end.reason
 
@@ -174,9 +170,8 @@ def test_a_drone_without_networks_says_that_its_default_gives_way_and_takes_no_o
     drone = make_drone(sandbox="bwrap")
     drone.start_worker()
     wait_until(lambda: stand_in.beats(drone.id))
-    assert "no more namespaces" in stand_in.beats(drone.id)[-1].open_network
-
-    assert stand_in.beats(drone.id)[-1].network == "host"
+    first = stand_in.beats(drone.id)[-1]
+    assert ("no more namespaces" in first.open_network, first.network) == (True, "host")
 
     def said() -> tuple[bool, bool, bool, str]:
         """Whether its network is open, whether its policy is broken, whether it takes orders, and what they reach."""

@@ -25,9 +25,9 @@ SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]
 
 
 @pytest.fixture
-def workshop(broker_server: BrokerServer, tmp_path: Path) -> Iterator[Workshop]:
-    """A drone as `drone start` starts it, on each kind of server."""
-    fleet = ControlPlaneStandIn(broker_server)
+def workshop(redis_server: BrokerServer, tmp_path: Path) -> Iterator[Workshop]:
+    """A drone as `drone start` starts it; `test_worker_runs_orders.py` looks at the log of a Valkey."""
+    fleet = ControlPlaneStandIn(redis_server)
     home = DroneHome(tmp_path / "drone")
     drone = DroneUnderTest(fleet, home, fleet.register(home, concurrency=2))
     drone.start()
@@ -37,15 +37,15 @@ def workshop(broker_server: BrokerServer, tmp_path: Path) -> Iterator[Workshop]:
 
 
 def test_the_broker_refuses_nothing_while_orders_are_carried_out_and_the_drone_is_controlled(
-    workshop: Workshop, broker_server: BrokerServer, scripted: ScriptedFactory
+    workshop: Workshop, redis_server: BrokerServer, scripted: ScriptedFactory
 ) -> None:
     fleet, drone = workshop.fleet, workshop.drone
     done = workshop.submit(scripted([shell("echo new > file.txt"), {"text": "Done."}]).url)
     assert fleet.ended(done, seconds=90).status == "success"
     # The drone leaves nothing among the keys that all share.
     ours = {f"_kombu.binding.{names.queue(drone.id)}", f"_kombu.binding_permanent.{names.queue(drone.id)}"}
-    assert set(broker_server.redis.keys("_kombu*")) - ours == set()
-    assert broker_server.redis.keys("unacked*") == []
+    assert set(redis_server.redis.keys("_kombu*")) - ours == set()
+    assert redis_server.redis.keys("unacked*") == []
     with window(fleet) as state:
         stopped, canceled = workshop.submit(scripted(SLOW).url), workshop.submit(scripted(SLOW).url)
         wait_until(lambda: shown(state, stopped.run_id) == shown(state, canceled.run_id) == "STARTED")
@@ -59,7 +59,7 @@ def test_the_broker_refuses_nothing_while_orders_are_carried_out_and_the_drone_i
     assert fleet.ended(again, seconds=90).status == "success"
     assert drone.stop() == 0
     # Redis 7.0 itself, as the default user, refuses transactions with several writes while it loads its file.
-    assert [entry for entry in broker_server.acl_log() if entry["username"] != "default"] == []
+    assert [entry for entry in redis_server.acl_log() if entry["username"] != "default"] == []
 
 
 def assert_answers(workshop: Workshop) -> None:

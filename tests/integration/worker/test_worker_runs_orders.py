@@ -237,7 +237,9 @@ def shown(state: Any, sent: Dispatch) -> str | None:
     return task.state if task else None
 
 
-def test_remote_control_can_look_but_not_shut_down(busy_fleet: Workshop) -> None:
+def test_remote_control_can_look_but_not_shut_down_and_the_broker_refuses_the_drone_nothing(
+    busy_fleet: Workshop,
+) -> None:
     control = busy_fleet.fleet.broker.celery.control
     control.broadcast("shutdown")
     control.broadcast("pool_shrink", arguments={"n": 1})
@@ -246,6 +248,7 @@ def test_remote_control_can_look_but_not_shut_down(busy_fleet: Workshop) -> None
     assert answers == {busy_fleet.drone.worker: {"ok": "pong"}}
     assert busy_fleet.drone.process is not None
     assert busy_fleet.drone.process.poll() is None
+    assert busy_fleet.fleet.server.acl_log() == []
 
 
 def test_flowers_terminate_and_revoke_end_an_order_with_the_reason(

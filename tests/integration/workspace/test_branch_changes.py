@@ -11,12 +11,13 @@ from drone.workspace import BranchChange, Delivery, Workspace, Workspaces
 from shared.errors import OrderError
 from shared.names import branch, new_id
 from shared.work_order import Base
+from tests.integration.workspace.agent import does, keep
 from tests.support.repositories import commit_files, git, prepared, push_commit, work_order
-from tests.support.sandboxes import shell
 
 ONE = new_id()
 BRANCH = branch(ONE)
 AUTHOR = "Dronefleet <drone@localhost>"
+"""By whom the fleet recognizes its own commits."""
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def first(workspaces: Workspaces, remote: Path) -> Delivery:
 def delivered(workspaces: Workspaces, remote: Path, content: str = "done") -> tuple[Workspace, Delivery]:
     """The session's first order, perhaps again."""
     workspace = prepared(workspaces, work_order(remote, session="a" * 12, order_id=ONE))
-    shell(workspace.sandbox, workspace.path, f"echo {content} > done.txt")
+    does(workspace, f"echo {content} > done.txt")
     made = workspace.deliver(BRANCH, "Do it", AUTHOR)
     workspace.close()
     return workspace, made
@@ -63,42 +64,30 @@ def changed_in(patch: bytes | None) -> set[str]:
     return set(re.findall(r"(?m)^diff --git a/(\S+)", (patch or b"").decode()))
 
 
-def test_a_later_turn_has_a_patch_of_the_whole_branch_as_a_code_host_shows_it(
-    workspaces: Workspaces, remote: Path, first: Delivery
-) -> None:
-    assert first.branch_patch is None
-    # The project's branch moves on meanwhile, and a user commits on the work's branch.
-    push_commit(remote, {"elsewhere.txt": "1"})
-    push_commit(remote, {"users.txt": "1"}, BRANCH)
-    workspace = next_turn(workspaces, remote, base_after(first), first)
-    shell(workspace.sandbox, workspace.path, "echo 2 > second.txt")
-    taken = workspace.checkpoint("run1", has_secret=lambda _: False)
-    made = workspace.deliver(BRANCH, "Do more", AUTHOR)
-    workspace.close()
-    whole = {"done.txt", "users.txt", "second.txt"}
-    assert taken.patches is not None
-    assert [changed_in(each) for each in (taken.patches.turn, taken.patches.branch)] == [{"second.txt"}, whole]
-    assert [changed_in(each) for each in (made.patch, made.branch_patch)] == [{"second.txt"}, whole]
-
-
 def test_commits_on_top_are_taken_over_and_named_and_are_in_the_next_result(
     workspaces: Workspaces, remote: Path, first: Delivery
 ) -> None:
     untouched = next_turn(workspaces, remote, base_after(first), first)
     untouched.close()
-    assert (untouched.base_commit, untouched.start.change) == (first.head_commit, None)
-    push_commit(remote, {"one.txt": "1"}, BRANCH)
+    assert (untouched.base_commit, untouched.start.change, first.branch_patch) == (first.head_commit, None, None)
+    # The project's branch moves on meanwhile, and a user commits on the work's branch.
+    push_commit(remote, {"elsewhere.txt": "1"})
+    push_commit(remote, {"users.txt": "1"}, BRANCH)
     tip = push_commit(remote, {"done.txt": "changed\n"}, BRANCH)
     workspace = next_turn(workspaces, remote, base_after(first), first)
     change = workspace.start.change
     assert change is not None
     assert (workspace.base_commit, change.kind, change.added, change.subjects) == (tip, "ahead", 2, ("Change",) * 2)
     assert (workspace.path / "done.txt").read_text() == "changed\n"
-    shell(workspace.sandbox, workspace.path, "echo more > more.txt")
-    made = workspace.deliver("fleet/two", "More", AUTHOR)
-    assert workspace.push("fleet/two", None, 20).pushed
+    does(workspace, "echo 2 > second.txt")
+    taken, made = keep(workspace), workspace.deliver("fleet/two", "More", AUTHOR)
+    # The patch of the whole branch is the one that a code host shows.
+    whole = {"done.txt", "users.txt", "second.txt"}
+    assert taken.patches is not None
+    assert [changed_in(each) for each in (taken.patches.turn, taken.patches.branch)] == [{"second.txt"}, whole]
+    assert [changed_in(each) for each in (made.patch, made.branch_patch)] == [{"second.txt"}, whole]
+    assert workspace.push("fleet/two", None, 60).pushed
     assert git(remote, "merge-base", "fleet/two", tip) == tip
-    assert b"one.txt" not in made.patch
     assert (git(remote, "rev-parse", "fleet/two"), git(remote, "rev-parse", BRANCH)) == (made.head_commit, tip)
 
 

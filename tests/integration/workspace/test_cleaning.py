@@ -162,7 +162,7 @@ def test_above_the_limit_the_least_recently_used_go_first_and_on_a_full_disk_all
 def test_an_order_marks_its_workspace_and_its_mirror_as_used(
     disk: Disk, tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces
 ) -> None:
-    workspaces = workspaces_in(disk.root, drone_git, choose("auto", os.environ))
+    workspaces = workspaces_in(disk.root, drone_git, choose("none", os.environ))
     order = work_order(calc_project(tmp_path / "calc.git"))
     prepared(workspaces, order).close()
     found = [*Cleaning(disk.root, KeepRules(), disk.clock.now()).workspaces]

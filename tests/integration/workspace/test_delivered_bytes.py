@@ -15,15 +15,14 @@ from pathlib import Path
 import pytest
 
 from drone.workspace import Delivery, Workspace, Workspaces
+from tests.integration.workspace.agent import deliver, keep
 from tests.support.repositories import git, prepared, work_order
 
 ATTRIBUTES = (
-    *("", "text", "text eol=lf", "text eol=crlf", "eol=lf", "eol=crlf", "crlf"),
-    *("text=auto", "text=auto eol=crlf", "-text", "binary", "-text eol=crlf"),
-    *("ident", "text ident", "diff=java merge=union export-subst"),
-    *("working-tree-encoding=UTF-16", "working-tree-encoding=UTF-16LE-BOM", "working-tree-encoding=ISO-8859-1"),
-    *("text working-tree-encoding=UTF-16", "eol=crlf working-tree-encoding=UTF-16LE-BOM"),
-    *("text working-tree-encoding=US-ASCII", "working-tree-encoding=no-such-encoding"),
+    *("", "text", "eol=lf", "eol=crlf", "text=auto", "text=auto eol=crlf", "-text eol=crlf", "ident", "text ident"),
+    *("working-tree-encoding=UTF-16", "working-tree-encoding=ISO-8859-1", "text working-tree-encoding=UTF-16"),
+    *("eol=crlf working-tree-encoding=UTF-16LE-BOM", "text working-tree-encoding=US-ASCII"),
+    "working-tree-encoding=no-such-encoding",
 )
 """Of all files in one directory."""
 ENCODINGS = {"UTF-16": "utf-16", "UTF-16LE-BOM": "utf-16", "ISO-8859-1": "iso-8859-1"}
@@ -32,8 +31,6 @@ CONTENTS = {
     "crlf": b"one\r\ntwo\r\nthree\r\n",
     "mixed": b"one\r\ntwo\n\r\n\nthree\r\n\nfour\n",
     "cr-and-crlf": b"one\r\r\ntwo\r\nthree\r",
-    "no-end": b"one\r\ntwo",
-    "bom": b"\xef\xbb\xbfone\ntwo\n",
     "bom-crlf": b"\xef\xbb\xbfone\r\ntwo\r\n",
     "utf-8": "grün\r\nżółw\r\n🐢\r\n".encode(),
     "latin-1": b"gr\xfcn\r\nna\xefve\r\n",
@@ -81,10 +78,6 @@ def repository(path: Path, files: list[File], object_format: str, attributes: Se
     return path
 
 
-def deliver(workspace: Workspace) -> Delivery:
-    return workspace.deliver("fleet/0rder0rder00", "Fix it", "Drone <drone@example.org>")
-
-
 def with_one_line_changed(content: bytes, attributes: str, numbers: random.Random) -> bytes:
     """The content as an editor would leave it that knows the file's encoding."""
     codec = next((codec for name, codec in ENCODINGS.items() if attributes.endswith(f"={name}")), "latin-1")
@@ -126,14 +119,10 @@ def wrong_in_clone(files: list[File], clone: Path, work: Path) -> Mapping[str, t
     return {path: both for path, both in found.items() if len({_IDENT.sub(b"", content) for content in both}) > 1}
 
 
-def keep(workspace: Workspace) -> None:
-    """Take a checkpoint, of which the delivery then makes use."""
-    workspace.checkpoint("0run0run0run", has_secret=lambda _: False)
-
-
+# A delivery makes use of a checkpoint before it.
 @pytest.mark.parametrize(("object_format", "before"), [("sha1", lambda _: None), ("sha256", keep)])
 def test_a_run_that_changes_nothing_delivers_nothing_and_one_that_changes_a_line_delivers_that_line(
-    workspaces: Workspaces, tmp_path: Path, object_format: str, before: Callable[[Workspace], None]
+    workspaces: Workspaces, tmp_path: Path, object_format: str, before: Callable[[Workspace], object]
 ) -> None:
     numbers = random.Random(object_format)
     files = list(generated(numbers))[object_format == "sha1" :: 2]

@@ -9,8 +9,8 @@ import pytest
 
 from drone.sandbox import choose
 from drone.workspace import Workspace
-from tests.support.repositories import MakeWorkspaces, git, prepared, work_order
-from tests.support.sandboxes import shell
+from tests.integration.workspace.agent import changed_files, deliver, does
+from tests.support.repositories import MakeWorkspaces, prepared, work_order
 
 SECRET = b"sk-0123456789"
 
@@ -30,16 +30,8 @@ def workspace(
 
 
 def checkpoint_after(workspace: Workspace, line: str) -> None:
-    assert shell(workspace.sandbox, workspace.path, line).return_code == 0
+    does(workspace, line)
     workspace.checkpoint("0run0run0run", has_secret=lambda content: SECRET in content)
-
-
-def delivered(workspace: Workspace) -> tuple[list[str], tuple[str, ...]]:
-    """The names of the files that differ from the base in what is delivered, and what was left out."""
-    made = workspace.deliver("fleet/0rder0rder00", "Fix it", "Drone <drone@example.org>")
-    assert made.files_changed == made.patch.count(b"diff --git ")
-    changed = ("diff-tree", "-r", "--name-only", str(workspace.base_commit), str(made.head_commit))
-    return git(workspace.session.git_dir, *changed).splitlines(), made.left_out
 
 
 def commands(trace: Path) -> list[str]:
@@ -60,8 +52,10 @@ def test_a_checkpoint_takes_eleven_processes_of_git_and_what_it_has_is_not_made_
     checkpoint_after(workspace, "echo 1 > one; git add one; git commit -q -m One; mkfifo pipe")
     commands(trace)
 
-    assert delivered(workspace) == (["calc.py", "one"], ("pipe: neither a file nor a link",))
+    made = deliver(workspace)
 
+    assert changed_files(workspace, made) == {"calc.py", "one"}
+    assert (made.files_changed, made.left_out) == (2, ("pipe: neither a file nor a link",))
     again = {"read-tree", "update-index", "write-tree", "index-pack"}
     assert again.isdisjoint(commands(trace))
 
@@ -69,10 +63,9 @@ def test_a_checkpoint_takes_eleven_processes_of_git_and_what_it_has_is_not_made_
 def test_what_changed_or_is_ignored_since_the_last_checkpoint_and_what_only_it_left_out_counts(
     workspace: Workspace,
 ) -> None:
-    checkpoint_after(
-        workspace, f"echo 1 > one; echo 1 > two; echo {SECRET.decode()} > key; mkdir made; echo 1 > made/x"
-    )
+    key = SECRET.decode()
+    checkpoint_after(workspace, f"echo 1 > one; echo 1 > two; echo {key} > key; mkdir made; echo 1 > made/x")
     checkpoint_after(workspace, "echo '*' > made/.gitignore")
-    assert shell(workspace.sandbox, workspace.path, "rm one; echo 3 > three").return_code == 0
+    does(workspace, "rm one; echo 3 > three")
 
-    assert delivered(workspace)[0] == ["key", "three", "two"]
+    assert changed_files(workspace, deliver(workspace)) == {"key", "three", "two"}

@@ -15,12 +15,10 @@ import pytest
 from drone.sandbox import choose
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from shared.errors import FleetError, FleetFault, OrderError
+from tests.integration.workspace.agent import AUTHOR, does
 from tests.support import free_port
 from tests.support.git_servers import GitHttpServer, SshServer, self_signed, serving
 from tests.support.repositories import bare_remote, calc_project, git, no_blob, prepared, work_order
-from tests.support.sandboxes import shell
-
-pytestmark = pytest.mark.usefixtures("networks_closed")
 
 LOGIN = "robot:pa55-w0rd"
 
@@ -35,7 +33,7 @@ def drone_workspaces(tmp_path: Path) -> Workspaces:
     """A drone whose git has just copied its owner's configuration."""
     config = tmp_path / "drone" / "gitconfig"
     copy_owner_config(config, os.environ)
-    return Workspaces(tmp_path / "workspace", git_environment(config, os.environ), choose("auto", os.environ))
+    return Workspaces(tmp_path / "workspace", git_environment(config, os.environ), choose("none", os.environ))
 
 
 def prepare(tmp_path: Path, url: str) -> Workspace:
@@ -45,11 +43,9 @@ def prepare(tmp_path: Path, url: str) -> Workspace:
 def there_and_back(tmp_path: Path, url: str, remote: Path) -> None:
     """Fetch, change, push, and see the change on the remote."""
     with closing(prepare(tmp_path, url)) as workspace:
-        shell(workspace.sandbox, workspace.path, "echo done > done.txt")
-        delivery = workspace.deliver("fleet/x", "Do it", "Drone <drone@localhost>")
-
+        does(workspace, "echo done > done.txt")
+        delivery = workspace.deliver("fleet/x", "Do it", AUTHOR)
         pushed = workspace.push("fleet/x", None, 60)
-
     assert pushed.error is None
     assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit
 

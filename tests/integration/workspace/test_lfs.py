@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from drone.workspace import Delivery, Workspace, Workspaces
-from tests.support.repositories import bare_remote, git, prepared, work_order
-from tests.support.sandboxes import shell
+from drone.workspace import Workspaces
+from tests.integration.workspace.agent import changed_files, does, keep, work
+from tests.support.repositories import bare_remote, prepared, work_order
 
 ATTRIBUTES = "*.bin filter=lfs diff=lfs merge=lfs -text\n/assets/** filter=lfs\n"
 
@@ -27,10 +27,8 @@ FILES = {
 }
 POINTERS = {"d.bin", "assets/ü b.csv"}
 TRIES: dict[str, tuple[str, set[str], set[str], set[str]]] = {
-    "nothing": ("true", set(), POINTERS, set()),
     "another file": ("echo y > a.txt", {"a.txt"}, POINTERS, set()),
     "content that was fetched": ("echo real > d.bin; echo '1;2' > assets/*.csv", set(), set(), set()),
-    "other content": ("echo more > d.bin", {"d.bin"}, {"assets/ü b.csv"}, {"d.bin"}),
     "other content of the same size": ("echo Real > d.bin", {"d.bin"}, {"assets/ü b.csv"}, {"d.bin"}),
     "other content, committed": ("echo more > d.bin; git commit -qam M", {"d.bin"}, {"assets/ü b.csv"}, {"d.bin"}),
     "a new file": ("echo new > new.bin", {"new.bin"}, POINTERS, {"new.bin"}),
@@ -43,24 +41,18 @@ TRIES: dict[str, tuple[str, set[str], set[str], set[str]]] = {
 }
 
 
-def deliver(workspace: Workspace) -> Delivery:
-    return workspace.deliver("fleet/0rder0rder00", "Fix it", "Drone <drone@example.org>")
-
-
 def test_a_pointer_stays_and_what_is_no_pointer_any_more_is_delivered_with_a_note(
     workspaces: Workspaces, tmp_path: Path
 ) -> None:
     workspace = prepared(workspaces, work_order(bare_remote(tmp_path / "lfs.git", FILES)))
     wrong = {}
     for name, (line, changed, pointers, plain) in TRIES.items():
-        anew = f"git clean -ffdxq; git reset -q --hard {workspace.base_commit}"
-        assert shell(workspace.sandbox, workspace.path, f"{anew}; {line}").return_code == 0, name
-        made = deliver(workspace)
-        ends = ("diff-tree", "-r", "-z", "--name-only", str(workspace.base_commit), made.head_commit or "HEAD")
-        files = git(workspace.session.git_dir, *ends) if made.head_commit else ""
-        told = [{note.partition(":")[0] for note in made.notes if text in note} for text in ("did not have", "migrate")]
-        if (set(filter(None, files.split("\0"))), *told) != (changed, pointers, plain):
-            wrong[name] = (files, told)
+        made = work(workspace, f"git clean -ffdxq; git reset -q --hard {workspace.base_commit}; {line}")
+        noted = [
+            {note.partition(":")[0] for note in made.notes if text in note} for text in ("did not have", "migrate")
+        ]
+        if (told := (changed_files(workspace, made), *noted)) != (changed, pointers, plain):
+            wrong[name] = told
     assert wrong == {}
 
 
@@ -68,7 +60,7 @@ def test_content_that_was_fetched_is_in_no_checkpoint(workspaces: Workspaces, tm
     workspace = prepared(workspaces, work_order(bare_remote(tmp_path / "lfs.git", FILES)))
     seen = []
     for line in ("true", "echo real > d.bin", "touch d.bin", "echo Real > d.bin"):
-        assert shell(workspace.sandbox, workspace.path, line).return_code == 0
-        made = workspace.checkpoint("0run0run0run", has_secret=lambda _: False)
+        does(workspace, line)
+        made = keep(workspace)
         seen.append((made.changed, made.left_out))
     assert seen == [(False, ()), (False, ()), (False, ()), (True, ())]

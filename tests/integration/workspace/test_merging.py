@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from drone.sandbox import choose
 from drone.workspace import Workspaces, marker_check, note_for_model, note_for_users
 from shared.errors import FleetError
 from shared.work_order import Base, MergedWork, Resumed, WorkOrder
-from tests.support.repositories import MakeWorkspaces, commit_files, git, prepared, push_commit, work_order
+from tests.integration.workspace.agent import AUTHOR, does
+from tests.support.repositories import commit_files, git, prepared, push_commit, work_order
 from tests.support.sandboxes import shell
 
 ONE, TWO = "1" * 12, "2" * 12
-AUTHOR = "Dronefleet <drone@localhost>"
 
 
 def work(remote: Path, order_id: str, files: dict[str, str], onto: str = "main") -> MergedWork:
@@ -44,7 +42,7 @@ def test_the_work_of_two_orders_is_one_base_and_a_result_by_itself(workspaces: W
     assert (made.head_commit, made.base_commit) == (workspace.base_commit, one.base.commit)
     assert (b"two.txt" in made.patch, b"one.txt" in made.patch) == (True, False)
     # The order's own work comes on top of the merge.
-    shell(workspace.sandbox, workspace.path, "echo 3 > three.txt")
+    does(workspace, "echo 3 > three.txt")
     made = workspace.deliver("fleet/three", "Three", AUTHOR)
     assert workspace.push("fleet/three", None, 20).pushed
     assert (b"three.txt" in made.patch, b"one.txt" in made.patch, b"two.txt" in made.patch) == (True, False, False)
@@ -75,11 +73,7 @@ def test_work_without_a_common_history_or_that_is_nowhere_is_refused_but_any_com
 
 
 def test_conflicts_are_committed_with_markers_named_and_checked_also_where_a_run_continues_elsewhere(
-    workspaces: Workspaces,
-    remote: Path,
-    tmp_path: Path,
-    drone_git: dict[str, str],
-    workspaces_in: MakeWorkspaces,
+    workspaces: Workspaces, elsewhere: Workspaces, remote: Path
 ) -> None:
     one, two = work(remote, ONE, {"calc.py": "ONE = 1\n"}), work(remote, TWO, {"calc.py": "TWO = 2\n"})
     order = after(remote, one, two)
@@ -89,10 +83,10 @@ def test_conflicts_are_committed_with_markers_named_and_checked_also_where_a_run
     assert note_for_model(workspace.start.merges).endswith("remove the markers:\n- calc.py")
     check = marker_check(workspace.start.merges) or ""
     for line, resolved in (("true", False), ("printf 'ONE = 1\\n' > calc.py", True), ("rm calc.py", True)):
-        shell(workspace.sandbox, workspace.path, line)
+        does(workspace, line)
         assert (line, shell(workspace.sandbox, workspace.path, check).return_code == 0) == (line, resolved)
     resumed = order.model_copy(update={"resumed": Resumed(run_id="run1", seq=3, base=workspace.base_commit)})
-    there = prepared(workspaces_in(tmp_path / "there", drone_git, choose("auto", os.environ)), resumed)
+    there = prepared(elsewhere, resumed)
     assert (there.base_commit, marker_check(there.start.merges)) == (workspace.base_commit, check)
 
 

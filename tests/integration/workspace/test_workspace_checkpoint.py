@@ -11,26 +11,18 @@ from pathlib import Path
 import pytest
 
 from drone.sandbox import choose
-from drone.workspace import Delivery, Snapshot, Workspace
+from drone.workspace import Snapshot, Workspace
 from drone.workspace import checkpoint as checkpoint_module
 from drone.workspace.caches import CACHES
 from shared.blobs import digest
 from shared.errors import FleetFault, NotFound
 from shared.names import new_id
 from shared.work_order import Resumed, WorkOrder
+from tests.integration.workspace.agent import BRANCH, deliver, does
 from tests.support.disks import Disk
-from tests.support.repositories import (
-    CALC,
-    MakeWorkspaces,
-    commit_files,
-    empty_remote,
-    git,
-    push_commit,
-    work_order,
-)
+from tests.support.repositories import CALC, MakeWorkspaces, commit_files, empty_remote, git, push_commit, work_order
 from tests.support.sandboxes import shell
 
-AUTHOR = "Drone <drone@example.org>"
 SECRET = b"sk-0123456789"
 NOTHING = Snapshot("", "", False, None, (), (), True)
 
@@ -79,8 +71,7 @@ class Run:
             self.workspace.go_back(self.order.resumed, self.drone.fetch)
 
     def does(self, line: str) -> None:
-        result = shell(self.workspace.sandbox, self.workspace.path, line)
-        assert result.return_code == 0, result.output
+        does(self.workspace, line)
 
     def checkpoint(self, agent_commits: bool = True) -> Snapshot:
         self.newest = self.workspace.checkpoint(self.run_id, has_secret=has_secret, agent_commits=agent_commits)
@@ -105,9 +96,6 @@ class Run:
         """The process is gone, and with it its lock."""
         self.workspace.close()
 
-    def deliver(self) -> Delivery:
-        return self.workspace.deliver("fleet/0rder0rder00", "Fix it", AUTHOR)
-
 
 @pytest.fixture
 def drone(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Drone:
@@ -121,7 +109,7 @@ def run(drone: Drone, remote: Path) -> Run:
 
 def told(run: Run) -> dict[str, object]:
     """A delivery by all that does not depend on the clock."""
-    made = run.deliver()
+    made = deliver(run.workspace)
     commits = [f"{run.workspace.base_commit}..{made.head_commit}"] if run.workspace.base_commit else [made.head_commit]
     log = ("log", "--format=%an <%ae> %s %T", *commits)
     listing = git(run.workspace.session.git_dir, *log) if made.head_commit else ""  # type: ignore[arg-type]
@@ -306,9 +294,9 @@ def test_a_checkpoint_is_new_only_where_something_is_and_has_the_agents_commit_b
 
     run.does("echo 1 > one; git add one; git commit -q -m Mine; echo 2 > two; mkfifo fifo; touch calc.py")
     listing = "find . -printf '%p %T@ %m %i\n' | sort"
-    before = shell(run.workspace.sandbox, run.workspace.path, listing)
+    before = does(run.workspace, listing)
     made = run.checkpoint()
-    assert shell(run.workspace.sandbox, run.workspace.path, listing).output == before.output, "nothing was altered"
+    assert does(run.workspace, listing) == before, "nothing was altered"
     git_dir = run.workspace.session.git_dir
     assert git(git_dir, "rev-parse", f"refs/dronefleet/checkpoint/{run.run_id}") == made.commit
     assert git(git_dir, "rev-parse", f"{made.commit}^") == made.head == git(run.workspace.path, "rev-parse", "HEAD")
@@ -463,18 +451,35 @@ def _flipped(bundle: bytes) -> bytes:
     return bundle[:at] + bytes([bundle[at] ^ 1]) + bundle[at + 1 :]
 
 
-def test_a_bundle_that_is_broken_absent_or_holds_something_else_is_refused(run: Run, drone: Drone) -> None:
+def _evil(run: Run, tmp_path: Path) -> tuple[str, bytes]:
+    """A commit that git would refuse in a fetch, and its bundle: a hook in a directory `.git`."""
+    evil = tmp_path / "evil"
+    git(tmp_path, "clone", "-q", str(tmp_path / "calc.git"), str(evil))
+    hook = git(evil, "hash-object", "-w", "--stdin", stdin=b"#!/bin/sh\n")
+    inner = git(evil, "mktree", stdin=f"100755 blob {hook}\tpost-checkout\n".encode())
+    tree = git(evil, "mktree", stdin=f"040000 tree {inner}\t.git\n".encode())
+    commit = git(evil, "commit-tree", tree, "-p", "HEAD", "-m", "Checkpoint")
+    git(evil, "update-ref", "refs/heads/evil", commit)
+    git(evil, "bundle", "create", "-q", str(tmp_path / "evil.bundle"), "evil", "^origin/main")
+    return commit, (tmp_path / "evil.bundle").read_bytes()
+
+
+def test_a_bundle_that_is_broken_absent_evil_or_holds_something_else_is_refused(
+    run: Run, drone: Drone, tmp_path: Path
+) -> None:
     run.steps(["echo 1 > one; git add one; git commit -q -m Mine; head -c 3000 /dev/urandom > random"])
     run.dies()
-    whole = run.newest.bundle or b""
+    whole, (evil, evil_bundle) = run.newest.bundle or b"", _evil(run, tmp_path)
     orders = [run.resumed(bundle=None), run.resumed(bundle="f" * 64), run.resumed(head="")]
     for number, broken in enumerate([whole[:-30], _flipped(whole), b"", b"# v2 git bundle\n\n", SECRET]):
         drone.blobs[run.run_id, f"broken-{number}"] = broken
         orders.append(run.resumed(bundle=f"broken-{number}"))
-    for order in orders:
+    drone.blobs[run.run_id, "evil"] = evil_bundle
+    for order in (*orders, run.resumed(commit=evil, bundle="evil")):
         with pytest.raises(FleetFault) as fault:
             Run(drone.other(), order)
         assert fault.value.code == "E-CHECKPOINT"
+    assert "hasDotgit" in fault.value.why
     # A workspace that could not be put back is laid out anew by the next run.
     here = drone.prepare(run.resumed())
     resumed = run.resumed(head="1" * 40, bundle=None).resumed
@@ -486,30 +491,8 @@ def test_a_bundle_that_is_broken_absent_or_holds_something_else_is_refused(run: 
     assert (again.workspace.fresh, (again.workspace.path / "one").exists()) == (True, True)
 
 
-def test_a_bundle_with_objects_that_git_objects_to_is_refused(run: Run, drone: Drone, tmp_path: Path) -> None:
-    run.steps(["echo 1 > one"])
-    run.dies()
-    evil = tmp_path / "evil"
-    git(tmp_path, "clone", "-q", str(tmp_path / "calc.git"), str(evil))
-    hook = git(evil, "hash-object", "-w", "--stdin", stdin=b"#!/bin/sh\n")
-    inner = git(evil, "mktree", stdin=f"100755 blob {hook}\tpost-checkout\n".encode())
-    tree = git(evil, "mktree", stdin=f"040000 tree {inner}\t.git\n".encode())
-    commit = git(evil, "commit-tree", tree, "-p", "HEAD", "-m", "Checkpoint")
-    git(evil, "update-ref", "refs/heads/evil", commit)
-    git(evil, "bundle", "create", "-q", str(tmp_path / "evil.bundle"), "evil", "^origin/main")
-    drone.blobs[run.run_id, "evil"] = (tmp_path / "evil.bundle").read_bytes()
-
-    with pytest.raises(FleetFault) as fault:
-        Run(drone.other(), run.resumed(commit=commit, bundle="evil"))
-
-    assert fault.value.code == "E-CHECKPOINT"
-    assert "hasDotgit" in fault.value.why
-
-
-@pytest.mark.parametrize("damage", ["rm -rf .git; ln -s /nowhere .git", "rm -rf ./* .git .gitignore"])
-def test_whatever_became_of_the_agents_git_the_run_goes_on_as_it_would_have_ended(
-    drone: Drone, remote: Path, damage: str
-) -> None:
+def test_after_the_agent_removed_everything_the_run_goes_on_as_it_would_have_ended(drone: Drone, remote: Path) -> None:
+    damage = "rm -rf ./* .git .gitignore"
     lines = [f"echo 1 > one; git add one; git commit -q -m Mine; {damage}", "echo 2 > two", "echo 3 > three"]
     first = Run(drone, work_order(remote))
     first.steps(lines[:2])
@@ -549,7 +532,7 @@ def test_hostile_configuration_hooks_and_filters_are_not_executed(drone: Drone, 
     [path.unlink() for path in tmp_path.glob("sprung-*")]
 
     made = run.checkpoint()
-    delivery, pushed = run.deliver(), run.workspace.push("fleet/0rder0rder00", None, 60)
+    delivery, pushed = deliver(workspace), workspace.push(BRANCH, None, 60)
     run.dies()
     again = Run(run.drone, run.resumed())
 
@@ -607,14 +590,14 @@ def test_a_base_that_was_pushed_away_is_still_gone_on_from_and_here_also_one_tha
 
     second = Run(drone.other(), run.resumed())
     second.steps(["echo 2 > two"])
-    made = second.deliver()
+    made = deliver(second.workspace)
 
     assert second.workspace.base_commit == run.workspace.base_commit
     assert made.files_changed == 2
     # Whoever has what the remote has now can take the bundle.
     (remote / "work.bundle").write_bytes(made.bundle or b"")
     git(remote.parent, "clone", "-q", f"file://{remote}", "clone")
-    git(remote.parent / "clone", "fetch", "-q", str(remote / "work.bundle"), "fleet/0rder0rder00:taken")
+    git(remote.parent / "clone", "fetch", "-q", str(remote / "work.bundle"), f"{BRANCH}:taken")
 
     git(remote, "reflog", "expire", "--expire=now", "--all")
     git(remote, "gc", "-q", "--prune=now")

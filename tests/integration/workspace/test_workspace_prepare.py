@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
 import pytest
 
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
-from drone.sandbox import Sandbox, choose
+from drone.sandbox import Sandbox
 from drone.workspace import Workspace, Workspaces
 from drone.workspace import session_directory as session_module
 from shared.errors import FleetFault, OrderError, Precondition
 from shared.work_order import Base
+from tests.integration.workspace.agent import AUTHOR, does
 from tests.support.repositories import (
     MakeWorkspaces,
     bare_remote,
@@ -50,9 +50,7 @@ def test_the_workspace_is_a_clean_clone_at_the_tip_of_the_default_branch(
     assert git(workspace.path, "config", "remote.origin.url") == workspace.mirror.remote.shown
     assert git(workspace.path, "config", "user.email") == "drone@localhost"
     assert workspace.session.git.text("config", "--get", "gc.auto") == "0"
-    line = "git log --oneline && git commit -q --allow-empty -m x && git fsck"
-    result = shell(workspace.sandbox, workspace.path, line)
-    assert (result.return_code, "Begin" in result.output) == (0, True), result.output
+    assert "Begin" in does(workspace, "git log --oneline && git commit -q --allow-empty -m x && git fsck")
 
 
 def test_an_empty_repository_gives_an_empty_workspace_until_it_has_commits(
@@ -164,19 +162,16 @@ def test_new_commits_of_the_remote_are_seen_by_the_next_order(workspaces: Worksp
 
 
 def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
-    workspaces: Workspaces, workspaces_in: MakeWorkspaces, remote: Path
+    workspaces: Workspaces, elsewhere: Workspaces, remote: Path
 ) -> None:
     first = prepare(workspaces, remote)
-    shell(first.sandbox, first.path, "echo one > one.txt")
-    one = first.deliver("fleet/one", "One", "Drone <drone@localhost>")
+    does(first, "echo one > one.txt")
+    one = first.deliver("fleet/one", "One", AUTHOR)
     first.close()
     after_one = Base(commit=one.head_commit, bundle="abc", bundle_run="run1")
     second = workspaces.prepare(work_order(remote, base=after_one), lambda *_: one.bundle or b"", lambda: None)
-    shell(second.sandbox, second.path, "echo two > two.txt")
-    two = second.deliver("fleet/two", "Two", "Drone <drone@localhost>")
-    elsewhere = workspaces_in(
-        workspaces.root.with_name("other"), first.session.git.environment, choose("auto", os.environ)
-    )
+    does(second, "echo two > two.txt")
+    two = second.deliver("fleet/two", "Two", AUTHOR)
 
     after_two = Base(commit=two.head_commit, bundle="abc", bundle_run="run2")
     workspace = elsewhere.prepare(work_order(remote, base=after_two), lambda *_: two.bundle or b"", lambda: None)
@@ -191,9 +186,9 @@ def test_the_next_order_of_a_session_keeps_what_git_ignores_and_the_same_order_a
     workspaces: Workspaces, remote: Path
 ) -> None:
     line = "echo x > calc.py; echo y > untracked; echo z > kept.cache; mkfifo fifo; git init -q inner; echo 1 > inner/a"
-    for damage in ("true", "rm -rf .git", "echo junk > .git/config", "git checkout -q --orphan x; rm -rf .git/refs"):
+    for damage in ("true", "rm -rf .git", "git checkout -q --orphan x; rm -rf .git/refs; echo junk > .git/config"):
         first = prepare(workspaces, remote, session="aaaaaaaaaaaa")
-        shell(first.sandbox, first.path, f"{line}; echo h > ~/in-home; {damage}")
+        does(first, f"{line}; echo h > ~/in-home; {damage}")
         first.close()
 
         second = prepare(workspaces, remote, session="aaaaaaaaaaaa", order_id="0rder0rder02")
@@ -206,7 +201,7 @@ def test_the_next_order_of_a_session_keeps_what_git_ignores_and_the_same_order_a
         assert {"untracked", "inner", "fifo"} & {path.name for path in second.path.iterdir()} == set()
     again = prepare(workspaces, remote, session="aaaaaaaaaaaa", order_id="0rder0rder02")
     assert not (again.path / "kept.cache").exists()
-    assert shell(again.sandbox, again.path, "ls -A ~").output == ""
+    assert does(again, "ls -A ~") == ""
 
 
 def test_sessions_work_side_by_side_on_one_mirror_and_each_takes_one_run_at_a_time(

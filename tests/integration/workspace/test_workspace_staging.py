@@ -8,7 +8,7 @@ from pathlib import Path
 from drone.workspace.staging import remove_special_files
 from tests.support.racers import exchanging
 
-ROUNDS = 4_000
+ROUNDS = 1_000
 
 
 def test_no_special_file_outside_is_removed_while_a_directory_is_exchanged_for_a_symlink(tmp_path: Path) -> None:

@@ -20,13 +20,9 @@ from shared.messages import Message
 from shared.work_order import OrderProvider
 from tests.support.clocks import HandClock
 from tests.support.endpoints import Said
-from tests.support.protocols.compatible import DEEPSEEK, MISTRAL
 from tests.support.scripted import HELLO
 
 CUSTOM = OrderProvider(name="p", model="openai/x", api_base="http://127.0.0.1:9/v1")
-CHAT = (CUSTOM, *(each.provider("http://127.0.0.1:9") for each in (DEEPSEEK, MISTRAL)))
-CHAT += (CUSTOM.model_copy(update={"model": "openrouter/openai/gpt-oss-120b"}),)
-"""Everything that speaks chat completions and has a reader of its own in LiteLLM."""
 _NOW = datetime(2026, 11, 21, tzinfo=UTC)
 _ECHO = ToolSpec("echo", "Return the text.", {"type": "object", "properties": {"text": {"type": "string"}}})
 

@@ -10,14 +10,15 @@ import pytest
 
 from drone.agent.approvals import AskingFor, risk_of
 from drone.agent.calls import in_words
-from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
+from drone.agent.hooks.bus import HookBus
+from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, QuietControls
 from drone.agent.values import AskedQuestion, Ruling, ToolResult, Verdict
 from shared.errors import Conflict, Interrupted, Preempted
 from shared.events import ApprovalStep, DecisionStep, GuardrailStep, ToolResultStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus
 from shared.work_order import Limits
-from tests.support.clocks import HandClock
+from tests.support.people import Person
 from tests.support.scripted import Loop, calls, says
 
 
@@ -33,11 +34,6 @@ class Ruled(NoGuardrails):
 
     def after(self, _call: ToolCall, _result: ToolResult) -> Verdict:
         return self.then
-
-
-class Blocking(NoHooks):
-    def block(self, _call: ToolCall) -> str | None:
-        return "not on Sundays"
 
 
 QUESTION = AskedQuestion("Which database?", ("PostgreSQL", "SQLite"), "SQLite", 60)
@@ -57,32 +53,11 @@ class Asking(EchoToolbox):
         return ToolResult("", asks=self.question)
 
 
-@dataclass
-class Person(HandClock):
-    """A clock by which a person does something after so many seconds."""
-
-    controls: QuietControls
-    after: float
-    given: Ruling | BaseException | None
-
-    def __post_init__(self) -> None:
-        super().__init__()
-        self.until = self.monotonic() + self.after
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        if self.monotonic() < self.until:
-            return
-        if isinstance(self.given, Ruling):
-            self.controls.rulings["call_0_0"] = self.given
-        else:
-            self.controls.signal, self.given = self.given, None
-
-
 def waiting(given: Ruling | BaseException | None, question: AskedQuestion | None = None, **limits: Any) -> Loop:
-    """A loop with one call that waits for a person, for an approval or with a question; they act after 30 s."""
+    """A loop with one call that waits for a person, for an approval or with a question."""
     controls = QuietControls()
-    clock, toolbox = Person(controls, 30, given), Asking(question) if question else EchoToolbox()
+    clock = Person(controls, {} if given is None else {"call_0_0": given})
+    toolbox = Asking(question) if question else EchoToolbox()
     loop = Loop([calls("a"), says("done")], limits=Limits(**limits), controls=controls, clock=clock, toolbox=toolbox)
     # No question waits for an approval.
     loop.agent.approvals = AskingFor("all", read_only={"echo"} if question else ())
@@ -94,15 +69,11 @@ def recorded(loop: Loop, kind: type[Any]) -> Any:
     return found
 
 
-def answer(text: str, who: str = "kim") -> Ruling:
-    return Ruling(approved=True, answer=text, who=who)
-
-
 def test_the_answer_is_the_result_of_the_call_with_who_gave_it() -> None:
     told = {
-        "kim chose: PostgreSQL": answer("PostgreSQL"),
-        "kim answered: MySQL 8": answer("MySQL 8"),
-        "The user chose: SQLite": answer("SQLite", ""),
+        "kim chose: PostgreSQL": Ruling(approved=True, answer="PostgreSQL", who="kim"),
+        "kim answered: MySQL 8": Ruling(approved=True, answer="MySQL 8", who="kim"),
+        "The user chose: SQLite": Ruling(approved=True, answer="SQLite"),
     }
     for text, given in told.items():
         loop = waiting(given, QUESTION)
@@ -116,23 +87,25 @@ def test_the_answer_is_the_result_of_the_call_with_who_gave_it() -> None:
     assert "person" in loop.recorder.waited_for
 
 
-def test_without_an_answer_in_time_the_default_counts_if_there_is_one_and_the_wait_costs_no_run_time() -> None:
-    cases: list[tuple[AskedQuestion, dict[str, Any], str, str]] = [
-        (
-            QUESTION,
-            {"max_run_seconds": 10},
-            "No answer: not answered within 60 s. The default counts: SQLite",
-            "SQLite",
-        ),
+NO_ANSWER = "No answer: not answered within 60 s. The default counts: SQLite"
+
+
+@pytest.mark.parametrize(
+    ("question", "limits", "said", "default"),
+    [
+        (QUESTION, {"max_run_seconds": 10}, NO_ANSWER, "SQLite"),
         (QUESTION, {"approval_timeout": 40}, "not answered within 40 s", "SQLite"),
         (AskedQuestion("Which name?"), {"approval_timeout": 120}, "not answered within 120 s", ""),
-    ]
-    for question, limits, said, default in cases:
-        loop = waiting(None, question, **limits)
-        assert loop.run().response == "done"
-        assert said in recorded(loop, ToolResultStep).output
-        decided = recorded(loop, DecisionStep)
-        assert (decided.approved, decided.by, decided.answer) == (bool(default), "clock", default)
+    ],
+)
+def test_without_an_answer_in_time_the_default_counts_if_there_is_one_and_the_wait_costs_no_run_time(
+    question: AskedQuestion, limits: dict[str, Any], said: str, default: str
+) -> None:
+    loop = waiting(None, question, **limits)
+    assert loop.run().response == "done"
+    assert said in recorded(loop, ToolResultStep).output
+    decided = recorded(loop, DecisionStep)
+    assert (decided.approved, decided.by, decided.answer) == (bool(default), "clock", default)
 
 
 def test_a_call_runs_once_it_is_approved_and_not_if_it_is_denied_unanswered_or_interrupted() -> None:
@@ -163,23 +136,20 @@ def test_a_call_runs_once_it_is_approved_and_not_if_it_is_denied_unanswered_or_i
 
 def test_a_warning_stands_below_the_result_and_is_recorded() -> None:
     loop = Loop([calls("a"), says("done")])
-    loop.agent.guardrails = Ruled(
-        Verdict("warn", "Again?", "code_1", "loops"), Verdict("warn", "Slow.", "code_2", "time")
-    )
+    warnings = Verdict("warn", "Again?", "code_1", "loops"), Verdict("warn", "Slow.", "code_2", "time")
+    loop.agent.guardrails = Ruled(*warnings)
     loop.run()
     result = recorded(loop, ToolResultStep)
     assert (result.output, result.note) == ("a\n\n[Again?]\n\n[Slow.]", "\n\n[Again?]\n\n[Slow.]")
     warned = [body for body in loop.recorder.bodies if isinstance(body, GuardrailStep)]
-    assert [(body.guardrail, body.action, body.code) for body in warned] == [
-        ("loops", "warn", "code_1"),
-        ("time", "warn", "code_2"),
-    ]
+    found = [(body.guardrail, body.action, body.code) for body in warned]
+    assert found == [(each.guardrail, each.action, each.code) for each in warnings]
 
 
 def test_a_hook_that_blocks_goes_before_the_guardrails() -> None:
-    loop = Loop([calls("a"), says("done")])
-    loop.agent.hooks = Blocking()
-    loop.agent.guardrails = Ruled(Verdict("halt", "never asked", "c", "g"))
+    loop, bus = Loop([calls("a"), says("done")]), HookBus(lambda *_: None)
+    bus.on("tool_call", lambda *_: "not on Sundays")
+    loop.agent.hooks, loop.agent.guardrails = bus, Ruled(Verdict("halt", "never asked", "c", "g"))
     loop.run()
     assert recorded(loop, ToolResultStep).output == "This call was blocked: not on Sundays"
 

@@ -3,56 +3,45 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Any
 
-from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
-from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
-from drone.agent.values import AskedQuestion, Ruling, ToolResult, ToolSpec
+from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks
+from drone.agent.values import Ruling, ToolResult, ToolSpec
 from shared.errors import Interrupted
 from shared.events import ChildStep, ToolResultStep, Usage
 from shared.messages import Message, ToolCall
-from shared.outcome import ExitStatus, Outcome
+from shared.outcome import ExitStatus
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
-from tests.support.scripted import calls, says
-from tests.support.scripted_model import ScriptedModel
-from tests.support.transcripts import assert_valid
+from tests.support.scripted import Loop, calls, says
 
 
 class Toolbox(EchoToolbox):
     """The echo tools, and `spawn`."""
 
     children: Children
-    asks: AskedQuestion | None = None
-    """What `echo` asks."""
 
     def specs(self) -> list[ToolSpec]:
         return [*super().specs(), ToolSpec(SPAWN, "Let a child do it.")]
 
     def execute(self, call: ToolCall) -> ToolResult:
         if call.name != SPAWN:
-            return replace(super().execute(call), asks=self.asks)
+            return super().execute(call)
         asked = json.loads(call.arguments)
         return self.children.spawn(call.id, asked["task"], asked.get("tools"))
 
 
-@dataclass
-class Family:
+class Family(Loop):
     """A parent that can have children, with a scripted model that they share."""
 
-    script: list[dict[str, object]]
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        self.clock, self.recorder, self.controls, self.toolbox = HandClock(), KeptEvents(), QuietControls(), Toolbox()
-        self.model = ScriptedModel(self.script, self.clock, cost_usd=0.5)
-        self.budget = RunBudget(self.limits, self.clock)
-        self.parent = Agent(
-            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, budget=self.budget
-        )
+    def __init__(self, script: list[dict[str, object]], limits: Limits | None = None) -> None:
+        super().__init__(script, limits or Limits(), cost_usd=0.5, toolbox=Toolbox())
+        budget = RunBudget(self.limits, self.clock)
+        self.agent = replace(self.agent, budget=budget)
         self.toolbox.children = Children(
             model=self.model,
             toolbox=self.toolbox,
@@ -60,26 +49,25 @@ class Family:
             controls=self.controls,
             limits=self.limits,
             clock=self.clock,
-            budget=self.budget,
+            budget=budget,
             guardrails=NoGuardrails(),
             approvals=None,
-            ids=self.parent.ids,
+            ids=self.agent.ids,
             system="You are tested.",
         )
-
-    def run(self) -> Outcome:
-        try:
-            return self.parent.run("You are tested.", (), "Do it.")
-        finally:
-            assert_valid(self.parent.transcript)
 
     @property
     def results(self) -> list[str]:
         return [body.output for body in self.recorder.bodies if isinstance(body, ToolResultStep)]
 
     @property
+    def children(self) -> list[dict[str, Any]]:
+        """The steps of children."""
+        return [body.step for body in self.recorder.bodies if isinstance(body, ChildStep)]
+
+    @property
     def of_children(self) -> list[str]:
-        return [body.step["kind"] for body in self.recorder.bodies if isinstance(body, ChildStep)]
+        return [step["kind"] for step in self.children]
 
 
 def spawns(task: str, **more: object) -> dict[str, object]:
@@ -108,8 +96,7 @@ def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it_or
     family = Family([spawns("Look.", tools=["submit"]), calls("x"), says("could not"), says("done")])
     family.run()
     assert family.toolbox.ran == []
-    steps = [body.step for body in family.recorder.bodies if isinstance(body, ChildStep)]
-    assert steps[3]["output"] == "Error: echo is not available to you; use submit."
+    assert family.children[3]["output"] == "Error: echo is not available to you; use submit."
     deeper = Family([spawns("Look."), spawns("Look deeper."), says("did it myself"), says("done")])
     deeper.run()
     assert deeper.results == ["did it myself"]
@@ -125,7 +112,7 @@ def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it_or
 def test_what_a_child_spends_is_its_parents() -> None:
     family = Family([spawns("Look."), calls("a"), says("found it")], Limits(cost_limit=1.4))
     assert family.run().exit_status is ExitStatus.COST_LIMIT
-    assert (family.parent.stats().cost_usd, family.parent.stats().tool_calls) == (1.5, 2)
+    assert (family.agent.stats().cost_usd, family.agent.stats().tool_calls) == (1.5, 2)
     of_answers = Family([spawns("Look."), calls("a"), calls("b")], Limits(max_iterations=3))
     assert of_answers.run().exit_status is ExitStatus.MAX_ITERATIONS
 
@@ -148,15 +135,14 @@ def test_what_people_say_meanwhile_is_for_the_parent() -> None:
         family.controls.to_follow_up.append("And then?"),
     )
     family.run()
-    assert [m.content for m in family.parent.transcript if m.role == "user"][1:] == ["Be quick.", "And then?"]
-    told = [body.step.get("text") for body in family.recorder.bodies if isinstance(body, ChildStep)]
-    assert {"Be quick.", "And then?"}.isdisjoint(told)
+    assert [m.content for m in family.agent.transcript if m.role == "user"][1:] == ["Be quick.", "And then?"]
+    assert {"Be quick.", "And then?"}.isdisjoint(step.get("text") for step in family.children)
 
     interrupted = Family([spawns("Look."), calls("a"), says("done")])
     said = Interrupted(Message(role="user", content="Forget that."))
     interrupted.toolbox.on_call = lambda _: setattr(interrupted.controls, "signal", said)
     assert interrupted.run().response == "done"
-    assert ("user", "Forget that.") in [(m.role, m.content) for m in interrupted.parent.transcript]
+    assert ("user", "Forget that.") in [(m.role, m.content) for m in interrupted.agent.transcript]
 
 
 def test_spending_that_is_in_no_answer_is_recorded_and_counted_once() -> None:

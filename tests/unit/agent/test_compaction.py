@@ -59,15 +59,20 @@ def test_it_is_due_when_the_question_has_more_tokens_than_window_less_reserve() 
 
 def test_a_call_that_is_too_long_is_shortened_and_its_unseen_result_and_signed_thinking_stay() -> None:
     around = Compacting()
-    step = called(1, "wrote it", path="a.py", content="begin " + "x" * 60_000 + " end", mode=[7, True])
+    step = called(
+        1, f"first {'y' * 60_000} last", path="a.py", content="begin " + "x" * 60_000 + " end", mode=[7, True]
+    )
     signed = ({"type": "thinking", "thinking": "Hm.", "signature": "s" * 200},)
     step[0] = step[0].model_copy(update={"thinking_blocks": signed})
-    transcript = conversation(said("user", "Write."), *step, said("user", "And?"))
+    transcript = conversation(*long_conversation()[1:], *step, said("user", "And?"))
     assert around.compaction.compact(transcript, "window")
+    assert [message.role for message in transcript] == ["system", "user", "assistant", "tool", "user"]
     asked, result, last = transcript[-3:]
     given = json.loads(asked.tool_calls[0].arguments)
-    assert (given["path"], given["mode"], result.content, last.content) == ("a.py", [7, True], "wrote it", "And?")
-    assert re.fullmatch(r"begin x+\n\[… [\d,]+ characters left out to save room …\]\nx+ end", given["content"])
+    assert (given["path"], given["mode"], last.content) == ("a.py", [7, True], "And?")
+    left_out = r"\n\[… [\d,]+ characters left out to save room …\]\n"
+    assert re.fullmatch(rf"begin x+{left_out}x+ end", given["content"])
+    assert re.fullmatch(rf"first y*{left_out}y* last", result.content)
     assert asked.thinking_blocks == signed
     assert around.estimate.question(transcript) <= 12_000
     assert not around.compaction.due(transcript)
@@ -161,18 +166,6 @@ def test_without_a_summary_a_record_of_it_or_a_budget_for_it_nothing_changes() -
     assert list(transcript) == list(long_conversation())
 
 
-def test_an_unseen_result_is_never_folded_into_the_summary_however_small_the_window() -> None:
-    for window in (2_000, 16_000):
-        around = Compacting(window=window)
-        step = called(99, "first " + "y" * 60_000 + " last", content="z" * 60_000)
-        transcript = conversation(*long_conversation()[1:], *step, said("user", "Wait. " * 2_000))
-        around.compaction.compact(transcript, "window")
-        assert [message.role for message in transcript] == ["system", "user", "assistant", "tool", "user"]
-        shown = transcript[3].content
-        assert re.fullmatch(r"(?s)first y*\n\[… [\d,]+ characters left out to save room …\]\ny* last", shown)
-        assert not around.compaction.due(transcript)
-
-
 # --- in the loop -----------------------------------------------------------------------------------
 
 
@@ -235,11 +228,10 @@ def test_what_one_request_cannot_hold_is_summarized_in_several_each_folding_in_t
     around.compaction.compact(conversation(*talk), "window")
     asked = around.asked_with
     assert len(asked) > 3
-    assert [f"<summary_so_far>\nUp to {n}.\n</summary_so_far>" in asked[n + 1] for n in range(len(asked) - 1)] == [
-        True
-    ] * (len(asked) - 1)
+    for number, text in enumerate(asked[1:]):
+        assert f"<summary_so_far>\nUp to {number}.\n</summary_so_far>" in text
     assert all(around.estimate.messages(*question) < 6_000 for question in around.model.asked_for_summary)
-    assert [any(f"Word {n}. Word {n}." in text for text in asked) for n in range(25)] == [True] * 25
+    assert all(any(f"Word {n}. Word {n}." in text for text in asked) for n in range(25))
 
 
 def test_a_request_that_the_endpoint_finds_too_long_is_made_in_smaller_parts_and_not_for_ever() -> None:
@@ -335,20 +327,12 @@ def test_what_is_written_is_read_again(
     assert parted(f"{without_tags(text)}\n\n{footer.text(100_000)}") == (without_tags(text), footer)
 
 
-TEXT = "The quick brown fox jumps over the lazy dog. " * 100
-
-
-def _estimate(tools: Sequence[ToolSpec] = (), window: int = 16_000) -> Estimate:
-    return Estimate(Compacting(window=window).model, lambda: tools, Limits())
-
-
 def test_an_overflow_raises_a_guess_or_means_a_smaller_window_if_the_guess_was_corrected() -> None:
-    messages = [SYSTEM, said("user", TEXT)]
-    guessed = _estimate(window=16_000)
+    messages = [SYSTEM, said("user", "The quick brown fox jumps over the lazy dog. " * 100)]
+    guessed, corrected = (Estimate(Compacting(window=16_000).model, lambda: (), Limits()) for _ in range(2))
     guessed.overflowed(messages)
     assert guessed.question(messages) == pytest.approx(16_000, abs=1)
     assert guessed.room().window == 16_000
-    corrected = _estimate(window=16_000)
     corrected.learned(Usage(input_tokens=1_200), messages)
     corrected.overflowed(messages)
     assert corrected.room().window == 1_200

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from drone.agent.agent import Agent
 from drone.agent.guardrails.loop_detection import LoopDetection, signature_of
 from drone.agent.guardrails.rule_set import FAILED, TOO_OFTEN, Rule, RuleSet
 from drone.agent.hooks.calling import CallFailed
@@ -40,19 +39,20 @@ def overdue(_: Callable[[], object]) -> object:
 class Guarded(Loop):
     """The loop with these rules, whose reports are kept."""
 
-    def guard(self, *rules: Rule, calling: Any = None) -> Guarded:
+    def guard(self, *rules: Rule, **more: Any) -> Guarded:
         self.reports: list[str] = []
-        bounds = {"calling": calling} if calling else {}
-        self.rules = RuleSet(lambda what, detail: self.reports.append(what), rules, **bounds)
-        self.agent = Agent(
-            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, guardrails=self.rules
-        )
+        self.rules = RuleSet(lambda what, detail: self.reports.append(what), rules, **more)
+        self.agent.guardrails = self.rules
         return self
 
     @property
     def said(self) -> list[tuple[str, str, str]]:
         steps = [body for body in self.recorder.bodies if isinstance(body, GuardrailStep)]
         return [(step.guardrail, step.action, step.code) for step in steps]
+
+    @property
+    def decided(self) -> list[tuple[str, str]]:
+        return [(action, code) for _, action, code in self.said]
 
 
 def rules(*given: Rule) -> tuple[RuleSet, list[str]]:
@@ -83,14 +83,11 @@ BROKEN = [ValueError("boom"), SystemExit(), "block", Verdict("forbid")]  # type:
 
 
 def test_a_rule_that_is_too_slow_is_switched_off_and_a_policy_blocks_from_then_on() -> None:
-    rule, policy = (
-        Guarded([calls("one", "two"), says("Done.")]).guard(Rule("slow", Says(None), policy=is_policy), calling=overdue)
-        for is_policy in (False, True)
-    )
-    rule.run()
-    policy.run()
-    assert (len(rule.reports), len(rule.toolbox.ran)) == (1, 2)
-    assert (len(policy.reports), policy.said) == (1, [("slow", "block", FAILED)] * 2)
+    for is_policy, ran, said in ((False, 2, []), (True, 0, [("slow", "block", FAILED)] * 2)):
+        rule = Rule("slow", Says(None), policy=is_policy)
+        loop = Guarded([calls("one", "two"), says("Done.")]).guard(rule, calling=overdue)
+        loop.run()
+        assert (len(loop.reports), len(loop.toolbox.ran), loop.said) == (1, ran, said)
 
 
 def test_every_rule_hears_of_a_result_and_the_first_decision_counts() -> None:
@@ -173,27 +170,18 @@ def codes(rule: LoopDetection, one: ToolCall, *results: ToolResult) -> list[str]
     return said
 
 
-class Failing(Loop):
+def failing(script: list[dict[str, Any]]) -> Guarded:
     """The loop with the built-in rules; every tool fails."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = RuleSet(lambda *_: None)
-        self.agent = Agent(
-            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, guardrails=rules
-        )
-        self.toolbox.execute = lambda call: (self.toolbox.ran.append(call), NO)[1]  # type: ignore[method-assign]
-
-    @property
-    def said(self) -> list[tuple[str, str]]:
-        return [(body.action, body.code) for body in self.recorder.bodies if isinstance(body, GuardrailStep)]
+    loop = Guarded(script).guard()
+    loop.toolbox.execute = lambda call: (loop.toolbox.ran.append(call), NO)[1]  # type: ignore[method-assign]
+    return loop
 
 
 def test_the_same_call_that_fails_is_warned_of_from_the_second_time_and_not_run_a_sixth() -> None:
-    loop = Failing([*[calls("same")] * 6, says("Done.")])
+    loop = failing([*[calls("same")] * 6, says("Done.")])
     loop.run()
     warned, blocked = ("warn", "repeated_exact_failure_warning"), ("block", "repeated_exact_failure_block")
-    assert loop.said == [warned, warned, warned, warned, blocked]
+    assert loop.decided == [warned, warned, warned, warned, blocked]
     assert len(loop.toolbox.ran) == 5
     results = [text for role, text in loop.told if role == "tool"]
     assert [text.partition("\n\n[")[0] for text in results[:5]] == ["Error: no"] * 5
@@ -208,9 +196,9 @@ def test_a_call_is_the_same_whatever_the_order_and_spacing_of_its_arguments() ->
 
 
 def test_the_same_tool_that_fails_with_other_arguments_is_warned_of_and_ends_the_run_at_the_eighth() -> None:
-    loop = Failing([calls(str(n)) for n in range(9)])
+    loop = failing([calls(str(n)) for n in range(9)])
     outcome = loop.run()
-    assert loop.said == [*[("warn", "same_tool_failure_warning")] * 5, ("halt", "same_tool_failure_halt")]
+    assert loop.decided == [*[("warn", "same_tool_failure_warning")] * 5, ("halt", "same_tool_failure_halt")]
     assert (outcome.exit_status, len(loop.toolbox.ran)) == (ExitStatus.HALTED, 8)
 
 
@@ -267,8 +255,7 @@ def test_a_model_that_goes_on_with_calls_that_are_not_run_is_ended_after_ten_of_
         ([ECHO_X, called("echo", {"text": "y"})], 20, "calls_not_run_halt", "10 calls in a row could not be run"),
     ]
     for script, asked, code, words in cases:
-        loop = Guarded(script * 50)
-        loop.agent.guardrails = RuleSet(lambda *_: None, loops=LoopDetection(read_only={"echo"}))
+        loop = Guarded(script * 50).guard(loops=LoopDetection(read_only={"echo"}))
         outcome = loop.run()
         assert (outcome.exit_status, len(loop.model.asked)) == (ExitStatus.HALTED, asked), words
         assert loop.said[-1] == ("loop_detection", "halt", code), words
@@ -277,7 +264,7 @@ def test_a_model_that_goes_on_with_calls_that_are_not_run_is_ended_after_ten_of_
 
 
 def test_the_same_failing_call_ends_the_run_at_the_tenth_with_what_it_said() -> None:
-    loop = Failing([called("shell", {"cmd": "ls"})] * 50)
+    loop = failing([called("shell", {"cmd": "ls"})] * 50)
     loop.toolbox.specs = lambda: [ToolSpec("shell", "Run.")]  # type: ignore[method-assign]
     outcome = loop.run()
     assert (outcome.exit_status, len(loop.model.asked), len(loop.toolbox.ran)) == (ExitStatus.HALTED, 10, 5)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from drone.agent.agent import Agent
 from drone.agent.guardrails.rule_set import Rule, RuleSet
 from drone.agent.hooks import events as told
 from drone.agent.hooks.bus import TOO_OFTEN, HookBus
@@ -32,9 +32,7 @@ class Hooked(Loop):
         super().__post_init__()
         self.reports: list[str] = []
         self.bus = HookBus(lambda what, detail: self.reports.append(what), "the context")
-        self.agent = Agent(
-            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, hooks=self.bus
-        )
+        self.agent.hooks = self.bus
 
     def give(self, event: str, *given: Any) -> None:
         """Register one handler for each answer."""
@@ -99,7 +97,7 @@ WRONG = [
 ]
 
 
-def test_a_policy_that_fails_or_gives_a_wrong_answer_lets_no_call_pass() -> None:
+def test_a_policy_that_fails_or_answers_wrongly_lets_no_call_pass_and_holds_for_children_too() -> None:
     loop = Hooked([calls("one"), says("Done.")])
     loop.bus.on("tool_call", lambda *_: raising(ValueError("boom"))(None), source="the extension p.py", policy=True)
     loop.run()
@@ -108,9 +106,13 @@ def test_a_policy_that_fails_or_gives_a_wrong_answer_lets_no_call_pass() -> None
     # It goes on to block, and does not fill the journal.
     assert all("boom" in (loop.bus.block(CALL) or "") for _ in range(50))
     assert len(loop.reports) == TOO_OFTEN
-    bus = HookBus(lambda *_: None)
-    bus.on("tool_call", lambda *_: False, policy=True)
-    assert "bool" in (bus.block(CALL) or "")
+    other = Hooked([])
+    other.give("*", None)
+    other.give("tool_call", "not a policy")
+    children = other.bus.for_children()
+    assert children.block(CALL) is None
+    other.bus.on("tool_call", lambda *_: False, policy=True)
+    assert "bool" in (children.block(CALL) or "")
 
 
 def test_a_handler_of_everything_observes_and_its_answers_count_for_nothing() -> None:
@@ -182,23 +184,12 @@ def test_an_answer_of_the_wrong_type_is_reported_and_ignored() -> None:
     assert len(compacting.reports) == 1
 
 
-def test_a_policy_holds_for_the_calls_of_children_and_other_handlers_do_not_hear_of_them() -> None:
-    loop = Hooked([])
-    loop.give("*", None)
-    loop.give("tool_call", "not a policy")
-    children = loop.bus.for_children()
-    assert children.block(CALL) is None
-    loop.bus.on("tool_call", lambda *_: "the owner forbids it", policy=True)
-    assert children.block(CALL) == "the owner forbids it"
-
-
 def test_foreign_texts_with_half_characters_and_nul_can_be_recorded() -> None:
     bus = HookBus(lambda *_: None)
     bus.on("tool_result", lambda *_: told.Patch(output="a\ud800b\0c"))
     bus.on("tool_call", lambda *_: "no\ud800")
-    assert (
-        recorded.ToolResultStep(call_id="c", output=bus.patched(CALL, ToolResult("x")).result.output).output == "a?b␀c"
-    )
+    output = bus.patched(CALL, ToolResult("x")).result.output
+    assert recorded.ToolResultStep(call_id="c", output=output).output == "a?b␀c"
     assert bus.block(CALL) == "no?"
 
 
@@ -228,16 +219,8 @@ def hearing(loop: Loop, events: list[told.HookEvent] | None = None) -> list[str]
     bus = HookBus(lambda *_: None)
     bus.on("*", lambda event, context: heard.append(event.name))
     bus.on("*", lambda event, context: events.append(event) if events is not None else None)
-    loop.agent = Agent(
-        loop.model,
-        loop.toolbox,
-        ObservedRecorder(loop.recorder, bus),
-        loop.controls,
-        loop.limits,
-        loop.clock,
-        hooks=bus,
-        guardrails=RuleSet(lambda *_: None, [Rule("witness", Witness(heard))]),
-    )
+    rules = RuleSet(lambda *_: None, [Rule("witness", Witness(heard))])
+    loop.agent = replace(loop.agent, recorder=ObservedRecorder(loop.recorder, bus), hooks=bus, guardrails=rules)
     return heard
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
 from shared.plans import MAX_POINTS, AgentPlan, PlanPoint, PlanProgress, PointReport
 from shared.work_order import Limits
-from tests.support.clocks import HandClock
+from tests.support.people import Person
 from tests.support.scripted_model import ScriptedModel
 from tests.support.toolboxes import toolbox, workspace
 from tests.support.transcripts import assert_valid
@@ -49,30 +48,6 @@ PRESENTS = makes("present_plan", title="Notes", points=POINTS)
 DONE = makes("report_point", point=1, result="done", commit="1a2b3c4")
 
 
-@dataclass
-class Approver(HandClock):
-    """A clock by which a person answers each plan a minute after it is presented, with the next of their answers."""
-
-    controls: QuietControls
-    answers: list[Ruling | BaseException]
-    waited: float = field(default=0.0)
-    number: int = field(default=0)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        self.waited += seconds
-        if self.waited < 60 or not self.answers:
-            return
-        self.waited, self.number, given = 0.0, self.number + 1, self.answers.pop(0)
-        if isinstance(given, Ruling):
-            self.controls.rulings[f"plan-{self.number}"] = given
-        else:
-            self.controls.signal = given
-
-
 class Planned:
     """A loop that plans first, with real tools in a directory."""
 
@@ -85,7 +60,7 @@ class Planned:
         **limits: Any,
     ) -> None:
         self.recorder, controls, self.limits = KeptEvents(), QuietControls(), Limits(**limits)
-        clock = Approver(controls, list(answers))
+        clock = Person(controls, {f"plan-{number}": each for number, each in enumerate(answers, 1)})
         budget = RunBudget(self.limits, clock)
         known: dict[str, Any] = {"recorder": self.recorder, "controls": controls, "budget": budget, "clock": clock}
         self.gate = PlanGate(progress or PlanProgress(), **known, timeout=self.limits.approval_timeout)
@@ -176,9 +151,7 @@ def test_a_plan_sent_back_is_revised_with_the_persons_words_any_number_of_times(
     assert planned.gate.progress.state == "approved"
 
 
-def test_a_wait_that_ends_without_an_approval_changes_nothing_and_a_later_run_presents_the_same_plan(
-    workspace: Path,
-) -> None:
+def test_without_an_approval_nothing_changes_and_a_later_run_presents_the_same_plan(workspace: Path) -> None:
     planned = Planned(workspace, [replies(PRESENTS)], approval_timeout=120)
     outcome = planned.run()
     assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.PLAN_UNANSWERED, False)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from shared.work_order import Limits
 from tests.support.compactions import is_as_recorded
 from tests.support.scripted import Loop
 from tests.support.scripted_model import ScriptedModel
-from tests.support.transcripts import assert_valid, problems
+from tests.support.transcripts import problems
 
 ASKED = Message(role="assistant", tool_calls=(ToolCall(id="a", name="echo"), ToolCall(id="b", name="echo")))
 TOLD = Message(role="user", content="Go on.")
@@ -48,9 +47,7 @@ def test_each_way_to_break_the_rule_is_found() -> None:
         ([TWICE, _result("a"), _result("a")], "2 times"),
     ]
     for messages, problem in broken:
-        assert any(problem in found for found in problems(messages))
-        with pytest.raises(AssertionError, match=r"message|call"):
-            assert_valid(messages)
+        assert any(problem in found for found in problems(messages)), problem
     assert problems([Message(role="system"), TOLD, ASKED, _result("b"), _result("a"), TOLD]) == []
 
 

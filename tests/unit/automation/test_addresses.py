@@ -70,15 +70,16 @@ def test_no_webhook_is_sent_to_the_machines_own_public_addresses(monkeypatch: py
     machine = frozenset(map(ipaddress.ip_address, ("203.0.114.7", "2606:4700::7")))
     monkeypatch.setattr(webhook_addresses, "own_addresses", lambda: machine)
     own = ("203.0.114.7", "::ffff:203.0.114.7", "64:ff9b::cb00:7207", "2606:4700::7", "3405804039", "0xcb007207")
+    inside = ("127.0.0.1", "localhost", "2130706433", "0.0.0.0", "::1", "::ffff:127.0.0.1")
     others = ("203.0.114.8", "2606:4700::8")
     sent = {}
-    for host in (*own, *others):
+    for host in (*own, *inside, *others):
         target = Target("http", host, 80, "/")
         try:
             sent[host] = bool(resolve(target, inside_allowed=False))
         except Unsent:
             sent[host] = False
-    assert sent == {**dict.fromkeys(own, False), **dict.fromkeys(others, True)}
+    assert sent == {**dict.fromkeys((*own, *inside), False), **dict.fromkeys(others, True)}
     assert resolve(Target("http", own[0], 80, "/"), inside_allowed=True) == [own[0]]
 
 

@@ -77,15 +77,11 @@ def test_every_bad_row_is_named_with_its_line_and_the_good_ones_are_still_there(
     content = "\n".join(lines).encode() + b'\n{"id": "e", "prompt": "gr\xfc\xdfe"}\n'
     rows, bad = read(written(tmp_path, "rows.jsonl", content))
     assert [row.id for row in rows] == ["a"]
-    assert {each.line for each in bad} == {2, 3, 4, 5, 6, 7, 8}
-    words = {each.line: each.what for each in bad}
-    assert words[2].startswith("is not JSON")
-    assert words[3] == "is not a JSON object"
-    assert words[4] == "has an unknown column 'max_iteration'; did you mean max_iterations?"
-    assert words[5] == "has the id 'a' of the row on line 1"
-    assert words[6] == "priority: must be at most 100"
-    assert words[7] == "has no prompt: add a column prompt, or --template FILE"
-    assert words[8] == "is not UTF-8 text"
+    words = {
+        **{2: "is not JSON", 3: "is not a JSON object", 4: "did you mean max_iterations?", 5: "the row on line 1"},
+        **{6: "priority: must be at most 100", 7: "has no prompt", 8: "is not UTF-8 text"},
+    }
+    assert {each.line: words[each.line] in each.what for each in bad} == dict.fromkeys(words, True)
     with pytest.raises(Invalid, match="7 of 8 rows cannot be submitted, so nothing was started") as refusal:
         refuse_bad(bad, 8)
     assert "line 4 has an unknown column 'max_iteration'" in refusal.value.why
@@ -153,9 +149,8 @@ def test_a_template_is_filled_with_the_columns_and_an_unknown_field_makes_a_row_
     reader = RowReader({"project": "app"}, template)
     rows = reader.rows(read_records(file), Choice())
     assert [row.prompt for row in rows] == ["Fix Crash (a) of app."]
-    assert [(each.line, each.what.split(" (fields")[0]) for each in reader.bad] == [
-        (3, "the template: 'title' is undefined")
-    ]
+    [bad] = reader.bad
+    assert (bad.line, "'title' is undefined" in bad.what) == (3, True)
     assert reader.unused == {"extra"}
     with pytest.raises(Invalid) as refusal:
         PromptTemplate("{{ title")
@@ -202,10 +197,8 @@ def test_predictions_have_the_shape_that_the_evaluation_of_swe_bench_demands() -
     row = {"id": "a", "model": "openai/x", "patch": "diff --git a/x b/x\n", "state": "succeeded"}
     found = predictions([row, {**row, "id": "b", "state": "running"}, {**row, "id": "c", "patch": None}])
     common = {"model_name_or_path": "openai/x"}
-    assert found == {
-        "a": {**common, "instance_id": "a", "model_patch": "diff --git a/x b/x\n"},
-        "c": {**common, "instance_id": "c", "model_patch": ""},
-    }
+    patches = {"a": "diff --git a/x b/x\n", "c": ""}
+    assert found == {id: {**common, "instance_id": id, "model_patch": patch} for id, patch in patches.items()}
 
 
 def test_configurations_of_mini_swe_agent_are_merged_and_mapped_and_the_rest_is_named(tmp_path: Path) -> None:
@@ -215,29 +208,13 @@ def test_configurations_of_mini_swe_agent_are_merged_and_mapped_and_the_rest_is_
         "agent: {step_limit: 250, cost_limit: 3.0, system_template: Be good, instance_template: 'Solve: {{task}}'}\n"
         "environment: {timeout: 60, env: {PAGER: cat, LESS: -R}}\nmodel: {model_kwargs: {drop_params: true}}\n",
     )
-    found = read_config(
-        [
-            first,
-            "agent.cost_limit=0",
-            "model.model_name=gpt-5",
-            "agent.wall_time_limit_seconds=60",
-            "agent.mode=confirm",
-        ],
-        {"MSWEA_GLOBAL_COST_LIMIT": "5", "MSWEA_MODEL_NAME": "other"},
-    )
-    assert found.defaults == {
-        "max_iterations": 250,
-        "cost_limit": 0,
-        "provider": "gpt-5",
-        "max_run_seconds": 60,
-        "approve": "all",
-    }
+    keys = ("agent.cost_limit=0", "model.model_name=gpt-5", "agent.wall_time_limit_seconds=60", "agent.mode=confirm")
+    found = read_config([first, *keys], {"MSWEA_GLOBAL_COST_LIMIT": "5", "MSWEA_MODEL_NAME": "other"})
+    limits = {"max_iterations": 250, "cost_limit": 0, "max_run_seconds": 60}
+    assert found.defaults == {**limits, "provider": "gpt-5", "approve": "all"}
     assert found.template == "Solve: {{task}}"
     assert [warning.split(" has no effect: ")[0] for warning in found.warnings] == [
-        "agent.system_template",
-        "environment.timeout",
-        "environment.env",
-        "model.model_kwargs",
+        *("agent.system_template", "environment.timeout", "environment.env", "model.model_kwargs"),
         "MSWEA_GLOBAL_COST_LIMIT",
     ]
     assert read_config(["agent.nonsense=1", "more.x=2"], {"MSWEA_MODEL_NAME": "m"}).warnings == [
@@ -257,7 +234,6 @@ def test_the_task_of_a_configuration_is_the_prompt_of_rows_without_one(tmp_path:
     file = written(tmp_path, "rows.jsonl", '{"id": "a"}\n{"id": "b", "prompt": "Fix one"}\n')
     rows, _ = read(file, defaults={"project": "app", **config.defaults})
     assert [row.prompt for row in rows] == ["Fix all warnings", "Fix one"]
-    templated, _ = read(
-        file, defaults={"project": "app", **config.defaults}, template=PromptTemplate("Now: {{ task }}")
-    )
+    defaults = {"project": "app", **config.defaults}
+    templated, _ = read(file, defaults=defaults, template=PromptTemplate("Now: {{ task }}"))
     assert [row.prompt for row in templated] == ["Now: Fix all warnings", "Now: Fix one"]

@@ -76,7 +76,7 @@ def test_the_end_of_the_output_of_a_call_moves_and_leaves_nothing_behind() -> No
     assert screen.lines == ["✓ shell: make test (7.0 s)"]
 
 
-@pytest.mark.parametrize("columns", [20, 40, 200])
+@pytest.mark.parametrize("columns", [20, 200])
 def test_a_long_line_is_whole_in_any_width(columns: int) -> None:
     words = " ".join(f"word{number}" for number in range(60))
     with terminal(columns) as (screen, stream), RunScreen(stream, lambda: "status " * 40) as run:

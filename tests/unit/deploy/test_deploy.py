@@ -62,12 +62,11 @@ def commands() -> Iterator[list[str]]:
     yield from (service["command"] for service in COMPOSE["services"].values() if "command" in service)
     yield from (each["command"] for _, each in containers())
     for unit in UNITS:
-        for line in re.findall(r"(?m)^Exec\w+=/opt/dronefleet/bin/(.+)$", unit.read_text(encoding="utf-8")):
-            yield line.split()
+        started = re.findall(r"(?m)^Exec\w+=/opt/dronefleet/bin/(.+)$", unit.read_text(encoding="utf-8"))
+        yield from (line.split() for line in started)
     for image in sorted(DEPLOY.glob("Dockerfile.*")):
-        yield from map(
-            yaml.safe_load, re.findall(r"(?m)^(?:HEALTHCHECK .+ )?CMD (.+)$", image.read_text(encoding="utf-8"))
-        )
+        started = re.findall(r"(?m)^(?:HEALTHCHECK .+ )?CMD (.+)$", image.read_text(encoding="utf-8"))
+        yield from map(yaml.safe_load, started)
 
 
 def test_every_command_that_is_started_exists() -> None:
@@ -110,8 +109,8 @@ def test_kubernetes_knows_every_field_of_the_manifests() -> None:
 
 def test_no_pod_runs_as_root_or_may_become_it() -> None:
     for name, pod in pods():
-        assert pod["securityContext"]["runAsNonRoot"] is True, name
-        assert pod["securityContext"]["runAsUser"] > 0, name
+        rights = pod["securityContext"]
+        assert (rights["runAsNonRoot"], rights["runAsUser"] > 0) == (True, True), name
         assert pod["automountServiceAccountToken"] is False, name
     found = dict(containers())
     assert len(found) >= 5
@@ -140,9 +139,6 @@ def done(*command: str | Path, **environment: str) -> str:
     ended = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
-
-
-# --- locks and images ------------------------------------------------------------------------------
 
 
 def read(name: str) -> str:

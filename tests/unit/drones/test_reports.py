@@ -24,14 +24,8 @@ SENDER = ReportSender(
 )
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 IDS: dict[str, Any] = {"run_id": "run000000000", "order_id": "order0000000", "generation": 2}
-SELF: dict[str, Any] = {
-    "drone_id": "drone0000000",
-    "machine_id": "m",
-    "boot_id": "b",
-    "version": "1",
-    "sandbox": "none",
-    "concurrency": 1,
-}
+SELF: dict[str, Any] = {"drone_id": "drone0000000", "machine_id": "m", "boot_id": "b", "version": "1"}
+SELF |= {"sandbox": "none", "concurrency": 1}
 OWN, FOREIGN = RunBeat(**IDS), RunBeat(**{**IDS, "run_id": "run111111111"})
 SAMPLES: dict[type, Any] = {
     Event: Event(**IDS, seq=1, at=NOW, body=Phase(name="setup")),

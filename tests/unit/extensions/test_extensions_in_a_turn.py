@@ -82,16 +82,13 @@ def test_a_thread_of_an_extension_waits_until_the_agent_is_idle() -> None:
         ExtensionContext(lambda: None).is_idle()
 
 
-def test_a_cancel_does_not_wait_for_a_handler(tmp_path: Path) -> None:
+def test_a_cancel_does_not_wait_for_a_handler_and_an_interruption_does_and_is_not_lost(tmp_path: Path) -> None:
     write(tmp_path, "extensions/slow.py", WAITS + "\ndef extend(api): api.on('turn_start', wait)")
     loop = ExtendedLoop([says("never")], home=tmp_path, bounds={"call_seconds": 3600})
     canceled = Preempted(outcome=Outcome(ExitStatus.CANCELED, "not wanted any more"))
     loop.extensions.hooks.on("agent_start", lambda *_: setattr(loop.controls, "signal", canceled))
     assert loop.run().exit_status is ExitStatus.CANCELED
     assert (loop.model.asked, loop.reports) == ([], [])
-
-
-def test_a_persons_interruption_waits_for_the_handler_and_is_not_lost() -> None:
     loop = ExtendedLoop([says("Done.")])
     said = Interrupted(Message(role="user", content="Stop that."))
     loop.extensions.hooks.on("agent_start", lambda *_: setattr(loop.controls, "signal", said))
@@ -120,14 +117,8 @@ def extend(api):
 
 
 def test_a_command_gives_the_model_another_text_also_in_a_message_and_not_if_it_fails(tmp_path: Path) -> None:
-    cases: list[tuple[str, str]] = [
-        ("/upper be quick", "BE QUICK in s1"),
-        ("/upper", " in s1"),
-        ("/nothing at all", "/nothing at all"),
-        ("/upperx be quick", "/upperx be quick"),
-        ("say /upper", "say /upper"),
-    ]
-    for prompt, given in cases:
+    unchanged = ("/nothing at all", "/upperx be quick", "say /upper")
+    for prompt, given in {"/upper be quick": "BE QUICK in s1", "/upper": " in s1", **{t: t for t in unchanged}}.items():
         loop = extended(tmp_path, COMMAND, prompt=prompt)
         loop.run()
         assert texts(loop) == [given], prompt

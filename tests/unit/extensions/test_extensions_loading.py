@@ -32,6 +32,7 @@ BLOCKS = """
 
     guardrail = Strict()
 """
+RULE = "class R:\n def before_call(self, call): ..."
 SCRIPT = [calls("one"), says("Done.")]
 
 
@@ -41,11 +42,8 @@ def test_extensions_are_read_by_name_first_the_drones_then_the_projects_and_othe
     home, project = tmp_path / "home", tmp_path / "project"
     write(project, "extensions/a.py", NOTES.format(word="three"))
     write(home, "extensions/b.py", NOTES.format(word="two"))
-    write(
-        home,
-        "extensions/a.py",
-        "from __future__ import annotations\nprint('hello')\n" + dedent(NOTES.format(word="one")),
-    )
+    first = "from __future__ import annotations\nprint('hello')\n" + dedent(NOTES.format(word="one"))
+    write(home, "extensions/a.py", first)
     for name in ("_part.py", ".hidden.py", "notes.md", "old.py~"):
         write(home, f"extensions/{name}", "raise ValueError")
         write(home, f"guardrails/{name}", "raise ValueError")
@@ -66,12 +64,10 @@ def test_guardrails_come_after_the_built_in_one_drone_before_project_before_exte
     home, project = tmp_path / "home", tmp_path / "project"
     write(project, "guardrails/of_project.py", BLOCKS.format(name="of_project", policy=False, reason="no"))
     write(home, "guardrails/of_drone.py", BLOCKS.format(name="of_drone", policy=False, reason="no"))
-    write(
-        home, "extensions/rules.py", "class R:\n def before_call(self, call): ...\ndef extend(api): api.guardrail(R())"
-    )
+    write(home, "extensions/rules.py", f"{RULE}\ndef extend(api): api.guardrail(R())")
     loop = ExtendedLoop(SCRIPT, home=home, project=project)
     assert loop.extensions.guardrails.names == ["loop_detection", "of_drone", "of_project", "rules"]
-    write(home, "guardrails/two.py", "class R:\n def before_call(self, call): ...\nguardrails = [R(), R()]")
+    write(home, "guardrails/two.py", f"{RULE}\nguardrails = [R(), R()]")
     names = ExtendedLoop(SCRIPT, home=home, project=None).extensions.guardrails.names
     assert names == ["loop_detection", "of_drone", "two", "two-2", "rules"]
 
@@ -95,26 +91,19 @@ def _text(text: str) -> Callable[[Path], object]:
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "syntax": (_text("def extend(api:"), "SyntaxError"),
-    "import": (_text("import no_such_module"), "ModuleNotFoundError: No module named 'no_such_module'"),
-    "raises": (_text("def extend(api): raise ValueError('boom')"), "ValueError: boom"),
     "exits": (_text("import sys\nsys.exit(1)"), "SystemExit: 1"),
     "no_extend": (_text("x = 1"), "no function extend"),
     "event": (_text("def extend(api): api.on('tool_cal', print)"), "unknown event 'tool_cal'"),
     "tool": (_text("def extend(api): api.tool('a b', '', None, print)"), "letters, digits"),
     "schema": (_text("def extend(api): api.tool('a', '', {'type': 'object', 'required': 5}, print)"), "JSON schema"),
+    "array": (_text("def extend(api): api.tool('a', '', {'type': 'array'}, print)"), "JSON schema"),
     "memory": (_text("def extend(api): api.memory(object())"), "a memory must be an object with recall"),
     "command": (_text("def extend(api): api.command('Upper', 'x', print)"), "invalid name of a command"),
-    "rule": (
-        _text("def extend(api): api.guardrail(object())"),
-        "a guardrail must be an object with at least one of before_call",
-    ),
+    "rule": (_text("def extend(api): api.guardrail(object())"), "a guardrail must be an object with at least one of"),
     "huge": (lambda file: file.write_bytes(b"#" * (LARGEST + 1)), "larger than 1,000,000 bytes"),
     "latin1": (lambda file: file.write_bytes(b"# caf\xe9\n"), "not UTF-8 (byte 5)"),
-    "nul": (lambda file: file.write_bytes(b"x = 1\0"), "null bytes"),
-    "deep": (_text("x = " + "(" * 5000), "Error"),
     "missing": (lambda file: file.symlink_to("nowhere"), "FileNotFoundError"),
     "fifo": (os.mkfifo, "it is not a file"),
-    "directory": (lambda file: file.mkdir(), "IsADirectoryError"),
 }
 
 
@@ -160,11 +149,11 @@ def test_a_slow_handler_is_reported_and_switched_off_and_a_slow_policy_blocks(tm
     write(tmp_path, "extensions/strict.py", "policy = True\n" + waits.format("tool_call"))
     loop = ExtendedLoop([calls("one"), calls("two"), says("Done.")], home=tmp_path, bounds={"call_seconds": 0.1})
     loop.run()
+    failed = [("slow", "turn_start"), ("strict", "tool_call")]
     assert loop.reports == [
-        "The extension extensions/slow.py of the drone failed on turn_start: took longer than 0.1 s; "
-        "it is disabled for this run.",
-        "The extension extensions/strict.py of the drone failed on tool_call: took longer than 0.1 s; "
-        "it is disabled for this run.",
+        f"The extension extensions/{name}.py of the drone failed on {event}: took longer than 0.1 s; "
+        "it is disabled for this run."
+        for name, event in failed
     ]
     assert (loop.toolbox.ran, len(loop.model.asked)) == ([], 3)
 
@@ -176,7 +165,7 @@ def test_reload_merges_anew(tmp_path: Path) -> None:
     loop = ExtendedLoop(SCRIPT, home=tmp_path, bounds={"on_reload": lambda: reloaded.append("once")})
     file.write_text(file.read_text().replace("old", "new"))
     (tmp_path / "guardrails" / "gone.py").unlink()
-    write(tmp_path, "guardrails/come.py", "class R:\n def before_call(self, call): ...\nguardrail = R()")
+    write(tmp_path, "guardrails/come.py", f"{RULE}\nguardrail = R()")
     loop.extensions.reload()
     loop.run()
     assert loop.agent.transcript[0].content == "You are tested. new"

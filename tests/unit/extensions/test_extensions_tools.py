@@ -16,7 +16,6 @@ from drone.agent.hooks.calling import CallFailed
 from drone.agent.in_memory import QuietControls
 from drone.extensions.controls import HeldControls
 from drone.extensions.foreign_calls import ForeignCalls
-from drone.extensions.tools import tool_spec
 from shared.errors import Halted, Interrupted, LimitsExceeded, Preempted
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
@@ -68,7 +67,7 @@ def test_the_model_is_told_of_the_tool_and_gets_its_text_or_what_is_wrong(tmp_pa
     text, loop = told(tmp_path, "raise ValueError('boom')", {"a": 1})
     assert text == "Error: add: ValueError: boom"
     assert loop.reports == ["The tool add of the extension extensions/sums.py of the drone failed: ValueError: boom."]
-    for body in ("return 3", "return None", "return ToolResult(3)"):
+    for body in ("return None", "return ToolResult(3)"):
         text, loop = told(tmp_path, body, {"a": 1})
         assert ("not a string or a ToolResult" in text, len(loop.reports)) == (True, 1), body
     text, _ = told(tmp_path, "return 'a' * 50_000 + '\\ud800\\0'", {"a": 1})
@@ -78,15 +77,12 @@ def test_the_model_is_told_of_the_tool_and_gets_its_text_or_what_is_wrong(tmp_pa
 def test_arguments_that_do_not_fit_are_the_models_to_mend(tmp_path: Path) -> None:
     cases: list[tuple[Any, str]] = [
         ({}, "the arguments: 'a' is a required property"),
-        ({"a": "1"}, "a: '1' is not of type 'integer'"),
         ({"a": 1, "b": 10}, "b: 10 is greater than the maximum of 9"),
         ({"a": 1, "c": 1}, "'c' was unexpected"),
     ]
     for arguments, complaint in cases:
         text, loop = told(tmp_path, "return 'never'", arguments)
-        assert text.startswith("Error: add: "), arguments
-        assert complaint in text, arguments
-        assert loop.reports == [], arguments
+        assert (text.startswith("Error: add: "), complaint in text, loop.reports) == (True, True, []), arguments
 
 
 def test_neither_a_cancel_nor_the_runs_time_limit_waits_for_a_tool(tmp_path: Path) -> None:
@@ -108,13 +104,6 @@ def test_of_two_tools_with_one_name_the_first_is_kept(tmp_path: Path) -> None:
     loop.run()
     assert loop.told[1][1] == "first"
     assert "The tool add of the extension extensions/b.py of the drone is ignored" in loop.reports[0]
-
-
-def test_a_schema_that_no_endpoint_would_take_is_refused() -> None:
-    cases: list[Any] = [{"type": "array"}, [], {"type": "object", "properties": {"a": {"type": "whole"}}}]
-    for schema in cases:
-        with pytest.raises(ValueError, match="JSON schema"):
-            tool_spec("add", "", schema)
 
 
 SAID = Interrupted(Message(role="user", content="Wait."))
@@ -147,26 +136,20 @@ def test_code_runs_in_a_thread_that_is_not_ours_and_whatever_it_raises_is_a_fail
         assert calls(lambda: "still there") == "still there", error
 
 
-def test_a_call_that_takes_too_long_is_given_up_and_the_next_one_goes_on(never: threading.Event) -> None:
-    # The next one has as long, and its thread may begin late.
-    calls = ForeignCalls(1)
-    with pytest.raises(CallFailed, match="took longer than 1 s"):
-        calls(never.wait)
-    assert calls(lambda: "next") == "next"
-    calls.close()
-
-
-def test_endless_python_code_does_not_go_on_running_beside_the_run() -> None:
-    calls, ident = ForeignCalls(0.1), []
+def test_a_call_that_takes_too_long_is_given_up_even_endless_python_code_and_the_next_one_goes_on() -> None:
+    calls, ident = ForeignCalls(1), []
 
     def endless() -> None:
         ident.append(threading.get_ident())
         while True:
             pass
 
-    with pytest.raises(CallFailed, match="took longer"):
+    with pytest.raises(CallFailed, match="took longer than 1 s"):
         calls(endless)
+    # The next one has as long, and its thread may begin late.
+    assert calls(lambda: "next") == "next"
     assert wait_until(lambda: ident[0] not in sys._current_frames())
+    calls.close()
 
 
 def test_when_the_run_is_to_end_calls_are_given_up_and_what_people_said_is_not_lost(never: threading.Event) -> None:

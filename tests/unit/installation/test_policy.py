@@ -82,12 +82,10 @@ def test_this_machines_disk_is_open_to_a_control_plane_on_loopback_alone() -> No
 
 def test_a_key_goes_only_to_the_hosts_it_was_allowed_for() -> None:
     policy = Policy(keys={"KEY": ("api.example.org",)})
-
     policy.check_key("KEY", "https://api.example.org/v1")
-    with pytest.raises(Forbidden, match=r"sending KEY to evil\.example"):
-        policy.check_key("KEY", "https://evil.example/v1?api.example.org")
-    with pytest.raises(Forbidden, match="OTHER"):
-        policy.check_key("OTHER", "https://api.example.org/v1")
+    for key, url in (("KEY", "https://evil.example/v1?api.example.org"), ("OTHER", "https://api.example.org/v1")):
+        with pytest.raises(Forbidden, match=key):
+            policy.check_key(key, url)
     with pytest.raises(Forbidden, match="the provider"):
         policy.check_key("KEY", None)
     with pytest.raises(Forbidden) as refused:
@@ -215,61 +213,37 @@ def test_a_command_of_the_project_that_is_refused_refuses_its_orders(tmp_path: P
         Policy(orders=OrderRules(commands=("sudo *",))).check_order(order.model_copy(update={"project": project}))
 
 
-NETWORKS = [
-    *('access = "some"', "hosts = [1]", 'hosts = "a"', 'access = "none"\nhosts = ["a"]', "ports = [22]"),
-    'access = "host"\nhosts = ["a"]',
-]
-KEYS = ['"host"', "[1]", '["https://h/v1"]', '["ftp://h"]', '["*.h"]', '["h:port"]']
+WRONG = {
+    "orders": ('modes = ["destroy"]', "tools = []", 'mode = ["plan"]'),
+    "repositories": ("extension = true", 'extensions = "yes"', "allow = []"),
+    "network": ('access = "some"', "hosts = [1]", 'hosts = "a"'),
+    "keys": ('A = "host"', "A = [1]", 'A = ["https://h/v1"]', 'A = ["ftp://h"]', 'A = ["*.h"]', 'A = ["h:port"]'),
+    "when": ('hours = ["late"]', 'hours = ["Mon 25:00-26:00"]', 'free_memory = "much"', 'on_mains = "yes"'),
+    "sandbox": ('allow = ["chroot"]',),
+    "keep": ("run_days = 6", "mirror_days = 1.5", 'mirror_space = "0"'),
+    "limits": ("ram = 1", "memory = -1", "processes = 3", "processes = true", "cpus = 0"),
+    "spend": ("usd_per_day = nan", 'unpriced = ["a b"]', "usd_per_month = 3"),
+}
+"""By section: rules that cannot be meant."""
+OTHERS = {
+    "[network]\nports = [22]": 1,
+    '[network]\naccess = "none"\nhosts = ["a"]': 3,
+    '[network]\naccess = "host"\nhosts = ["a"]': 3,
+    '[network]\naccess = "none"\n[sandbox]\nallow = ["none"]\n': 4,
+}
 
 
 def test_a_policy_that_is_wrong_is_refused_with_its_line(tmp_path: Path) -> None:
-    cases: list[tuple[str, int, str]] = [
-        ("version = 2\n", 1, "version 2 is not supported"),
-        ('version = "1"\n', 1, "not supported"),
-        ('[orders]\nmodes = ["destroy"]\n', 2, "orders.modes is invalid: expected some of plan"),
-        ("[orders]\ntools = []\n", 2, "orders.tools is invalid"),
-        ('[orders]\nmode = ["plan"]\n', 2, "[orders] may contain only organizations, modes, tools"),
-        ("not toml", 0, ""),
-        ("[repository]\nextensions = true", 0, ""),
-        ("[repositories]\nextension = true", 0, ""),
-        ('[repositories]\nextensions = "yes"', 0, ""),
-        *((f"[network]\n{wrong}", 0, "") for wrong in NETWORKS),
-        ("network = 1", 0, ""),
-        ('keys = "all"', 0, ""),
-        *((f"[keys]\nA = {wrong}", 0, "") for wrong in KEYS),
-        ('[when]\nhours = ["late"]\n', 2, "when.hours is invalid: expected local times"),
-        ('[when]\nhours = ["Mon 25:00-26:00"]\n', 2, "when.hours is invalid"),
-        ('[when]\n\nfree_memory = "much"\n', 3, "when.free_memory is invalid: expected a size"),
-        ('[when]\non_mains = "yes"\n', 2, "when.on_mains is invalid: expected true or false"),
-        ("[repositories]\nallow = []\n", 2, "repositories.allow must be a list of patterns"),
-        ('[sandbox]\nallow = ["chroot"]\n', 2, "sandbox.allow is invalid"),
-        ('[network]\naccess = "none"\n[sandbox]\nallow = ["none"]\n', 4, "contradicts network.access"),
-        ("[limitz]\nx = 1\n", 1, "are allowed, not limitz"),
-        ("[keep]\nrun_days = 6\n", 2, "keep.run_days is invalid: expected"),
-        ("[keep]\nworkspace_days = 0\n", 2, "keep.workspace_days is invalid: expected"),
-        ("[keep]\nmirror_days = 1.5\n", 2, "keep.mirror_days is invalid: expected"),
-        ('[keep]\nmirror_space = "0"\n', 2, "keep.mirror_space is invalid: expected"),
-        ('limits = "none"\n', 1, "[limits] may contain only memory, processes, cpus, file_size, disk"),
-        ("[limits]\nram = 1\n", 2, "[limits] may contain only memory, processes, cpus, file_size, disk"),
-        ('[limits]\nmemory = "much"\n', 2, "limits.memory is invalid: expected a size"),
-        ("[limits]\nmemory = -1\n", 2, "limits.memory is invalid: expected a size"),
-        ('[limits]\ndisk = "12"\n', 2, "limits.disk is invalid: expected a size"),
-        ("[limits]\nprocesses = 3\n", 2, "limits.processes is invalid: expected a number of at least 16"),
-        ("[limits]\nprocesses = true\n", 2, "limits.processes is invalid: expected a number of at least 16"),
-        ("[limits]\ncpus = 0\n", 2, "limits.cpus is invalid: expected a number of cores"),
-        ("[spend]\nusd_per_day = -1\n", 2, "usd_per_day"),
-        ("[spend]\nusd_per_day = nan\n", 2, "usd_per_day"),
-        ('[spend]\nunpriced = ["a b"]\n', 2, "unpriced"),
-        ("[spend]\nusd_per_month = 3\n", 2, "[spend] may contain only"),
-    ]
-    for text, line, why in cases:
+    top = ("version = 2", 'version = "1"', "[repository]", "network = 1", 'limits = "none"', "[limitz]")
+    lines = {f"[{section}]\n{rule}": 2 for section, rules in WRONG.items() for rule in rules}
+    for text, line in {**dict.fromkeys(top, 1), **lines, **OTHERS}.items():
         file = written(tmp_path, text)
         with pytest.raises(Precondition) as refused:
             load(file)
-
-        where = f"the policy file {file}, line {line}, cannot be loaded" if line else "cannot be loaded"
-        assert refused.value.what.endswith(where), text
-        assert why in refused.value.why, text
+        assert refused.value.what.endswith(f"the policy file {file}, line {line}, cannot be loaded"), text
+    for text in ("not toml", 'keys = "all"'):
+        with pytest.raises(Precondition, match="cannot be loaded"):
+            load(written(tmp_path, text))
 
 
 def test_too_little_of_the_machine_is_named_with_its_setting(tmp_path: Path) -> None:
@@ -298,21 +272,19 @@ def test_the_doctor_says_what_the_owner_allows_and_how_limits_are_enforced(tmp_p
     assert check_limits(DroneHome(tmp_path), written(tmp_path, unreadable), "bwrap", {}, confined) == []
 
 
-NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
-
-
-def test_a_clock_may_be_off_by_a_few_seconds() -> None:
-    cases: list[tuple[int, State, str]] = [
-        (0, OK, "same as the server's"),
+@pytest.mark.parametrize(
+    ("ahead", "state", "found"),
+    [
         (5, OK, "same as the server's"),
         (6, WARN, "6 s ahead of the server's"),
         (-20, WARN, "20 s behind the server's"),
         (61, FAIL, "61 s ahead of the server's"),
-    ]
-    for ahead, state, found in cases:
-        check = check_clock(NOON + timedelta(seconds=ahead), NOON)
-
-        assert (check.state, check.found) == (state, found), ahead
+    ],
+)
+def test_a_clock_may_be_off_by_a_few_seconds(ahead: int, state: State, found: str) -> None:
+    noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    check = check_clock(noon + timedelta(seconds=ahead), noon)
+    assert (check.state, check.found) == (state, found)
 
 
 @pytest.fixture

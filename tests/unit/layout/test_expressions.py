@@ -32,7 +32,7 @@ GIVEN = {
 """Expressions that are data, and where from."""
 SHORT = {"drone/model/spoken_calls.py _TAIL": "searches 70 characters"}
 """Expressions that may be slow, because they never see a long text."""
-SIZES = (6, 12, 16, 20, 24, 48, 96, 400, 8_000)
+SIZES = (6, 12, 16, 20, 24, 48, 96, 400, 4_000)
 """The first ones are for expressions whose time doubles with each character."""
 FLOOR_S = 0.002
 
@@ -49,15 +49,10 @@ def test_every_expression_takes_time_with_the_length_of_a_text() -> None:
     ("pattern", "is_slow"),
     [
         (r"\s+$", True),
-        (r"a.*b", True),
         (r"<a[^>]*b", True),
-        (r"x\s*y?\s*z", True),
-        (r"(?s)<a>.*?</a>", True),
         (r"\A(?:\w+\s?)*:", True),
-        (r"\A(?:a|a\w|\w)+:", True),
         (r"\A.*?,.*?,.*?!", True),
         (r"(?<!\s)\s+$", False),
-        (r"\A(?>.*?a).*b", False),
         (r"<a[^>]{0,250}b", False),
         (r"\A\w++:\w++:", False),
     ],

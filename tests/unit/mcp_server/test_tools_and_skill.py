@@ -96,10 +96,8 @@ def test_the_arguments_of_a_change_are_the_fields_of_its_operations_request() ->
 
 def test_the_hints_say_what_only_reads_and_what_takes_something_away() -> None:
     hints = {name: tool.listed.annotations for name, tool in TOOLS.items()}
-
-    assert {name for name, each in hints.items() if each and each.read_only_hint} == {
-        name for name in TOOLS if name.startswith(("get_", "list_"))
-    }
+    reads = {name for name, each in hints.items() if each and each.read_only_hint}
+    assert reads == {name for name in TOOLS if name.startswith(("get_", "list_"))}
     assert {name for name, each in hints.items() if each and each.destructive_hint} == {
         *("update_organization", "delete_organization", "update_agent", "remove_agent"),
         *("preempt_task", "cancel_task", "cancel_order", "remove_review_comment", "edit_plan", "take_back_messages"),
@@ -146,19 +144,14 @@ def effect(tool: ServedTool[Any]) -> str:
     return next(word for word, is_so in words.items() if is_so)
 
 
-TEXT = skill_text().decode()
-COMMANDS = list(commands_in(TEXT))
-
-
 def test_every_command_of_the_skill_exists_with_its_options() -> None:
-    for words in COMMANDS:
+    text = skill_text().decode()
+    commands = list(commands_in(text))
+    for words in commands:
         parse(words)
-    assert len(COMMANDS) > 20
-
-
-def test_the_skill_has_the_front_matter_that_assistants_expect() -> None:
-    head = yaml.safe_load(TEXT.split("---")[1])
-
+    assert len(commands) > 20
+    # And it has the front matter that assistants expect.
+    head = yaml.safe_load(text.split("---")[1])
     assert head["name"] == NAME
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", NAME)
     assert 0 < len(head["description"]) <= 1024
@@ -182,7 +175,6 @@ def test_the_skill_is_installed_and_updated_and_what_others_wrote_is_left_alone_
     assert path.read_text() == "Mine."
     assert install(tmp_path, force=True).outcome == "updated"
     assert path.read_bytes() == skill_text()
-
     (tmp_path / "other" / NAME).mkdir(parents=True)
     (tmp_path / "other" / NAME / FILE).write_text("Somebody else's.")
     with pytest.raises(Conflict):

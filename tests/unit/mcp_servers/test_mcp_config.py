@@ -38,22 +38,15 @@ def project(homes: Path, **servers: Any) -> Configs:
     return read(homes)
 
 
-def test_servers_of_both_files_are_sorted_by_name(homes: Path) -> None:
+def test_servers_of_both_files_are_sorted_by_name_and_the_owners_wins(homes: Path) -> None:
     project(homes, c={"command": "c"})
     assert read_configs(homes, None, ENVIRON) == Configs(), "a project without permission is not looked at"
     owner(homes, b={"command": "b"}, d={"command": "d"})
 
     found = project(homes, c={"command": "c"}, a={"url": "https://mcp.example.org/mcp"})
 
-    assert [(each.name, each.owners) for each in found.servers] == [
-        ("a", False),
-        ("b", True),
-        ("c", False),
-        ("d", True),
-    ]
-
-
-def test_the_owners_entry_wins_even_where_it_starts_nothing(homes: Path) -> None:
+    assert [(each.name, each.owners) for each in found.servers] == [*zip("abcd", [False, True] * 2, strict=True)]
+    # The owner's entry wins even where it starts nothing.
     entries: list[dict[str, Any]] = [{"command": "mine"}, {"command": "mine", "disabled": True}, {"nonsense": 1}]
     for entry in entries:
         owner(homes, same=entry)
@@ -84,22 +77,16 @@ def test_variables_are_put_into_the_owners_entries_alone_and_no_sentence_quotes_
 WRONG: list[tuple[Any, str]] = [
     ([], "it is not an object with a `command` or a `url`"),
     ({}, "it must have either a `command` or a `url`"),
-    ({"command": "x", "url": "https://x.example"}, "it must have either a `command` or a `url`"),
     ({"command": ["x"]}, "`command`: Input should be a valid string"),
-    ({"command": ""}, "`command`: must not be empty"),
     ({"command": "x\0"}, "`command`: contains an invalid character"),
     ({"command": "x", "args": "-v"}, "`args`: Input should be a valid list"),
     ({"command": "x", "args": ["\ud800"]}, "`args.0`: contains an invalid character"),
     ({"command": "x", "env": {"A B": "1"}}, "is not a valid variable name"),
-    ({"command": "x", "env": {"A": 1}}, "`env.A`: Input should be a valid string"),
-    ({"command": "x", "timeout": "1"}, "`timeout`: Input should be a valid number"),
     ({"command": "x", "timeout": 0}, "`timeout`: Input should be greater than 0"),
     ({"command": "x", "timeout": float("nan")}, "`timeout`: "),
     ({"command": "x", "start_timeout": 301}, "`start_timeout`: Input should be less than or equal to 300"),
-    ({"command": "x", "tools": "all"}, "`tools`: Input should be a valid list"),
     ({"command": "x", "type": "sse"}, "`type`: Input should be 'stdio', 'http'"),
     ({"url": "ftp://x.example"}, "its `url` is not an http or https address"),
-    ({"url": "https://"}, "its `url` is not an http or https address"),
     ({"url": "http://[::1"}, "its `url` is invalid"),
     ({"url": "http://x.example"}, "its `url` is plain http to another machine"),
     ({"url": "https://x.example", "headers": {"A": "1\r\nB: 2"}}, "is not a valid header"),
@@ -126,24 +113,20 @@ def test_plain_http_is_for_this_machine_or_where_the_owner_says_so(homes: Path) 
     owner(homes, mine=plain, here={"url": "http://127.0.0.1:1/mcp"})
 
     found = project(homes, theirs=plain, local={"url": "http://localhost:1/mcp"})
-
     assert [each.name for each in found.servers] == ["here", "local", "mine"]
-    assert found.problems == (
-        "MCP server 'theirs' of the project's .dronefleet/mcp.json is ignored: "
-        "only the file of the drone's owner can set `allow_http`",
+    (problem,) = found.problems
+    assert problem.endswith(
+        "'theirs' of the project's .dronefleet/mcp.json is ignored: "
+        "only the file of the drone's owner can set `allow_http`"
     )
 
 
 BROKEN = [
     (b'{"mcpServers": {},}', "it is not JSON"),
-    (b'{"mcpServers": {}} // ours', "it is not JSON"),
-    (b"{", "it is not JSON"),
     (b"\xff{}", "it is not UTF-8: byte 0"),
-    (b"\xff\xfe{", "it is not UTF-16"),
     (b"{\0}", "it is not text: it contains a NUL byte"),
     (b"[" * 100_000, "it is not JSON"),
     (b"1" * 10_000, "it is not"),
-    (b"[]", 'it is not an object with an object "mcpServers"'),
     (b'{"mcpServers": []}', 'it is not an object with an object "mcpServers"'),
     (b'{"servers": {}}', 'it is not an object with an object "mcpServers"'),
     (b" " * (LARGEST_FILE + 1), "it is larger than 1,000,000 bytes"),
@@ -158,11 +141,8 @@ def test_a_broken_file_is_one_sentence_and_the_other_counts(homes: Path) -> None
         found = read(homes)
         assert ([each.name for each in found.servers], len(found.problems)) == (["mine"], 1), content[:20]
         assert found.problems[0].startswith(f"No MCP servers from the project's .dronefleet/mcp.json: {why}")
-    # Nor is a directory, a pipe or a link in a repository read.
+    # Nor is a pipe or a link in a repository read.
     file.unlink()
-    file.mkdir()
-    assert "it is not a file" in read(homes).problems[0]
-    file.rmdir()
     os.mkfifo(file)
     assert "it is not a file" in read(homes).problems[0]
     file.unlink()

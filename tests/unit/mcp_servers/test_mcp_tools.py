@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import CallToolResult, Tool
 
+from drone.agent.values import ToolSpec
 from drone.mcp_servers import ServerConfig
-from drone.mcp_servers.listing import Names, listed
+from drone.mcp_servers.listing import LARGEST_SCHEMA, LONGEST_DESCRIPTION, Names, listed
 from drone.mcp_servers.results import result_of
 
 
@@ -54,45 +55,53 @@ def test_texts_are_joined_and_what_is_no_text_is_named_by_kind_and_size(tmp_path
 
 
 ARRAY = {"type": "array"}
-SENT = {
+COMPLETED = {
     "an array without items": ({"a": ARRAY}, {"a": {**ARRAY, "items": {}}}),
     "within an array": ({"a": {**ARRAY, "items": ARRAY}}, {"a": {**ARRAY, "items": {**ARRAY, "items": {}}}}),
     "or null": ({"a": {"type": ["array", "null"]}}, {"a": {"type": ["array", "null"], "items": {}}}),
     "one of several": ({"a": {"anyOf": [ARRAY, {}]}}, {"a": {"anyOf": [{**ARRAY, "items": {}}, {}]}}),
-    "a tuple": ({"a": {**ARRAY, "prefixItems": [{}]}}, {"a": {**ARRAY, "prefixItems": [{}]}}),
-    "a value": ({"a": {"default": ARRAY, "enum": [ARRAY]}}, {"a": {"default": ARRAY, "enum": [ARRAY]}}),
-    "a property of that name": ({"type": {"type": "string"}}, {"type": {"type": "string"}}),
-    "anything": ({"a": True}, {"a": True}),
 }
+UNCHANGED: list[dict[str, Any]] = [
+    {"a": {**ARRAY, "prefixItems": [{}]}},
+    {"a": {"default": ARRAY, "enum": [ARRAY]}},
+    {"type": {"type": "string"}},
+    {"a": True},
+]
+OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 BROKEN: list[tuple[dict[str, Any], str]] = [
-    ({"type": "array"}, "are not an object"),
+    (ARRAY, "are not an object"),
     ({}, "are not an object"),
-    ({"type": "object", "properties": None}, "is invalid"),
-    ({"type": "object", "properties": ["a"]}, "is invalid"),
-    ({"type": "object", "required": "a"}, "is invalid"),
-    ({"type": "object", "properties": {"a": {"type": "text"}}}, "is invalid"),
-    ({"type": "object", "properties": {"a": {"type": "string", "pattern": 7}}}, "is invalid"),
-    ({"type": "object", "properties": {"a": {"minimum": float("nan")}}}, "cannot be sent"),
-    ({"type": "object", "properties": {"a": {"enum": []}}, "x": "y" * 40_000}, "is larger than"),
+    ({**OBJECT, "properties": None}, "is invalid"),
+    ({**OBJECT, "required": "a"}, "is invalid"),
+    ({**OBJECT, "properties": {"a": {"type": "text"}}}, "is invalid"),
+    ({**OBJECT, "properties": {"a": {"type": "string", "pattern": 7}}}, "is invalid"),
+    ({**OBJECT, "properties": {"a": {"minimum": float("nan")}}}, "cannot be sent"),
+    ({**OBJECT, "properties": {"a": {"enum": []}}, "x": "y" * LARGEST_SCHEMA}, "is larger than"),
 ]
 
 
-def chosen(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
-    """The schema as the model is told of it, None if the tool is left out, and the problems."""
+def told(*tools: Tool, **entry: Any) -> tuple[list[ToolSpec], list[str]]:
+    """What the model is told of a server's tools, and the problems."""
     problems: list[str] = []
-    config = ServerConfig(name="b", owners=True, command="x")
-    found = [*listed(config, [Tool(name="t", input_schema=schema)], Names(), problems)]
-    return (found[0].spec.parameters if found else None), problems
+    config = ServerConfig.model_validate({"name": "b", "owners": True, "command": "x", **entry})
+    return [each.spec for each in listed(config, tools, Names(), problems)], problems
 
 
 def test_a_schema_that_providers_refuse_is_completed_and_a_broken_one_leaves_its_tool_out() -> None:
-    wrong = {}
-    for name, (properties, expected) in SENT.items():
-        found = chosen({"type": "object", "properties": properties})
-        if found != ({"type": "object", "properties": expected}, []):
-            wrong[name] = found
+    cases = [*COMPLETED.values(), *((each, each) for each in UNCHANGED)]
+    for properties, expected in cases:
+        specs, problems = told(Tool(name="t", input_schema={**OBJECT, "properties": properties}))
+        assert ([each.parameters for each in specs], problems) == ([{**OBJECT, "properties": expected}], [])
     for schema, words in BROKEN:
-        left, problems = chosen(schema)
-        if left is not None or len(problems) != 1 or words not in problems[0] or len(problems[0]) > 200:
-            wrong[str(schema)[:80]] = (left, problems)
-    assert wrong == {}
+        specs, (problem,) = told(Tool(name="t", input_schema=schema))
+        assert (specs, words in problem, len(problem) < 200) == ([], True, True), (schema, problem)
+
+
+def test_tools_are_told_of_in_the_order_of_their_server_and_the_chosen_or_the_first_ones_alone() -> None:
+    tools = [Tool(name=each, input_schema={"type": "object"}) for each in ("z", "a", "c")]
+    specs, problems = told(*tools, tools=["a", "z", "d"])
+    assert [each.name for each in specs] == ["mcp__b__z", "mcp__b__a"]
+    assert (specs[0].description, specs[0].parameters) == ("z of the MCP server b", OBJECT)
+    assert problems == ["MCP server 'b' has no tool 'd'"]
+    (long,), _ = told(Tool(name="long", description="x" * 5_000, input_schema=OBJECT))
+    assert len(long.description) == LONGEST_DESCRIPTION

@@ -91,8 +91,6 @@ def test_a_model_is_told_of_every_tool_and_of_the_form_in_the_same_bytes_each_ti
     assert told == section(list(TOOLS))
     assert all(f"## {tool.name}\n{tool.description}\n" in told for tool in TOOLS)
     assert "- shell, submit: these take plain text too" in told
-    assert "longer fence" in told
-    assert "use `submit`" in told
 
 
 def test_calls_of_a_model_that_could_make_them_are_written_as_blocks() -> None:

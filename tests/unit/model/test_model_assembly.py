@@ -60,10 +60,8 @@ def test_text_thinking_and_calls_are_put_together_by_index() -> None:
 def test_calls_are_told_apart_by_what_their_pieces_have_in_common() -> None:
     named, one = (("a", "one", "{}"), ("b", "two", "{}")), ("", "one", '{"x": 1}')
     assert _calls(*(_piece(0, *each) for each in named)) == list(named), "all have the index 0"
-    assert _calls(*(_piece(None, None, "one", text) for text in ('{"x": 1}', '{"x": 2}'))) == [
-        one,
-        ("", "one", '{"x": 2}'),
-    ]
+    unnamed = _calls(*(_piece(None, None, "one", text) for text in ('{"x": 1}', '{"x": 2}')))
+    assert unnamed == [one, ("", "one", '{"x": 2}')]
     for call_id in ("a", None):
         repeated = (_piece(0, call_id, "one", text) for text in ('{"x":', "1}"))
         assert _calls(*repeated) == [(call_id or "", "one", '{"x":1}')]

@@ -47,13 +47,12 @@ def test_arguments_that_are_no_flat_json_object_go_back_inside_one_and_large_one
 
 
 def test_a_name_that_endpoints_would_refuse_is_mended() -> None:
-    cases: list[tuple[str, str]] = [
-        ("", "unnamed"),
-        ("functions.shell", "functions_shell"),
-        ("a b\n", "a_b_"),
-        ("x" * 99, "x" * 64),
-    ]
-    for name, wire in cases:
+    for name, wire in {
+        "": "unnamed",
+        "functions.shell": "functions_shell",
+        "a b\n": "a_b_",
+        "x" * 99: "x" * 64,
+    }.items():
         message = Message(role="assistant", tool_calls=(ToolCall(id="a", name=name),))
         assert sent(message)[0]["tool_calls"][0]["function"]["name"] == wire, name
 
@@ -96,9 +95,8 @@ def test_thinking_of_another_family_or_without_signature_goes_back_as_text() -> 
     ]
     for model, blocks in cases:
         message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=blocks)
-        assert sent(message, model=model)[0] == {"role": "assistant", "content": "<thinking>Hm.</thinking>\nYes."}, (
-            model
-        )
+        as_text = {"role": "assistant", "content": "<thinking>Hm.</thinking>\nYes."}
+        assert sent(message, model=model)[0] == as_text, model
 
 
 GEMINI = "gemini/gemini-3.5-flash"

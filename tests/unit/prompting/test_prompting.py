@@ -47,28 +47,6 @@ def test_a_huge_file_is_cut_not_read_whole_and_both_the_model_and_people_are_tol
     assert "prompt/MEMORY.md" in "".join(parts.problems)
 
 
-def test_what_is_no_file_or_leads_out_of_a_project_is_reported_and_never_opened(
-    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / "SYSTEM.md").mkdir()
-    (home / "SOUL.md").symlink_to("SOUL.md")
-    (home / "secret").write_text("private")
-    (home / "USER.md").symlink_to(home / "secret")
-    (project / "MEMORY.md").symlink_to(home / "secret")
-    os.mkfifo(home / "MEMORY.md")
-    monkeypatch.chdir(home)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind("APPEND.md")
-        parts = read_sources(PromptSources(home, project))
-
-    # The owner may link to files elsewhere.
-    assert (parts.memory, parts.user) == ((), "private")
-    assert sorted(problem.partition(" is ")[0].partition(" cannot")[0] for problem in parts.problems) == [
-        ".dronefleet/MEMORY.md",
-        *(f"the drone's prompt/{name}" for name in ("APPEND.md", "MEMORY.md", "SOUL.md", "SYSTEM.md")),
-    ]
-
-
 BROKEN = {
     "{% if %}": "TemplateSyntaxError, line 1",
     "{{ nothing }}": "UndefinedError: 'nothing' is undefined",
@@ -239,20 +217,29 @@ def test_a_broken_skill_is_reported_and_the_others_are_listed(tmp_path: Path) ->
         assert words in parts.problems[0]
 
 
-def test_what_is_no_file_or_leads_out_of_the_project_is_never_opened(tmp_path: Path) -> None:
-    outside = skill_file(tmp_path / "outside", "mend")
-    project = tmp_path / "project"
-    (project / "skills" / "waits").mkdir(parents=True)
-    os.mkfifo(project / "skills" / "waits" / "SKILL.md")
-    (project / "skills" / "folder" / "SKILL.md").mkdir(parents=True)
-    (project / "skills" / "linked").symlink_to(outside.parent)
-    (project / "skills" / "README.md").write_text("Here be skills.")
-    (project / "skills" / "empty").mkdir()
+def test_what_is_no_file_or_leads_out_of_a_project_is_reported_or_passed_over_and_never_opened(
+    home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "SYSTEM.md").mkdir()
+    (home / "SOUL.md").symlink_to("SOUL.md")
+    (home / "secret").write_text("private")
+    (home / "USER.md").symlink_to(home / "secret")
+    (project / "MEMORY.md").symlink_to(home / "secret")
+    os.mkfifo(home / "MEMORY.md")
+    skills = project / "skills"
+    (skills / "waits").mkdir(parents=True)
+    os.mkfifo(skills / "waits" / "SKILL.md")
+    (skills / "folder" / "SKILL.md").mkdir(parents=True)
+    (skills / "linked").symlink_to(skill_file(tmp_path / "outside", "mend").parent)
+    (skills / "README.md").write_text("Here be skills.")
+    monkeypatch.chdir(home)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("APPEND.md")
+        parts = read_sources(PromptSources(home, project))
 
-    parts = read_sources(PromptSources(None, project))
-
-    assert parts.skills == ()
-    assert parts.problems == [
-        ".dronefleet/skills/folder/SKILL.md is a directory, not a file.",
-        ".dronefleet/skills/waits/SKILL.md is a FIFO, a device or a socket, not a file.",
+    # The owner may link to files elsewhere.
+    assert (parts.memory, parts.user, parts.skills) == ((), "private", ())
+    assert sorted(problem.partition(" is ")[0].partition(" cannot")[0] for problem in parts.problems) == [
+        *(f".dronefleet/{name}" for name in ("MEMORY.md", "skills/folder/SKILL.md", "skills/waits/SKILL.md")),
+        *(f"the drone's prompt/{name}" for name in ("APPEND.md", "MEMORY.md", "SOUL.md", "SYSTEM.md")),
     ]

@@ -37,17 +37,12 @@ def refused(pause: float | None = None, *rates: Rate) -> CallReport:
     return CallReport(refused=True, retry_after_s=pause, rates=rates)
 
 
-def test_without_a_known_limit_calls_need_no_permit() -> None:
+def test_without_a_known_limit_calls_need_no_permit_and_the_provider_s_setting_limits_all_runs_together() -> None:
     answer = ask(GroupState(), asker(), expected=None)
-    assert not answer.limited
-    assert answer.free_calls > 1000
-
-
-def test_the_provider_s_setting_limits_all_runs_together() -> None:
+    assert (answer.limited, answer.free_calls > 1000) == (False, True)
     state = GroupState()
     granted = [ask(state, asker(f"run{n}", rpm=60), T0 + n / 1000) for n in range(30)]
-    assert given(*granted) == 10
-    assert granted[-1].limit == 60
+    assert (given(*granted), granted[-1].limit) == (10, 60)
     assert "position 25 of 25" in wait_text(granted[-1], "main")
 
 
@@ -61,22 +56,15 @@ def test_a_limit_in_headers_applies_to_every_run_of_the_group() -> None:
         assert (answers[-1].kind, answers[-1].limit) == (kind, 600)
 
 
-def test_the_smaller_one_of_two_settings_or_of_setting_and_headers_applies() -> None:
+def test_the_smaller_one_of_two_settings_or_of_setting_and_headers_applies_to_its_model() -> None:
     state = GroupState()
     ask(state, asker(rpm=600), expected=None, reports=(CallReport(rates=(Rate(kind="requests", limit=12),)),))
     assert [ask(state, asker(rpm=600)).granted for _ in range(3)] == [True, False, False]
     assert ask(state, asker(rpm=600)).limit == 12
+    assert ask(state, asker("other", rpm=600, model="another")).granted
     state = GroupState()
     first = ask(state, asker("one", rpm=12), expected=None)
     assert given(first, *(ask(state, asker(f"other{n}", rpm=6000)) for n in range(4))) == 2
-
-
-def test_headers_of_one_model_do_not_limit_another_model() -> None:
-    state = GroupState()
-    ask(state, asker(model="big"), expected=None, reports=(CallReport(rates=(Rate(kind="requests", limit=1),)),))
-    ask(state, asker(model="big"))
-    assert not ask(state, asker("x", model="big")).granted
-    assert ask(state, asker("y", model="small")).granted
 
 
 def test_a_call_that_needs_more_than_a_minute_s_tokens_is_made_when_nothing_else_counts() -> None:
@@ -99,16 +87,11 @@ def test_tokens_that_a_call_did_not_use_and_a_permit_that_was_not_used_are_avail
     assert ask(state, asker(rpm=12)).granted
 
 
-# --- refusals ---------------------------------------------------------------------------------
-
-
 def test_a_refusal_with_retry_after_stops_every_run_of_the_group_until_then() -> None:
     state = GroupState()
     ask(state, asker("one"), expected=None, reports=(refused(30.0),))
     other = ask(state, asker("other", "b", model="another"), T0 + 1)
-    assert not other.granted
-    assert other.left_s >= 29
-    assert "429" in wait_text(other, "main")
+    assert (other.granted, other.left_s >= 29, "429" in wait_text(other, "main")) == (False, True, True)
     assert ask(state, asker("other", "b", model="another"), T0 + 30.1).granted
     # A wish for an endless pause is bounded.
     ask(state, asker("one"), T0 + 60, expected=None, reports=(refused(86_400.0 * 300),))
@@ -134,9 +117,6 @@ def test_what_others_use_of_the_same_key_is_left_to_them() -> None:
     assert given(first, *(ask(state, asker(f"run{n}")) for n in range(20))) == 4
 
 
-# --- who goes first --------------------------------------------------------------------------
-
-
 def times_of_grants(state: GroupState, *askers: Asker, seconds: float) -> dict[str, float]:
     """Let runs ask, in this order and again whenever their time has come; return when each may make its call."""
     asks = {who: T0 + n / 1000 for n, who in enumerate(askers)}
@@ -157,25 +137,19 @@ def test_one_hundred_runs_of_an_organization_do_not_delay_the_only_one_of_anothe
     assert sorted(times, key=lambda run: times[run]).index("only") <= 1
 
 
-def test_a_more_urgent_run_goes_first() -> None:
+def test_a_more_urgent_run_goes_first_and_one_that_stopped_asking_delays_the_others_only_briefly() -> None:
     many = [asker(f"batch{n}", rank=0, rpm=12) for n in range(30)]
     times = times_of_grants(used_up(rpm=12), *many, asker("urgent", "a", rank=9, rpm=12), seconds=60)
     assert times["urgent"] == min(times.values())
-
-
-def test_a_run_that_stopped_asking_delays_the_others_only_briefly() -> None:
     state = used_up(rpm=60)
     ask(state, asker("gone", rank=9, rpm=60))
-    times = times_of_grants(state, asker("patient", rpm=60), seconds=20)
-    assert times["patient"] < 14
+    assert times_of_grants(state, asker("patient", rpm=60), seconds=20)["patient"] < 14
 
 
 def test_calls_without_a_permit_count_when_they_are_reported() -> None:
-    state, now = GroupState(), T0 + 0.1
     made = tuple(CallReport(age_s=n / 100, used=SOME) for n in range(10))
-    answer = ask(state, asker(rpm=60), now, reports=made)
-    assert not answer.granted
-    assert answer.wait_s > AHEAD
+    answer = ask(GroupState(), asker(rpm=60), T0 + 0.1, reports=made)
+    assert (answer.granted, answer.wait_s > AHEAD) == (False, True)
 
 
 def test_a_call_without_a_permit_that_has_not_ended_is_left_to_its_run() -> None:
@@ -186,9 +160,6 @@ def test_a_call_without_a_permit_that_has_not_ended_is_left_to_its_run() -> None
     PermitDecision(state, asker("one", rpm=60), T0).answer(request)
     others = [ask(state, asker(f"other {n}", rpm=60)) for n in range(20)]
     assert given(*others) + first.free_calls + 1 == 10
-
-
-# --- odd values -------------------------------------------------------------------------------------
 
 
 def test_reports_with_odd_values_break_nothing() -> None:

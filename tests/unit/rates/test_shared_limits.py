@@ -21,28 +21,24 @@ def test_eight_runs_use_a_known_limit_and_do_not_exceed_it(names: Names) -> None
     assert simulation.used_part(0, 300) >= 0.93
 
 
-def test_eight_runs_find_an_unknown_limit_by_their_refusals() -> None:
-    simulation = eight_runs(Simulation(60, "nothing"))
-    simulation.run(600)
-    assert simulation.refused_part(120, 600) <= 0.03
-    assert simulation.used_part(120, 600) >= 0.9
-
-
 @pytest.mark.parametrize("names", ["headers", "nothing"])
-def test_a_limit_that_is_halved_is_followed(names: Names) -> None:
+def test_a_limit_is_found_and_followed_when_it_is_halved(names: Names) -> None:
     after = 500
     simulation = eight_runs(Simulation(60, names, latency_s=0.5, delay_s=0.05, changes={after: 30}))
-    simulation.run(after + 600)
-    assert simulation.refused_part(after + 180, after + 600) <= 0.03
-    assert simulation.used_part(after + 180, after + 600) >= 0.9
+    simulation.run(after + 420)
+    # Without headers, it is found by the refusals.
+    assert simulation.refused_part(120, after) <= 0.03
+    assert simulation.used_part(120, after) >= 0.9
+    assert simulation.refused_part(after + 180, after + 420) <= 0.03
+    assert simulation.used_part(after + 180, after + 420) >= 0.9
     assert len(simulation.refused) <= 20
 
 
 def test_a_limit_that_is_raised_is_followed() -> None:
-    simulation = eight_runs(Simulation(60, "headers", changes={300: 120}))
-    simulation.run(1200)
-    assert simulation.used_part(960, 1200) >= 0.93
-    assert simulation.refused_part(60, 1200) <= 0.03
+    simulation = eight_runs(Simulation(30, "headers", changes={200: 60}))
+    simulation.run(960)
+    assert simulation.used_part(720, 960) >= 0.93
+    assert simulation.refused_part(60, 960) <= 0.03
 
 
 def test_one_run_far_below_the_limit_asks_seldom() -> None:

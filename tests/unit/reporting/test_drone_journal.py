@@ -90,9 +90,7 @@ def write_line(path: Path, line: bytes) -> None:
         file.write(line + b"\n")
 
 
-def test_a_journal_that_a_newer_version_wrote_is_read_to_its_end_and_its_lines_are_kept_as_they_stand(
-    path: Path,
-) -> None:
+def test_a_journal_of_a_newer_version_is_read_to_its_end_and_its_lines_are_kept_as_they_stand(path: Path) -> None:
     written(path, "a")
     write_line(path, json.dumps(NEWER).encode())
     written(path, "c")

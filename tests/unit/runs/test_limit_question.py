@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from shared.messages import Message
 from shared.outcome import ExitStatus
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
+from tests.support.people import Person
 from tests.support.runs import order_for
 from tests.support.scripted import Loop, calls, says
 
@@ -82,34 +83,12 @@ def test_only_an_order_that_asks_has_a_question() -> None:
 # --- steps and time ------------------------------------------------------------------------------
 
 
-@dataclass
-class Answering(HandClock):
-    """A clock by which a person answers what waits after a minute."""
-
-    controls: QuietControls
-    answers: dict[str, Ruling | BaseException]
-    waited: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        self.waited += seconds
-        if self.waited < 60 or not self.answers:
-            return
-        self.waited = 0.0
-        name = next(iter(self.answers))
-        given = self.answers.pop(name)
-        if isinstance(given, Ruling):
-            self.controls.rulings[name] = given
-        else:
-            self.controls.signal = given
+Answers = dict[str, Ruling | BaseException]
 
 
-def asking(answers: dict[str, Ruling | BaseException], script: list[Any], **limits: Any) -> Loop:
+def asking(answers: Answers, script: list[Any], **limits: Any) -> Loop:
     controls = QuietControls()
-    loop = Loop(script, limits=Limits(**limits), controls=controls, clock=Answering(controls, answers))
+    loop = Loop(script, limits=Limits(**limits), controls=controls, clock=Person(controls, answers))
     budget = RunBudget(loop.limits, loop.clock)
     loop.agent = replace(loop.agent, budget=budget)
     loop.agent.at_limit = RunLimitQuestion(loop.recorder, controls, loop.clock, loop.limits.approval_timeout, budget)
@@ -128,14 +107,14 @@ def decided(loop: Loop) -> tuple[str, bool, str]:
 
 
 def test_more_steps_let_the_run_finish() -> None:
-    answers: dict[str, Ruling | BaseException] = {"steps-1": Ruling(approved=True, raise_steps=1)}
+    answers: Answers = {"steps-1": Ruling(approved=True, raise_steps=1)}
     loop = asking(answers, [calls("a"), calls("b"), says("ok")], max_iterations=2)
     assert loop.run().response == "ok"
     assert asked(loop) == [("steps-1", "steps", "The limit of 2 steps is reached")]
 
 
 def test_without_an_amount_the_limit_is_doubled_and_asked_for_again_when_that_is_used_up() -> None:
-    answers: dict[str, Ruling | BaseException] = {"steps-1": Ruling(approved=True), "steps-2": Ruling(approved=False)}
+    answers: Answers = {"steps-1": Ruling(approved=True), "steps-2": Ruling(approved=False)}
     loop = asking(answers, [calls(str(number)) for number in range(5)], max_iterations=2)
     outcome = loop.run()
     assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.MAX_ITERATIONS, True)

@@ -82,23 +82,18 @@ def test_without_a_known_limit_no_call_waits_for_an_answer(run: Make) -> None:
     assert told.reports[0].used == SOME
 
 
-def test_a_limited_provider_s_first_call_waits_for_its_permit_and_its_time(run: Make) -> None:
-    running = run(ModelPermit(granted=True, at=5.0, wait_s=1.2))
-    assert running.calls() == pytest.approx(1.2)
-    assert running.requests[0].expected == SOME
-
-
-def test_a_run_that_waits_says_for_how_long_and_why(run: Make) -> None:
+def test_a_limited_providers_first_call_waits_for_its_permit_and_says_for_how_long_and_why(run: Make) -> None:
     wait = ModelPermit(wait_s=8.0, left_s=12.0, limit=60, position=3, waiting=9, urgent=1)
-    running = run(wait, ModelPermit(granted=True))
+    running = run(wait, ModelPermit(granted=True, at=5.0, wait_s=1.2))
     said: list[str] = []
     running.recorder.doing = lambda text, waits_for="": said.append(f"{waits_for}: {text}")  # type: ignore[method-assign]
-    assert running.calls() == pytest.approx(8.0)
-    assert said == [
+    assert running.calls() == pytest.approx(9.2)
+    assert running.requests[0].expected == SOME
+    assert said[0] == (
         "provider: waiting for provider main for about 12 s: 60 requests per minute are allowed, "
-        "position 3 of 9 (1 more urgent)",
-        ": waiting for the model",
-    ]
+        "position 3 of 9 (1 more urgent)"
+    )
+    assert said[-1] == ": waiting for the model"
 
 
 def test_a_run_that_is_to_end_stops_waiting_and_gives_its_permit_back(run: Make) -> None:

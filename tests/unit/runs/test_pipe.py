@@ -44,7 +44,7 @@ def heard_of(ends: tuple[Connection, Connection], *what: tuple[str, tuple[Any, .
     return heard
 
 
-def test_text_in_flight_of_one_kind_is_joined_and_comes_before_what_is_said_of_it(
+def test_text_in_flight_is_joined_by_kind_and_comes_before_what_is_said_of_it(
     ends: tuple[Connection, Connection],
 ) -> None:
     words = (
@@ -73,7 +73,7 @@ def test_a_run_whose_worker_is_gone_is_told_so(ends: tuple[Connection, Connectio
     wait_until(lambda: gone)
 
 
-def test_every_message_arrives_as_it_was_sent_and_a_run_that_does_not_read_holds_nobody_up(
+def test_every_message_arrives_and_a_run_that_does_not_read_holds_nobody_up(
     ends: tuple[Connection, Connection],
 ) -> None:
     worker, told = WorkerLink(ends[0]), []

@@ -133,71 +133,59 @@ def test_a_budget_set_during_the_run_applies_from_the_next_answer_on() -> None:
     purse = Purse(0, 0, source, Money(bounded=False))
     call(purse, 0.1, 0.2, cost=0.2)
     wait_until(lambda: source.requests != [])
-    wait_until(lambda: refused(purse))
+    with pytest.raises(LimitsExceeded):
+        wait_until(lambda: not call(purse, 0.2, 0.2, cost=0.2))
 
 
-def refused(purse: Purse) -> bool:
-    try:
-        call(purse, 0.2, 0.2, cost=0.2)
-    except LimitsExceeded:
-        return True
-    return False
+class Stingy(Source):
+    def allow(self, request: AllowanceRequest) -> Allowance:
+        return Allowance(granted=0.05, bounded=True)
 
 
-def test_what_a_call_waits_for_has_a_reason_whatever_the_control_plane_answers() -> None:
-    class Stingy(Source):
-        def allow(self, request: AllowanceRequest) -> Allowance:
-            return Allowance(granted=0.05, bounded=True)
-
-    nothing_said = Source(waits=1, waits_for="")
-    cases = [
+@pytest.mark.parametrize(
+    ("source", "said", "by_others"),
+    [
         (Source(errors=[Unreachable("away", code="E-NO-SERVER")]), "does not answer", False),
-        (Source(errors=[Conflict("over", code="E-RUN-OVER")]), "given up", False),
+        (Source(errors=[Conflict("over", code="E-RUN-OVER")]), "the fleet has given up this run", False),
+        (Source(errors=[NotFound("unknown", code="E-RUN-404")]), "the fleet has given up this run", False),
         (Stingy(), "0.050000000 USD", False),
-        (nothing_said, "other orders", True),
-    ]
-    for source, said, by_others in cases:
-        with pytest.raises(MoneyAwaited) as waits:
-            Purse(0, 0, source, BOUNDED).reserve(need(0.1, 0.5))
-        assert (said in waits.value.why, waits.value.by_others) == (True, by_others), said
+        (Source(waits=1, waits_for=""), "other orders", True),
+    ],
+)
+def test_what_a_call_waits_for_has_a_reason_whatever_the_control_plane_answers(
+    source: Source, said: str, by_others: bool
+) -> None:
+    with pytest.raises(MoneyAwaited) as waits:
+        Purse(0, 0, source, BOUNDED).reserve(need(0.1, 0.5))
+    assert (said in waits.value.why, waits.value.by_others) == (True, by_others)
 
 
 def test_what_is_granted_to_a_call_that_waited_is_that_call_s() -> None:
     """Another thread that needs money at the same moment does not take it."""
-    source = Source(0.5)
-    purse = Purse(0, 0, source, BOUNDED)
-    taken, refused = [], []
+    purse, found = Purse(0, 0, Source(0.5), BOUNDED), list[str]()
 
     def take() -> None:
         try:
-            taken.append(purse.reserve(need(0.3, 0.3)))
+            purse.reserve(need(0.3, 0.3))
+            found.append("taken")
         except LimitsExceeded:
-            refused.append(True)
+            found.append("refused")
 
     threads = [threading.Thread(target=take) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(taken), len(refused)) == (1, 7)
+    assert sorted(found) == [*["refused"] * 7, "taken"]
 
 
-def test_a_run_that_makes_no_call_gives_back_what_it_holds_also_after_an_ample_grant(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_idle_run_gives_back_what_it_holds_also_after_an_ample_grant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drone.runs.purse.IDLE_SECONDS", 0.01)
     source = Source()
     # The first answer grants more than the next call needs.
     purse = Purse(0, 0, source, BOUNDED)
     call(purse, 0.1, 0.1, cost=0.01)
     wait_until(lambda: source.granted == reserved(0.01))
-
-
-def test_a_run_that_the_fleet_has_given_up_or_does_not_know_waits_for_money_that_never_comes() -> None:
-    for error in (Conflict("over", code="E-RUN-OVER"), NotFound("unknown", code="E-RUN-404")):
-        with pytest.raises(MoneyAwaited) as waits:
-            Purse(0, 0, Source(errors=[error]), BOUNDED).reserve(need(0.1, 0.5))
-        assert waits.value.why == "the fleet has given up this run"
 
 
 def test_a_model_without_a_price_is_refused_only_where_a_budget_applies() -> None:

@@ -15,7 +15,7 @@ from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, WAKING_SECOND
 from drone.runs.pipe import EndRun, LeaseExtended
 from drone.runs.stop_requests import Wish, WishKind
 from shared.control import Say, TakeBack
-from shared.errors import FleetFault, Forbidden, OrderError, Preempted
+from shared.errors import FleetFault, Forbidden, OrderError
 from shared.outcome import ExitStatus, Outcome
 from tests.support.clocks import HandClock
 from tests.support.runs import said
@@ -34,15 +34,6 @@ def controls(clock: HandClock) -> RunControls:
 
 
 # --- wishes and ends -----------------------------------------------------------------------------
-
-
-def test_a_canceled_run_ends_with_the_reason(controls: RunControls) -> None:
-    controls.check()
-    controls.receive(EndRun(wish="cancel", reason="not needed"))
-    with pytest.raises(Preempted) as raised:
-        controls.check()
-    assert raised.value.outcome is not None
-    assert (raised.value.outcome.exit_status, raised.value.outcome.reason) == (ExitStatus.CANCELED, "not needed")
 
 
 def test_of_two_wishes_the_heavier_one_counts(clock: HandClock) -> None:
@@ -106,9 +97,7 @@ def test_a_renewal_counts_from_when_it_left_and_an_older_one_moves_nothing_back(
     assert lease.valid_until == 20 + VALID_SECONDS
 
 
-def test_a_run_that_nobody_hears_of_gives_its_order_back_after_ten_minutes(
-    controls: RunControls, clock: HandClock
-) -> None:
+def test_a_run_without_contact_gives_its_order_back_after_ten_minutes(controls: RunControls, clock: HandClock) -> None:
     lease = RunLease(clock)
     clock.sleep(VALID_SECONDS)
     controls.receive(LeaseExtended(until=2 * VALID_SECONDS))
@@ -156,9 +145,7 @@ def test_what_people_say_is_given_once_in_order_and_alone_where_it_is_to_be(cont
     assert [texts(controls.follow_ups()) for _ in range(2)] == [["later"], []]
 
 
-def test_what_is_taken_back_is_given_to_nobody_and_told_of_and_what_was_taken_before_is_not(
-    controls: RunControls,
-) -> None:
+def test_what_is_taken_back_in_time_is_given_to_nobody_and_told_of(controls: RunControls) -> None:
     told: list[str] = []
     controls.on_taken_back = lambda messages: told.extend(say.message for say in messages)
     controls.receive(word("a", "1"))

@@ -32,11 +32,8 @@ def test_what_was_sealed_comes_out_as_it_went_in_and_cannot_be_read_in_the_envel
     assert (found.body, found.binding, found.issued_at) == (f"secret {body}", ORDER, NOW)
     assert recipient_of(envelope) == key_id(public_key(DRONE))
     raw = base64.b64decode(envelope.partition(".")[2])
-    assert (b"secret" in raw, ORDER.order.encode() in raw, envelope == sealed(f"secret {body}")) == (
-        False,
-        False,
-        False,
-    )
+    assert (b"secret" in raw, ORDER.order.encode() in raw) == (False, False)
+    assert envelope != sealed(f"secret {body}")
     # What the reader does not know yet is not compared.
     assert opened(envelope, Binding(direction="order", drone=ORDER.drone)) == found.body
 

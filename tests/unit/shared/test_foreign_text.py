@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from control_plane.cli import config_file
+from control_plane.contract.documents import base
 from drone.installation import policy
 from drone.mcp_servers.config_files import read_configs
 from drone.prompting.files import Folder
+from shared.instructions import MAX_INSTRUCTIONS, instructions_of
 
 WRITTEN: dict[str, Callable[[str], bytes]] = {
     "plain": str.encode,
     "with a mark": lambda text: text.encode("utf-8-sig"),
     "UTF-16": lambda text: text.encode("utf-16"),
-    "UTF-16, big-endian": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
-    "CRLF": lambda text: text.replace("\n", "\r\n").encode(),
     "all of it": lambda text: text.replace("\n", "\r\n").encode("utf-16"),
     "no line feed at the end": lambda text: text.rstrip("\n").encode(),
 }
@@ -41,30 +41,45 @@ def test_a_configuration_file_is_read_however_an_editor_wrote_it_and_through_a_l
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "dronefleet").mkdir()
-    wrong = {}
     for name, (text, read) in readers(tmp_path).items():
         for how, write in WRITTEN.items():
             (tmp_path / name).write_bytes(write(text))
-            if "grün" not in read():
-                wrong[name, how] = read()
+            assert "grün" in read(), (name, how)
         (tmp_path / name).rename(tmp_path / "target")
         (tmp_path / name).symlink_to(tmp_path / "target")
-        if "grün" not in read():
-            wrong[name, "link"] = read()
-    assert wrong == {}
+        assert "grün" in read(), (name, "link")
 
 
 def test_an_empty_configuration_file_is_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "dronefleet").mkdir()
-    wrong = {}
     for name, (_, read) in readers(tmp_path).items():
-        (tmp_path / name).unlink(missing_ok=True)
         none = read()
-        for content in (b"", b"\n", b"\xef\xbb\xbf", b"\xff\xfe", b" \r\n"):
+        for content in (b"", b"\xef\xbb\xbf", b"\xff\xfe", b" \r\n"):
             (tmp_path / name).write_bytes(content)
-            if read() != none:
-                wrong[name, content] = read()
-    assert wrong == {}
+            assert read() == none, (name, content)
     (tmp_path / "mcp.json").write_bytes(b"\xef\xbb\xbf\r\n")
     assert read_configs(tmp_path, None, {}).problems == ()
+
+
+BAD = [
+    (b"", "is empty"),
+    (b" \n\t\n", "is empty"),
+    (b"x" * 5_000_000, "has 5,000,000 bytes; the maximum is 100,000 characters"),
+    (b"x" * 100_001, "has 100,001 characters; the maximum is 100,000"),
+    (b"Lead the t\xe9am.", "is not UTF-8: byte 10"),
+    (b"\xff\xfeL\x00e", "is not UTF-16: byte 4"),
+    (b"Lead\0", "is not text: it contains a NUL byte"),
+]
+
+
+@pytest.mark.parametrize(("content", "why"), BAD)
+def test_content_that_cannot_be_instructions_is_refused(content: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=f"^{why}$"):
+        instructions_of(content)
+
+
+def test_the_text_comes_without_the_mark_and_the_white_space_around_it() -> None:
+    assert instructions_of("\ufeff\n# Lead\n\nPlan. Ünd so.\n".encode()) == "# Lead\n\nPlan. Ünd so."
+    assert instructions_of("# Lead: Ünd\n".encode("utf-16")) == "# Lead: Ünd"
+    assert len(instructions_of(("€" * MAX_INSTRUCTIONS).encode())) == MAX_INSTRUCTIONS == base.MAX_INSTRUCTIONS

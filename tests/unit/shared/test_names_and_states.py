@@ -29,6 +29,8 @@ def test_no_name_of_one_drone_begins_with_a_name_of_another(one: str, other: str
     built = (names.queue, names.events_stream, names.live_channel, names.inbox_key, names.lease_key)
     pairs = [(make(one), make(other)) for make in built]
     assert [left.startswith(right) for left, right in pairs] == [one == other] * len(built)
+    # And a late branch does not lie below the order's own.
+    assert not names.late_branch(one, 2).startswith(names.branch(one) + "/")
 
 
 @given(drone=IDS, run=IDS)
@@ -37,20 +39,9 @@ def test_the_drone_can_be_told_from_every_name_that_holds_it(drone: str, run: st
     assert {names.drone_of(each) for each in made} == {drone}
 
 
-def test_a_late_branch_does_not_lie_below_the_orders_own() -> None:
-    assert not names.late_branch("abc", 2).startswith(names.branch("abc") + "/")
-
-
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-FACTS: dict[str, Any] = {
-    "now": NOW,
-    "last_seen_at": NOW,
-    "stopped": False,
-    "removed": False,
-    "draining": False,
-    "running": 0,
-    "concurrency": 1,
-}
+FACTS: dict[str, Any] = {"now": NOW, "last_seen_at": NOW, "running": 0, "concurrency": 1}
+FACTS |= dict.fromkeys(("stopped", "removed", "draining"), False)
 
 
 def test_a_drone_is_what_the_facts_make_it() -> None:
@@ -67,21 +58,14 @@ def test_a_drone_is_what_the_facts_make_it() -> None:
         ({"stopped": True}, DroneStatus.OFFLINE),
         ({"removed": True, "stopped": True}, DroneStatus.REMOVED),
     ]
-    wrong = [(facts, got) for facts, expected in cases if (got := drone_status(**{**FACTS, **facts})) is not expected]
-    assert wrong == []
+    for facts, expected in cases:
+        assert drone_status(**{**FACTS, **facts}) is expected, facts
 
 
 def test_a_wrong_limit_is_refused() -> None:
-    for name, value in (
-        ("max_steps", 5),
-        ("max_retries", 101),
-        ("max_retries", 1.5),
-        ("max_format_errors", 0),
-        ("base_delay", "soon"),
-        ("base_delay", float("nan")),
-        ("base_delay", True),
-        ("retry_enabled", 1),
-    ):
+    cases: list[tuple[str, Any]] = [("max_steps", 5), ("max_retries", 101), ("max_retries", 1.5), ("retry_enabled", 1)]
+    cases += [("max_format_errors", 0), ("base_delay", "soon"), ("base_delay", float("nan")), ("base_delay", True)]
+    for name, value in cases:
         with pytest.raises(ValueError, match=name):
             checked_limits({name: value})
 
@@ -121,9 +105,7 @@ def test_steps_say_what_their_messages_are() -> None:
     prompt = said(UserStep(text=SUMMARY, source="prompt"))
     assert (opens_turn(prompt), summary_in(prompt)) == (True, None)
     assert summary_in(summary_message("<summary>\nquoted\n</summary>")) == "<summary>\nquoted\n</summary>"
-
-
-def test_words_of_a_person_that_look_like_the_loops_own_are_a_persons() -> None:
+    # Words of a person that look like the loop's own are a person's.
     for text in (OPENING, SUMMARY):
         message = said(UserStep(text=text, source="steer"))
         assert (opens_turn(message), summary_in(message)) == (False, None), text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,6 @@ def test_a_run_becomes_a_document_of_the_format() -> None:
 
 def test_shell_calls_are_actions_and_all_calls_stay_native() -> None:
     message = made(answer(LIST, WRITE))["messages"][0]
-
     assert message["extra"]["actions"] == [{"command": "ls", "tool_call_id": "c1"}]
     assert [call["function"]["name"] for call in message["tool_calls"]] == ["shell", "file_write"]
     assert (message["extra"]["cost"], message["extra"]["timestamp"]) == (0.5, AT.timestamp())
@@ -111,15 +111,12 @@ def test_an_observation_has_its_output_without_the_template() -> None:
     extra = extra_of(answer(LIST), result(LIST, f"half\n{note}", execution="timed_out", note=note))
     assert (extra["raw_output"], extra["returncode"], extra["execution"]) == ("half\n", -1, "timed_out")
     assert extra["exception_info"].startswith("ended after 3 s")
+    extra = extra_of(answer(LIST), result(LIST, "Not now.", execution="held_back", note="Not now."))
+    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == ("", -1, NOT_EXECUTED)
     # A command that prints the words for a call that was not run was run.
     output = "This call was not run: printed by a command.\n"
     extra = extra_of(answer(LIST), result(LIST, f"{output}(return code 0)", 0))
     assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == (output, 0, "")
-
-
-def test_a_call_that_was_not_run_says_so() -> None:
-    extra = extra_of(answer(LIST), result(LIST, "Not now.", execution="held_back", note="Not now."))
-    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == ("", -1, NOT_EXECUTED)
 
 
 @pytest.mark.parametrize("submits_by", ["submit", "shell"])
@@ -130,28 +127,14 @@ def test_the_call_that_submitted_says_that_it_was_run_as_the_loop_recorded_it(su
     loop.toolbox = loop.agent.toolbox = Submitting()
     loop.run()
     observation = made(*loop.recorder.bodies)["messages"][-1]
-
-    assert observation["content"] == "Submitted."
-    assert [observation["extra"][name] for name in ("execution", "returncode", "exception_info")] == [
-        "submitted",
-        0,
-        "",
-    ]
+    extra = observation["extra"]
+    assert (observation["content"], extra["execution"], extra["returncode"]) == ("Submitted.", "submitted", 0)
+    assert extra["exception_info"] == ""
 
 
 def test_the_end_is_said_in_the_words_of_the_format() -> None:
-    cases: list[tuple[str, str]] = [
-        ("submitted", "Submitted"),
-        ("stopped", "Submitted"),
-        ("max_iterations", "LimitsExceeded"),
-        ("cost_limit", "LimitsExceeded"),
-        ("time_limit", "TimeExceeded"),
-        ("format_errors", "RepeatedFormatError"),
-        ("model_error", "model_error"),
-    ]
-    for ours, theirs in cases:
+    for ours, theirs in (("stopped", "Submitted"), ("cost_limit", "LimitsExceeded"), ("model_error", "model_error")):
         document = made(ENDED.model_copy(update={"exit_status": ours}))
-
         assert document["info"]["exit_status"] == document["messages"][-1]["extra"]["exit_status"] == theirs, ours
         assert document["info"]["dronefleet"]["exit_status"] == ours, ours
 
@@ -246,44 +229,33 @@ def test_what_people_said_and_typed_is_kept_where_they_did_and_what_they_refused
 
 
 def test_the_template_is_taken_off_a_text() -> None:
-    cases: list[tuple[str, Expected | None]] = [
-        ("<returncode>2</returncode>\n<output>\na\nb\n</output>", Expected("a\nb\n", 2)),
-        ("<returncode>0</returncode>\n<output>\n</output>", Expected("", 0)),
-        (
-            "<exception>Command 'x' timed out after 1 seconds</exception>\n<returncode>-1</returncode>\n"
-            "<output>\nhalf</output>",
-            Expected("half", timed_out=True),
+    cases: dict[str, Expected | None] = {
+        "<returncode>2</returncode>\n<output>\na\nb\n</output>": Expected("a\nb\n", 2),
+        "<exception>Command 'x' timed out after 1 seconds</exception>\n<returncode>-1</returncode>\n<output>\nhalf"
+        "</output>": Expected("half", timed_out=True),
+        "<returncode>0</returncode>\n<warning>Too much.</warning><output_head>\nab\n</output_head>\n<elided_chars>"
+        "\n12 characters elided\n</elided_chars>\n<output_tail>\nyz\n\n</output_tail>": Expected(
+            "ab", 0, tail="yz\n", elided=12
         ),
-        (
-            "<returncode>0</returncode>\n<warning>Too much.</warning><output_head>\nab\n</output_head>\n<elided_chars>"
-            "\n12 characters elided\n</elided_chars>\n<output_tail>\nyz\n\n</output_tail>",
-            Expected("ab", 0, tail="yz\n", elided=12),
+        '{"returncode": 3, "output": "größe\\n"}': Expected("größe\n", 3),
+        '{"returncode": -1, "output": "", "exception_info": "Command timed out after 1 s"}': Expected(
+            "", timed_out=True
         ),
-        ('{"returncode": 3, "output": "größe\\n"}', Expected("größe\n", 3)),
-        (
-            '{"returncode": -1, "output": "", "exception_info": "Command timed out after 1 seconds"}',
-            Expected("", timed_out=True),
+        '{"returncode": 0, "output_head": "ab", "output_tail": "yz", "elided_chars": 5}': Expected(
+            "ab", 0, tail="yz", elided=5
         ),
-        (
-            '{"returncode": 0, "output_head": "ab", "output_tail": "yz", "elided_chars": 5, "warning": "Long."}',
-            Expected("ab", 0, tail="yz", elided=5),
-        ),
-        ("a\nb\n(return code 4)", Expected("a\nb\n", 4)),
-        ("ab\n[… 1,234 characters elided …]\nyz\n(return code 0)", Expected("ab", 0, tail="yz\n", elided=1234)),
-        ("half\n(ended after 1 s; give a longer `timeout`)", Expected("half\n", timed_out=True)),
-        ("It went well.", None),
-    ]
-    wrong = [(content, got) for content, wanted in cases if (got := expected(content)) != wanted]
-    assert wrong == []
+        "ab\n[… 1,234 characters elided …]\nyz\n(return code 0)": Expected("ab", 0, tail="yz\n", elided=1234),
+        "half\n(ended after 1 s; give a longer `timeout`)": Expected("half\n", timed_out=True),
+        "It went well.": None,
+    }
+    for content, wanted in cases.items():
+        assert expected(content) == wanted, content
 
 
 def test_the_submission_is_what_the_last_command_printed() -> None:
     skipped = {"raw_output": "", "returncode": -1, "exception_info": NOT_EXECUTED}
-    turn = read(
-        calls("ls", SUBMIT, "pwd"), observed(0, **OBSERVED), observed(1, **skipped), observed(2, **skipped), EXIT
-    )
-
-    first, submitting, never = turn.turns[0].calls
+    seen = observed(0, **OBSERVED), observed(1, **skipped), observed(2, **skipped)
+    first, submitting, never = read(calls("ls", SUBMIT, "pwd"), *seen, EXIT).turns[0].calls
     assert (first.executed, submitting.executed, never.executed) == (True, True, False)
     assert submitting.expected == Expected("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\nIt.", 0, submits=True)
 
@@ -293,7 +265,6 @@ def test_the_surroundings_are_those_of_the_recording() -> None:
     config = {"environment": environment, "environment_type": "minisweagent.environments.local.LocalEnvironment"}
 
     recording = read(calls("ls"), config=config)
-
     assert (recording.cwd, recording.timeout, recording.environment) == ("/testbed", 30.0, {"PAGER": "cat"})
     assert recording.shell == ("/bin/sh", "-c")
     places = Places("/testbed", "/tmp/x/work")
@@ -304,16 +275,12 @@ def test_the_surroundings_are_those_of_the_recording() -> None:
     assert json.loads(places.arguments_here('{"path": "/testbed/a", "n": 1}')) == {"path": "/tmp/x/work/a", "n": 1}
 
 
-FIELDS = (
-    *("info", "config", "environment", "env", "timeout", "cwd", "content"),
-    *("tool_calls", "function", "extra", "actions"),
-)
+FIELDS = ["info", "config", "environment", "env", "timeout", "cwd", "content", "tool_calls", "function", "extra"]
 
 
 def test_a_field_of_another_kind_is_no_reason_to_fall_over() -> None:
-    values: list[Any] = [None, 7, "x", [], {}, [[]], [None], "\ud800", True]
-    turns = {(path, repr(value)): turns_with(path, value) for path in FIELDS for value in values}
-    assert {case: count for case, count in turns.items() if count != 2} == {}
+    for path, value in product([*FIELDS, "actions"], (None, 7, "x", [], {}, [[]], [None], "\ud800")):
+        assert turns_with(path, value) == 2, (path, value)
 
 
 def turns_with(path: str, value: Any) -> int:
@@ -331,46 +298,26 @@ def turns_with(path: str, value: Any) -> int:
     return len(recording_of(document).turns)
 
 
-def test_what_is_no_trajectory_is_refused_with_the_reason(tmp_path: Path) -> None:
-    cases: list[tuple[bytes, str]] = [
-        (b"", "not valid JSON"),
-        (b'{"trajectory_format": "mini-swe', "not valid JSON"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b"[]", "is missing"),
-        (b'{"messages": []}', "is missing"),
-        (b'{"trajectory_format": "mini-swe-agent-1", "messages": []}', "'mini-swe-agent-1'"),
-        (b'{"trajectory_format": "mini-swe-agent-2.0", "messages": []}', "'mini-swe-agent-2.0'"),
-        (b'{"trajectory_format": null, "messages": []}', "'None'"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1"}', "must be a list of objects"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [1]}', "must be a list of objects"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": []}', "no model answers"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [{"role": "user"}]}', "no model answers"),
+def test_what_is_no_trajectory_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drone.replay.trajectory_file.MAX_BYTES", 200_000)
+    path = tmp_path / "run.traj.json"
+    cases: list[tuple[bytes, str, str]] = [
+        (b"", "FORMAT", "not valid JSON"),
+        (b"[" * 100_000, "FORMAT", "nested too deeply"),
+        (b"[]", "FORMAT", "is missing"),
+        (b'{"messages": []}', "FORMAT", "is missing"),
+        (b'{"trajectory_format": "mini-swe-agent-1", "messages": []}', "FORMAT", "'mini-swe-agent-1'"),
+        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [1]}', "FORMAT", "must be a list of objects"),
+        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [{"role": "user"}]}', "FORMAT", "no model answers"),
+        (b'{"a": "\xfc"}', "FILE", "not UTF-8"),
+        (b"{" * 200_001, "FILE", "larger than 200,000 bytes"),
     ]
-    for content, why in cases:
-        path = tmp_path / "run.traj.json"
+    for content, code, why in cases:
         path.write_bytes(content)
-
         with pytest.raises(Invalid) as refused:
             load(path)
-
-        assert refused.value.code == "E-TRAJECTORY-FORMAT", content
-        assert why in refused.value.why, content
-
-
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "latin").write_bytes(b'{"a": "\xfc"}')
-    (tmp_path / "huge").write_bytes(b"{" * 2000)
-    monkeypatch.setattr("drone.replay.trajectory_file.MAX_BYTES", 1000)
-
-    whys = {name: why_not(tmp_path / name) for name in ("latin", "huge", "missing", "")}
-
-    assert "not UTF-8" in whys["latin"]
-    assert "larger than 1,000 bytes" in whys["huge"]
-    assert (whys["missing"], whys[""]) == ("No such file or directory", "Is a directory")
-
-
-def why_not(path: Path) -> str:
-    with pytest.raises(Invalid) as refused:
-        load(path)
-    assert refused.value.code == "E-TRAJECTORY-FILE"
-    return refused.value.why
+        assert (refused.value.code, why in refused.value.why) == (f"E-TRAJECTORY-{code}", True), content[:99]
+    for missing, why in ((tmp_path / "missing", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(Invalid) as refused:
+            load(missing)
+        assert (refused.value.code, refused.value.why) == ("E-TRAJECTORY-FILE", why)

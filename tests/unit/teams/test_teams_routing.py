@@ -103,9 +103,3 @@ def after(last: str | None, **fields: Any) -> tuple[str, str]:
 def test_the_last_valid_tag_of_the_last_comment_decides() -> None:
     assert after("@backend did it; @tester, go on. @nobody, `@user`") == ("tester", "tag")
     assert after("more to do: @lead") == ("lead", "tag")
-
-
-def test_at_the_limit_of_hand_offs_the_task_goes_to_the_user() -> None:
-    assert after("@backend", hand_offs=19, max_hand_offs=20) == ("backend", "tag")
-    assert after("@backend", hand_offs=20, max_hand_offs=20) == ("user", "hand_off_limit")
-    assert after("@backend", hand_offs=500, max_hand_offs=0) == ("backend", "tag")

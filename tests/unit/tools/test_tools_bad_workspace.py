@@ -14,9 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.toolboxes import Call, call, workspace
-
-__all__ = ["call", "workspace"]
+from tests.support.toolboxes import Call
 
 
 @pytest.fixture
@@ -40,13 +38,11 @@ def churning(workspace: Path) -> Iterator[None]:
     thread.join()
 
 
-def test_what_comes_and_goes_meanwhile_breaks_no_search_and_no_listing(
-    call: Call, workspace: Path, churning: None
-) -> None:
+def test_what_comes_and_goes_breaks_no_search_and_no_listing(call: Call, workspace: Path, churning: None) -> None:
     (workspace / "stays").write_text("word\n")
 
-    listings = [call("file_read", path=".") for _ in range(100)]
-    searches = [call(tool, pattern=pattern) for _ in range(5) for tool, pattern in (("grep", "word"), ("glob", "*"))]
+    listings = [call("file_read", path=".") for _ in range(40)]
+    searches = [call(tool, pattern=pattern) for _ in range(3) for tool, pattern in (("grep", "word"), ("glob", "*"))]
 
     assert all("stays" in answer.output and not answer.is_error for answer in [*listings, *searches])
 
@@ -83,7 +79,7 @@ def test_a_read_only_file_or_directory_is_not_written_and_says_so(call: Call, wo
     assert [path.name for path in (workspace / "sub").iterdir()] == ["a"]
 
 
-def test_a_file_that_cannot_be_put_in_place_is_named_and_nothing_is_left_beside_it(
+def test_a_file_that_cannot_be_written_stays_with_nothing_beside_it(
     call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (workspace / "a").write_text("one")
@@ -113,9 +109,7 @@ def test_devices_are_refused_at_once(call: Call, workspace: Path) -> None:
     assert stat.S_ISCHR(device.stat().st_mode)
 
 
-def test_fifos_and_sockets_are_named_and_never_waited_for(
-    call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fifos_and_sockets_are_refused_at_once(call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(workspace / "fifo")
     monkeypatch.chdir(workspace)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -173,7 +167,7 @@ MIXED = st.lists(st.sampled_from(ENDS), max_size=12).map(b"".join)
 
 @given(MIXED, MIXED, st.sampled_from(["", "new", "naïve", "a\tb"]))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_replaced_text_leaves_every_other_byte_of_any_file_as_it_was(
+def test_a_replaced_text_leaves_every_other_byte_as_it_was(
     call: Call, workspace: Path, head: bytes, tail: bytes, new: str
 ) -> None:
     (workspace / "a").write_bytes(head + b"<here>" + tail)
@@ -193,7 +187,7 @@ LINES = st.lists(st.sampled_from(["a\n", "b\r\n", "b\n", "c\r\n", "\n", "\r\n", 
 
 @given(st.tuples(LINES, LINES, LINES, LINES))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_replaced_lines_leave_every_other_byte_and_their_own_ends_as_they_were(
+def test_replaced_lines_leave_every_other_byte_and_their_ends(
     call: Call, workspace: Path, texts: tuple[str, str, str, str]
 ) -> None:
     head, old, new, tail = texts
@@ -218,7 +212,7 @@ def _is_utf8(content: bytes) -> bool:
 
 @given(MIXED, st.integers(1, 6))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_an_inserted_line_leaves_every_other_byte_of_any_file_as_it_was(
+def test_an_inserted_line_leaves_every_other_byte_as_it_was(
     call: Call, workspace: Path, content: bytes, line: int
 ) -> None:
     (workspace / "a").write_bytes(content)
@@ -230,23 +224,3 @@ def test_an_inserted_line_leaves_every_other_byte_of_any_file_as_it_was(
     ends = [b"", b"\n", b"\r\n"]
     assert content in [head.removesuffix(one) + tail.removeprefix(other) for one in ends for other in ends]
     assert result.is_error or head.count(b"\n") == line - 1
-
-
-def test_binary_files_and_odd_line_ends_are_edited_to_the_byte(call: Call, workspace: Path) -> None:
-    cases: list[tuple[bytes, tuple[str, str], bytes]] = [
-        (b"\xef\xbb\xbfa\r\nb\r\n", ("a\nb", "c\nd"), b"\xef\xbb\xbfc\r\nd\r\n"),
-        (b"a\r\nb\nc\r\n", ("b", "x\ny"), b"a\r\nx\ny\nc\r\n"),
-        (b"a\r\nb\nc\r\n", ("a\r\nb", "x"), b"x\nc\r\n"),
-        (b"a\rb\rc", ("b", "x\ny"), b"a\rx\ny\rc"),
-        (b"\x89PNG\r\n\x1a\n\0end", ("end", "END"), b"\x89PNG\r\n\x1a\n\0END"),
-        ("naïve\n".encode("latin-1"), ("ve\n", "f"), "naïf".encode("latin-1")),
-        ("wide".encode("utf-16"), ("w", "long"), "wide".encode("utf-16")),
-        ("wide".encode("utf-32"), ("w", "v"), "wide".encode("utf-32")),
-        ("naïve\n".encode("latin-1"), ("n", "naï"), "naïve\n".encode("latin-1")),
-    ]
-    for before, edit, after in cases:
-        (workspace / "a").write_bytes(before)
-
-        call("editor", command="str_replace", path="a", old_str=edit[0], new_str=edit[1])
-
-        assert (workspace / "a").read_bytes() == after, before

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from drone.tools.syntax import LARGEST
-from tests.support.toolboxes import Call, call, workspace
+from tests.support.toolboxes import Call
 
-__all__ = ["call", "workspace"]
+MIXED = b"a\r\nb\r\nc\nd\r\n"
 
 
-def replace(call: Call, old: str, new: str) -> str:
-    return call("editor", command="str_replace", path="a", old_str=old, new_str=new).output
+def replace(call: Call, old: str, new: str, path: str = "a") -> str:
+    return call("editor", command="str_replace", path=path, old_str=old, new_str=new).output
 
 
 def test_str_replace_needs_exactly_one_occurrence(call: Call, workspace: Path) -> None:
@@ -29,27 +28,33 @@ def test_str_replace_needs_exactly_one_occurrence(call: Call, workspace: Path) -
 
 
 def test_insert_gives_the_new_text_that_line_number(call: Call, workspace: Path) -> None:
-    cases: list[tuple[bytes, int, bytes]] = [
-        (b"1\n2\n", 1, b"new\n1\n2\n"),
-        (b"1\n2\n", 2, b"1\nnew\n2\n"),
-        (b"1\n2\n", 3, b"1\n2\nnew"),
-        (b"1\n2", 3, b"1\n2\nnew"),
-        (b"1\r\n2\r\n", 2, b"1\r\nnew\r\n2\r\n"),
-        (b"", 1, b"new"),
-        (b"a\rb\n", 2, b"a\rb\nnew"),
+    cases: list[tuple[bytes, int, str, bytes]] = [
+        (b"1\n2\n", 1, "new", b"new\n1\n2\n"),
+        (b"1\n2\n", 2, "new", b"1\nnew\n2\n"),
+        (b"1\n2\n", 3, "new", b"1\n2\nnew"),
+        (b"1\n2", 3, "new", b"1\n2\nnew"),
+        (b"1\r\n2\r\n", 2, "new", b"1\r\nnew\r\n2\r\n"),
+        (b"", 1, "new", b"new"),
+        (b"a\rb\n", 2, "new", b"a\rb\nnew"),
+        # Lines end like the line at their place, and stand behind a byte order mark.
+        (MIXED, 1, "1\n2", b"1\r\n2\r\n" + MIXED),
+        (MIXED, 3, "1\n2", b"a\r\nb\r\n1\n2\nc\nd\r\n"),
+        (MIXED, 5, "1\n2", MIXED + b"1\r\n2"),
+        (b"a\r\nb", 3, "1\n2", b"a\r\nb\r\n1\r\n2"),
+        (b"\xef\xbb\xbfa\r\n", 1, "1\n2", b"\xef\xbb\xbf1\r\n2\r\na\r\n"),
+        (b"\xef\xbb\xbf", 1, "1\n2", b"\xef\xbb\xbf1\n2"),
     ]
-    for before, line, after in cases:
+    for before, line, new, after in cases:
         (workspace / "a").write_bytes(before)
 
-        call("editor", command="insert", path="a", insert_line=line, new_str="new")
+        call("editor", command="insert", path="a", insert_line=line, new_str=new)
 
-        assert (workspace / "a").read_bytes() == after, before
-
-
-MIXED = b"a\r\nb\r\nc\nd\r\n"
+        assert (workspace / "a").read_bytes() == after, (before, line)
 
 
-def test_a_text_matches_whatever_ends_its_lines_and_each_line_keeps_its_end(call: Call, workspace: Path) -> None:
+def test_a_text_matches_whatever_ends_its_lines_and_each_keeps_its_end_and_encoding(
+    call: Call, workspace: Path
+) -> None:
     cases: list[tuple[bytes, tuple[str, str], bytes]] = [
         (MIXED, ("a\nb\n", "a\nB\n"), b"a\r\nB\r\nc\nd\r\n"),
         (MIXED, ("b\nc\nd", "b\nC\nd"), b"a\r\nb\r\nC\nd\r\n"),
@@ -68,6 +73,12 @@ def test_a_text_matches_whatever_ends_its_lines_and_each_line_keeps_its_end(call
         (b"\xef\xbb\xbfa\nb\n", ("\ufeffa\n", "A\n"), b"\xef\xbb\xbfA\nb\n"),
         (b"a\nb\n", ("a\n", "\ufeffA\n"), b"A\nb\n"),
         (b"only", ("only", "1\n2"), b"1\n2"),
+        (b"a\rb\rc", ("b", "x\ny"), b"a\rx\ny\rc"),
+        (b"\x89PNG\r\n\x1a\n\0end", ("end", "END"), b"\x89PNG\r\n\x1a\n\0END"),
+        ("naïve\n".encode("latin-1"), ("ve\n", "f"), "naïf".encode("latin-1")),
+        ("naïve\n".encode("latin-1"), ("n", "naï"), "naïve\n".encode("latin-1")),
+        ("wide".encode("utf-16"), ("w", "long"), "wide".encode("utf-16")),
+        ("wide".encode("utf-32"), ("w", "v"), "wide".encode("utf-32")),
     ]
     for before, (old, new), after in cases:
         (workspace / "a").write_bytes(before)
@@ -77,9 +88,7 @@ def test_a_text_matches_whatever_ends_its_lines_and_each_line_keeps_its_end(call
         assert (workspace / "a").read_bytes() == after, (before, old, output)
 
 
-def test_equal_texts_with_other_line_ends_are_not_told_apart_and_carriage_returns_are_named(
-    call: Call, workspace: Path
-) -> None:
+def test_equal_texts_with_other_line_ends_are_one_and_carriage_returns_are_named(call: Call, workspace: Path) -> None:
     (workspace / "a").write_bytes(b"x\ny\r\n\nx\r\ny\n")
     assert "occurs 2 times, in lines 1, 4;" in replace(call, "x\ny", "z")
     assert "the edit changes nothing" in replace(call, "\n\nx", "\r\n\r\nx")
@@ -88,30 +97,11 @@ def test_equal_texts_with_other_line_ends_are_not_told_apart_and_carriage_return
     assert replace(call, "x\ry", "z").startswith("edited")
 
 
-def test_inserted_lines_end_like_the_line_at_their_place_and_stand_behind_a_byte_order_mark(
-    call: Call, workspace: Path
-) -> None:
-    cases: list[tuple[bytes, int, bytes]] = [
-        (MIXED, 1, b"1\r\n2\r\n" + MIXED),
-        (MIXED, 3, b"a\r\nb\r\n1\n2\nc\nd\r\n"),
-        (MIXED, 5, MIXED + b"1\r\n2"),
-        (b"a\r\nb", 3, b"a\r\nb\r\n1\r\n2"),
-        (b"\xef\xbb\xbfa\r\n", 1, b"\xef\xbb\xbf1\r\n2\r\na\r\n"),
-        (b"\xef\xbb\xbf", 1, b"\xef\xbb\xbf1\n2"),
-    ]
-    for before, line, after in cases:
-        (workspace / "a").write_bytes(before)
-
-        call("editor", command="insert", path="a", insert_line=line, new_str="1\n2")
-
-        assert (workspace / "a").read_bytes() == after, (before, line)
-
-
 def test_undo_edit_takes_back_one_edit_of_each_file(call: Call, workspace: Path) -> None:
     (workspace / "a").write_text("one")
     (workspace / "b").write_text("one")
     replace(call, "one", "two")
-    call("editor", command="str_replace", path="b", old_str="one", new_str="two")
+    replace(call, "one", "two", "b")
     replace(call, "two", "three")
 
     assert call("editor", command="undo_edit", path="a").output == "undid the last edit of a"
@@ -123,46 +113,23 @@ def test_undo_edit_takes_back_one_edit_of_each_file(call: Call, workspace: Path)
     assert (workspace / "b").read_text() == "theirs"
 
 
-def test_wrong_use_is_refused(call: Call, workspace: Path) -> None:
-    (workspace / "a").write_text("1\n")
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"command": "insert", "path": "a", "insert_line": 5, "new_str": "x"}, "insert_line must be 1 to 2"),
-        ({"command": "insert", "path": "a", "new_str": "x"}, "requires"),
-        ({"command": "str_replace", "path": "a", "old_str": "x"}, "requires"),
-        *(
-            ({"command": each, "path": "gone", "old_str": "a", "new_str": "b", "insert_line": 1}, "Error: ")
-            for each in ("str_replace", "insert", "undo_edit")
-        ),
-    ]
-    for arguments, words in cases:
-        assert words in call("editor", **arguments).output, arguments
-
-
 NOTE = "no longer parses"
 
 
-def edited(call: Call, path: str, old: str, new: str) -> str:
-    return call("editor", command="str_replace", path=path, old_str=old, new_str=new).output
-
-
 def test_an_edit_that_breaks_a_file_says_where_and_is_kept(call: Call, workspace: Path) -> None:
-    cases: list[tuple[str, tuple[str, str, str], str]] = [
-        ("a.py", ("def one():\n    return 1\n", "return 1", "return (1"), "line 2: '(' was never closed"),
-        ("a.json", ('{\n"one": 1}\n', "1}", "1,}"), "line 2: "),
-        ("a.toml", ("one = 1\n", "= 1", "="), "Invalid value"),
+    cases = [
+        ("a.py", "def one():\n    return 1\n", "return 1", "return (1", "line 2: '(' was never closed"),
+        ("a.json", '{\n"one": 1}\n', "1}", "1,}", "line 2: "),
+        ("a.toml", "one = 1\n", "= 1", "=", "Invalid value"),
     ]
-    for name, edit, why in cases:
-        before, old, new = edit
+    for name, before, old, new, why in cases:
         (workspace / name).write_text(before)
-
-        output = edited(call, name, old, new)
-
-        assert NOTE in output, name
-        assert why in output, name
+        output = replace(call, old, new, name)
+        assert (NOTE in output, why in output) == (True, True), name
         assert (workspace / name).read_text() == before.replace(old, new), name
 
 
-def test_inserted_lines_and_whole_files_are_parsed_too_but_not_other_languages_large_files_or_old_errors(
+def test_insertions_and_whole_files_are_parsed_too_but_not_other_languages_or_large_files(
     call: Call, workspace: Path
 ) -> None:
     (workspace / "a.py").write_text("one = 1\n")
@@ -175,6 +142,6 @@ def test_inserted_lines_and_whole_files_are_parsed_too_but_not_other_languages_l
     for name, content in (("a.txt", "("), ("a.js", "("), ("c.py", f"({' ' * LARGEST}")):
         assert NOTE not in call("file_write", path=name, content=content).output, name
     (workspace / "tsconfig.json").write_text('{ // a comment\n"strict": true}\n')
-    assert NOTE not in edited(call, "tsconfig.json", "true", "false")
+    assert NOTE not in replace(call, "true", "false", "tsconfig.json")
     (workspace / "d.py").write_text("one = 1\n")
-    assert NOTE not in edited(call, "d.py", "1", "'\\d'"), "a warning is no error"
+    assert NOTE not in replace(call, "1", "'\\d'", "d.py"), "a warning is no error"

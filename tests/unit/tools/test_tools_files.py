@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from drone.tools.paths import locate
 from drone.tools.wrong_use import WrongUse
-from tests.support.toolboxes import Call, call, workspace
-
-__all__ = ["call", "workspace"]
+from tests.support.toolboxes import Call
 
 
 def test_view_numbers_the_lines_of_a_file_and_lines_gives_a_range_with_both_ends(call: Call, workspace: Path) -> None:
@@ -35,7 +33,7 @@ def test_view_numbers_the_lines_of_a_file_and_lines_gives_a_range_with_both_ends
     assert (len(wide) < 2200, wide.endswith("     2\tnext")) == (True, True)
 
 
-def test_directories_are_listed_links_not_followed_and_empty_and_binary_files_said_to_be_so(
+def test_directories_are_listed_links_not_followed_and_empty_and_binary_files_named(
     call: Call, workspace: Path
 ) -> None:
     (workspace / "a.txt").touch()
@@ -103,15 +101,13 @@ def test_a_path_that_cannot_be_is_wrong_use(call: Call, workspace: Path) -> None
 
     for path in ("a\0b", "x" * 5000, "loop/x", "file/below"):
         assert call("file_read", path=path).is_error, path
-    for path in ("a\0b", "x" * 5000, "loop/x", ".", "sub", "file/below"):
+    for path in ("a\0b", "x" * 300, "loop/x", ".", "sub", "file/below"):
         refused = call("file_write", path=path, content="x")
         assert (refused.is_error, refused.output.startswith("Error: ")) == (True, True), path
     assert call("file_write", path="a", content="\ud800").is_error
 
 
-def test_file_write_keeps_the_line_ends_and_the_byte_order_mark_of_the_file_that_it_replaces(
-    call: Call, workspace: Path
-) -> None:
+def test_file_write_keeps_the_line_ends_and_the_byte_order_mark_of_the_file_before(call: Call, workspace: Path) -> None:
     cases: list[tuple[bytes, str, bytes, str]] = [
         (b"one\r\ntwo\r\nthree\r\n", "one\n2\nthree\n", b"one\r\n2\r\nthree\r\n", "CR LF"),
         (b"one\r\ntwo\r\n", "one\r\n2\n", b"one\r\n2\r\n", "CR LF"),

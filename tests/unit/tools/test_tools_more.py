@@ -11,9 +11,7 @@ import pytest
 from drone.agent.values import ToolResult
 from shared.errors import Preempted
 from shared.events import TodoItem, TodoStep
-from tests.support.toolboxes import MadeTool, called, toolbox, workspace
-
-__all__ = ["workspace"]
+from tests.support.toolboxes import MadeTool, called, toolbox
 
 
 def test_todo_records_the_whole_list_unless_it_cannot_be_shown(workspace: Path) -> None:

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.racers import exchanging
-from tests.support.toolboxes import Call, call, workspace
+from tests.support.toolboxes import Call
 
-__all__ = ["call", "workspace"]
-
-ROUNDS = 1_500
+ROUNDS = 400
 SECRET = "decoy-of-the-owner"
 
 

@@ -16,9 +16,7 @@ from drone.tools.wrong_use import WrongUse
 from shared.events import CommentStep, RememberStep, ReviewAnswerStep
 from shared.messages import ToolCall
 from shared.work_order import CarriedComment
-from tests.support.toolboxes import called, toolbox, workspace
-
-__all__ = ["workspace"]
+from tests.support.toolboxes import called, toolbox
 
 
 def said(note: str, why: str = "It took an hour to find.") -> RememberArguments:

@@ -50,19 +50,10 @@ def result(call_id: str, ms: int, **fields: Any) -> steps.ToolResultStep:
 
 
 def test_phases_follow_each_other_from_the_first_event_to_the_end() -> None:
-    spans = spans_of(
-        (1, steps.Phase(name="preparing")),
-        (5, WORKING),
-        (40, steps.Phase(name="delivering")),
-        (60, steps.Delivered(pushed=True)),
-    )
-    assert times(spans) == [
-        ("starting", 0, 1),
-        ("preparing", 1, 5),
-        ("working", 5, 40),
-        ("delivering", 40, 60),
-        ("ending", 60, 100),
-    ]
+    preparing, delivering = (steps.Phase(name=name) for name in ("preparing", "delivering"))
+    spans = spans_of((1, preparing), (5, WORKING), (40, delivering), (60, steps.Delivered(pushed=True)))
+    phases = [("starting", 0, 1), ("preparing", 1, 5), ("working", 5, 40), ("delivering", 40, 60), ("ending", 60, 100)]
+    assert times(spans) == phases
     assert {each.parent for each in spans} == {RUN}
     assert only(spans, "delivering").attributes["dronefleet.delivery.pushed"] is True
     # Work continues after a command that verified it.
@@ -105,14 +96,8 @@ def test_steps_of_a_child_agent_are_below_the_call_that_started_it() -> None:
         return steps.ChildStep(call_id="a", step=body.model_dump(mode="json"))
 
     answer = child(steps.AssistantStep(model="openai/small", duration_ms=3000))
-    events = [
-        (0, WORKING),
-        (10, call("a", "spawn")),
-        (20, answer),
-        (21, child(call("a1"))),
-        (25, child(result("a1", 4000))),
-    ]
-    spans = spans_of(*events, (30, result("a", 20_000)))
+    events = [(0, WORKING), (10, call("a", "spawn")), (20, answer), (21, child(call("a1")))]
+    spans = spans_of(*events, (25, child(result("a1", 4000))), (30, result("a", 20_000)))
     spawn = only(spans, "execute_tool spawn")
     assert times(spans, "chat small", "execute_tool shell") == [("chat small", 17, 20), ("execute_tool shell", 21, 25)]
     assert {only(spans, "chat small").parent, only(spans, "execute_tool shell").parent} == {spawn.id}

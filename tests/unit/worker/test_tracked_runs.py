@@ -43,11 +43,17 @@ class Unused(Reporter):
         """It has no stream."""
 
 
+def tracked(directory: RunDirectory) -> tuple[TrackedRuns, TrackedRun]:
+    """A drone's runs, and the only one of them."""
+    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
+    runs.add(run)
+    return runs, run
+
+
 def test_words_decisions_and_compactions_wait_for_the_process_in_their_order_and_end_with_it(
     directory: RunDirectory,
 ) -> None:
-    runs, run, said = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock()), list[ToRun]()
-    runs.add(run)
+    (runs, run), said = tracked(directory), list[ToRun]()
     actions = ControlActions(runs, Unused(), lambda _: None, lambda: None, lambda _: None)
     words = [
         Say(run_id=IDENTITY.run_id, text="stop", interrupt=True),
@@ -82,8 +88,7 @@ def test_a_cancel_or_terminate_that_comes_before_its_run_is_tracked_ends_it_all_
 
 
 def test_a_revoke_leaves_a_run_alone_that_has_begun_and_a_terminate_ends_it(directory: RunDirectory) -> None:
-    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
-    runs.add(run)
+    runs, run = tracked(directory)
     runs.refuse(IDENTITY.run_id, "revoked")
     assert run.wish is None
     runs.terminate(IDENTITY.run_id, "stopped in Flower")
@@ -102,38 +107,30 @@ def test_a_cancel_replaces_a_stop_and_a_stop_does_not_replace_a_cancel(directory
     assert run.overdue()
 
 
-def test_a_run_that_uses_too_much_memory_is_asked_to_end_and_killed_if_it_uses_far_too_much(
+def test_a_run_that_uses_too_much_memory_is_asked_to_end_and_killed_if_it_uses_far_too_much_or_does_not_end(
     directory: RunDirectory,
 ) -> None:
-    most, far = MOST_MEMORY, int(MOST_MEMORY * FAR_TOO_MUCH)
-    wrong = {}
-    for used, wish, overdue in ((0, None, False), (most, None, False), (most + 1, "overgrown", False)):
+    for used, wish in ((0, None), (MOST_MEMORY, None), (MOST_MEMORY + 1, "overgrown")):
         run = TrackedRun(directory, IDENTITY, HandClock())
         run.uses(used)
-        wrong[used] = (run.wish and run.wish.kind, run.overdue()) != (wish, overdue)
-    assert not any(wrong.values())
+        assert (used, run.wish and run.wish.kind, run.overdue()) == (used, wish, False)
     clock = HandClock()
-    run = TrackedRun(directory, IDENTITY, clock)
+    run, stubborn = (TrackedRun(directory, IDENTITY, clock) for _ in range(2))
     run.ask_to_end(Wish("stop", "the drone stops"), within=30)
-    run.uses(most + 1)
-    clock.sleep(100)
-    run.uses(most + 1)
-    assert (run.was_asked_to("overgrown"), run.overdue()) == (True, False)
-    run.uses(far + 1)
-    assert run.overdue()
-
-
-def test_an_overgrown_run_is_killed_if_it_does_not_end(directory: RunDirectory) -> None:
-    clock = HandClock()
-    run = TrackedRun(directory, IDENTITY, clock)
     run.uses(MOST_MEMORY + 1)
-    run.uses(0)
-    clock.sleep(OVERGROWN_SECONDS)
+    clock.sleep(100)
+    run.uses(MOST_MEMORY + 1)
+    assert (run.was_asked_to("overgrown"), run.overdue()) == (True, False)
+    run.uses(int(MOST_MEMORY * FAR_TOO_MUCH) + 1)
     assert run.overdue()
+    stubborn.uses(MOST_MEMORY + 1)
+    stubborn.uses(0)
+    clock.sleep(OVERGROWN_SECONDS)
+    assert stubborn.overdue()
 
 
 def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> None:
-    run = TrackedRun(directory, IDENTITY, HandClock())
+    _, run = tracked(directory)
     run.does("waiting for the model")
     run.note_event(event(4, Phase(name="working")))
     beat = run.beat()
@@ -145,20 +142,15 @@ def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> No
 def test_a_run_is_let_go_only_when_it_is_gone_and_its_end_is_confirmed_and_leaves_a_mark(
     directory: RunDirectory,
 ) -> None:
-    runs = TrackedRuns()
-    run = TrackedRun(directory, IDENTITY, HandClock())
-    runs.add(run)
+    runs, run = tracked(directory)
     run.note_event(event(5, END))
     run.confirm(4)
     run.gone()
     assert runs.settle() == []
     run.confirm(5)
-    assert runs.settle() == [run]
-    assert runs.all() == []
+    assert (runs.settle(), runs.all()) == ([run], [])
     directory.journal.write_text("{}\n")
     directory.forget()
-    assert not directory.journal.exists()
     meta = directory.meta()
     assert meta is not None
-    assert meta.confirmed
-    assert not directory.create(meta)
+    assert (directory.journal.exists(), meta.confirmed, directory.create(meta)) == (False, True, False)

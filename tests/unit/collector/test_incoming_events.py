@@ -1,4 +1,4 @@
-"""Events that came too early wait for those before them."""
+"""How events come in: those that came too early wait for those before them, and a batch takes a moment at most."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.collector.held_events import Gaps
+from control_plane.collector.reader import next_batch
 from shared.events import Event, Phase
 
 RUN = "0" * 12
@@ -48,3 +49,8 @@ def test_the_wait_begins_anew_when_the_run_moved_on_and_a_gap_is_not_asked_for_a
     assert gaps.waited(RUN, now=160.0) == 10.0
     gaps.asked(RUN, now=100.0)
     assert [gaps.may_ask(RUN, now=now, every=30.0) for now in (129.0, 130.0)] == [False, True]
+
+
+def test_batches_shrink_while_they_take_long_and_grow_again_up_to_the_usual_size() -> None:
+    assert [next_batch(100, 1.5), next_batch(50, 9.0), next_batch(6, 2.0)] == [50, 25, 5]
+    assert [next_batch(25, 0.1), next_batch(80, 0.1), next_batch(40, 0.6)] == [50, 100, 40]
