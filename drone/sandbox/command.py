@@ -173,9 +173,8 @@ def _show(reader: _Reader, watch: Watch) -> None:
 def _finish(process: Started, reader: _Reader, ended: Ended, end: _End = _ITS_OWN) -> CommandResult:
     reader.stop(_DRAIN)
     code = process.wait()
-    by_force = end != _ITS_OWN or (ended.found > 0 and code < 0)
     return CommandResult(
-        return_code=None if by_force else (128 - code if code < 0 else code),
+        return_code=None if end != _ITS_OWN else (128 - code if code < 0 else code),
         output=reader.output.text(),
         output_bytes=reader.output.total_bytes,
         timed_out=end.timed_out,
