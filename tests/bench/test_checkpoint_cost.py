@@ -19,7 +19,7 @@ from drone.workspace import Workspace, Workspaces
 from tests.support.repositories import git, work_order
 from tests.support.sandboxes import shell
 
-pytestmark = [pytest.mark.bench, pytest.mark.usefixtures("networks_closed")]
+pytestmark = [pytest.mark.bench, pytest.mark.usefixtures("sandboxes_closed")]
 
 RUN = "0run0run0run"
 

@@ -167,7 +167,7 @@ class _ClosedAtTheEnd(Workspaces):
 
 
 @pytest.fixture
-def workspaces_in(networks_closed: None) -> Iterator[MakeWorkspaces]:
+def workspaces_in(sandboxes_closed: None) -> Iterator[MakeWorkspaces]:
     """A function that creates a drone's workspaces below a directory; all opened ones are closed after the test."""
     with ExitStack() as opened:
         yield partial(_ClosedAtTheEnd, opened)

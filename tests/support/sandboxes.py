@@ -57,20 +57,20 @@ def raise_when(condition: Callable[[], bool], error: BaseException) -> Callable[
 
 
 @pytest.fixture
-def networks_closed() -> Iterator[None]:
-    """Ends the networks of the test's sandboxes, as a run does at its end."""
+def sandboxes_closed() -> Iterator[None]:
+    """Ends what the test's sandboxes opened, as a run does at its end."""
     yield
     close_all()
 
 
 @pytest.fixture(params=["bwrap", "docker", "none"])
-def sandbox(request: pytest.FixtureRequest, networks_closed: None) -> Sandbox:
+def sandbox(request: pytest.FixtureRequest, sandboxes_closed: None) -> Sandbox:
     """Each kind of sandbox."""
     return _prepared(request)
 
 
 @pytest.fixture(params=["bwrap", "docker"])
-def walled(request: pytest.FixtureRequest, networks_closed: None) -> Sandbox:
+def walled(request: pytest.FixtureRequest, sandboxes_closed: None) -> Sandbox:
     """Each kind that keeps commands from the machine."""
     return _prepared(request)
 
@@ -82,7 +82,7 @@ def _prepared(request: pytest.FixtureRequest) -> Sandbox:
 
 
 @pytest.fixture
-def bwrap(networks_closed: None) -> Sandbox:
+def bwrap(sandboxes_closed: None) -> Sandbox:
     return sandbox_of("bwrap")
 
 

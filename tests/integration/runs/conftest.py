@@ -11,7 +11,7 @@ from tests.support.runs import Bench, KeptCheckpoints, small_repository
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path, sandboxes_closed: None) -> Bench:
     """A run on a small repository, which a test changes before it begins."""
     return Bench(tmp_path, small_repository(tmp_path / "remote.git"))
 

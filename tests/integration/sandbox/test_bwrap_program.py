@@ -41,7 +41,7 @@ def working(tools: Path) -> dict[str, str]:
 
 
 def test_bwrap_outside_the_path_of_commands_is_started_by_its_own_path(
-    tools: Path, tmp_path: Path, networks_closed: None
+    tools: Path, tmp_path: Path, sandboxes_closed: None
 ) -> None:
     work = tmp_path / "work"
     work.mkdir()
@@ -53,7 +53,7 @@ def test_bwrap_outside_the_path_of_commands_is_started_by_its_own_path(
     assert f"({tools}/bwrap)" in check_sandbox("auto", environ(tools), tools / "policy.toml").found
 
 
-def test_a_bwrap_that_does_not_work_is_named_with_its_reason(tools: Path, networks_closed: None) -> None:
+def test_a_bwrap_that_does_not_work_is_named_with_its_reason(tools: Path, sandboxes_closed: None) -> None:
     found = check_sandbox("auto", broken(tools), tools / "policy.toml")
 
     assert choose("auto", environ(tools)).kind == "none"
@@ -66,7 +66,7 @@ def test_a_bwrap_that_does_not_work_is_named_with_its_reason(tools: Path, networ
 
 
 def test_where_bwrap_cannot_keep_commands_from_the_network_a_drone_that_must_does_not_start(
-    tools: Path, networks_closed: None
+    tools: Path, sandboxes_closed: None
 ) -> None:
     needs("bwrap")
     refuses = (
@@ -84,7 +84,7 @@ def test_where_bwrap_cannot_keep_commands_from_the_network_a_drone_that_must_doe
     assert choose("bwrap", working(tools), NetworkAccess("none")).kind == "bwrap"
 
 
-def test_the_doctor_fails_where_commands_cannot_be_kept_from_the_network(tools: Path, networks_closed: None) -> None:
+def test_the_doctor_fails_where_commands_cannot_be_kept_from_the_network(tools: Path, sandboxes_closed: None) -> None:
     needs("bwrap")
     policy, found = tools / "policy.toml", {}
     policy.write_text('[network]\naccess = "none"\n')

@@ -23,7 +23,7 @@ from tests.support import wait_until
 from tests.support.containers import podman
 from tests.support.sandboxes import processes_with, sandbox_of, shell
 
-pytestmark = pytest.mark.usefixtures("container_image", "networks_closed")
+pytestmark = pytest.mark.usefixtures("container_image", "sandboxes_closed")
 
 
 @pytest.fixture

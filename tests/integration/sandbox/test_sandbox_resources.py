@@ -29,7 +29,7 @@ from tests.support.command_time import LONG
 from tests.support.disks import MEGABYTES, Disk
 from tests.support.sandboxes import as_nobody
 
-pytestmark = pytest.mark.usefixtures("networks_closed")
+pytestmark = pytest.mark.usefixtures("sandboxes_closed")
 MB = 1024 * 1024
 LOOKED_AT = "touch ~/waiting; while [ -e ~/waiting ]; do sleep 0.02; done"
 """A line that ends when the use of the machine was looked at several times: see `looking`."""

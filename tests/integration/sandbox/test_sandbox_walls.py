@@ -94,7 +94,7 @@ def opt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_what_is_private_is_hidden_among_the_systems_directories_too_and_named(
-    opt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, networks_closed: None
+    opt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandboxes_closed: None
 ) -> None:
     needs("bwrap")
     home, work, readable = opt / "drone", opt / "drone/workspace/a/work", opt / "drone/mirror"

@@ -20,6 +20,7 @@ from tests.support import free_port
 from tests.support.git_servers import GitHttpServer, SshServer, self_signed, serving
 from tests.support.repositories import bare_remote, calc_project, git, no_blob, prepared, work_order
 
+pytestmark = pytest.mark.usefixtures("sandboxes_closed")
 LOGIN = "robot:pa55-w0rd"
 
 
