@@ -206,6 +206,8 @@ def test_a_step_asks_for_its_blocks_alone_and_a_second_later_for_what_is_around_
 ) -> None:
     # The server compares the whole order every few seconds by its own clock, and would tell of the to-do list, too.
     monkeypatch.setitem(topics.TOPICS, "order", replace(topics.TOPICS["order"], every_s=3600.0))
+    # So it does of the session, whose figures follow the steps; the page asks for them as for what is around.
+    monkeypatch.setitem(topics.TOPICS, "session", replace(topics.TOPICS["session"], source=lambda *_: "unchanged"))
     page = person.page
     page.clock.install(time=0)
     run.drone.beat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from typing import Any
@@ -11,14 +12,18 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.automation.schedules import make_due
+from control_plane.broker.broker import WAKE, Broker
+from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.schedules import ScheduleDocument, ScheduleEdit, ScheduleRequest
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.automation import Schedule
 from control_plane.db.teams import Task
-from control_plane.operations import projects
+from control_plane.operations import agents, projects
 from control_plane.operations.automation import schedules
+from tests.support import wait_until
 from tests.support.clocks import HandClock
+from tests.support.database import CoreFactory
 from tests.support.made import later, make_project
 from tests.support.refusals import code_of
 
@@ -65,6 +70,22 @@ def test_a_schedule_makes_a_task_at_its_time_and_waits_for_the_next_also_if_the_
     later(core, hours=1)
     make_due(core)
     assert len(titles(core)) == 2
+
+
+def test_a_task_that_an_agent_takes_at_once_wakes_the_supervisor_for_its_order(
+    core_factory: CoreFactory, sqlite_url: str, clock: HandClock, broker: Broker
+) -> None:
+    core = core_factory(sqlite_url, broker=broker, clock=clock)
+    admin = system_caller(core)
+    make_project(core, admin)
+    agents.create(core, admin, AgentRequest(name="lead", instructions="Lead."))
+    add(core, admin, task={"title": "Tidy up", "assignee": "lead"})
+    later(core, hours=1)
+    with closing(broker.subscribe(WAKE)) as waked:
+        make_due(core)
+        wait_until(lambda: waked.get_message(ignore_subscribe_messages=True, timeout=1.0))
+    with core.database.read() as db:
+        assert db.scalars(select(Task.order_id)).one() is not None
 
 
 @pytest.mark.dialects

@@ -89,15 +89,6 @@ def test_absurd_usage_counts_at_most_with_what_was_reserved() -> None:
     assert "more tokens than the request allowed" in asking.recorded(CommentStep)[0].text
 
 
-def test_an_answer_that_breaks_off_is_charged_in_full_and_its_retry_again() -> None:
-    with metered({"text": "Done and done.", "fail": [{"text": "Hal", "cut_after": 2}]}) as asking:
-        usage = asking.ask()
-    (broken,) = asking.recorded(ChargeStep)
-    assert broken.about == "broken_off"
-    assert broken.usage.cost_usd >= 16_384 * OUTPUT
-    assert asking.purse.spent == pytest.approx(broken.usage.cost_usd + (usage.cost_usd or 0))
-
-
 def test_a_refused_call_costs_nothing() -> None:
     for status in (400, 500):
         refused = {"text": "", "status": status, "error": "no", "repeat": True}
@@ -212,12 +203,6 @@ def sharing(requests: float) -> Iterator[tuple[LiteLLMModel, Others]]:
         finally:
             model.close()
             purse.close()
-
-
-def test_a_call_that_waits_for_money_has_no_permit_and_takes_one_again_before_its_money() -> None:
-    with sharing(3) as (model, others):
-        model.answer(QUESTION, (), lambda *_: None)
-    assert (others.taken, others.held, others.held_when_asked[:4]) == (4, 0, [1, 1, 1, 1])
 
 
 def test_a_longer_question_is_bounded_by_what_was_counted_and_the_bytes_since() -> None:
