@@ -68,11 +68,9 @@ class Held:
     """A command below a holder, with the part of `subprocess.Popen` that following it needs."""
 
     def __init__(self, holder: socket.socket, asked: Asked) -> None:
-        """`holder` is connected to one. Raises OSError if that ends before it has started anything."""
+        """`holder`: connected to one by `knows_sender`. Raises OSError if that ends before it has started anything."""
         self._holder = holder
         self._code: int | None = None
-        holder.settimeout(START_SECONDS)
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         reading, writing = os.pipe()
         self.stdout: IO[bytes] = os.fdopen(reading, "rb", buffering=0)
         try:
@@ -176,8 +174,7 @@ class Keeper:
     def __init__(self, kind: Kind) -> None:
         """Raises Unstartable."""
         self._drone, theirs = socket.socketpair()
-        self._drone.settimeout(START_SECONDS)
-        self._drone.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        knows_sender(self._drone)
         try:
             with theirs, _program() as program:
                 descriptors = (program.fileno(), theirs.fileno())
@@ -193,6 +190,7 @@ class Keeper:
 
     def run(self, asked: Asked) -> Held:
         ours, theirs = socket.socketpair()
+        knows_sender(ours)
         try:
             with theirs:
                 socket.send_fds(self._drone, [b"."], [theirs.fileno()])
@@ -223,6 +221,12 @@ class Keeper:
             said, _ = self._process.communicate()
         reap_adopted()
         return self._process.returncode, said.decode(errors="replace")
+
+
+def knows_sender(connection: socket.socket) -> None:
+    """Let the kernel say who sends on it. To be called before it is connected: what was sent earlier names no one."""
+    connection.settimeout(START_SECONDS)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
 
 def _start(asked: Asked, descriptors: Sequence[int]) -> Process:
@@ -272,4 +276,7 @@ def _sender(connection: socket.socket) -> int:
     data, ancillary, _, _ = connection.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
     if not data:
         raise ConnectionResetError("its process has ended")
-    return int(_CREDENTIALS.unpack(ancillary[0][2])[0])
+    process = int(_CREDENTIALS.unpack(ancillary[0][2])[0])
+    if process == 0:
+        raise ConnectionError("the kernel does not name its process")
+    return process

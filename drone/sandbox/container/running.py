@@ -23,7 +23,7 @@ from drone.sandbox import account, keeper
 from drone.sandbox.container.engine import Engine, fault, last_words
 from drone.sandbox.container.leftovers import LABEL, make_directory, this_maker
 from drone.sandbox.container.options import HOME, OURS, Mounts, options
-from drone.sandbox.keepers import Asked, Held
+from drone.sandbox.keepers import Asked, Held, knows_sender
 from drone.sandbox.network.gateway import Gateway
 from drone.sandbox.network.namespace import PORT
 from drone.sandbox.network.proxy import Proxy
@@ -67,6 +67,7 @@ class RunningContainer:
     def run(self, asked: Asked) -> Held:
         """Start a command. Raises OSError if the container, or the command's holder, ends meanwhile."""
         holder = socket.socket(socket.AF_UNIX)
+        knows_sender(holder)
         try:
             holder.connect(str(self.requests))
         except OSError:

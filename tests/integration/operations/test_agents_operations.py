@@ -293,7 +293,7 @@ def test_where_no_project_is_clear_the_answer_says_so_and_naming_one_asks(core: 
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path, sandboxes_closed: None) -> Bench:
     """The turn of an agent whose instructions lie in a repository of their own."""
     bench = Bench(tmp_path, small_repository(tmp_path / "remote.git"))
     elsewhere = bare_remote(tmp_path / "agents.git", {"backend.md": "You write the server.\n"})

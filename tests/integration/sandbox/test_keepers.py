@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import signal
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import psutil
 import pytest
 
 from drone.sandbox import CommandSpec, Sandbox
-from drone.sandbox.keepers import LOST
+from drone.sandbox import keepers as keepers_module
+from drone.sandbox.container import running
+from drone.sandbox.keepers import LOST, Asked, Held
 from drone.sandbox.opened import close_all
 from tests.integration.sandbox.test_sandbox_processes import UNTIL_IT_RUNS, number
 from tests.support import wait_until
@@ -68,6 +72,20 @@ def test_a_keeper_that_was_killed_takes_its_namespace_with_it_and_the_next_comma
     assert (result.return_code, result.lost) == ended
     wait_until(lambda: not processes_with(name))
     assert shell(session, work, "echo again").output == "again\n"
+
+
+def test_a_holder_that_is_faster_than_the_drone_is_known(
+    session: Sandbox, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(Held):
+        def __init__(self, holder: socket.socket, asked: Asked) -> None:
+            select.select([holder], [], [], 60)
+            super().__init__(holder, asked)
+
+    for module in (keepers_module, running):
+        monkeypatch.setattr(module, "Held", Late)
+
+    assert shell(session, work, "echo it").output == "it\n"
 
 
 def test_a_command_that_kills_its_holder_ends_and_another_beside_it_does_not(session: Sandbox, work: Path) -> None:
