@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -39,7 +40,22 @@ def work(tmp_path: Path) -> Path:
 def keepers() -> list[psutil.Process]:
     """The keepers of this process; in bubblewrap and in containers, a keeper is below other processes."""
     below = psutil.Process().children(recursive=True)
-    return [each for each in below if each.name() == "drone" and each.parent().name() != "drone"]
+    names = {each.pid: name_of(each) for each in below}
+    return [each for each in below if names[each.pid] == "drone" and names.get(parent_of(each)) != "drone"]
+
+
+def name_of(process: psutil.Process) -> str:
+    """Empty for one that has ended meanwhile."""
+    with suppress(psutil.Error):
+        return process.name()
+    return ""
+
+
+def parent_of(process: psutil.Process) -> int:
+    """0 for one that has ended meanwhile."""
+    with suppress(psutil.Error):
+        return process.ppid()
+    return 0
 
 
 def test_commands_of_a_run_share_one_keeper_which_ends_with_the_run(session: Sandbox, work: Path) -> None:
@@ -62,7 +78,8 @@ def test_a_keeper_that_was_killed_takes_its_namespace_with_it_and_the_next_comma
     def kill() -> None:
         if processes_with(name):
             for each in keepers():
-                each.kill()
+                with suppress(psutil.Error):
+                    each.kill()
             (work / "go").touch()
 
     line = f"setsid sleep {name} & until [ -e go ]; do sleep 0.02; done; echo done"
