@@ -28,12 +28,13 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _CANNOT_START = 127
+_OUTPUT = 2
+"""The last of the descriptors that each program has."""
 _UNMOVED_BY = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 """What a command may send to its holder without effect, as long as it is not SIGKILL."""
 _RESET = (*_UNMOVED_BY, signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that a command does not ignore although its holder does, Python's own two among them: `yes | head`."""
 _prctl = ctypes.CDLL(None).prctl
-_CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 def serve(drone: socket.socket, requests: socket.socket | None = None) -> None:
@@ -103,19 +104,38 @@ def _protect() -> None:
     # A command has the same account: it must not read this process, its holders or their sockets.
     _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Nor must it inherit them, or the file with this program.
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - see the module's imports
+        if int(name) > _OUTPUT:
+            _set_closed_on_exec(int(name))
     # `pkill python` is about the programs of a command.
     _prctl(_PR_SET_NAME, b"drone", 0, 0, 0)
     for number in _UNMOVED_BY:
         signal.signal(number, signal.SIG_IGN)
 
 
+def _set_closed_on_exec(descriptor: int) -> None:
+    try:  # noqa: SIM105 - see the module's imports
+        os.set_inheritable(descriptor, False)
+    except OSError:
+        pass  # that by which the directory was read
+
+
 def _handed_over(drone: socket.socket) -> socket.socket | None:
     """The connection of a new command; None when the drone has closed its own, or died."""
     try:
-        _, descriptors, _, _ = socket.recv_fds(drone, 1, 1, _CLOSED_ON_EXEC)
+        _, descriptors = _received(drone, 1, 1)
     except OSError:
         return None
     return socket.socket(fileno=descriptors[0]) if descriptors else None
+
+
+def _received(connection: socket.socket, size: int, most: int) -> tuple[bytes, list[int]]:
+    """Bytes and descriptors. These are open in no command: with one of a holder, it could tell the drone its end."""
+    data, descriptors, _, _ = socket.recv_fds(connection, size, most)
+    for each in descriptors:
+        os.set_inheritable(each, False)
+    return data, descriptors
 
 
 def _fork_holder(client: socket.socket, holders: set[int], *others: socket.socket | None) -> None:
@@ -165,7 +185,7 @@ def _hold_and_exit(client: socket.socket) -> None:
 
 def _start(client: socket.socket) -> int | None:
     """Start the command that the client asks for. None if that is impossible; its output then says why."""
-    head, streams, _, _ = socket.recv_fds(client, 4, 3, _CLOSED_ON_EXEC)
+    head, streams = _received(client, 4, 3)
     (size,) = struct.unpack("!I", head)
     request = b""
     while len(request) < size:

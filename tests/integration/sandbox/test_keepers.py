@@ -149,6 +149,12 @@ def test_a_command_in_a_namespace_can_do_nothing_to_its_keeper(walled: Sandbox, 
     assert shell(session, work, "echo again").output == "again\n"
 
 
+def test_a_command_has_no_descriptor_of_what_started_it(session: Sandbox, work: Path) -> None:
+    shell(session, work, "true")
+
+    assert shell(session, work, "ls /proc/self/fd").output.split() == ["0", "1", "2", "3"]
+
+
 def test_programs_of_a_command_get_the_signals_that_its_holder_ignores(session: Sandbox, work: Path) -> None:
     line = 'for s in HUP INT QUIT TERM USR1 USR2 PIPE; do sh -c "kill -$s \\$\\$; sleep 5"; echo $?; done 2>/dev/null'
 
