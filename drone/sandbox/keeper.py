@@ -104,14 +104,14 @@ def _protect() -> None:
     # A command has the same account: it must not read this process, its holders or their sockets.
     _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # Nor must it inherit them, or the file with this program.
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - see the module's imports
-        if int(name) > _OUTPUT:
-            _set_closed_on_exec(int(name))
     # `pkill python` is about the programs of a command.
     _prctl(_PR_SET_NAME, b"drone", 0, 0, 0)
     for number in _UNMOVED_BY:
         signal.signal(number, signal.SIG_IGN)
+    # Commands inherit neither this process's sockets nor the file with this program.
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - see the module's imports
+        if int(name) > _OUTPUT:
+            _set_closed_on_exec(int(name))
 
 
 def _set_closed_on_exec(descriptor: int) -> None:

@@ -48,6 +48,13 @@ REMOVALS = (
         "",
         case="bwrap",
     ),
+    removal(
+        "integration/sandbox/test_keepers.py::test_a_command_has_no_descriptor_of_what_started_it",
+        _KEEPER,
+        "        os.set_inheritable(each, False)\n",
+        "        pass\n",
+        case="none",
+    ),
     # Two layers: the holder, and the keeper above all holders.
     Removal(
         "integration/sandbox/test_sandbox_processes.py::test_what_a_command_leaves_behind_ends_with_it",
