@@ -86,6 +86,8 @@ _WAITING = (
 """Test directories that mostly wait: their own processor time is less than a quarter of their duration."""
 _PROGRAMS = ("acceptance/", "browser/")
 """Test directories that start whole programs: they wait for more than half of their duration."""
+_TOGETHER = {"warm_model": "tests/with LiteLLM", "shared_fleet": "tests/acceptance/with the shared fleet"}
+"""What takes seconds of a processor to start, and the name of the tests that use it: one process runs all of them."""
 _WAITS, _STARTS, _COMPUTES = range(3)
 _KINDS = ((_WAITS, _COMPUTES, _STARTS), (_STARTS, _WAITS, _COMPUTES), (_COMPUTES, _WAITS, _STARTS))
 """What a process takes first, second and last: few of them then have to prepare what starts programs quickly."""
@@ -138,8 +140,7 @@ class _ByFile(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         if _mentions(file, "pytest.mark.apart"):
             return nodeid
-        # Loading LiteLLM takes three seconds of a processor, so one process runs all tests that load it.
-        return "tests/with LiteLLM" if _mentions(file, "warm_model") else file
+        return next((scope for word, scope in _TOGETHER.items() if _mentions(file, word)), file)
 
     def _assign_work_unit(self, node: Any) -> None:
         # A third of the processes begins with tests that wait, a third with whole programs, and a third with tests that
