@@ -59,7 +59,7 @@ demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prom
 	@$(PY) deploy/demo/demo.py
 
 test: $(STAMP) ## every rule once: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
-	@$(PYTEST) -m "not long and not bench and not campaign" -n 6 --dist loadscope --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "not long and not bench and not campaign" -n 5 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 campaigns: $(STAMP) ## the short forms of chaos and hostile: whole fleets that are attacked, and whose parts die
 	@$(PYTEST) -m "campaign and not long" -n 4 --dist loadscope $(ARGS)

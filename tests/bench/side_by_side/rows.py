@@ -45,7 +45,7 @@ def _loop(peers: Peers) -> Iterator[BenchRow]:
             partial(_late_steps, clients, steps),
             "ms",
             (Aim("floor", 1.5), *(Aim(each.name, of_mini) for each in beside)),
-            bound="LiteLLM's call, bwrap's start, two syncs of the journal",
+            bound="LiteLLM's call, the command's start by its keeper, two syncs of the journal",
             ours=Alone().name,
         )
 
