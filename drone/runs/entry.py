@@ -1,7 +1,11 @@
-"""The entry point of a run process: the only code of a run that the worker itself has to import."""
+"""The entry point of a run process: the only code of a run that the worker itself has to import.
+
+As a program, it reads its job from the descriptor that it is given the number of.
+"""
 
 from __future__ import annotations
 
+import sys
 from multiprocessing.connection import Connection
 
 from drone.runs.job import Job
@@ -20,3 +24,8 @@ def probe(connection: Connection, _job: None) -> None:
     from drone.runs import process
 
     process.probe(connection)
+
+
+if __name__ == "__main__":
+    from_worker = Connection(int(sys.argv[1]))
+    main(from_worker, from_worker.recv())

@@ -1,4 +1,4 @@
-"""The process of one run: a fork of the warm server, in its own session, alive only as long as its worker is."""
+"""The process of one run: mostly a fork of the warm server; in its own session, alive only as long as its worker is."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from drone.installation.policy import Policy
 from drone.installation.settings import own_places
 from drone.installation.spending import DaySpending
 from drone.mcp_servers import secrets_of
+from drone.model.litellm_import import litellm
 from drone.processes.ending import end_all
 from drone.processes.reaping import become_reaper
 from drone.processes.receipt import Ended
 from drone.reporting import journal
 from drone.reporting.journal import Journal
 from drone.runs.assembly import spent_before
+from drone.runs.beside import Beside
 from drone.runs.blobs import RunApi, Uploads
-from drone.runs.context import RunContext
+from drone.runs.context import MakeModel, RunContext
 from drone.runs.controls import RunControls
 from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
@@ -90,7 +92,8 @@ def probe(connection: Connection) -> None:
 
 
 def _settle_in(job: Job) -> None:
-    os.setsid()
+    if os.getsid(0) != os.getpid():
+        os.setsid()
     # The commands and the drone's git share the workspace and the mirrors, on root's drones as two accounts. They lie
     # in directories that only the drone's user can enter.
     os.umask(SHARED_UMASK)
@@ -135,6 +138,10 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     uploads, purse = Uploads(api, redactor), _purse(order, api, directory)
     owner = f"{job.boot_id}.{job.run_id}"
     sandbox = _sandbox(job, environ, owner)
+    loading = Beside()
+    if "litellm" not in sys.modules:
+        # The fork server rests. Loading takes seconds, so it goes on while the workspace is prepared.
+        loading.start(litellm)
     context = RunContext(
         boot_id=job.boot_id,
         recorder=recorder,
@@ -151,7 +158,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
             say=partial(recorder.doing, waits_for="provider"),
         ),
         log_dir=directory.logs,
-        make_model=partial(_metered_model, job, environ, (api, purse)),
+        make_model=_once_loaded(loading, partial(_metered_model, job, environ, (api, purse))),
         check_url=partial(_check_url, job),
         check_order=job.policy.check_order,
         end_processes=partial(_end_processes, sandbox),
@@ -162,8 +169,6 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
         home=home.path,
         environ=environ,
     )
-    if problem := _cold():
-        log.warning("this run starts cold: %s", problem)
     try:
         execute(order, context)
     finally:
@@ -178,6 +183,16 @@ def _purse(order: WorkOrder, api: RunApi, directory: RunDirectory) -> Purse:
     account = api if order.money is not None else None
     kept = KeptSpending(directory.spending)
     return Purse(order.limits.cost_limit, spent_before(order).cost_usd, account, order.money or Money(), kept)
+
+
+def _once_loaded(loading: Beside, make: MakeModel) -> MakeModel:
+    """`make`, once the model library is loaded: the loop's time begins only then."""
+
+    def made(order: WorkOrder, recorder: Recorder, controls: Controls) -> Model:
+        loading.settle()
+        return make(order, recorder, controls)
+
+    return made
 
 
 def _metered_model(  # noqa: PLR0913, PLR0917 - three of the process, three of the loop

@@ -1,16 +1,20 @@
 """Starting run processes: a fork server that has the model library loaded and warm, so a run starts in milliseconds.
 
 The server is the standard library's. It imports the modules below once, which takes seconds; meanwhile the worker
-consumes, and a run that was claimed early waits in `start`.
+consumes, and a run that was claimed early waits in `start`. As it has most of an idle drone's memory, it is ended when
+no run was active for long. The next run then starts without it, and loads the library while it prepares its workspace.
 """
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 
 import psutil
@@ -20,6 +24,7 @@ from drone.runs.job import Job
 from drone.runs.pipe import FromRun, Probed, ToRun, WorkerLink
 from shared.clock import Clock
 from shared.errors import FleetFault
+from shared.own_programs import module_command
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +35,11 @@ PRELOAD = [
     "drone.model.preload",
     "git",
 ]  # fmt: skip
+REST_SECONDS = 900.0
+"""The fork server is ended when no run was active for this long."""
 _HELPER = "from multiprocessing."
+_SERVER = "from multiprocessing.forkserver"
+_LOOK_SECONDS = 0.01
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 
@@ -38,8 +47,9 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 class RunProcess:
     """The process of a run, and the link to it."""
 
-    process: ForkServerProcess
+    process: ForkServerProcess | subprocess.Popen[bytes]
     link: WorkerLink
+    on_close: Callable[[RunProcess], None]
 
     @property
     def pid(self) -> int:
@@ -56,6 +66,10 @@ class RunProcess:
 
     def wait(self, seconds: float) -> int | None:
         """Return the exit code, or None if the process is still running after `seconds`."""
+        if isinstance(self.process, subprocess.Popen):
+            with suppress(subprocess.TimeoutExpired):
+                return self.process.wait(seconds)
+            return None
         self.process.join(seconds)
         return self.process.exitcode
 
@@ -72,40 +86,76 @@ class RunProcess:
     def close(self) -> None:
         """Release the resources of a process that has ended."""
         self.link.close()
-        self.process.close()
+        self.on_close(self)
+        if isinstance(self.process, ForkServerProcess):
+            self.process.close()
 
 
 class ForkServer:
-    """Starts run processes from the warm fork server, one at a time."""
+    """Starts run processes: from the warm fork server, and the first one after a rest with an interpreter of its own."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._forking = threading.Lock()
+        """The standard library's bookkeeping of children is not thread-safe, and waits until the server is warm."""
         self._lock = threading.Lock()
+        self._active: dict[int, RunProcess] = {}
+        self._used_at = clock.monotonic()
+        self._rests = False
+        self._when_warm: Callable[[], None] = lambda: None
         self.warm_after_s: float | None = None
-        """Seconds from start to warm; None while the model library is loading, or if it cannot be loaded."""
-        self.fault = ""
+        """Seconds from start to warm; None while the model library is loading, if it cannot be loaded, or at rest."""
 
     @property
     def warm(self) -> bool:
         return self.warm_after_s is not None
 
     def warm_up(self, when_warm: Callable[[], None]) -> None:
-        """Start the server in the background; `when_warm` is called once runs start without delay."""
+        """Start the server in the background; `when_warm` is called whenever runs start without delay."""
+        self._when_warm = when_warm
         _CONTEXT.set_forkserver_preload(PRELOAD)
-        threading.Thread(target=self._warm_up, args=(when_warm,), name="warm-up", daemon=True).start()
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
     def start(self, job: Job) -> RunProcess:
-        """Start a run. Waits until the server is warm.
+        """Start a run. Waits until the server is warm; if it rests, it is started as well, for the next run.
 
         Raises FleetFault if no process could be started.
         """
-        return self._fork(entry.main, job, f"run-{job.run_id}")
+        with self._lock:
+            rested, self._rests = self._rests, False
+            # Before the run is there: the server must not be ended meanwhile.
+            self._used_at = self._clock.monotonic()
+        if not rested:
+            return self._fork(entry.main, job, f"run-{job.run_id}")
+        try:
+            return self._cold(job)
+        finally:
+            self.warm_up(self._when_warm)
+
+    def rest_if_idle(self) -> bool:
+        """End the server if no run is active, and none was for `REST_SECONDS`; return whether it did so."""
+        with self._lock:
+            if not self.warm or self._active or self._clock.monotonic() - self._used_at < REST_SECONDS:
+                return False
+            self._rests, self.warm_after_s = True, None
+            # The standard library cannot be asked to end it, but starts another one in the place of one that is gone.
+            for server in self._helpers(_SERVER):
+                server.kill()
+                # Not by waiting for it: the standard library does that, and takes it for a running one until then.
+                while server.status() != psutil.STATUS_ZOMBIE:
+                    self._clock.sleep(_LOOK_SECONDS)
+        log.info("no run for %.0f minutes: the model library is unloaded until the next one", REST_SECONDS / 60)
+        return True
 
     def own_processes(self) -> list[int]:
-        """The fork server and the standard library's tracker beside it: children of ours that are not orphans."""
-        return [child.pid for child in psutil.Process().children() if _HELPER in " ".join(_command(child))]
+        """The fork server, the standard library's tracker beside it, and runs: children of ours that are no orphans."""
+        with self._lock:
+            return [helper.pid for helper in self._helpers(_HELPER)] + list(self._active)
 
-    def _warm_up(self, when_warm: Callable[[], None]) -> None:
+    def _helpers(self, name: str) -> list[psutil.Process]:
+        return [child for child in psutil.Process().children() if name in " ".join(_command(child))]
+
+    def _warm_up(self) -> None:
         began = self._clock.monotonic()
         try:
             probe = self._fork(entry.probe, None, "warm-probe")
@@ -116,20 +166,44 @@ class ForkServer:
         except (FleetFault, EOFError) as error:
             answer = str(error) or "its process ended without an answer"
         if answer:
-            self.fault = answer
             log.error("the model library could not be loaded, so no run can start: %s", answer)
             return
         self.warm_after_s = self._clock.monotonic() - began
         log.info("warmed up after %.1f s", self.warm_after_s)
-        when_warm()
+        self._when_warm()
 
     def _fork(self, target: Callable[..., None], job: Job | None, name: str) -> RunProcess:
-        ours, theirs = _CONTEXT.Pipe(duplex=True)
-        process = _CONTEXT.Process(target=target, args=(theirs, job), name=name)
-        try:
-            # One at a time: the standard library's bookkeeping of children is not thread-safe.
-            with self._lock:
+        def start(_: Connection, theirs: Connection) -> ForkServerProcess:
+            process = _CONTEXT.Process(target=target, args=(theirs, job), name=name)
+            with self._forking:
                 process.start()
+            return process
+
+        return self._linked(start)
+
+    def _cold(self, job: Job) -> RunProcess:
+        def start(ours: Connection, theirs: Connection) -> subprocess.Popen[bytes]:
+            number = theirs.fileno()
+            command = module_command(entry.__name__, str(number))
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[number], start_new_session=True)
+            # Closed here, so that sending fails if the process ends before it has read.
+            theirs.close()
+            try:
+                ours.send(job)
+            except OSError:
+                process.kill()
+                process.wait()
+                raise
+            return process
+
+        return self._linked(start)
+
+    def _linked(
+        self, start: Callable[[Connection, Connection], ForkServerProcess | subprocess.Popen[bytes]]
+    ) -> RunProcess:
+        ours, theirs = _CONTEXT.Pipe(duplex=True)
+        try:
+            process = start(ours, theirs)
         except (OSError, EOFError) as error:
             ours.close()
             raise FleetFault(
@@ -140,7 +214,15 @@ class ForkServer:
             ) from error
         finally:
             theirs.close()
-        return RunProcess(process, WorkerLink(ours))
+        started = RunProcess(process, WorkerLink(ours), self._ended)
+        with self._lock:
+            self._active[started.pid] = started
+        return started
+
+    def _ended(self, process: RunProcess) -> None:
+        with self._lock:
+            self._active.pop(process.pid, None)
+            self._used_at = self._clock.monotonic()
 
 
 def _command(process: psutil.Process) -> list[str]:

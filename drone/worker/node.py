@@ -53,6 +53,7 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 10.0
 CLEAN_SECONDS = 3600.0
+IDLE_LOOK_SECONDS = 60.0
 BY_FLOWER = "stopped by an operator in Flower"
 
 
@@ -134,6 +135,11 @@ class Node:
             self.runs.add(run)
         threading.Thread(target=self._introduce, args=(unconfirmed,), name="introduction", daemon=True).start()
         threading.Thread(target=self._clean, name="cleaning", daemon=True).start()
+        threading.Thread(target=self._rest, name="resting", daemon=True).start()
+
+    def _rest(self) -> None:
+        while not self.stopping.wait(IDLE_LOOK_SECONDS):
+            self.fork_server.rest_if_idle()
 
     def _clean(self) -> None:
         """Remove what was not used for long, now and every hour, until the drone stops."""
