@@ -56,6 +56,7 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     mirror_days = 30          # of repositories
     workspace_space = "50 GB" # above it, the least recently used go first; absent: no limit
     mirror_space = "20 GB"
+    model_library_minutes = 15    # in memory, for a quick start of the next run
 
 Without a file, only pull requests are allowed, and fetching from `file://` for a control plane on loopback. A file that
 cannot be understood stops the drone: a guess could allow something that its owner forbade.
@@ -112,7 +113,7 @@ class Policy:
     spend: SpendRules = field(default_factory=SpendRules)
     """How much its models may cost."""
     keep: KeepRules = field(default_factory=KeepRules)
-    """How long it keeps workspaces, mirrors and the directories of runs."""
+    """How long it keeps workspaces, mirrors, the directories of runs, and the loaded model library."""
     sandboxes: tuple[str, ...] | None = None
     """The kinds of sandbox that commands may have; None: every kind."""
     image: str = ""

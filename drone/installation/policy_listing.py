@@ -72,6 +72,7 @@ def _defaults(policy: Policy) -> dict[str, object]:
         "keep.mirror_days": policy.keep.mirror_days,
         "keep.workspace_space": None,
         "keep.mirror_space": None,
+        "keep.model_library_minutes": policy.keep.model_library_minutes,
     }
 
 

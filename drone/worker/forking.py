@@ -35,8 +35,6 @@ PRELOAD = [
     "drone.model.preload",
     "git",
 ]  # fmt: skip
-REST_SECONDS = 900.0
-"""The fork server is ended when no run was active for this long."""
 _HELPER = "from multiprocessing."
 _SERVER = "from multiprocessing.forkserver"
 _LOOK_SECONDS = 0.01
@@ -132,10 +130,11 @@ class ForkServer:
         finally:
             self.warm_up(self._when_warm)
 
-    def rest_if_idle(self) -> bool:
-        """End the server if no run is active, and none was for `REST_SECONDS`; return whether it did so."""
+    def rest_if_idle(self, minutes: int | None) -> bool:
+        """End the server if no run is active, and none was for this long; None: never. Return whether it was ended."""
         with self._lock:
-            if not self.warm or self._active or self._clock.monotonic() - self._used_at < REST_SECONDS:
+            idle_minutes = (self._clock.monotonic() - self._used_at) / 60
+            if minutes is None or not self.warm or self._active or idle_minutes < minutes:
                 return False
             self._rests, self.warm_after_s = True, None
             # The standard library cannot be asked to end it, but starts another one in the place of one that is gone.
@@ -144,7 +143,7 @@ class ForkServer:
                 # Not by waiting for it: the standard library does that, and takes it for a running one until then.
                 while server.status() != psutil.STATUS_ZOMBIE:
                     self._clock.sleep(_LOOK_SECONDS)
-        log.info("no run for %.0f minutes: the model library is unloaded until the next one", REST_SECONDS / 60)
+        log.info("no run for %.0f minutes: the model library is unloaded until the next one", idle_minutes)
         return True
 
     def own_processes(self) -> list[int]:

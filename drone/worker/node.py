@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 10.0
 CLEAN_SECONDS = 3600.0
-IDLE_LOOK_SECONDS = 60.0
+IDLE_LOOK_SECONDS = 5.0
 BY_FLOWER = "stopped by an operator in Flower"
 
 
@@ -139,7 +139,7 @@ class Node:
 
     def _rest(self) -> None:
         while not self.stopping.wait(IDLE_LOOK_SECONDS):
-            self.fork_server.rest_if_idle()
+            self.fork_server.rest_if_idle(self._policy.current.keep.model_library_minutes)
 
     def _clean(self) -> None:
         """Remove what was not used for long, now and every hour, until the drone stops."""

@@ -71,13 +71,14 @@ class SpendRules:
 
 @dataclass(frozen=True)
 class KeepRules:
-    """How long it keeps what it can fetch or make again, in days without use and in bytes; None: no limit."""
+    """How long it keeps what it can fetch or make again, in days or minutes without use and in bytes; None: no limit."""
 
     run_days: int | None = RUN_DAYS
     workspace_days: int | None = 30
     mirror_days: int | None = 30
     workspace_space: int | None = None
     mirror_space: int | None = None
+    model_library_minutes: int | None = 15
 
 
 def _fits(name: str, patterns: Iterable[str] | None) -> bool:

@@ -34,6 +34,7 @@ Some = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_leng
 SomeHours = Annotated[tuple[Annotated[Hours, BeforeValidator(read_hours)], ...], Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0)]
 Days = Annotated[int, Field(ge=1, strict=True)] | Literal["none"]
+Minutes = Annotated[int, Field(ge=0, strict=True)] | Literal["none"]
 Space = Annotated[ByteSize, Field(ge=1024 * 1024)] | Literal["none"]
 
 
@@ -82,6 +83,7 @@ class KeepTable(_Table):
     mirror_days: Days = 30
     workspace_space: Space = "none"
     mirror_space: Space = "none"
+    model_library_minutes: Minutes = 15
 
     def rules(self) -> KeepRules:
         given = {name: getattr(self, name) for name in type(self).model_fields}
