@@ -90,7 +90,7 @@ class RunProcess:
 
 
 class ForkServer:
-    """Starts run processes: from the warm fork server, and the first one after a rest with an interpreter of its own."""
+    """Starts run processes: from the warm fork server; the first after a rest has an interpreter of its own."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

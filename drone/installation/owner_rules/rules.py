@@ -71,7 +71,7 @@ class SpendRules:
 
 @dataclass(frozen=True)
 class KeepRules:
-    """How long it keeps what it can fetch or make again, in days or minutes without use and in bytes; None: no limit."""
+    """How long it keeps what it can get again, in days or minutes without use and in bytes; None: no limit."""
 
     run_days: int | None = RUN_DAYS
     workspace_days: int | None = 30
