@@ -33,7 +33,7 @@ def fork_servers(drone: DroneUnderTest) -> list[psutil.Process]:
 
 
 def test_an_idle_drone_rests_and_its_next_run_starts_alone_and_the_one_after_it_from_the_server(
-    workshop: Workshop, policy: Path, scripted: ScriptedFactory
+    workshop: Workshop, policy: Path, scripted: ScriptedFactory, tmp_path: Path
 ) -> None:
     fleet, drone = workshop.fleet, workshop.drone
     policy.write_text("[keep]\nmodel_library_minutes = 0\n")
@@ -42,7 +42,8 @@ def test_an_idle_drone_rests_and_its_next_run_starts_alone_and_the_one_after_it_
     assert fork_servers(drone) == []
 
     policy.write_text('[keep]\nmodel_library_minutes = "none"\n')
-    slow = scripted([shell("echo begun; sleep 30"), {"text": "Done."}])
+    looked = tmp_path / "looked"
+    slow = scripted([shell(f"echo begun; until [ -e {looked} ]; do sleep 0.1; done"), {"text": "Done."}])
     first = workshop.submit(slow.url)
     wait_until(lambda: workshop.printed(first, "begun"), seconds=60)
     run = drone.run_process(first.run_id)
@@ -52,4 +53,5 @@ def test_an_idle_drone_rests_and_its_next_run_starts_alone_and_the_one_after_it_
     second = workshop.submit(slow.url)
     wait_until(lambda: workshop.printed(second, "begun"), seconds=60)
     assert entry.__name__ not in drone.run_process(second.run_id).cmdline()
+    looked.touch()
     assert fleet.ended(first, seconds=60).status == fleet.ended(second, seconds=60).status == "success"
