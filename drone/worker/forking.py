@@ -97,6 +97,7 @@ class ForkServer:
         self._forking = threading.Lock()
         """The standard library's bookkeeping of children is not thread-safe, and waits until the server is warm."""
         self._lock = threading.Lock()
+        self._starting = 0
         self._active: dict[int, RunProcess] = {}
         self._used_at = clock.monotonic()
         self._rests = False
@@ -121,20 +122,21 @@ class ForkServer:
         """
         with self._lock:
             rested, self._rests = self._rests, False
-            # Before the run is there: the server must not be ended meanwhile.
-            self._used_at = self._clock.monotonic()
-        if not rested:
-            return self._fork(entry.main, job, f"run-{job.run_id}")
+            self._starting += 1
         try:
-            return self._cold(job)
+            return self._cold(job) if rested else self._fork(entry.main, job, f"run-{job.run_id}")
         finally:
-            self.warm_up(self._when_warm)
+            with self._lock:
+                self._starting -= 1
+            if rested:
+                self.warm_up(self._when_warm)
 
     def rest_if_idle(self, minutes: int | None) -> bool:
         """End the server if no run is active, and none was for this long; None: never. Return whether it was ended."""
         with self._lock:
             idle_minutes = (self._clock.monotonic() - self._used_at) / 60
-            if minutes is None or not self.warm or self._active or idle_minutes < minutes:
+            active = self._starting or self._active
+            if minutes is None or not self.warm or active or idle_minutes < minutes:
                 return False
             self._rests, self.warm_after_s = True, None
             # The standard library cannot be asked to end it, but starts another one in the place of one that is gone.
