@@ -46,8 +46,10 @@ class Visited:
         return self._levels[-1].length
 
 
-def walk(top: Path) -> Iterator[Visited]:
+def walk(top: Path, without: str = "") -> Iterator[Visited]:
     """Visit `top` and each directory below it, outer ones first. What cannot be read, or disappears, is skipped.
+
+    `without`: the name of a directory in `top` that is not visited.
 
     If a directory is moved elsewhere meanwhile, the rest of what it was in is skipped, too. Raises OSError if `top`
     cannot be read.
@@ -60,6 +62,8 @@ def walk(top: Path) -> Iterator[Visited]:
                 entries = list(found)
             length = levels[-1].length + len(os.fsencode(name)) + 1 if levels else 0
             inside = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            if not levels and without in inside:
+                inside.remove(without)
             levels.append(_Level(name, length, _identity(where), inside))
             yield Visited(where, entries, levels)
             while (inner := _next(where, levels[-1])) is None:

@@ -36,6 +36,7 @@ from drone.workspace.staging import (
     why_not,
 )
 from drone.workspace.starting_point import StartingPoint
+from drone.workspace.statuses import Statuses, statuses_of
 from drone.workspace.submodule_changes import SubmoduleChanges
 from drone.workspace.submodules import compared, remove_from_index, submodules_of
 
@@ -133,6 +134,9 @@ class WorkspaceCheckpoints:
         self._too_large = ""
         self._too_large_at = 0
         self._is_ready = False
+        self._seen: tuple[Statuses, _AgentsHead] | None = None
+        """From what `_tree` was made, if each later change of the work tree must show in its statuses."""
+        self._only_git_can_tell = False
 
     def go_on_from(self, known: Known) -> None:
         """Note that the work tree and the index were set to this checkpoint of an earlier run."""
@@ -254,6 +258,22 @@ class WorkspaceCheckpoints:
     # The work tree
 
     def _tree_of_work(self) -> str:
+        statuses, seen, self._seen = self._statuses(), self._seen, None
+        if seen is None or seen != (statuses, self._head) or self._parent != self._parent_now():
+            self._tree = self._tree_by_git()
+        if statuses is not None and statuses.settled:
+            self._seen = statuses, self._head
+        return self._tree
+
+    def _statuses(self) -> Statuses | None:
+        """What the file system notes of the work tree; None where only git can tell whether it changed."""
+        if self._only_git_can_tell or self._submodules:
+            return None
+        found = statuses_of(self._session.work)
+        self._only_git_can_tell = found is None
+        return found
+
+    def _tree_by_git(self) -> str:
         try:
             return self._staged(self._git.bounded(_PATIENCE))
         except GitFailed as failure:
@@ -263,11 +283,13 @@ class WorkspaceCheckpoints:
         remove_special_files(self._session.work)
         return self._staged(self._git)
 
+    def _parent_now(self) -> str | None:
+        return self._head.kept if self._head.kept and self._head.goes_on else self._start.commit
+
     def _staged(self, git: Git) -> str:
         """Update the index to the work tree and return its tree; the index is only written if something changed."""
         self._ensure_index()
-        head = self._head
-        parent = head.kept if head.kept and head.goes_on else self._start.commit
+        parent = self._parent_now()
         if self._submodules is None:
             self._submodules, self._lfs = submodules_of(git), LfsFiles(git)
         found = compared(git, parent, self._submodules)

@@ -14,11 +14,13 @@ from drone.sandbox import choose
 from drone.workspace import Snapshot, Workspace
 from drone.workspace import checkpoint as checkpoint_module
 from drone.workspace.caches import CACHES
+from drone.workspace.statuses import Statuses, statuses_of
 from shared.blobs import digest
 from shared.errors import FleetFault, NotFound
 from shared.names import new_id
 from shared.work_order import Resumed, WorkOrder
 from tests.integration.workspace.agent import BRANCH, deliver, does
+from tests.support import wait_until
 from tests.support.disks import Disk
 from tests.support.repositories import CALC, MakeWorkspaces, commit_files, empty_remote, git, push_commit, work_order
 from tests.support.sandboxes import shell
@@ -305,6 +307,49 @@ def test_a_checkpoint_is_new_only_where_something_is_and_has_the_agents_commit_b
     run.does("git add two; git commit -q -m More")
     assert run.checkpoint(agent_commits=False).head == made.head
     assert run.checkpoint().head == git(run.workspace.path, "rev-parse", "HEAD")
+
+
+def settled(run: Run) -> Statuses:
+    """What the file system notes of the work tree, once each later change must show in it."""
+    return wait_until(lambda: found if (found := statuses_of(run.workspace.path)) and found.settled else None)
+
+
+def test_git_is_not_asked_about_a_work_tree_in_which_nothing_was_written(run: Run) -> None:
+    index = run.workspace.session.checkpoint_index
+    run.does("echo 1 > new; ln -s none link")
+    made = run.checkpoint()
+    settled(run)
+    run.checkpoint()
+    index.unlink()
+    again = run.checkpoint()
+
+    assert (again.commit, again.changed, index.exists()) == (made.commit, False, False)
+    run.does("git add new; git commit -q -m Mine")
+    run.does("echo 2 > new")
+    assert run.checkpoint().head
+    assert git(run.workspace.session.git_dir, "show", f"{run.newest.commit}:new") == "2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "touch -r in/file $TMPDIR/as; echo 2 > in/file; touch -r $TMPDIR/as in/file",
+        "cp -p in/file $TMPDIR/file; mv $TMPDIR/file in/file",
+        "chmod +x in/file",
+        "ln -sfn other in/link",
+        "mv in/file in/other",
+        "rm in/link",
+        "mkdir in/more",
+        "rm -r in; echo 1 > in",
+    ],
+)
+def test_each_change_shows_in_what_the_file_system_notes(run: Run, line: str) -> None:
+    run.does("mkdir in; echo 1 > in/file; ln -s file in/link")
+    before = settled(run)
+    run.does("cat in/file; git commit -q --allow-empty -m Mine")
+    assert statuses_of(run.workspace.path) == before
+    run.does(line)
+    assert statuses_of(run.workspace.path) != before
 
 
 @pytest.mark.parametrize(
