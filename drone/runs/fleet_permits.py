@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -184,7 +185,16 @@ class FleetPermits:
             try:
                 return query.answer.result(_LOOK_UP_EVERY)
             except TimeoutError:
-                self._controls.check()
+                self._look_up(query)
+
+    def _look_up(self, query: _PermitQuery) -> None:
+        """Raise what the controls raise; a permit that comes after that is given back."""
+        try:
+            self._controls.check()
+        except BaseException:
+            if not query.answer.cancel() and query.answer.exception() is None:
+                self._give_back(query, query.answer.result())
+            raise
 
     def _await_start(self, provider: str, permit: ModelPermit, expected: Tokens) -> None:
         try:
@@ -220,10 +230,24 @@ class FleetPermits:
     def _work(self) -> None:
         while (query := self._queries.get()) is not None:
             try:
-                query.answer.set_result(self._asked(query))
+                self._answered(query, self._asked(query))
             except Exception as error:  # the body of a background loop: without it, the run would wait for ever
                 log.exception("a request for a permit failed unexpectedly")
-                query.answer.set_exception(error)
+                with suppress(InvalidStateError):
+                    query.answer.set_exception(error)
+
+    def _answered(self, query: _PermitQuery, answer: ModelPermit | None) -> None:
+        try:
+            query.answer.set_result(answer)
+        except InvalidStateError:  # canceled: no one waits for it any more
+            self._give_back(query, answer)
+            # At once: the run may have ended, and nothing that is sent now would be asked.
+            self._asked(_PermitQuery(query.provider, None))
+
+    def _give_back(self, query: _PermitQuery, answer: ModelPermit | None) -> None:
+        if answer is not None and answer.granted:
+            unused = CallReport(at=answer.at, expected=query.expected, made=False)
+            self.report(query.provider, self.clock.monotonic(), unused)
 
     def _asked(self, query: _PermitQuery) -> ModelPermit | None:
         standing = self._standings[query.provider]

@@ -104,6 +104,17 @@ def test_a_run_that_is_to_end_stops_waiting_and_gives_its_permit_back(run: Make)
     wait_until(lambda: running.reports == [CallReport(at=5.0, expected=SOME, made=False)])
 
 
+def test_a_permit_that_comes_after_its_run_has_ended_is_given_back(run: Make) -> None:
+    running = run(ModelPermit(granted=True, at=5.0, wait_s=1.2))
+    running.held.clear()
+    running.controls.signal = Preempted()
+    with pytest.raises(Preempted):
+        running.calls()
+    threading.Timer(0.1, running.held.set).start()
+    running.permits.close()
+    assert running.reports == [CallReport(at=5.0, expected=SOME, made=False)]
+
+
 def test_calls_that_are_free_need_no_permit_until_they_or_their_time_are_used_up(run: Make) -> None:
     free = ModelPermit(granted=True, at=1.0, free_s=10, free_calls=2, free_tokens=10_000)
     running = run(free, ModelPermit(granted=True, at=2.0))
