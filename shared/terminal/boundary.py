@@ -31,8 +31,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     except typer.Exit as done:
         return _flushed(done.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        say("\ninterrupted")
-        return INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         return _reader_left()
     except FleetError as error:
@@ -40,7 +39,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     except typer.TyperException as error:
         return _misused(error, words)
     except Exception as error:  # noqa: BLE001 - the outermost boundary: the user gets a sentence, a file the traceback
-        return report(_unexpected(app.info.name or "fleet", error), as_json=wants_json(words))
+        return _surprised(app.info.name or "fleet", error, words)
 
 
 def report(error: FleetError, *, as_json: bool = False) -> int:
@@ -75,6 +74,17 @@ def version() -> str:
         return installed("dronefleet")
     except PackageNotFoundError:
         return "0 (not installed)"
+
+
+def _interrupted() -> int:
+    say("\ninterrupted")
+    return INTERRUPTED
+
+
+def _surprised(program: str, error: Exception, words: list[str]) -> int:
+    if type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error):
+        return _interrupted()  # while pydantic built a validator: it tells no more of the exception than its name
+    return report(_unexpected(program, error), as_json=wants_json(words))
 
 
 def _obey(app: typer.Typer, words: list[str]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Annotated
 
 import pytest
 import typer
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from control_plane.cli.main import app as fleet
 from drone.cli.main import app as drone
@@ -246,3 +248,16 @@ def test_ctrl_c_ends_a_program_quietly_while_it_is_imported(package: str) -> Non
 def test_ctrl_c_is_answered_by_the_program_once_it_runs() -> None:
     done = interrupted("drone.cli", "typer._click._textwrap")  # imported to print the help
     assert (done.returncode, done.stderr.strip()) == (130, "interrupted")
+
+
+def test_ctrl_c_is_answered_also_while_pydantic_builds_a_validator(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(re, "compile", interrupt)
+    with pytest.raises(SchemaError) as raised:
+        SchemaValidator(core_schema.str_schema(pattern="a", regex_engine="python-re"))
+    monkeypatch.undo()
+    assert (run(build(raised.value), ["make"]), capsys.readouterr().err.strip()) == (130, "interrupted")
