@@ -143,8 +143,8 @@ class _ByFile(LoadScopeScheduling):
         return next((scope for word, scope in _TOGETHER.items() if _mentions(file, word)), file)
 
     def _assign_work_unit(self, node: Any) -> None:
-        # A third of the processes begins with tests that wait, a third with whole programs, and a third with tests that
-        # compute: if all wait at the same time, the processor is idle.
+        # The processes begin in turn with tests that wait, with whole programs, and with tests that compute: if all
+        # wait at the same time, the processor is idle.
         order = _KINDS[list(self.assigned_work).index(node) % 3]
         chosen = min(self.workqueue, key=lambda scope: order.index(_kind(scope)))
         self.workqueue.move_to_end(chosen, last=False)

@@ -15,7 +15,7 @@ from control_plane.core import Core
 from control_plane.core.rows import each_alone
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.money.spending.figures import WARN_PERCENT, Figures, figures_of
-from control_plane.money.spending.periods import ALWAYS, begin_of
+from control_plane.money.spending.periods import ALWAYS, start_of
 from control_plane.money.spending.targets import target_names
 from shared.amounts import dollars
 
@@ -37,7 +37,7 @@ def warn(core: Core) -> None:
 
 
 def untold() -> Select[Budget, datetime]:
-    """The budgets of which people were not told everything yet, with the begin of the period, which may be over."""
+    """The budgets of which people were not told everything yet, with the start of the period, which may be over."""
     near = BudgetPeriod.spent_nusd * 100 >= Budget.limit_nusd * WARN_PERCENT
     used_up = or_(BudgetPeriod.refused_at.is_not(None), BudgetPeriod.spent_nusd >= Budget.limit_nusd)
     due = or_(and_(BudgetPeriod.warned_at.is_(None), near), and_(BudgetPeriod.exhausted_at.is_(None), used_up))
@@ -48,20 +48,20 @@ def untold() -> Select[Budget, datetime]:
 def _due(db: Session, now: datetime) -> list[tuple[str, datetime]]:
     """The current periods of which people were not told everything yet."""
     found = db.execute(untold().where(BudgetPeriod.begins_at.in_(_begins(db, now))).order_by(Budget.id)).all()
-    current = each_alone("budgets", found, lambda row: row[1] == begin_of(row[0].per, row[0].zone, now) and row)
+    current = each_alone("budgets", found, lambda row: row[1] == start_of(row[0].per, row[0].zone, now) and row)
     return [(row[0].id, row[1]) for row in current if row]
 
 
 def _begins(db: Session, now: datetime) -> set[datetime]:
     """When the current periods of all budgets began; there are few kinds of periods and zones."""
     kinds = db.execute(select(Budget.per, Budget.zone).where(Budget.removed_at.is_(None)).distinct())
-    return {ALWAYS, *each_alone("budgets", kinds, lambda kind: begin_of(kind[0], kind[1], now))}
+    return {ALWAYS, *each_alone("budgets", kinds, lambda kind: start_of(kind[0], kind[1], now))}
 
 
 def _warn(db: Session, core: Core, budget_id: str, begins_at: datetime) -> None:
     now = core.clock.now()
     budget = db.get_one(Budget, budget_id, with_for_update=True, populate_existing=True)
-    if budget.removed_at is not None or begins_at != begin_of(budget.per, budget.zone, now):
+    if budget.removed_at is not None or begins_at != start_of(budget.per, budget.zone, now):
         return
     figures = figures_of(db, [budget], now)[0]
     told = select(BudgetPeriod.warned_at, BudgetPeriod.exhausted_at).where(

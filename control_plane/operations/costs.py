@@ -24,7 +24,7 @@ from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.spending import SpendingBlock
 from control_plane.db.teams import Agent
-from control_plane.money.spending.periods import begin_of, end_of
+from control_plane.money.spending.periods import end_of, start_of
 from control_plane.operations.gateway import performs
 from shared.amounts import dollars
 from shared.errors import Invalid
@@ -95,7 +95,7 @@ class _Books:
         at: datetime | None = max(first, self.span.since) if self.span.since else first
         end = min(last, self.span.until) if self.span.until else last
         while at is not None and at <= end:
-            begins, ends = begin_of("day", zone, at), end_of("day", zone, at)
+            begins, ends = start_of("day", zone, at), end_of("day", zone, at)
             if sums := self._day(begins, ends):
                 yield begins.astimezone(ZoneInfo(zone)).date().isoformat(), sums
             at = ends

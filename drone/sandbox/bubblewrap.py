@@ -25,9 +25,9 @@ from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.command import Watch, at_once
 from drone.sandbox.command_lines import is_long, limited, mark_of_keeper, new_mark, passable, shell_line, shell_program
 from drone.sandbox.environment import carried, clean_environment, own_python, search_path
-from drone.sandbox.keepers import OWN_PROCESSES, Asked, Keepers, Kind, run_held
+from drone.sandbox.keepers import OWN_PROCESSES, Keepers, Kind, run_held
 from drone.sandbox.network import MACHINES_OWN, Gateway, Network, NetworkAccess
-from drone.sandbox.protocol import NO_VARIABLES, CommandLine, CommandResult, CommandSpec, Tally
+from drone.sandbox.protocol import NO_VARIABLES, Asked, CommandLine, CommandResult, CommandSpec, Tally
 from drone.sandbox.resources import Resources
 from shared.errors import Precondition
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from drone.processes.reaping import reap_adopted
 from drone.processes.receipt import Ended
 from drone.processes.waiting import exit_of
 from drone.sandbox.output import Output
-from drone.sandbox.protocol import CommandLine, CommandResult, CommandSpec, Tally
+from drone.sandbox.protocol import Asked, CommandLine, CommandResult, CommandSpec, Tally
 from shared.errors import Interrupted
 
 Process = subprocess.Popen[bytes]
@@ -32,9 +32,23 @@ _DRAIN = 0.5
 _READ = 64 * 1024
 
 
-def at_once(start: Callable[[], Process]) -> Process:
+def at_once(starts: Callable[[], Process]) -> Process:
     """A Spawn for a process that ends before this thread does."""
-    return start()
+    return starts()
+
+
+def start(asked: Asked, descriptors: Sequence[int] = ()) -> Process:
+    """Start it in a session of its own, with no input, its output in one pipe, and these descriptors of ours."""
+    return subprocess.Popen(
+        list(asked.arguments),
+        cwd=asked.directory,
+        env=dict(asked.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        pass_fds=descriptors,
+    )
 
 
 @dataclass(frozen=True)
@@ -99,17 +113,7 @@ class _Child:
     """A command that this process starts itself."""
 
     def __init__(self, line: CommandLine, spawn: Spawn) -> None:
-        self._process = spawn(
-            lambda: subprocess.Popen(
-                list(line.arguments),
-                cwd=line.directory,
-                env=dict(line.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        )
+        self._process = spawn(lambda: start(line))
         if self._process.stdout is None:
             raise ValueError("the command was started without a pipe")
         self.pid, self.stdout = self._process.pid, self._process.stdout

@@ -10,7 +10,7 @@ import socket
 import struct
 import subprocess
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Protocol
@@ -21,9 +21,9 @@ from drone.processes.reaping import reap_adopted
 from drone.processes.receipt import Ended
 from drone.processes.tree import MARK, alive, below
 from drone.sandbox import keeper
-from drone.sandbox.command import Process, Spawn, Watch, follow
+from drone.sandbox.command import Spawn, Watch, follow, start
 from drone.sandbox.opened import opened
-from drone.sandbox.protocol import CommandResult, Tally
+from drone.sandbox.protocol import Asked, CommandResult, Tally
 
 LOST = "its sandbox was ended from outside, or ran out of memory; the next command gets a new one"
 START_SECONDS = 60.0
@@ -43,15 +43,6 @@ class Unstartable(Exception):
         super().__init__(words)
         self.code = code
         self.words = words
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A command that a keeper is to start."""
-
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
-    directory: Path
 
 
 @dataclass(frozen=True)
@@ -179,7 +170,7 @@ class Keeper:
             with theirs, _program() as program:
                 descriptors = (program.fileno(), theirs.fileno())
                 asked = kind.around(["-I", "-S", f"/proc/self/fd/{descriptors[0]}", "serve", str(descriptors[1])])
-                self._process = kind.spawn(lambda: _start(asked, descriptors))
+                self._process = kind.spawn(lambda: start(asked, descriptors))
         except BaseException:
             self._drone.close()
             raise
@@ -227,19 +218,6 @@ def knows_sender(connection: socket.socket) -> None:
     """Let the kernel say who sends on it. To be called before it is connected: what was sent earlier names no one."""
     connection.settimeout(START_SECONDS)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-
-
-def _start(asked: Asked, descriptors: Sequence[int]) -> Process:
-    return subprocess.Popen(
-        list(asked.arguments),
-        cwd=asked.directory,
-        env=dict(asked.environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=descriptors,
-    )
 
 
 def _program() -> IO[bytes]:

@@ -41,12 +41,18 @@ class CommandSpec:
 
 
 @dataclass(frozen=True)
-class CommandLine:
-    """A command ready to start. Its first process is the holder of all its processes."""
+class Asked:
+    """What is to start, where, and with which environment."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
+
+
+@dataclass(frozen=True)
+class CommandLine(Asked):
+    """A command ready to start. Its first process is the holder of all its processes."""
+
     mark: str
     held: bool = True
     """Whether the holder ends what the command leaves behind; if not, only the mark finds it."""

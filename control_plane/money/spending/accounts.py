@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.db.orders import Order
 from control_plane.db.spending import Budget, BudgetPeriod, SpendingBlock
-from control_plane.money.spending.periods import begin_of, end_of
+from control_plane.money.spending.periods import end_of, start_of
 
 _COLUMN: Mapping[str, Any] = {
     "project": SpendingBlock.project_id,
@@ -80,7 +80,7 @@ def count(db: Session, budgets: Sequence[Budget], changes: Sequence[Change]) -> 
     for budget in budgets:
         sums: dict[datetime, tuple[int, int, datetime]] = {}
         for change in changes:
-            begins_at = begin_of(budget.per, budget.zone, change.moment)
+            begins_at = start_of(budget.per, budget.zone, change.moment)
             reserved, spent, _ = sums.get(begins_at, (0, 0, change.moment))
             sums[begins_at] = (reserved + change.reserved, spent + change.spent, change.moment)
         for begins_at, (reserved, spent, moment) in sums.items():
@@ -89,7 +89,7 @@ def count(db: Session, budgets: Sequence[Budget], changes: Sequence[Change]) -> 
 
 def recount(db: Session, budget: Budget, moment: datetime) -> Account:
     """Count the blocks of the period that contains `moment` anew. The caller holds the budget's lock."""
-    begins_at = begin_of(budget.per, budget.zone, moment)
+    begins_at = start_of(budget.per, budget.zone, moment)
     reserved, spent = db.execute(_sums(budget, begins_at, moment)).one()
     row = db.get(BudgetPeriod, (budget.id, begins_at), populate_existing=True)
     if row is None:
@@ -115,7 +115,7 @@ def note_refusal(db: Session, account: Account, now: datetime) -> None:
 
 
 def _account(db: Session, budget: Budget, moment: datetime) -> Account:
-    begins_at = begin_of(budget.per, budget.zone, moment)
+    begins_at = start_of(budget.per, budget.zone, moment)
     wanted = select(BudgetPeriod.reserved_nusd, BudgetPeriod.spent_nusd).where(
         BudgetPeriod.budget_id == budget.id, BudgetPeriod.begins_at == begins_at
     )

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.db.spending import Budget, BudgetPeriod
-from control_plane.money.spending.periods import begin_of, end_of
+from control_plane.money.spending.periods import end_of, start_of
 from shared.amounts import NANODOLLARS
 
 State = Literal["ok", "warning", "exhausted"]
@@ -41,7 +41,7 @@ class Figures:
     def begins_at(self) -> datetime | None:
         """None for a budget in total."""
         budget = self.budget
-        return None if budget.per == "total" else begin_of(budget.per, budget.zone, self.now)
+        return None if budget.per == "total" else start_of(budget.per, budget.zone, self.now)
 
     @property
     def ends_at(self) -> datetime | None:
@@ -88,7 +88,7 @@ class Figures:
 
 def figures_of(db: Session, budgets: Sequence[Budget], now: datetime) -> list[Figures]:
     """The figures of each budget in the period that contains `now`."""
-    begins = {budget.id: begin_of(budget.per, budget.zone, now) for budget in budgets}
+    begins = {budget.id: start_of(budget.per, budget.zone, now) for budget in budgets}
     wanted = select(BudgetPeriod).where(
         BudgetPeriod.budget_id.in_(begins), BudgetPeriod.begins_at.in_(set(begins.values()))
     )

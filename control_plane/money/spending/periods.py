@@ -11,7 +11,7 @@ ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 """The only period of a budget in total begins here."""
 
 
-def begin_of(per: Per, zone: str, moment: datetime) -> datetime:
+def start_of(per: Per, zone: str, moment: datetime) -> datetime:
     """The beginning of the period that contains `moment`, in UTC."""
     if per == "total":
         return ALWAYS
@@ -24,7 +24,7 @@ def end_of(per: Per, zone: str, moment: datetime) -> datetime | None:
     """The beginning of the next period, in UTC; None for a budget in total, which never begins anew."""
     if per == "total":
         return None
-    first = begin_of(per, zone, moment).astimezone(ZoneInfo(zone))
+    first = start_of(per, zone, moment).astimezone(ZoneInfo(zone))
     # Far enough into the next period, whatever the zone's clocks do meanwhile; then back to its beginning.
     inside = first.replace(hour=12) + timedelta(days=32 - first.day if per == "month" else 1)
-    return begin_of(per, zone, inside)
+    return start_of(per, zone, inside)

@@ -280,7 +280,7 @@ class LineIndex:
 
     def page(self, content: Content, first: int, count: int) -> Iterator[IndexedLine]:
         """The lines from `first`, at most `count`. Reads what it gives, and a chunk before it."""
-        begin, part, part_at = self._begin_of(content, first), b"", 0
+        begin, part, part_at = self._start_of(content, first), b"", 0
         for number in range(first, min(first + count, self.lines)):
             feed = part.find(b"\n", begin - part_at)
             if feed < 0:
@@ -295,7 +295,7 @@ class LineIndex:
 
         Nothing before the chunk with `first` is read.
         """
-        text, place = text.lower(), self._begin_of(content, first)
+        text, place = text.lower(), self._start_of(content, first)
         for start in range(place - place % CHUNK, self.size, READ_AT_ONCE):
             # A match may reach into the next part.
             part = content[start : start + READ_AT_ONCE + len(text) - 1]
@@ -308,9 +308,9 @@ class LineIndex:
                     place = start + feed + 1
                 else:
                     yield from self.page(content, number, 1)
-                    place = self._begin_of(content, number + 1)
+                    place = self._start_of(content, number + 1)
 
-    def _begin_of(self, content: Content, line: int) -> int:
+    def _start_of(self, content: Content, line: int) -> int:
         return min(self._feed(content, line) + 1, self.size) if line > 0 and self.size else 0
 
     def _feed(self, content: Content, number: int) -> int:

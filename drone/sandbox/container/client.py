@@ -1,6 +1,6 @@
-"""Stands for a container's command on the drone's side: the same input, output, environment and exit code.
+"""Stands for a container's MCP server on the drone's side: the same input, output, environment and exit code.
 
-Started as a script (`python -I -S client.py SOCKET DIRECTORY COMMAND…`) for every command, so it imports only modules
+Started as a script (`python -I -S client.py SOCKET DIRECTORY COMMAND…`) for each server, so it imports only modules
 that load fast. Its name says which process holds the command (`drone.processes.tree.holder_inside`).
 """
 

@@ -23,10 +23,11 @@ from drone.sandbox import account, keeper
 from drone.sandbox.container.engine import Engine, fault, last_words
 from drone.sandbox.container.leftovers import LABEL, make_directory, this_maker
 from drone.sandbox.container.options import HOME, OURS, Mounts, options
-from drone.sandbox.keepers import Asked, Held, knows_sender
+from drone.sandbox.keepers import Held, knows_sender
 from drone.sandbox.network.gateway import Gateway
 from drone.sandbox.network.namespace import PORT
 from drone.sandbox.network.proxy import Proxy
+from drone.sandbox.protocol import Asked
 from drone.sandbox.resources import ResourceLimits
 from drone.sandbox.resources.cgroups import counters_of
 from shared.errors import FleetFault

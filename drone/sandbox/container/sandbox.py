@@ -1,7 +1,7 @@
 """The container sandbox: only the image's files, the workspace and the session's home exist for a command.
 
 All commands of a session share one container, which is made for the first of them. In it a process of ours starts and
-holds each command; on the drone's side a client stands for it (`client.py`).
+holds each command; only an MCP server has a process on the drone's side too, which passes its streams (`client.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from drone.sandbox.container.engine import Engine
 from drone.sandbox.container.options import HOME, Mounts, holds_by_cgroup
 from drone.sandbox.container.running import RunningContainer
 from drone.sandbox.environment import carried, clean_environment
-from drone.sandbox.keepers import Asked, run_below
+from drone.sandbox.keepers import run_below
 from drone.sandbox.network import Gateway
 from drone.sandbox.network.namespace import proxy_variables
 from drone.sandbox.opened import opened
-from drone.sandbox.protocol import NO_VARIABLES, CommandLine, CommandResult, CommandSpec, Tally
+from drone.sandbox.protocol import NO_VARIABLES, Asked, CommandLine, CommandResult, CommandSpec, Tally
 from drone.sandbox.resources import ResourceLimits
 from drone.sandbox.resources.usage import UsageWatch
 

@@ -15,8 +15,9 @@ import pytest
 from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox import keepers as keepers_module
 from drone.sandbox.container import running
-from drone.sandbox.keepers import LOST, Asked, Held
+from drone.sandbox.keepers import LOST, Held
 from drone.sandbox.opened import close_all
+from drone.sandbox.protocol import Asked
 from tests.integration.sandbox.test_sandbox_processes import UNTIL_IT_RUNS, number
 from tests.support import wait_until
 from tests.support.command_time import LONG, time_is_up_when

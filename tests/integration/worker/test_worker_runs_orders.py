@@ -112,7 +112,7 @@ def test_copies_of_a_message_start_nothing_during_the_run_and_after_it_although_
     fleet.ended(sent)
     fleet.publish(sent)
     wait_until(lambda: fleet.broker.queue_length(busy_fleet.drone.id) == 0)
-    # Celery notes the begin and the end of each of the four messages.
+    # Celery notes the start and the end of each of the four messages.
     wait_until(lambda: busy_fleet.drone.log().count(f"fleet.run[{sent.run_id}]") >= 7, seconds=60)
     assert len(model.requests) == 2
 

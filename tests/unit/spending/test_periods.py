@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.money.spending.ledger import shares
-from control_plane.money.spending.periods import begin_of, end_of
+from control_plane.money.spending.periods import end_of, start_of
 
 
 def utc(text: str) -> datetime:
@@ -30,12 +30,12 @@ def test_a_period_begins_and_ends_at_midnight_of_its_zone() -> None:
         ("month", "America/New_York", "2026-12-01T04:59:59", "2026-11-01T04:00:00", "2026-12-01T05:00:00"),
     ]
     for per, zone, moment, begins, ends in cases:
-        found = begin_of(per, zone, utc(moment)), end_of(per, zone, utc(moment))
+        found = start_of(per, zone, utc(moment)), end_of(per, zone, utc(moment))
         assert (zone, moment, *found) == (zone, moment, utc(begins), utc(ends))
 
 
 def test_a_budget_in_total_has_one_period_that_never_ends() -> None:
-    assert begin_of("total", "UTC", utc("2026-11-25T12:00:00")) == begin_of("total", "UTC", utc("2031-01-01T00:00:00"))
+    assert start_of("total", "UTC", utc("2026-11-25T12:00:00")) == start_of("total", "UTC", utc("2031-01-01T00:00:00"))
     assert end_of("total", "UTC", utc("2026-11-25T12:00:00")) is None
 
 
@@ -47,7 +47,7 @@ def test_periods_follow_each_other_without_a_gap() -> None:
             ends = end_of(per, zone, moment)
             assert ends is not None
             assert ends > moment
-            assert (per, zone, begin_of(per, zone, ends)) == (per, zone, ends)
+            assert (per, zone, start_of(per, zone, ends)) == (per, zone, ends)
             moment = ends
 
 
