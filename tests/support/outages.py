@@ -60,6 +60,8 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "thirty": [*[shell(f"echo {n} >> steps.txt; sleep 0.8") for n in range(1, 31)], {"text": "Thirty steps."}],
     "long": [*[shell(f"echo {n} >> steps.txt; sleep 4") for n in range(1, 31)], {"text": "Thirty steps."}],
 }
+GATE = "gate"
+"""The file in a fleet's directory for which the second step of `script:gated` waits."""
 PACE = Timings(unclaimed_after=3.0, beat_age=1.0, tail_after=2.0, resend_every=3.0, users_every=5.0, sweep=1.0)
 """The production timings, except those for which a test would only wait."""
 ENDS = ("succeeded", "failed", "canceled")
@@ -195,8 +197,10 @@ def outage_fleet(
     database_url: str, server: BrokerServer, directory: Path, core_factory: CoreFactory, **timings: float
 ) -> Iterator[OutageFleet]:
     """A running control plane with a project whose provider plays SCRIPTS; it has no drone yet."""
+    gate = f"until [ -e {directory / GATE} ]; do sleep 0.1; done"
+    gated = [shell("echo 1 >> steps.txt"), shell(f"{gate}; echo 2 >> steps.txt"), {"text": "Two steps."}]
     with ExitStack() as stack:
-        model = stack.enter_context(ScriptedServer(SCRIPTS))
+        model = stack.enter_context(ScriptedServer({**SCRIPTS, "gated": gated}))
         api = stack.enter_context(api_on(database_url, server, core_factory))
         fleet = OutageFleet(api, server, directory, replace(PACE, **timings))
         stack.callback(fleet.close)

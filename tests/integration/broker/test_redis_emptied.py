@@ -10,7 +10,7 @@ from shared import names
 from shared.events import CommentStep, Prepared
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
-from tests.support.outages import OutageFleet
+from tests.support.outages import GATE, OutageFleet
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -19,11 +19,12 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.apart]
 
 def test_a_run_goes_on_and_orders_that_wait_in_its_drones_queue_run_once(oka_at_work: OutageFleet) -> None:
     fleet = oka_at_work
-    submitted = [fleet.submit("three") for _ in range(3)]
+    submitted = [fleet.submit("gated") for _ in range(3)]
     fleet.results(submitted[0], 1)
     wait_until(lambda: fleet.broker.queue_length(fleet.drones[0].id) == 1)
     fleet.server.redis.flushall()
-    [fleet.whole(order_id, 3) for order_id in submitted]
+    (fleet.directory / GATE).touch()
+    [fleet.whole(order_id, 2) for order_id in submitted]
 
 
 # --- what a drone's stand-in can hold still -----------------------------------------------------------
