@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -191,6 +192,19 @@ def test_an_order_judges_by_the_rubric_and_its_choice_is_pushed(running: Plane) 
     drone.report(judge, drone.ended(response="Both are good."))
     running.until(lambda: shown(running, document).race.status == "undecided")
     assert [item.race for item in to_decide(running)] == [document.race.id]
+
+
+def test_the_judge_knows_the_orders_by_the_letters_of_the_race_also_if_the_first_one_failed(running: Plane) -> None:
+    document = race(running, pick="judge")
+    ids = [each.id for each in document.orders]
+    (drone, failed), *others = sorted(begun(running), key=lambda each: ids.index(each[1].order_id))
+    drone.report(failed, drone.ended(status="failed", exit_status="error"))
+    for drone, order in others:
+        ends(drone, order)
+    ((drone, judge),) = begun(running, 1)
+    assert re.findall('letter="(.)"|TAKE (.)$', judge.prompt) == [("B", ""), ("C", ""), ("", "B")]
+    drone.report(judge, drone.ended(response="TAKE B"))
+    assert running.until(lambda: shown(running, document).race.winner) == ids[1]
 
 
 def test_models_race_with_their_own_providers_and_verified_work_wins_also_where_nothing_is_pushed(
