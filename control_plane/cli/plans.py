@@ -53,7 +53,11 @@ def edit(
     org: Org = None,
 ) -> None:
     """Edit the plan of an order in $EDITOR, or replace it by a file. It still has to be approved."""
+    from control_plane.contract.declarations import orders
+
     fleet = client(org)
+    # By the time the editor is closed, `@last` may stand for another order.
+    order_id = fleet.call(orders.SHOW, order_id=order_id)["id"]
     plan = _in_editor(fleet, order_id) if file is None else _sent(fleet, order_id, text_of(file), {})
     if as_json:
         print_json(plan)
@@ -125,7 +129,7 @@ def _in_editor(fleet: FleetClient, order_id: str) -> Doc:
             why="stdin is not a terminal, so no editor can be opened",
             next=f"fleet plan edit {order_id} FILE",
         )
-    file = Path(mkdtemp(prefix="fleet-plan-")) / f"plan-{order_id.lstrip('@')}.md"
+    file = Path(mkdtemp(prefix="fleet-plan-")) / f"plan-{order_id}.md"
     file.write_text(plan["text"], encoding="utf-8")
     try:
         _open_editor(file, order_id)

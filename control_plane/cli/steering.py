@@ -17,7 +17,6 @@ from shared.terminal.text_file import argument_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from control_plane.contract.client.fleet import FleetClient
     from control_plane.contract.declarations.operation import Operation
 
 PANEL = "Orders"
@@ -55,29 +54,43 @@ def answer(
     as_json: JsonFlag = False,
 ) -> int:
     """Answer the question of an order's agent. Without TEXT, show the question and ask."""
-    call.fields["text"] = argument_text(text) if text is not None else _typed_answer(call.fleet, call.names["order_id"])
+    call.fields["text"] = argument_text(text) if text is not None else _typed_answer(call)
     order = call.perform()
     return _print_update(order, order["reason"], as_json=as_json)
 
 
-def _typed_answer(fleet: FleetClient, order_id: str) -> str:
-    """Show the question on the terminal, and read the answer. Empty if the order asks none: its refusal says why."""
+def _typed_answer(call: TypedCommand) -> str:
+    """Show the question on the terminal, and read the answer, which then counts for this question only.
+
+    Empty if the order asks none: its refusal says why. Raises Invalid where no question can be shown.
+    """
     from control_plane.cli.rendering import question_text
     from control_plane.contract.declarations.orders import SHOW
 
-    wait = for_people(fleet.call(SHOW, order_id=order_id))["waiting_for"]
+    order = call.fleet.call(SHOW, order_id=call.names["order_id"])
+    wait = order["waiting_for"]
     if not wait or wait["kind"] != "question":
         return ""
+    if call.fields.get("call") not in {None, wait["call_id"]}:
+        raise Invalid(
+            "no answer was given",
+            code="E-ANSWER-TEXT",
+            why="only the question that has waited longest can be shown",
+            next=f"fleet answer {order['id']} TEXT --call ID",
+        )
     if not sys.stdin.isatty():
         raise Invalid(
             "no answer was given",
             code="E-ANSWER-TEXT",
             why="stdin is not a terminal",
-            next=f"fleet answer {order_id} TEXT",
+            next=f"fleet answer {order['id']} TEXT",
         )
-    for line in question_text(wait):
+    call.names["order_id"] = order["id"]
+    call.fields.update(call=wait["call_id"], digest=wait["digest"])
+    shown = for_people(wait)
+    for line in question_text(shown):
         tell(line)
-    return str(typer.prompt("Answer", default=wait["default"], err=True))
+    return str(typer.prompt("Answer", default=shown["default"], err=True))
 
 
 def approve(call: TypedCommand, *, as_json: JsonFlag = False) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,6 +31,21 @@ class Done:
         return json.loads(self.stdout)
 
 
+class Terminal(io.StringIO):
+    """A terminal whose user types these lines; `meanwhile` happens before each of them."""
+
+    def __init__(self, typed: str = "", meanwhile: Callable[[], object] = lambda: None) -> None:
+        super().__init__(typed)
+        self._meanwhile = meanwhile
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, size: int | None = -1, /) -> str:
+        self._meanwhile()
+        return super().readline(-1 if size is None else size)
+
+
 class ListedClient(FleetClient):
     """A client that can be closed after the command: a program leaves that to its exit."""
 
@@ -51,14 +67,19 @@ class CommandLine:
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(control_plane.contract.client.fleet, "FleetClient", ListedClient)
 
-    def __call__(self, *words: str, stdin: str | bytes = "") -> Done:
-        content = stdin.encode() if isinstance(stdin, str) else stdin
-        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), errors="surrogateescape"))
+    def __call__(self, *words: str, stdin: str | bytes | Terminal = "") -> Done:
+        given = stdin if isinstance(stdin, Terminal) else _pipe(stdin)
+        self.monkeypatch.setattr(sys, "stdin", given)
         self.capsys.readouterr()
         code = run(self.app, words)
         while ListedClient.opened:
             ListedClient.opened.pop().close()
         return Done(code, *self.capsys.readouterr())
+
+
+def _pipe(content: str | bytes) -> io.TextIOWrapper:
+    written = content.encode() if isinstance(content, str) else content
+    return io.TextIOWrapper(io.BytesIO(written), errors="surrogateescape")
 
 
 class Unasked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 import pytest
 
 from control_plane.cli.main import app
-from control_plane.contract.declarations import agents, orders, organizations
+from control_plane.contract.declarations import agents, orders, organizations, plans, steering
 from control_plane.contract.declarations.agents import AgentRequest
-from shared.events import ApprovalStep
-from tests.support.command_lines import CommandLine
+from control_plane.contract.declarations.steering import AnswerRequest
+from shared.events import ApprovalStep, DecisionStep
+from shared.plans import AgentPlan, PlanPoint
+from tests.support.command_lines import CommandLine, Terminal
 from tests.support.fleet import Api
 
 Doc = dict[str, Any]
 Cli = Callable[..., tuple[int, str, str]]
+EDITED = "# Notes, shorter\n\n1. [x] Write first.txt\n"
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ def cli(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
         monkeypatch.setenv(f"FLEET_{name}", value)
     line = CommandLine(app, capsys, monkeypatch)
 
-    def typed(*words: str, stdin: str | bytes = "") -> tuple[int, str, str]:
+    def typed(*words: str, stdin: str | bytes | Terminal = "") -> tuple[int, str, str]:
         done = line(*words, stdin=stdin)
         return done.returncode, done.stdout, done.stderr
 
@@ -151,6 +155,52 @@ def test_only_the_limit_at_which_an_order_waits_is_raised(cli: Cli, api: Api) ->
     document(cli("approve", limited.order_id, "--raise-steps", "5", "--json"))
     after = api.client.call(orders.SHOW, order_id=limited.order_id)
     assert after["limits"]["max_iterations"]["value"] == before["limits"]["max_iterations"]["value"] + 5
+
+
+def test_what_is_answered_at_a_terminal_is_the_question_that_was_shown_and_no_later_one(cli: Cli, api: Api) -> None:
+    run = api.add_drone().take(api.submit())
+    run.step(asked("c1"))
+
+    def meanwhile() -> None:
+        api.client.call(steering.ANSWER, AnswerRequest(text="two"), order_id=run.order_id)
+        run.step(DecisionStep(about="question", call_id="c1", approved=True))
+        run.step(asked("c2"))
+        api.submit("Another")
+
+    wrong = cli("answer", "@last", "--call", "c2", stdin=Terminal("1\n"))
+    assert (wrong[0], "[E-ANSWER-TEXT]" in wrong[2]) == (2, True)
+    late = cli("answer", "@last", stdin=Terminal("1\n", meanwhile))
+    assert (late[0], "[E-ANSWER-ANSWERED]" in late[2]) == (4, True)
+    assert api.client.call(orders.SHOW, order_id=run.order_id)["waiting_for"]["call_id"] == "c2"
+
+    def again() -> None:
+        run.step(asked("c2", "Which language?"))
+
+    changed = cli("answer", run.order_id, stdin=Terminal("1\n", again))
+    assert (changed[0], "[E-WAIT-CHANGED]" in changed[2]) == (4, True)
+    assert cli("answer", run.order_id, stdin=Terminal("1\n"))[0] == 0
+
+
+def asked(call_id: str, text: str = "Which database?") -> ApprovalStep:
+    """A question of an agent."""
+    return ApprovalStep(about="question", call_id=call_id, tool="ask", why=text, choices=("one", "two"))
+
+
+def test_a_plan_that_was_edited_goes_back_to_its_order_also_if_it_is_the_last_no_longer(
+    cli: Cli, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = api.add_drone().take(api.submit(plan_first=True))
+    run.presents(AgentPlan(title="Notes", points=(PlanPoint(text="Write one.txt"),)))
+    editor = tmp_path / "editor.py"
+    submit = [sys.executable, "-m", "control_plane.cli.main", "submit", "Another", "--project", "demo"]
+    editor.write_text(
+        "import subprocess, sys; from pathlib import Path\n"
+        f"subprocess.run({submit}, check=True); Path(sys.argv[1]).write_text({EDITED!r})\n"
+    )
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+    code, _, err = cli("plan", "edit", "@last", stdin=Terminal())
+    assert (code, f"fleet plan approve {run.order_id}" in err) == (0, True), err
+    assert api.client.call(plans.SHOW, order_id=run.order_id)["text"] == EDITED
 
 
 def test_an_organization_travels_through_a_file_and_a_pipe(cli: Cli, tmp_path: Path) -> None:
