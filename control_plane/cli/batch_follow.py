@@ -1,4 +1,4 @@
-"""Following a batch in a terminal: its progress, until all rows have ended."""
+"""Following a batch in a terminal: its progress, until all rows have ended, across restarts of the server."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import typer
 
 from control_plane.cli.answers import cost, exit_code, for_people
 from control_plane.cli.completion import listed
+from control_plane.cli.polling import EVERY_S, PatientReader
+from shared.clock import Clock, SystemClock
 from shared.durations import roughly
 from shared.terminal.command_line import print_json_line, put, say
 from shared.terminal.output import write
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from control_plane.contract.client.fleet import FleetClient
 
 Doc = dict[str, Any]
-EVERY_S = 1.0
 QUIET_S = 10.0
 """Where lines cannot be overwritten, a new one is written no more often than this."""
 _SHOWN = ("status", "ended", "total", "resolved", "open", "waiting", "failed", "cost_usd", "remaining_s")
@@ -28,14 +29,16 @@ BatchId = Annotated[
 ]
 
 
-def follow_batch(fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, as_json: bool) -> int:
+def follow_batch(
+    fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, as_json: bool, clock: Clock | None = None
+) -> int:
     """Show the progress until all rows have ended; returns 0 if all are done or unchanged, else 1.
 
-    Ctrl-C ends this, not the batch.
+    A server that is away is waited for. Ctrl-C ends this, not the batch.
     """
     progress = _Progress(as_json=as_json)
     try:
-        batch = _until_ended(fleet, batch, progress)
+        batch = _until_ended(fleet, batch, progress, clock or SystemClock())
     except KeyboardInterrupt:
         progress.end_line()
         say(f"batch {batch['name']} continues")
@@ -49,15 +52,16 @@ def follow_batch(fleet: FleetClient, batch: Doc, text: Callable[[Doc], str], *, 
     return exit_code(batch)
 
 
-def _until_ended(fleet: FleetClient, batch: Doc, progress: _Progress) -> Doc:
+def _until_ended(fleet: FleetClient, batch: Doc, progress: _Progress, clock: Clock) -> Doc:
     from control_plane.contract.declarations.batches import SHOW
 
+    read = PatientReader(lambda: fleet.call(SHOW, batch_id=batch["id"]), progress.note, clock, reached=True)
     while True:
         progress.show(batch)
         if batch["status"] in {"finished", "canceled"}:
             return batch
-        time.sleep(EVERY_S)
-        batch = dict(fleet.call(SHOW, batch_id=batch["id"]))
+        clock.sleep(EVERY_S)
+        batch = read()
 
 
 def progress_line(batch: Doc) -> str:
@@ -94,6 +98,10 @@ class _Progress:
         elif time.monotonic() - self._at >= QUIET_S:
             self._last, self._at = shown, time.monotonic()
             say(progress_line(batch))
+
+    def note(self, text: str) -> None:
+        self.end_line()
+        say(text)
 
     def end_line(self) -> None:
         if self._line_open:

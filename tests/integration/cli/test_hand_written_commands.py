@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+from control_plane.cli.batch_follow import follow_batch
 from control_plane.cli.main import app
-from control_plane.contract.declarations import agents, orders, organizations, plans, steering
+from control_plane.contract.declarations import agents, batches, orders, organizations, plans, steering
 from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.batches import BatchRequest
 from control_plane.contract.declarations.steering import AnswerRequest
+from shared.clock import SystemClock
 from shared.events import ApprovalStep, DecisionStep
 from shared.plans import AgentPlan, PlanPoint
+from tests.support.batches import rows_of
 from tests.support.command_lines import CommandLine, Terminal
 from tests.support.fleet import Api
 
@@ -201,6 +205,22 @@ def test_a_plan_that_was_edited_goes_back_to_its_order_also_if_it_is_the_last_no
     code, _, err = cli("plan", "edit", "@last", stdin=Terminal())
     assert (code, f"fleet plan approve {run.order_id}" in err) == (0, True), err
     assert api.client.call(plans.SHOW, order_id=run.order_id)["text"] == EDITED
+
+
+def test_a_batch_is_followed_through_a_restart_of_the_server(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.add_work()
+    batch = api.client.call(batches.SUBMIT, BatchRequest(name="night", rows=rows_of("a", project="demo")))
+    moments = iter((api.stop, api.start, lambda: api.client.call(batches.CANCEL, batch_id="night")))
+
+    class Eventful(SystemClock):
+        def sleep(self, seconds: float) -> None:
+            next(moments)()
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert follow_batch(api.client, batch, str, as_json=False, clock=Eventful()) == 1
+    _, lost, back, *_ = shown.getvalue().split("\n")
+    assert (lost.partition(":")[0], back, next(moments, None)) == ("connection lost", "reconnected", None)
 
 
 def test_an_organization_travels_through_a_file_and_a_pipe(cli: Cli, tmp_path: Path) -> None:
