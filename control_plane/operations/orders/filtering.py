@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Any, TypedDict, TypeVar
 
 from sqlalchemy import ColumnElement, Select, or_, select
@@ -72,8 +72,9 @@ class _Filters:
             "agent": self._agent,
             "user": lambda name: Order.user == name,
             "text": _text,
-            "since": lambda day: Order.created_at >= _midnight(day),
-            "until": lambda day: Order.created_at < _midnight(day) + timedelta(days=1),
+            "since": lambda day: Order.created_at >= datetime.combine(day, time.min, UTC),
+            # Not before the next day: the last one has none.
+            "until": lambda day: Order.created_at <= datetime.combine(day, time.max, UTC),
             "before": self._before,
         }
         given: Mapping[str, Any] = {**terms}
@@ -118,7 +119,3 @@ def _status(text: str) -> str:
 def _text(text: str) -> ColumnElement[bool]:
     """Every word of the text is in the prompt, in any case; or the id begins with the text."""
     return or_(contains_words(text, Order.prompt), begins(Order.id, text.lower()))
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time.min, UTC)

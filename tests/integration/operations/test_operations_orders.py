@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -299,6 +299,7 @@ def test_orders_are_listed_newest_first_and_narrowed(core: Core, admin: Caller) 
         ({"since": today}, [new]),
         ({"until": today - day}, [old]),
         ({"since": today - 2 * day, "until": today}, [new, old]),
+        ({"since": date.min, "until": date.max}, [new, old]),
         *(({name: value}, [old]) for name, value in (("user", "kim"), ("model", "m/1"), ("agent", "lead"))),
         ({"text": "TEST fix"}, [new, old]),
         ({"text": "100%"}, [old]),
