@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, not_, or_, select, update
+from sqlalchemy import Column, ColumnElement, Select, and_, delete, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations import organizations as declared
@@ -18,9 +19,9 @@ from control_plane.db.base import Owned
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.metadata import METADATA
-from control_plane.db.orders import Dispatch, Order
+from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.db.runs import Blob, Run
+from control_plane.db.runs import Blob
 from control_plane.db.spending import Budget, BudgetPeriod
 from control_plane.db.teams import Agent, Task
 from control_plane.db.users import Member
@@ -159,14 +160,18 @@ def _remove_drones(db: Session, core: Core, row: Organization, removed: _Removed
 def _hand_over(db: Session, row: Organization) -> None:
     """Move drones that other organizations' rows name to `default`, as removed ones: histories keep the names."""
     named = or_(
-        exists().where(Dispatch.drone_id == Drone.id, Dispatch.organization_id != row.id),
-        exists().where(Run.drone_id == Drone.id, Run.organization_id != row.id),
-        exists().where(Order.wanted_drone_id == Drone.id, Order.organization_id != row.id),
+        *(exists().where(each == Drone.id, each.table.c.organization_id != row.id) for each in _columns_of_drones())
     )
     home = find_organization(db, DEFAULT).id
     moved = select(Drone.id).where(Drone.organization_id == row.id, named)
     drones = db.scalars(moved).all()
     db.execute(update(Drone).where(Drone.id.in_(drones)).values(organization_id=home))
+
+
+def _columns_of_drones() -> list[Column[Any]]:
+    """The foreign keys to drones, of all tables with an organization."""
+    tables = [table for table in METADATA.sorted_tables if "organization_id" in table.columns]
+    return [key.parent for table in tables for key in table.foreign_keys if key.target_fullname == "drones.id"]
 
 
 def _serve_no_more(db: Session, organization_id: str) -> None:

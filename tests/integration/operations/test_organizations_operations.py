@@ -8,6 +8,7 @@ from io import BytesIO
 import pytest
 from sqlalchemy import func, inspect, select, update
 
+from control_plane.contract.declarations.code_hosts import CodeHostRequest
 from control_plane.contract.declarations.organizations import OrganizationEdit, OrganizationRequest
 from control_plane.contract.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.core import Caller, Core
@@ -19,6 +20,7 @@ from control_plane.db.runs import Blob, Run
 from control_plane.db.teams import Task
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens
+from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
@@ -197,6 +199,18 @@ def test_what_a_removed_organizations_drone_did_for_others_stays(core: Core, adm
     assert (shown.status, [(run.drone, run.status) for run in shown.runs]) == ("queued", [("anna", "lost")])
     assert [each.name for each in managing.list_drones(core, admin)] == ["mila"]
     assert reading.list_orders(core, admin, drone="anna") == []
+
+
+def test_what_names_a_removed_organizations_drone_elsewhere_still_does(core: Core, admin: Caller) -> None:
+    caller = add_organization(core, admin)
+    make_project(core, admin)
+    drone = make_drone(core, caller, "anna", serves=["*"])
+    host = {"name": "nightly", "kind": "github", "project": "web", "repository": "shop/web", "drone": "anna"}
+    code_hosts.add(core, admin, CodeHostRequest.model_validate(host))
+    organizations.remove(core, admin, "payments")
+    with core.database.read() as db:
+        assert db.get_one(Drone, drone.drone_id).organization_id == admin.organization_id
+    assert code_hosts.show(core, admin, "nightly").drone == "anna"
 
 
 def test_every_row_that_belongs_to_an_organization_can_be_found_by_its_id(core: Core) -> None:
