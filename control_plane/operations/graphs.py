@@ -20,6 +20,7 @@ from control_plane.contract.declarations.graphs import (
     GraphSummary,
 )
 from control_plane.contract.declarations.orders import SubmitRequest
+from control_plane.contract.declarations.sessions import MAX_SESSION_NAME
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
@@ -58,7 +59,7 @@ def submit(core: Core, caller: Caller, request: GraphRequest, idempotency_key: s
                 after = [ids.get(each, each) for each in order.after]
                 draft = draft_of(db, core, caller, order.model_copy(update={"after": after}))
             if order.session is None:
-                draft.session.name = f"{group.name}: {name}" if group.name else name
+                draft.session.name = _session_name(group.name, name)
             ids[name] = create_order(db, core, replace(draft, group_id=group.id, group_key=name)).id
         return list(ids.values())
 
@@ -130,6 +131,11 @@ def _summary(row: OrderGroup, orders: Sequence[OrderSummary]) -> Mapping[str, ob
         "failed": sum(order.status in _GONE for order in orders),
         "cost_usd": cost_of(orders),
     }
+
+
+def _session_name(graph: str, order: str) -> str:
+    """`GRAPH: ORDER`; of a graph with a long name, its beginning."""
+    return f"{graph[: MAX_SESSION_NAME - len(order) - 2]}: {order}" if graph else order
 
 
 def _request_of(order: GraphOrder, graph: GraphRequest) -> SubmitRequest:

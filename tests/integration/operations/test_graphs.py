@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from control_plane.contract.declarations.graphs import GraphRequest
+from control_plane.contract.declarations.sessions import MAX_SESSION_NAME
 from control_plane.db.orders import Order
 from control_plane.operations import graphs
 from control_plane.operations.orders import retrying
+from control_plane.operations.sessions import reading as session_reading
 from shared.errors import Invalid
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
@@ -20,8 +22,10 @@ TWO = {"name": "two", "prompt": "Two", "after": ["one"]}
 THREE = {"name": "three", "prompt": "Three", "after": ["two"]}
 
 
-def submitted(plane: Plane, *orders: dict[str, Any], project: str | None = "app") -> graphs.GraphDocument:
-    request = {"name": "release", "project": project, "orders": orders}
+def submitted(
+    plane: Plane, *orders: dict[str, Any], project: str | None = "app", name: str = "release"
+) -> graphs.GraphDocument:
+    request = {"name": name, "project": project, "orders": orders}
     return graphs.submit(plane.core, plane.admin, GraphRequest.model_validate(request))
 
 
@@ -45,6 +49,14 @@ def test_the_orders_are_sorted_and_canceled_as_one(plane: Plane) -> None:
     canceled = graphs.cancel(plane.core, plane.admin, graph.id)
     assert (canceled.status, canceled.failed) == ("canceled", 3)
     assert "with graph release" in str(canceled.orders[2].reason)
+
+
+def test_sessions_are_named_by_graph_and_order_and_of_a_long_name_the_graphs_part_is_cut(plane: Plane) -> None:
+    names = {}
+    for graph, order in (("release", "one"), ("g" * 255, "o" * 64)):
+        (made,) = submitted(plane, {**ONE, "name": order}, name=graph).orders
+        names[order] = session_reading.show(plane.core, plane.admin, made.session).name
+    assert names == {"one": "release: one", "o" * 64: f"{'g' * (MAX_SESSION_NAME - 66)}: {'o' * 64}"}
 
 
 def test_after_a_failure_the_rest_is_blocked_until_it_is_retried_and_runs_in_its_order(
