@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import MINYEAR, UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -11,11 +11,15 @@ from sqlalchemy import JSON, DateTime, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware UTC time in both directions; SQLite itself would drop the zone. A naive time is refused."""
+    """An aware UTC time in both directions; SQLite itself would drop the zone. A naive time is refused.
+
+    Of a time that no calendar has in UTC, the nearest: `0001-01-01T00:00+05:00` may be asked for as the first of all.
+    """
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -25,7 +29,10 @@ class UtcDateTime(TypeDecorator[datetime]):
             return None
         if value.tzinfo is None:
             raise ValueError("a time without a time zone cannot be stored")
-        return value.astimezone(UTC)
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            return _FIRST if value.year == MINYEAR else _LAST
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         if value is None:

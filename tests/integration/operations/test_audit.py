@@ -6,7 +6,7 @@ import base64
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -42,6 +42,9 @@ KIM, OTHER_KIM = "kim@example.org", "kim.lee@example.org"
 OF_FOUR = AuditRecord.seq == 4
 HASHED_BEFORE = "1a97e7a3eb38b2060b563e5b914f6307ce165f9617de3cf8a8f88a9f29bec537"
 """The hash that the version before user ids stored for the record of `AT_NOON`."""
+FIRST = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
+LAST = datetime.max.replace(tzinfo=timezone(-timedelta(hours=5)))
+"""Beyond what the calendar has in UTC."""
 AT_NOON = AuditEntry(datetime(2026, 11, 22, tzinfo=UTC), "token", "kim", "submit", target="o" * 12)
 
 
@@ -163,6 +166,8 @@ def test_the_filters_narrow_the_list_and_pages_continue_it(core: Core, admin: Ca
         ({"outcome": "refused"}, [7, 6, 5, 4]),
         ({"target": "nothing"}, [6, 5, 4]),
         ({"since": rest[0].at, "until": first[0].at}, [2, 1]),
+        ({"since": FIRST, "until": LAST, "target": "nothing"}, [6, 5, 4]),
+        ({"until": FIRST}, []),
         ({"actor": "nobody"}, []),
         ({"door": "mcp"}, [6, 5]),
         ({"address": "10.1.2.3"}, [5, 4]),
