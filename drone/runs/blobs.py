@@ -9,9 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import httpx
+from pydantic import TypeAdapter
 
 from shared.backoff import delay
 from shared.blobs import MAX_BYTES, digest
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 RETRY_BASE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
 _PERMIT_WAIT = httpx.Timeout(5, connect=3)
+_SUCCESS = {"GET": 200, "POST": 200, "PUT": 204}
+"""The status with which the control plane answers; a proxy may answer in its place, with a page and another one."""
+T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -51,7 +55,7 @@ class Grant:
 
     expires_in: float
     """Seconds from the time of the request."""
-    known: str | None
+    known: str | None = None
     """The last known head of the branch on the remote; None if it was never pushed."""
 
 
@@ -121,24 +125,19 @@ class RunApi:
 
     def ask(self, verification: Verification) -> Grant:
         request = PushGrantRequest(verification=verification)
-        answer = self._send("POST", f"{self._run}/push-grant", json=request.model_dump(mode="json")).json()
-        return Grant(float(answer["expires_in"]), answer.get("known"))
+        answer = self._send("POST", f"{self._run}/push-grant", json=request.model_dump(mode="json"))
+        return _read(Grant, answer)
 
     def allow(self, request: AllowanceRequest) -> Allowance:
         """See `drone.runs.purse.AllowanceSource`."""
         answer = self._send("POST", f"{self._run}/allowance", json=request.model_dump(mode="json"))
-        return Allowance.model_validate(answer.json())
+        return _read(Allowance, answer)
 
     def permit(self, request: PermitRequest) -> ModelPermit:
         """Ask for permission to call the model. Raises Unreachable soon, so that a call does not wait long for it."""
         content, headers = request.model_dump_json(), {"Content-Type": "application/json"}
         answer = self._send("POST", f"{self._run}/model-permit", content=content, headers=headers, timeout=_PERMIT_WAIT)
-        try:
-            return ModelPermit.model_validate_json(answer.content)
-        except ValueError as error:
-            raise Unreachable(
-                "the control plane does not answer", code="E-NO-SERVER", why="its answer is not a permit"
-            ) from error
+        return _read(ModelPermit, answer)
 
     def close(self) -> None:
         self._http.close()
@@ -158,19 +157,17 @@ class RunApi:
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send one request and return its answer.
 
-        Raises Unreachable on no answer, 429 or a 5xx, Conflict on 409, NotFound on 404, Precondition on 412, FleetFault
-        otherwise.
+        Raises Unreachable on no answer, a proxy's, 429 or a 5xx, Conflict on 409, NotFound on 404, Precondition on 412,
+        FleetFault otherwise.
         """
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as error:
             failed = failed_handshake(str(self._http.base_url), error, trust="")
-            raise failed or Unreachable(
-                "the control plane does not answer", code="E-NO-SERVER", why=str(error) or type(error).__name__
-            ) from error
-        if answer.is_success:
+            raise failed or _no_answer(str(error) or type(error).__name__) from error
+        if answer.status_code == _SUCCESS[method]:
             return answer
-        raise _problem(answer)
+        raise _no_answer(f"another server answered {answer.status_code}") if answer.is_success else _problem(answer)
 
 
 class Uploads:
@@ -237,6 +234,18 @@ class Uploads:
                 self._sending = True
                 return "checkpoint", self._checkpoint.pop(next(iter(self._checkpoint)))
             return ("", self._logs.popleft()) if self._logs else None
+
+
+def _read(kind: type[T], answer: httpx.Response) -> T:
+    """What the control plane answered. Raises Unreachable for another document, such as a proxy's page."""
+    try:
+        return TypeAdapter(kind).validate_json(answer.content)
+    except ValueError as error:
+        raise _no_answer(f"its answer is no {kind.__name__}") from error
+
+
+def _no_answer(why: str) -> Unreachable:
+    return Unreachable("the control plane does not answer", code="E-NO-SERVER", why=why)
 
 
 def _problem(answer: httpx.Response) -> FleetError:

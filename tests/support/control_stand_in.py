@@ -48,6 +48,8 @@ class BlobServer:
         """HTTP status of the answer to a run's request for a push grant; 200 by default."""
         self.removed = False
         """Whether drones that ask receive the answer that they were removed."""
+        self.page: bytes | None = None
+        """What a proxy answers, with status 200, in place of the control plane."""
         self.seen = 0
         """Requests so far."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _exchange(self))
@@ -105,6 +107,7 @@ def _exchange(server: BlobServer) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, status: int, content: bytes) -> None:
             server.seen += 1
+            status, content = (status, content) if server.page is None else (200, server.page)
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

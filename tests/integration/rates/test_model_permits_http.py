@@ -9,11 +9,7 @@ import pytest
 
 from control_plane.contract.declarations import providers
 from control_plane.contract.declarations.providers import ProviderRequest
-from drone.runs.blobs import RunApi
-from shared.clock import SystemClock
-from shared.errors import Unreachable
-from shared.rates import UNLIMITED, PermitRequest
-from tests.support.endpoints import Endpoint, Said
+from shared.rates import UNLIMITED
 from tests.support.fleet import Api, PlayedRun
 
 ASK: dict[str, Any] = {"provider": "limited", "expected": {"input_tokens": 10}}
@@ -87,13 +83,3 @@ def test_runs_get_permits_up_to_their_providers_limit_and_an_urgent_order_goes_f
     urgent = new_run(work, "urgent", priority=5)
     answer = ask(work, urgent).json()
     assert [answer[field] for field in ("granted", "position", "urgent", "waiting")] == [False, 1, 0, 4]
-
-
-def test_an_answer_that_is_no_permit_counts_as_none() -> None:
-    bodies: list[Any] = [b"<html>Welcome</html>", b"", {"granted": "perhaps"}]
-    with Endpoint(*map(Said, bodies)) as proxy:
-        api = RunApi(proxy.url, "token", "0" * 12, SystemClock(), lambda: 0.0)
-        for _ in bodies:
-            with pytest.raises(Unreachable):
-                api.permit(PermitRequest(provider="main"))
-        api.close()

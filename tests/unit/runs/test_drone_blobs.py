@@ -10,8 +10,10 @@ import pytest
 
 from drone.runs.blobs import RunApi, Uploads
 from shared.blobs import digest
+from shared.budgets import AllowanceRequest
 from shared.errors import Conflict, FleetFault, NotFound, Precondition, Unreachable
 from shared.outcome import Verification
+from shared.rates import PermitRequest
 from shared.redaction import Redactor
 from tests.support import HeldPort
 from tests.support.clocks import HandClock
@@ -71,3 +73,19 @@ def test_a_push_is_granted_or_refused_to_a_late_run(server: BlobServer) -> None:
         server.grants["run000000000"] = status
         with pytest.raises(refusal):
             api(server.url).ask(Verification.VERIFIED)
+
+
+def test_a_page_of_a_proxy_counts_as_no_answer(server: BlobServer) -> None:
+    clock = HandClock()
+    run = api(server.url, patience=60, clock=clock)
+    for server.page in (b"<html>Welcome</html>", b"", b'{"granted": "perhaps"}'):
+        for request in (
+            lambda: run.permit(PermitRequest(provider="main")),
+            lambda: run.ask(Verification.VERIFIED),
+            lambda: run.allow(AllowanceRequest(model="openai/x")),
+        ):
+            with pytest.raises(Unreachable):
+                request()
+    with pytest.raises(Unreachable):
+        run.put(b"patch")
+    assert clock.passed >= 60

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from drone.runs.blobs import RunApi
 from drone.runs.kept_spending import KeptSpending, kept_spending
 from drone.runs.purse import MoneyAwaited, Need, Purse
 from shared.amounts import charged, dollars, reserved
 from shared.budgets import Allowance, AllowanceRequest, ModelPrice, Money
 from shared.errors import Conflict, LimitsExceeded, NotFound, Unreachable
 from tests.support import wait_until
+from tests.support.clocks import HandClock
+from tests.support.control_stand_in import API_TOKEN, BlobServer
 
 BOUNDED = Money(bounded=True)
 
@@ -126,6 +129,17 @@ def test_without_a_budget_no_call_waits_for_the_control_plane() -> None:
         call(purse, 0.1, 0.5, cost=0.4)
     held.set()
     assert purse.spent == pytest.approx(1.2)
+
+
+def test_a_page_of_a_proxy_does_not_end_the_requests_ahead() -> None:
+    with BlobServer() as server:
+        server.page = b"<html>Welcome</html>"
+        run = RunApi(server.url, API_TOKEN, "run000000000", HandClock(), lambda: 0.0)
+        purse = Purse(0, 0, run, Money(bounded=False))
+        for number in (1, 2):
+            call(purse, 0.1, 0.5, cost=0.4)
+            wait_until(lambda number=number: server.seen == number)
+        purse.close()
 
 
 def test_a_budget_set_during_the_run_applies_from_the_next_answer_on() -> None:
