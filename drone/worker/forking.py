@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from multiprocessing.context import ForkServerProcess
 
 import psutil
 
+from drone.processes.tree import session_of
 from drone.runs import entry
 from drone.runs.job import Job
 from drone.runs.pipe import FromRun, Probed, ToRun, WorkerLink
@@ -35,7 +37,6 @@ PRELOAD = [
     "drone.model.preload",
     "git",
 ]  # fmt: skip
-_HELPER = "from multiprocessing."
 _SERVER = "from multiprocessing.forkserver"
 _LOOK_SECONDS = 0.01
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -140,7 +141,7 @@ class ForkServer:
                 return False
             self._rests, self.warm_after_s = True, None
             # The standard library cannot be asked to end it, but starts another one in the place of one that is gone.
-            for server in self._helpers(_SERVER):
+            for server in (each for each in _started() if _SERVER in " ".join(_command(each))):
                 server.kill()
                 # Not by waiting for it: the standard library does that, and takes it for a running one until then.
                 while server.status() != psutil.STATUS_ZOMBIE:
@@ -149,12 +150,12 @@ class ForkServer:
         return True
 
     def own_processes(self) -> list[int]:
-        """The fork server, the standard library's tracker beside it, and runs: children of ours that are no orphans."""
-        with self._lock:
-            return [helper.pid for helper in self._helpers(_HELPER)] + list(self._active)
+        """The fork server, also a dead one, the standard library's tracker beside it, and runs: what is no orphan.
 
-    def _helpers(self, name: str) -> list[psutil.Process]:
-        return [child for child in psutil.Process().children() if name in " ".join(_command(child))]
+        The standard library must be the one to reap its dead server, or it cannot start another.
+        """
+        with self._lock:
+            return [child.pid for child in _started()] + list(self._active)
 
     def _warm_up(self) -> None:
         began = self._clock.monotonic()
@@ -224,6 +225,12 @@ class ForkServer:
         with self._lock:
             self._active.pop(process.pid, None)
             self._used_at = self._clock.monotonic()
+
+
+def _started() -> list[psutil.Process]:
+    """The children that this process started in its own session, zombies included; orphans are in a run's session."""
+    session = os.getsid(0)
+    return [child for child in psutil.Process().children() if session_of(child.pid) == session]
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -285,3 +285,21 @@ def test_orders_that_succeeded_and_failed_are_shown_so_without_their_content(
     assert done.envelope not in str(succeeded.info())
     assert task.exception == f"RunFailed('run {failed.run_id} of order {order.order_id} failed: refused')"
     assert "a-secret-branch" not in str(task.info(("exception", "traceback", "args", "result")))
+
+
+def test_a_fork_server_that_died_during_runs_is_replaced_for_the_next_one(
+    busy_fleet: Workshop, scripted: ScriptedFactory, tmp_path: Path
+) -> None:
+    gates = tmp_path / "first", tmp_path / "second"
+    waits = [shell(f"echo begun; until [ -e {gate} ]; do sleep 0.1; done") for gate in gates]
+    first, second = (busy_fleet.submit(scripted([each, *DONE]).url) for each in waits)
+    begun(busy_fleet, first)
+    begun(busy_fleet, second)
+    server = busy_fleet.drone.run_process(first.run_id).parent()
+    assert server is not None
+    server.kill()
+    # It waits for a slot: until a run is over whose exit code is unknown.
+    third = busy_fleet.submit(scripted(DONE).url)
+    for gate, ends in zip(gates, ((first, third), (second,)), strict=True):
+        gate.touch()
+        assert [busy_fleet.fleet.ended(each, seconds=60).status for each in ends] == ["success"] * len(ends)
