@@ -377,7 +377,7 @@ class Agent:
 
     def _make_room(self) -> None:
         """Compact before the question if requested, or if the window would be too full."""
-        if self.compaction is None:
+        if self.compaction is None or self._budget.finishes:
             return
         asked = self.controls.compaction_asked()
         try:

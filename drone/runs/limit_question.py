@@ -41,10 +41,16 @@ class LimitQuestion:
         if self._ended is not None and not self._calls_left:
             raise self._ended
 
-    def count_call(self) -> None:
-        """A call was reserved."""
-        if self._ended is not None:
-            self._calls_left -= 1
+    def count_call(self) -> bool:
+        """A call was reserved. Returns whether it is the one for the summary."""
+        if self._ended is None:
+            return False
+        self._calls_left -= 1
+        return True
+
+    def give_back_call(self) -> None:
+        """The call for the summary was not answered: it may be made again."""
+        self._calls_left += 1
 
     def ask(
         self, used_up: MoneyUsedUp, purse: Purse, ruling: Callable[[str], Ruling | None], check: Callable[[], None]
@@ -62,6 +68,8 @@ class LimitQuestion:
             answer = Question(step, self._recorder, self._clock, self._timeout).ask(ruling, check)
         if answer.finish and used_up.about == "limit":
             self._ended = used_up
+            if self._budget is not None:
+                self._budget.finishes = True
             purse.raise_limit(used_up.least)
             raise Interrupted(Message(role="user", content=SUMMARIZE))
         if not answer.approved:

@@ -61,7 +61,7 @@ class RunMeter:
                     until = self._without_money(reason, until)
             else:
                 if self._person is not None:
-                    self._person.count_call()
+                    call.is_last = self._person.count_call()
                 if waited:
                     self._recorder.doing("waiting for the model")
                 return call
@@ -106,6 +106,11 @@ class RunMeter:
     def settled(self, amount: int, cost: int) -> None:
         self._purse.settle(amount, cost)
 
+    def unanswered(self, call: _Call) -> None:
+        """The call has no answer: it may be made again, also the last one of a run."""
+        if call.is_last and self._person is not None:
+            self._person.give_back_call()
+
     def charge(self, model: str, usage: Usage) -> None:
         """Record spending on an answer that broke off."""
         self._recorder.record(ChargeStep(about="broken_off", usage=usage, model=model))
@@ -143,6 +148,8 @@ class _Call:
         """Nanodollars."""
         self.max_tokens: int | None = None
         self.most_input = 0
+        self.is_last = False
+        """The one call that is left at the limit, for the summary."""
 
     def answered(self, reported: Any) -> Usage:
         usage = self._pricing.usage(reported)
@@ -154,11 +161,13 @@ class _Call:
         return usage
 
     def broke_off(self) -> None:
+        self._meter.unanswered(self)
         self._meter.settled(self.reserved, self.reserved)
         if self.reserved:
             self._meter.charge(self._provider.model, Usage(cost_usd=dollars(self.reserved)))
 
     def refused(self) -> None:
+        self._meter.unanswered(self)
         self._meter.settled(self.reserved, 0)
 
     def _bounded(self, usage: Usage, *, missing: bool) -> Usage:

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from drone.agent.in_memory import KeptEvents, QuietControls
-from drone.agent.values import ModelCallFailed
+from drone.agent.values import ModelCallFailed, Ruling
 from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
+from drone.model.metering import MeteredCall
 from drone.model.output_limit import output_limit
 from drone.model.prices import pricing_of
 from drone.model.prompt_bound import PromptBound
 from drone.model.scripted.server import ScriptedServer
+from drone.runs.limit_question import LimitQuestion
 from drone.runs.purse import MoneyUsedUp, Purse
 from drone.runs.run_meter import LONGEST_WAIT, RunMeter
 from shared.amounts import charged, reserved
@@ -105,6 +107,24 @@ def test_a_call_that_waits_for_money_has_no_permit_and_ends_after_a_while_with_t
         model.answer(QUESTION, (), lambda *_: None)
     assert (ended.value.about, "the budget of project web" in ended.value.reason) == ("budget", True)
     assert (others.passed, others.held) == (pytest.approx(LONGEST_WAIT), 0)
+
+
+def test_the_call_for_a_summary_may_be_made_again_until_it_is_answered() -> None:
+    controls = QuietControls()
+    controls.rulings["money-1"] = Ruling(approved=False, finish=True)
+    person = LimitQuestion(KeptEvents(), HandClock(), 60, None)
+    meter = RunMeter(Purse(0.01, 0.01, None, Money()), KeptEvents(), controls, HandClock(), person)
+    provider = OrderProvider(name="scripted", model=LISTED, params={"max_tokens": 100})
+
+    def reserve() -> MeteredCall:
+        return meter.reserve(provider, QUESTION, (), nullcontext)
+
+    with pytest.raises(Interrupted):
+        reserve()
+    reserve().refused()
+    reserve().answered(None)
+    with pytest.raises(MoneyUsedUp):
+        reserve()
 
 
 def test_near_the_limit_answers_get_shorter_and_then_no_call_is_made() -> None:

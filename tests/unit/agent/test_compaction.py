@@ -190,6 +190,13 @@ def test_a_turn_compacts_between_two_steps_and_after_an_overflow_and_goes_on() -
     )
 
 
+def test_the_last_call_of_a_run_that_finishes_is_not_used_for_a_compaction() -> None:
+    around = Compacting(script=[says("It is half done.")])
+    around.budget.finishes, around.controls.to_compact = True, ""
+    outcome = around.agent.run("You are tested.", long_conversation()[1:], "Answer with a summary.")
+    assert (outcome.response, around.steps) == ("It is half done.", [])
+
+
 def test_a_turn_waits_for_a_compaction_that_another_thread_has_begun() -> None:
     around = Compacting(script=[says("Done."), says("Again.")])
     begun, awaited = threading.Event(), threading.Event()

@@ -58,14 +58,17 @@ def test_an_approval_raises_the_limit_and_not_a_budget_and_anything_else_stops_t
 
 
 def test_finishing_allows_one_more_answer_with_a_summary() -> None:
-    purse, question = Purse(1.0, 1.0, None, Money()), LimitQuestion(KeptEvents(), HandClock(), 60, None)
+    purse, budget = Purse(1.0, 1.0, None, Money()), RunBudget(Limits(), HandClock())
+    question = LimitQuestion(KeptEvents(), HandClock(), 60, budget)
+    assert not question.count_call()
     used_up = MoneyUsedUp("limit", "used up", 0.1)
     with pytest.raises(Interrupted) as summary:
         question.ask(used_up, purse, lambda _: Ruling(approved=False, finish=True), lambda: None)
     assert "summary" in summary.value.messages[0].content
     assert purse.limit == pytest.approx(1.1)
+    assert budget.finishes
     question.check_calls()
-    question.count_call()
+    assert question.count_call()
     with pytest.raises(MoneyUsedUp):
         question.check_calls()
     with pytest.raises(MoneyUsedUp):
