@@ -29,7 +29,7 @@ from shared.errors import (
     Suspended,
 )
 from shared.events import CommentStep, RetryStep, Stats
-from shared.messages import Message
+from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.transcripts import repaired
 from shared.work_order import Limits
@@ -76,12 +76,13 @@ class Agent:
     on_step: Callable[[Message], None] | None = None
     """Called after each complete step, when all calls of its message are answered: a later run can resume from it.
 
+    The message also has the calls of steps before it that were broken off: what they changed is reported nowhere else.
     It may go on beside the next question to the model.
     """
     may_suspend: Callable[[Message], bool] = lambda _: False
-    """Called when a run that waits for a person should end, with the model's last message; true: a later run can
-    continue from here, at the calls that have no result yet. False: this run keeps waiting, as each child does, whose
-    conversation no later run has.
+    """Called when a run that waits for a person should end, with the model's last message, as for `on_step`; true: a
+    later run can continue from here, at the calls that have no result yet. False: this run keeps waiting, as each child
+    does, whose conversation no later run has.
     """
     at_rest: Callable[[], None] = lambda: None
     """Waits for what `on_step` began; called before the loop returns or raises."""
@@ -97,6 +98,8 @@ class Agent:
         self._tools: list[ToolSpec] = []
         self._opening: tuple[str, Source] | None = None
         """The opening message, while it waits for the results of calls before it."""
+        self._begun: dict[str, ToolCall] = {}
+        """The calls since the last complete step, under their ids."""
         self._format_errors = 0
         self._cut = False
 
@@ -217,11 +220,16 @@ class Agent:
         self.hooks.notify(hook.TurnStart(number))
         try:
             message = self._unfinished() or self.query()
+            self._begun.update((call.id, call) for call in message.tool_calls)
             self.execute(message)
             if self.on_step is not None:
-                self.on_step(message)
+                self.on_step(self._with_all_begun(message))
+            self._begun.clear()
         finally:
             self.hooks.notify(hook.TurnEnd(number))
+
+    def _with_all_begun(self, message: Message) -> Message:
+        return message.model_copy(update={"tool_calls": tuple(self._begun.values())})
 
     def _unfinished(self) -> Message | None:
         """The model's last message with those of its calls that have no result; None: all have one."""
@@ -339,7 +347,7 @@ class Agent:
                 outcome = self._stepped()
             except Suspended:
                 # Calls without a result keep none: this run, or the one that continues the order, runs them.
-                if self.may_suspend(self._last_answer()):
+                if self.may_suspend(self._with_all_begun(self._last_answer())):
                     raise
             except ModelCallFailed as failed:
                 self._record.model_failed(failed)

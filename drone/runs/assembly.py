@@ -242,7 +242,8 @@ class _Assembly:
                 context.recorder,
                 context.checkpoint_store,
                 self._budget,
-                toolbox.read_only,
+                # A child works in the same workspace.
+                toolbox.read_only - {SPAWN},
                 context.secrets,
                 self._beside,
             )

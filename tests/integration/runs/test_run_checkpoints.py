@@ -25,7 +25,7 @@ from shared.events import (
 from shared.redaction import Redactor
 from tests.support.local_runs import call
 from tests.support.repositories import push_commit
-from tests.support.runs import Bench, KeptCheckpoints, going_on, shell
+from tests.support.runs import Bench, KeptCheckpoints, going_on, said, shell
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.transcripts import problems
 
@@ -197,3 +197,21 @@ def test_a_checkpoint_that_fails_is_said_once_and_ends_no_run(bench: Bench, scri
     end = bench.run(scripted([shell("echo a > a"), shell("echo b > b"), says("Done.")]).url)
     assert (end.status, bench.of(CheckpointStep)) == ("success", [])
     assert [each.text.startswith("No checkpoint could be taken") for each in bench.of(CommentStep)] == [True]
+
+
+def test_a_checkpoint_has_the_files_of_a_child_and_of_a_step_that_was_broken_off(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    words, looks = [said("Only that.", interrupt=True)], call("file_read", path="README")
+    bench.on_doing = lambda text: bench.controls.receive(words.pop()) if text == "shell: sleep 60" else None
+    broken_off = call("file_write", path="c", content="c")
+    broken_off["tool_calls"] += shell("sleep 60")["tool_calls"]
+    spawns = call("spawn", task="Write b. script:child")
+    child = [shell("echo b > b"), says("Written.")]
+    bench.change(prompt="Write. script:main")
+    bench.run(scripted({"main": [shell("true"), spawns, broken_off, looks, says("Done.")], "child": child}).url)
+    assert [each.changed for each in bench.of(CheckpointStep)] == [False, True, True]
+    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
+    kept = bench.checkpoint_store.patches
+    patches = [kept.get(each.patch_sha256 or "", b"") for each in bench.of(CheckpointStep)]
+    assert [re.findall(rb"(?m)^diff --git a/(\S+)", patch) for patch in patches] == [[], [b"b"], [b"b", b"c"]]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from drone.agent.approvals import AskingFor
-from shared.errors import Preempted
+from shared.errors import Interrupted, Preempted, Suspended
 from shared.events import AssistantStep, ToolCallStep, ToolResultStep, UserStep
+from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
 from shared.work_order import Limits
 from tests.support.scripted import Loop, calls, says, submits
@@ -157,3 +160,19 @@ def test_stats_add_up_what_the_answers_used() -> None:
     unknown = Loop([says("Done.")], cost_usd=None)
     unknown.run()
     assert unknown.agent.stats().cost_usd is None
+
+
+def test_a_step_is_reported_with_the_calls_of_steps_that_were_broken_off_before_it() -> None:
+    signals = [Interrupted(Message(role="user", content="Wait.")), Suspended(), None, None, None]
+    loop = Loop([calls("one", "two"), calls("three", "four"), calls("five"), says("Done.")])
+    reported: list[tuple[str, tuple[str, ...]]] = []
+
+    def noted(when: str, message: Message) -> bool:
+        reported.append((when, tuple(call.id for call in message.tool_calls)))
+        return False
+
+    loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", signals.pop(0))
+    loop.agent.on_step, loop.agent.may_suspend = partial(noted, "step"), partial(noted, "suspended")
+    assert loop.run().response == "Done."
+    so_far = ("call_0_0", "call_0_1", "call_1_0", "call_1_1")
+    assert reported == [("suspended", so_far), ("step", so_far), ("step", ("call_2_0",))]
