@@ -7,17 +7,27 @@ extensions, and its spending is charged to the parent.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from drone.agent.budget import RunBudget
 from drone.agent.in_memory import NoHooks
 from drone.agent.protocols import Approvals, Controls, Guardrails, Hooks, Model, Planning, Recorder, Toolbox
-from drone.agent.values import DeltaKind, Ruling, ToolResult, ToolSpec, UserMessage, WaitsFor
+from drone.agent.values import (
+    DeltaKind,
+    ModelResponse,
+    OnDelta,
+    Ruling,
+    ToolResult,
+    ToolSpec,
+    UserMessage,
+    WaitsFor,
+)
 from shared.clock import Clock
 from shared.errors import Interrupted, Preempted
 from shared.events import ApprovalStep, Body, ChildStep, DecisionStep
-from shared.messages import ToolCall
+from shared.messages import Message, ToolCall
 from shared.plans import PRESENT, REPORT
 from shared.work_order import Limits
 
@@ -62,8 +72,8 @@ class Children:
 
         controls = _ChildControls(self.controls)
         agent = Agent(
-            model=self.model,
-            toolbox=_Whitelisted(self.toolbox, tools),
+            model=_SharedModel(self.model, controls),
+            toolbox=_Whitelisted(self.toolbox, tools, controls),
             recorder=_ChildRecorder(self.recorder, call_id),
             controls=controls,
             limits=self.limits,
@@ -87,9 +97,10 @@ class Children:
 class _Whitelisted:
     """All tools are in the request, only some may be called (O-081)."""
 
-    def __init__(self, toolbox: Toolbox, names: Collection[str] | None) -> None:
+    def __init__(self, toolbox: Toolbox, names: Collection[str] | None, controls: _ChildControls) -> None:
         self._toolbox = toolbox
         self._names = names
+        self._controls = controls
 
     def specs(self) -> list[ToolSpec]:
         return self._toolbox.specs()
@@ -101,7 +112,24 @@ class _Whitelisted:
             return ToolResult(
                 f"Error: {call.name} is not available to you; use {', '.join(sorted(self._names))}.", is_error=True
             )
-        return self._toolbox.execute(call)
+        with self._controls.for_parent():
+            return self._toolbox.execute(call)
+
+
+class _SharedModel:
+    """The parent's model, which asks the controls of the run itself while it waits for an answer."""
+
+    def __init__(self, model: Model, controls: _ChildControls) -> None:
+        self._model = model
+        self._controls = controls
+
+    @property
+    def window(self) -> int:
+        return self._model.window
+
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
+        with self._controls.for_parent():
+            return self._model.answer(messages, tools, on_delta)
 
 
 class _SharedGuardrails:
@@ -146,12 +174,19 @@ class _ChildControls:
         self._controls = controls
         self.interruption: Interrupted | None = None
 
-    def check(self) -> None:
+    @contextmanager
+    def for_parent(self) -> Iterator[None]:
+        """Turn an interruption inside the block into the child's end; `interruption` is then for its parent."""
         try:
-            self._controls.check()
+            yield
         except Interrupted as interruption:
             self.interruption = interruption
-            raise Preempted from interruption
+            # The child's own call keeps the output of a command that was broken off.
+            raise Preempted(*(each for each in interruption.messages if each.role == "tool")) from interruption
+
+    def check(self) -> None:
+        with self.for_parent():
+            self._controls.check()
 
     def steering(self) -> list[UserMessage]:
         return []

@@ -17,7 +17,8 @@ from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
-from tests.support.scripted import Loop, calls, says
+from tests.support.scripted import Loop, calls, raising, says
+from tests.support.scripted_model import ScriptedModel
 
 
 class Toolbox(EchoToolbox):
@@ -138,11 +139,28 @@ def test_what_people_say_meanwhile_is_for_the_parent() -> None:
     assert [m.content for m in family.agent.transcript if m.role == "user"][1:] == ["Be quick.", "And then?"]
     assert {"Be quick.", "And then?"}.isdisjoint(step.get("text") for step in family.children)
 
-    interrupted = Family([spawns("Look."), calls("a"), says("done")])
-    said = Interrupted(Message(role="user", content="Forget that."))
-    interrupted.toolbox.on_call = lambda _: setattr(interrupted.controls, "signal", said)
-    assert interrupted.run().response == "done"
-    assert ("user", "Forget that.") in [(m.role, m.content) for m in interrupted.agent.transcript]
+
+def test_a_message_that_interrupts_a_child_ends_it_wherever_it_comes_and_is_for_the_parent() -> None:
+    def said() -> Interrupted:
+        return Interrupted(Message(role="user", content="Forget that."))
+
+    class BrokenOff(ScriptedModel):
+        """While it waits for an answer, it asks the controls of the run itself, as the real one does."""
+
+        def answer(self, *_: Any) -> Any:
+            raise said()
+
+    between, in_tool = (Family([spawns("Look."), calls("a"), says("done")]) for _ in range(2))
+    between.toolbox.on_call = lambda _: setattr(between.controls, "signal", said())
+    so_far = Message(role="tool", tool_call_id="call_1_0", content="so far")
+    in_tool.toolbox.on_call = raising(Interrupted(so_far, *said().messages))
+    in_answer = Family([spawns("Look."), says("done")])
+    in_answer.toolbox.children = replace(in_answer.toolbox.children, model=BrokenOff([], in_answer.clock))
+    for family in (between, in_tool, in_answer):
+        assert family.run().response == "done"
+        assert family.told[-2:] == [("user", "Forget that."), ("assistant", "done")]
+        assert family.of_children.count("user") == 1
+    assert in_tool.children[-1]["output"].startswith("so far")
 
 
 def test_spending_that_is_in_no_answer_is_recorded_and_counted_once() -> None:
