@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from drone.agent.budget import RunBudget
 from drone.agent.in_memory import NoHooks
@@ -25,9 +25,10 @@ from drone.agent.values import (
     WaitsFor,
 )
 from shared.clock import Clock
-from shared.errors import Interrupted, Preempted
+from shared.errors import Halted, Interrupted, Preempted
 from shared.events import ApprovalStep, Body, ChildStep, DecisionStep
 from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus
 from shared.plans import PRESENT, REPORT
 from shared.work_order import Limits
 
@@ -66,7 +67,8 @@ class Children:
     def spawn(self, call_id: str, task: str, tools: Collection[str] | None = None) -> ToolResult:
         """Let a child do `task` with `tools` (None: all tools that children may use), and return its final answer.
 
-        Raises what the controls and the shared limits raise: that ends the parent's step as well.
+        Raises what the controls and the shared limits raise, and Halted when a guardrail ends the run: that ends the
+        parent's step as well.
         """
         from drone.agent.agent import Agent
 
@@ -91,6 +93,9 @@ class Children:
             if controls.interruption is not None:
                 raise controls.interruption from None
             raise
+        if outcome.exit_status is ExitStatus.HALTED:
+            # The run ends, and not with the child's last words.
+            raise Halted(outcome=replace(outcome, response=""))
         return ToolResult(outcome.response or outcome.reason, is_error=not outcome.succeeded)
 
 

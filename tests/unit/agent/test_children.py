@@ -10,7 +10,7 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import RunBudget, recorded_apart
 from drone.agent.children import SPAWN, Children
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks
-from drone.agent.values import Ruling, ToolResult, ToolSpec
+from drone.agent.values import Ruling, ToolResult, ToolSpec, Verdict
 from shared.errors import Interrupted
 from shared.events import ChildStep, ToolResultStep, Usage
 from shared.messages import Message, ToolCall
@@ -161,6 +161,19 @@ def test_a_message_that_interrupts_a_child_ends_it_wherever_it_comes_and_is_for_
         assert family.told[-2:] == [("user", "Forget that."), ("assistant", "done")]
         assert family.of_children.count("user") == 1
     assert in_tool.children[-1]["output"].startswith("so far")
+
+
+class NoInside(NoGuardrails):
+    def before(self, call: ToolCall) -> Verdict:
+        return Verdict("halt", "not inside") if "inside" in call.arguments else Verdict()
+
+
+def test_a_guardrail_that_halts_a_child_ends_the_run() -> None:
+    family = Family([{**spawns("Look."), "text": "I let a child look."}, {**calls("inside"), "text": "I look."}])
+    family.toolbox.children = replace(family.toolbox.children, guardrails=NoInside())
+    outcome = family.run()
+    assert (outcome.exit_status, outcome.response) == (ExitStatus.HALTED, "I let a child look.")
+    assert (family.toolbox.ran, family.of_children[-1]) == ([], "tool_result")
 
 
 def test_spending_that_is_in_no_answer_is_recorded_and_counted_once() -> None:
