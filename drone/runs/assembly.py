@@ -17,7 +17,7 @@ from drone.agent.compaction.summary import Summarizer
 from drone.agent.compaction.window_compaction import WindowCompaction
 from drone.agent.plan_gate import PlanGate
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
-from drone.agent.protocols import Controls
+from drone.agent.protocols import Controls, Recorder
 from drone.agent.values import ModelCallFailed, ToolResult
 from drone.extensions.context import RegisteredModel, RunningAgent
 from drone.extensions.merged import Extensions, Services, load
@@ -27,7 +27,8 @@ from drone.prompting import PromptParts, PromptSources, read_sources
 from drone.runs.beside import Beside, InOrder
 from drone.runs.checkpoints import Checkpoints
 from drone.runs.context import RunContext
-from drone.runs.limit_question import RunLimitQuestion
+from drone.runs.controls import EndControls
+from drone.runs.limit_question import RunLimitQuestion, without_question
 from drone.runs.recorder import RawAnswers
 from drone.runs.reminders import Nudge, few_answers_left, silence
 from drone.tools import AddComment, AnswerReview, Remember, Tools, build_toolbox
@@ -123,7 +124,7 @@ class _Assembly:
         if self._order.resumed is not None:
             return resumed_prompt(self._order.resumed, self._order.team, in_place=not self._workspace.fresh)
         start = self._workspace.start
-        left = _left_branch_note(self._order, agent, self._budget)
+        left = _left_branch_note(self._order, agent.recorder, self._context, self._budget)
         notes = (
             left,
             start.change.for_model if start.change is not None else "",
@@ -327,28 +328,29 @@ _LEFT_INSTRUCTIONS = (
 )
 
 
-def _left_branch_note(order: WorkOrder, agent: Agent, budget: RunBudget) -> str:
+def _left_branch_note(order: WorkOrder, recorder: Recorder, context: RunContext, budget: RunBudget) -> str:
     """What the opening message says of a branch that a user left by switching the session (O-034); '' without one.
 
     The run pays for the summary. If the model fails or a limit is reached, it begins without one, and a step says so.
+    Messages of users wait for the loop, and no user is asked to raise a limit. Raises Preempted.
     """
     text = order.session.left_summary
     if not text and order.session.left and order.resumed is None:
-        text = _summary_of_left(order, agent, budget)
+        text = _summary_of_left(order, recorder, context, budget)
     return f"Summary of the branch of this conversation that was left:\n\n{text}" if text else ""
 
 
-def _summary_of_left(order: WorkOrder, agent: Agent, budget: RunBudget) -> str:
+def _summary_of_left(order: WorkOrder, recorder: Recorder, context: RunContext, budget: RunBudget) -> str:
     budget.start()
-    estimate = Estimate(agent.model, lambda: (), order.limits)
-    agent.recorder.doing("summarizing the branch that was left")
+    model = context.make_model(without_question(order), recorder, EndControls(context.controls, budget))
+    recorder.doing("summarizing the branch that was left")
     try:
-        text = Summarizer(agent.model, budget, estimate).write(
+        text = Summarizer(model, budget, Estimate(model, lambda: (), order.limits)).write(
             order.session.left, "", Footer(request=order.prompt), _LEFT_INSTRUCTIONS
         )
     except (ModelCallFailed, LimitsExceeded) as failed:
         why = failed.what if isinstance(failed, ModelCallFailed) else "a limit of the run was reached."
-        agent.recorder.record(ErrorStep(what=f"The branch that was left was not summarized: {why}"))
+        recorder.record(ErrorStep(what=f"The branch that was left was not summarized: {why}"))
         return ""
-    agent.recorder.record(CommentStep(text=text, left_leaf=order.session.left_leaf))
+    recorder.record(CommentStep(text=text, left_leaf=order.session.left_leaf))
     return text

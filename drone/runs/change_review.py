@@ -16,7 +16,9 @@ from drone.agent.agent import Agent
 from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.compaction.cut import head_and_tail
 from drone.agent.values import DeltaKind, ModelResponse
-from drone.runs.context import RunContext, RunWishes
+from drone.runs.context import RunContext
+from drone.runs.controls import EndControls
+from drone.runs.limit_question import without_question
 from drone.workspace import Workspace
 from drone.workspace.git import GitFailed
 from shared.errors import FleetError, LimitsExceeded
@@ -109,10 +111,8 @@ class ChangeReview:
 
     def _asked(self, reviewer: OrderReviewer, change: str, response: str) -> dict[str, object]:
         """The fields of the step that the reviewer's answer gives."""
-        context, controls = self.context, _ReviewControls(self.context.controls, self.budget)
-        # At a limit no person is asked on behalf of the reviewer: the run continues without it.
-        money = self.order.money.model_copy(update={"on_limit": "stop"}) if self.order.money else None
-        order = self.order.model_copy(update={"provider": reviewer.provider, "money": money})
+        context, controls = self.context, EndControls(self.context.controls, self.budget)
+        order = without_question(self.order).model_copy(update={"provider": reviewer.provider})
         self.budget.check()
         model = context.make_model(order, context.recorder, controls)
         most = min(MOST_CHANGE, model.window // 2 * _CHARACTERS_PER_TOKEN)
@@ -205,18 +205,6 @@ def _worst(said: Iterable[_SaidFinding]) -> Iterable[Finding]:
     for each in sorted(told, key=lambda one: _SEVERITIES.index(one.severity))[:MOST_FINDINGS]:
         file = shortened(each.file.strip(), _MOST_FILE) or "the change"
         yield Finding(file=file, line=each.line, severity=each.severity, text=shortened(each.text.strip(), _MOST_TEXT))
-
-
-class _ReviewControls(BudgetedControls):
-    """Ends the review with the run or at its limits; messages of users wait for the agent."""
-
-    def __init__(self, controls: RunWishes, budget: RunBudget) -> None:
-        super().__init__(controls, budget)
-        self._wishes = controls
-
-    def check(self) -> None:
-        self._wishes.check_end()
-        self.budget.check()
 
 
 def _quiet(controls: BudgetedControls) -> Callable[[DeltaKind, str], None]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.values import Ruling, UserMessage
+from drone.runs.context import RunWishes
 from drone.runs.lease import RunLease
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.stop_requests import Wish
@@ -147,6 +149,18 @@ class RunControls:
         # Under the lock: once `left_over` was called, the run's last event follows.
         if taken and not self._is_over:
             self.on_taken_back(taken)
+
+
+class EndControls(BudgetedControls):
+    """For a model call outside the loop: it ends with the run and at its limits; users' messages wait for the loop."""
+
+    def __init__(self, controls: RunWishes, budget: RunBudget) -> None:
+        super().__init__(controls, budget)
+        self._wishes = controls
+
+    def check(self) -> None:
+        self._wishes.check_end()
+        self.budget.check()
 
 
 def _next(queue: list[Say]) -> list[UserMessage]:

@@ -120,3 +120,10 @@ def limit_question(order: WorkOrder, recorder: Recorder, controls: Controls, clo
     if budget is not None:
         budget.asks = True
     return LimitQuestion(recorder, clock, order.limits.approval_timeout, budget)
+
+
+def without_question(order: WorkOrder) -> WorkOrder:
+    """The order for a model call outside the loop: at a limit no user is asked on its behalf, and it is not made."""
+    if order.money is None:
+        return order
+    return order.model_copy(update={"money": order.money.model_copy(update={"on_limit": "stop"})})

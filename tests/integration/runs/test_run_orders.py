@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from shared.budgets import Money
 from shared.control import Say, TakeBack
 from shared.events import (
+    ApprovalStep,
     ChargeStep,
     ChildStep,
     CommentStep,
@@ -25,7 +27,7 @@ from shared.events import (
 from shared.messages import Message
 from shared.outcome import ExitStatus, Verification
 from shared.tool_names import ALWAYS, SELECTABLE
-from shared.work_order import Base, MergedWork, ModeDefinition, OrderMemory
+from shared.work_order import Base, Limits, MergedWork, ModeDefinition, OrderMemory, OrderProvider
 from tests.support.local_runs import call
 from tests.support.repositories import git, push_commit
 from tests.support.runs import Bench, shell
@@ -169,6 +171,23 @@ def test_a_known_summary_is_not_paid_again_and_a_run_begins_without_one(
     assert [step.what.partition(": ")[0] for step in bench.of(ErrorStep)] == [
         "The branch that was left was not summarized"
     ]
+
+
+def test_a_message_while_the_branch_is_summarized_waits_and_no_person_is_asked_for_money(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    words = [word("Use Postgres.", interrupt=True)]
+    bench.on_doing = lambda text: bench.controls.receive(words.pop()) if words and text.startswith("summ") else None
+    leave(bench)
+    server = scripted({"default": [says("done")], "summary": [says(SUMMARY, delay_s=1)]})
+    assert bench.run(server.url).exit_status == "stopped"
+    opening, message = server.requests[-1]["messages"][-2:]
+    assert (SUMMARY in opening["content"], message["content"]) == (True, "Use Postgres.")
+
+    provider = OrderProvider(name="priced", model="openai/gpt-4o-mini", api_key="sk-main")
+    bench.change(provider=provider, limits=Limits(cost_limit=1e-9, approval_timeout=1), money=Money(on_limit="ask"))
+    assert bench.run(server.url).exit_status == "cost_limit"
+    assert [step.call_id for step in bench.of(ApprovalStep)] == ["money-1"]
 
 
 # --- work to merge -------------------------------------------------------------------------------
