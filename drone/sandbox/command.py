@@ -187,6 +187,7 @@ def _finish(process: Started, reader: _Reader, ended: Ended, end: _End = _ITS_OW
         ended=ended.ended,
         survivors=ended.survivors,
         log=reader.log,
+        no_log=reader.output.no_log,
     )
 
 

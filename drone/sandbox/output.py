@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,6 +58,12 @@ class Output:
             self._add(self._decoder.decode(b"", final=True))
             return self._log.close(keep=self._text.elided > 0) if self._log else None
 
+    @property
+    def no_log(self) -> str:
+        """Why `close` returns no log although `text()` is not all; '' if it does, or need not."""
+        with self._lock:
+            return self._log.problem if self._log and self._text.elided else ""
+
     def text(self) -> str:
         with self._lock:
             return self._text.text()
@@ -105,33 +113,61 @@ class HeadAndTail:
 
 
 class LogFile:
-    """A file of at most `limit` bytes: the first half of it is the head, the second half a ring with the tail."""
+    """A file of at most `limit` bytes: the first half of it is the head, the second half a ring with the tail.
+
+    If it cannot be written, it is removed, and what comes later is dropped: on a full disk, the pipe of a command must
+    still be emptied.
+    """
 
     def __init__(self, path: Path, limit: int) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
+        self._unrolled = path.with_name(path.name + ".unrolled")
         self._half = limit // 2
         self._written = 0
-        self._file: BinaryIO = path.open("w+b")
+        self._file: BinaryIO | None = None
+        self.problem = ""
+        """Why there is no log; '' if there is one."""
+        with self._or_none():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("w+b")
 
     def write(self, chunk: bytes) -> None:
         # A chunk longer than the ring is cut by the loop's steps like any other.
-        while chunk:
+        while chunk and self._file is not None:
             position, room = self._place()
             part, chunk = chunk[:room], chunk[room:]
-            self._file.seek(position)
-            self._file.write(part)
-            self._written += len(part)
+            with self._or_none():
+                self._file.seek(position)
+                self._file.write(part)
+                self._written += len(part)
 
     def close(self, *, keep: bool) -> Path | None:
-        """Put the ring into order; remove the file unless `keep`."""
-        if self._written > 2 * self._half:
-            self._unroll()
-        self._file.close()
-        if keep:
-            return self._path
-        self._path.unlink(missing_ok=True)
+        """Put the ring into order; remove the file unless `keep`. Returns its path if there is one."""
+        if self._file is None:
+            return None
+        with self._or_none():
+            if keep and self._written > 2 * self._half:
+                self._unroll(self._file)
+            self._file.close()
+            if keep:
+                return self._path
+            self._path.unlink(missing_ok=True)
         return None
+
+    @contextmanager
+    def _or_none(self) -> Iterator[None]:
+        """Inside, an error of the disk leaves no file, and its space is free again."""
+        try:
+            yield
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+            file, self._file = self._file, None
+            if file is not None:
+                with suppress(OSError):
+                    file.close()
+                for path in (self._path, self._unrolled):
+                    with suppress(OSError):
+                        path.unlink(missing_ok=True)
 
     def _place(self) -> tuple[int, int]:
         """Where the next byte goes, and how many fit there before the end of the head or of the ring."""
@@ -140,21 +176,21 @@ class LogFile:
         offset = (self._written - self._half) % self._half
         return self._half + offset, self._half - offset
 
-    def _unroll(self) -> None:
+    def _unroll(self, source: BinaryIO) -> None:
         """Write the head, a line that names the gap, and the ring from its oldest byte on, to a new file."""
         start, _ = self._place()
         left_out = self._written - 2 * self._half
-        unrolled = self._path.with_name(self._path.name + ".unrolled")
-        with unrolled.open("wb") as target:
-            self._copy(target, 0, self._half)
+        with self._unrolled.open("wb") as target:
+            _copy(source, target, 0, self._half)
             target.write(f"\n[… {left_out:,} bytes elided …]\n".encode())
-            self._copy(target, start, 2 * self._half)
-            self._copy(target, self._half, start)
-        unrolled.replace(self._path)
+            _copy(source, target, start, 2 * self._half)
+            _copy(source, target, self._half, start)
+        self._unrolled.replace(self._path)
 
-    def _copy(self, target: BinaryIO, start: int, end: int) -> None:
-        self._file.seek(start)
-        left = end - start
-        while left > 0 and (piece := self._file.read(min(left, _COPY))):
-            target.write(piece)
-            left -= len(piece)
+
+def _copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
+    source.seek(start)
+    left = end - start
+    while left > 0 and (piece := source.read(min(left, _COPY))):
+        target.write(piece)
+        left -= len(piece)

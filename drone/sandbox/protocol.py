@@ -83,6 +83,8 @@ class CommandResult:
     """The owner's limits that the kernel enforced meanwhile, each as a sentence."""
     log: Path | None = None
     """The whole output (at most 50 MB, head and tail), if `output` is not all of it."""
+    no_log: str = ""
+    """Why there is none then: the disk's error."""
 
 
 class Tally:

@@ -63,7 +63,8 @@ class Shell:
         _submit_if_asked(call.command, result)
         note = _how_it_ended(result, timeout)
         note += _NOTHING_PRINTED if result.return_code == 0 and not result.output.strip() else ""
-        note += _CUT if result.log is not None else ""
+        note += _CUT if result.log is not None or result.no_log else ""
+        note += f"\n(its log was not kept: {result.no_log})" if result.no_log else ""
         note += "".join(f"\n(network policy of this drone: {each})" for each in result.refused)
         note += "".join(f"\n(limit of this drone: {each})" for each in result.reached)
         return ToolResult(

@@ -10,6 +10,7 @@ from pathlib import Path
 from drone.sandbox import CommandSpec, Sandbox, choose
 from drone.sandbox.output import LIVE_CHARACTERS, HeadAndTail, LogFile
 from tests.support.command_time import LONG
+from tests.support.disks import Disk
 from tests.support.sandboxes import shell
 
 DIRECT = choose("none", os.environ)
@@ -115,3 +116,21 @@ def test_a_log_that_wrapped_many_times_ends_with_the_last_bytes(tmp_path: Path) 
     log.close(keep=True)
 
     assert (tmp_path / "log").read_text() == "ABCDEFGHIJ\n[… 80 bytes elided …]\n3456789abc"
+
+
+def test_a_command_whose_log_cannot_be_written_runs_to_its_end_without_one(small_disk: Disk, tmp_path: Path) -> None:
+    small_disk.fill(leave=64 * 1024)
+    for log in (small_disk.path / "1.log", small_disk.path / "ballast" / "2.log"):
+        result = DIRECT.run(CommandSpec("seq 1 200000", workspace=tmp_path, timeout=LONG, log=log))
+        assert (result.return_code, result.output.endswith("\n200000\n")) == (0, True)
+        assert (result.log, bool(result.no_log)) == (None, True)
+    short = DIRECT.run(CommandSpec("echo short", workspace=tmp_path, timeout=LONG, log=log))
+    assert (short.output, short.no_log) == ("short\n", "")
+
+    small_disk.clear()
+    small_disk.fill(leave=3_000_000)
+    kept = LogFile(small_disk.path / "3.log", 2_000_000)
+    kept.write(b"x" * 3_000_000)
+    assert (kept.close(keep=True), bool(kept.problem)) == (None, True), "the ring has no room for its copy"
+    small_disk.clear()
+    assert list(small_disk.path.iterdir()) == []

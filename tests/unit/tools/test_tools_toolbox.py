@@ -178,6 +178,10 @@ def test_shell_runs_in_the_workspace_and_shows_the_output_and_then_the_return_co
     assert call("shell", command="true").output == "(return code 0)\n(the command succeeded and printed nothing)"
     logs = [call("shell", command=f"seq {first} 5000").log for first in (1, 2)]
     assert [log.read_text()[:2] for log in logs if log] == ["1\n", "2\n"]
+    (workspace / "sub").mkdir()
+    (workspace / "sub-logs").write_text("in the place of the logs")
+    without_log = called(toolbox(workspace / "sub"), "shell", command="seq 1 5000")
+    assert (without_log.return_code, without_log.log, "its log was not kept" in without_log.output) == (0, None, True)
     nul = call("shell", command="echo a\0b")
     assert nul.output == "Error: a command line cannot contain NUL bytes; write them with printf '\\0'"
 
