@@ -547,7 +547,7 @@ class CheckedCommand(Wire):
     command: str
     passed: bool
     return_code: int | None = None
-    """None: it was ended because the time was up."""
+    """None: it was ended, as when the time was up."""
     duration_ms: Count = 0
     output: str = ""
     """The end of the output, if it failed."""

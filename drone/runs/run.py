@@ -23,7 +23,7 @@ from drone.runs.context import RunContext
 from drone.runs.delivery import Pushing, SecretCheck, deliver, pushed
 from drone.runs.reminders import judged
 from drone.runs.stop_requests import Wish
-from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
+from drone.runs.verification import SHOWN_OF_COMMAND, Verifier
 from drone.sandbox import CommandResult, CommandSpec
 from drone.services import serve
 from drone.workspace import (
@@ -35,7 +35,7 @@ from drone.workspace import (
     note_of_unfetched,
     refuse_rewritten,
 )
-from shared.errors import OrderError, Preempted, Suspended
+from shared.errors import FleetFault, OrderError, Preempted, Suspended
 from shared.events import (
     ApprovalStep,
     CommentStep,
@@ -232,12 +232,16 @@ class _Run:
         return tuple(_HISTORY.validate_json(self._context.store.get(self._order.run_id, blob)))
 
     def _set_up(self, workspace: Workspace) -> None:
-        """Run the project's `setup` commands, one after the other. Raises OrderError if one fails."""
+        """Run the project's `setup` commands, one after the other.
+
+        Raises OrderError if one fails, FleetFault if its sandbox ended meanwhile.
+        """
         for command in self._order.project.setup:
             result = self._command(workspace, "setup", command)
             if result.return_code != 0:
-                raise OrderError(
-                    f"The project's command `{command}` {how_it_ended(result)}",
+                fault = FleetFault if result.lost else OrderError
+                raise fault(
+                    f"The project's command `{command}` {result.how_it_ended}",
                     code="E-SETUP",
                     why=last_part(result.output, SHOWN_OF_COMMAND),
                 )

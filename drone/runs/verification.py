@@ -95,7 +95,7 @@ class _Failure:
 
     @property
     def summary(self) -> str:
-        return f"the project's command `{self.command}` {how_it_ended(self.result)}"
+        return f"the project's command `{self.command}` {self.result.how_it_ended}"
 
     @property
     def message(self) -> str:
@@ -103,8 +103,3 @@ class _Failure:
             f"Your work was checked and did not pass: {self.summary}. Its output:\n\n{self.result.output}\n\n"
             "Fix the work, not the check, and end again; the same commands will then be run again."
         )
-
-
-def how_it_ended(result: CommandResult) -> str:
-    """How a failed command ended, in words."""
-    return "timed out" if result.timed_out else f"failed with exit code {result.return_code}"

@@ -25,7 +25,7 @@ from drone.sandbox.command import Spawn, Watch, follow, start
 from drone.sandbox.opened import opened
 from drone.sandbox.protocol import Asked, CommandResult, Tally
 
-LOST = "its sandbox was ended from outside, or ran out of memory; the next command gets a new one"
+LOST = "its sandbox was ended from outside, or ran out of memory"
 START_SECONDS = 60.0
 END_SECONDS = 10.0
 OWN_PROCESSES = 2

@@ -86,6 +86,15 @@ class CommandResult:
     no_log: str = ""
     """Why there is none then: the disk's error."""
 
+    @property
+    def how_it_ended(self) -> str:
+        """How a failed command ended, as the end of a sentence about it."""
+        if self.over:
+            return f"was ended by a limit of the drone: {self.over}"
+        if self.lost:
+            return f"was ended: {self.lost}"
+        return "timed out" if self.timed_out else f"failed with exit code {self.return_code}"
+
 
 class Tally:
     """Counts processes ended by force, for the receipt of a cancel; shared by all copies of one sandbox."""

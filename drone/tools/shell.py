@@ -97,7 +97,7 @@ def _how_it_ended(result: CommandResult, timeout: float) -> str:
     if result.over:
         return f"(ended by a limit of this drone: {result.over})"
     if result.lost:
-        return f"(ended: {result.lost})"
+        return f"(ended: {result.lost}; the next command gets a new one)"
     if result.return_code == _TOO_LARGE:
         return f"(return code {result.return_code}: a file reached the largest size that this drone allows)"
     if result.return_code is None:

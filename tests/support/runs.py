@@ -99,6 +99,7 @@ class Bench:
         self.refuse_blobs: Exception | None = None
         self.while_storing: Callable[[], None] = lambda: None
         self.policy = Policy()
+        self.sandbox = choose("none", os.environ)
         self.on_doing: Callable[[str], object] = lambda _: None
         self.blobs: dict[str, bytes] = {}
         self.checkpoint_store: CheckpointStore | None = None
@@ -156,7 +157,7 @@ class Bench:
         return self.blobs[sha256]
 
     def _run(self, make_model: MakeModel) -> RunEnded:
-        clock, sandbox = SystemClock(), choose("none", os.environ)
+        clock, sandbox = SystemClock(), self.sandbox
         config = self.directory / "gitconfig"
         copy_owner_config(config, os.environ)
         environment = git_environment(config, os.environ, allow_file=True)

@@ -5,18 +5,37 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from drone.sandbox import CommandResult, CommandSpec, Sandbox, choose, explain_missing
+from drone.sandbox.direct import Direct
 from drone.sandbox.opened import close_all
 from drone.sandbox.protocol import CommandLine
 from tests.support import needs
 
 NOBODY = 65534
+
+
+@dataclass(frozen=True)
+class EndedFromOutside(Direct):
+    """Without a sandbox; a command that fails was ended, as `how` says: `over` or `lost`."""
+
+    how: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, spec: CommandSpec) -> CommandResult:
+        result = super().run(spec)
+        return replace(result, return_code=None, **self.how) if result.return_code else result
+
+
+def ending_from_outside(**how: str) -> Sandbox:
+    """Such a sandbox."""
+    direct = choose("none", os.environ)
+    return EndedFromOutside(os.environ, direct.gateway, how=how)
 
 
 def sandbox_of(kind: str) -> Sandbox:

@@ -52,6 +52,8 @@ class _Attempt:
         self._context = context
         self._budget = budget
         self._commands: list[CheckedCommand] = []
+        self._result: CommandResult | None = None
+        """Of the last command; None: it did not end in time."""
 
     def report(self) -> ProjectCheckStep:
         self._phase("preparing")
@@ -102,6 +104,7 @@ class _Attempt:
             )
         except LimitsExceeded:
             result = None
+        self._result = result
         passed = result is not None and result.return_code == 0
         return CheckedCommand(
             phase=phase,
@@ -119,10 +122,10 @@ class _Attempt:
 
     def _failed(self, failed: CheckedCommand) -> dict[str, str]:
         what = {"setup": "set-up", "verify": "verification"}[failed.phase]
-        if failed.return_code is None:
+        if self._result is None or self._result.timed_out:
             how = f"did not end within the {self._order.limits.max_run_seconds / 60:.0f} minutes of a check"
         else:
-            how = f"failed with exit code {failed.return_code}"
+            how = self._result.how_it_ended
         return {
             "summary": f"The repository can be fetched, but the {what} command `{failed.command}` {how}.",
             "code": "E-CHECK-SETUP" if failed.phase == "setup" else "E-CHECK-VERIFY",

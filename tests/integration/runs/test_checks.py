@@ -27,6 +27,7 @@ from tests.support.checks import (
 from tests.support.endpoints import Endpoint, Said, refused, text_answer
 from tests.support.git_servers import GitHttpServer, _GitHandler, serving
 from tests.support.runs import Bench
+from tests.support.sandboxes import ending_from_outside
 from tests.support.scripted import ScriptedFactory
 
 pytestmark = pytest.mark.usefixtures("warm_model")
@@ -216,6 +217,11 @@ def test_a_failing_command_is_named_with_its_output_and_what_follows_it_is_not_r
         assert (end.status, report.ok, report.code) == ("success", False, f"E-CHECK-{phase.upper()}")
         assert report.next == f"fleet project edit test --{phase} CMD"
         assert [(command.return_code, command.output) for command in report.commands] == [(3, "no\n")]
+    bench.sandbox = ending_from_outside(over="too much memory")
+    try_project(bench, setup=("false",))
+    report = project_report(bench)
+    assert (report.ok, report.code, report.commands[0].return_code) == (False, "E-CHECK-SETUP", None)
+    assert "too much memory" in report.summary
     bench.limit(max_run_seconds=2.0)
     try_project(bench, setup=(), verify=("sleep 60",))
     report = project_report(bench)

@@ -13,6 +13,7 @@ from shared.errors import Forbidden, Unreachable
 from shared.events import CommentStep, Delivered, ErrorStep, Prepared, RunEnded, UserStep, VerifyStep
 from tests.support.extensions import write
 from tests.support.runs import Bench, said, shell
+from tests.support.sandboxes import ending_from_outside
 from tests.support.scripted import ScriptedFactory, says
 from tests.support.scripted_model import ScriptedModel
 
@@ -123,6 +124,26 @@ def test_a_message_during_the_commands_is_heard_and_one_that_is_too_late_is_name
     assert (end.response, end.verification) == ("with a test", "verified")
     assert [step.attempt for step in bench.of(VerifyStep)] == [1, 1]
     assert CommentStep(text="Received too late for this run: Wait!") in bench.of(CommentStep)
+
+
+ENDED_FROM_OUTSIDE = [({"over": "too much memory"}, True), ({"lost": "no sandbox"}, False)]
+
+
+@pytest.mark.parametrize(("how", "at_fault"), ENDED_FROM_OUTSIDE)
+def test_a_command_that_was_ended_says_why_and_a_lost_sandbox_is_not_the_fault_of_the_order(
+    bench: Bench, scripted: ScriptedFactory, how: dict[str, str], at_fault: bool
+) -> None:
+    (why,) = how.values()
+    bench.sandbox = ending_from_outside(**how)
+    bench.change_project(verify=("false",))
+    bench.limit(verify_attempts=0)
+    end = bench.run(scripted([says("done")]).url)
+    assert (ends(end), why in end.reason) == (("failed", "verification_failed", "failed"), True)
+    bench.change_project(setup=("echo printed; false",))
+    bench.change(session=bench.order.session.model_copy(update={"id": "new000000000"}))
+    end = bench.run(scripted([says("done")]).url)
+    assert (end.status, end.order_at_fault, bench.last(ErrorStep).code) == ("failed", at_fault, "E-SETUP")
+    assert (why in end.reason, "printed" in end.reason) == (True, True)
 
 
 # --- other ends ----------------------------------------------------------------------------------
