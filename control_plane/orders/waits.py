@@ -34,6 +34,8 @@ FINISH = "finish"
 QUESTION = "question"
 """The kind of a wait that a text answers."""
 _SAME_REQUEST = ("tool", "why", "command")
+_AT_LIMITS = ("limit", "budget")
+"""Their subjects count from 1 in each run, so they tell no requests apart."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +75,8 @@ def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
 
 
 def _carry_over(db: Session, run: Run, wait: Wait) -> None:
-    """Take over what users did about the same request of an earlier run: the edits of a plan, and any decision.
-
-    The earlier run of a plan need not be one that this run continues from: it may have been lost after the decision and
-    before its next checkpoint. What was decided before a retry does not count.
-    """
-    since = db.get_one(Order, run.order_id).fresh_generation
-    earlier = select(Run.id).where(
-        Run.order_id == run.order_id, Run.generation > since, Run.generation < run.generation
-    )
-    of_kind = select(Wait).where(Wait.run_id.in_(earlier), Wait.kind == wait.kind).order_by(Wait.number.desc())
-    before = next((each for each in db.scalars(of_kind) if _is_same(each, wait)), None)
+    """Take over what users did about the same request of an earlier run: the edits of a plan, and any decision."""
+    before = _earlier_wait(db, run, wait)
     if before is None:
         return
     kept = {name: before.details[name] for name in (*KEPT, FINISH) if name in before.details}
@@ -93,13 +86,25 @@ def _carry_over(db: Session, run: Run, wait: Wait) -> None:
         wait.answered_by, wait.answered_at = before.answered_by, before.answered_at
 
 
-def _is_same(before: Wait, wait: Wait) -> bool:
-    """Whether both ask for the same. Calls are told apart by their ids; those at limits count from 1 in each run."""
-    same_subject = before.subject == wait.subject
+def _earlier_wait(db: Session, run: Run, wait: Wait) -> Wait | None:
+    """The wait of an earlier run whose decision counts for this one, too. Those before a retry do not.
+
+    The earlier run of a plan need not be one that this run continues from: it may have been lost after the decision
+    and before its next checkpoint. Any other wait must have been left suspended, and not been asked again since: the
+    run that got its decision may have executed the call, even if it was lost before it reported that.
+    """
+    since = db.get_one(Order, run.order_id).fresh_generation
+    runs = select(Run.id).where(Run.order_id == run.order_id, Run.generation > since, Run.generation <= run.generation)
+    asked = select(Wait).where(Wait.run_id.in_(runs), Wait.kind == wait.kind).order_by(Wait.number.desc())
+    if wait.kind not in _AT_LIMITS:
+        asked = asked.where(Wait.subject == wait.subject)
     if wait.kind == PLAN:
-        return same_subject and before.details.get(PLAN) == wait.details[PLAN]
-    same = all(before.details.get(name) == wait.details[name] for name in _SAME_REQUEST)
-    return before.suspended_at is not None and same and (same_subject or wait.kind in {"limit", "budget"})
+        earlier = db.scalars(asked.where(Wait.run_id != run.id))
+        return next((each for each in earlier if each.details.get(PLAN) == wait.details[PLAN]), None)
+    newest = db.scalar(asked.limit(1))
+    if newest is None or newest.suspended_at is None:
+        return None
+    return newest if all(newest.details.get(name) == wait.details[name] for name in _SAME_REQUEST) else None
 
 
 def decision_of(wait: Wait) -> Decide:

@@ -31,6 +31,7 @@ AFTER = 300.0
 CALLS = tuple(ToolCall(id=f"c{n}", name="shell", arguments='{"command": "git push"}') for n in range(3))
 APPROVAL = ApprovalStep(call_id="c1", tool="shell", why="Publishes commits: git push", command="git push")
 QUESTION = ApprovalStep(about="question", call_id="c1", tool="ask", why="Which?", default="SQLite")
+BUDGET = ApprovalStep(about="budget", call_id="money-1", tool="model call", why="A budget is used up")
 
 
 @pytest.fixture
@@ -196,3 +197,31 @@ def test_what_was_approved_for_a_run_that_is_lost_is_asked_again(plane: Plane, o
     oka.report(again, oka.started(), APPROVAL)
     plane.until(lambda: plane.order(order.order_id).waiting_for)
     assert (plane.status(order.order_id), told(oka, again)) == ("awaiting_approval", [])
+
+
+@pytest.mark.parametrize("step", [APPROVAL, BUDGET], ids=["approval", "budget"])
+def test_a_decision_is_carried_over_once_and_asked_again_after_the_run_that_got_it_is_lost(
+    plane: Plane, oka: DroneStandIn, step: ApprovalStep
+) -> None:
+    (order,) = suspended(plane, oka, step)
+    steering.approve(plane.core, plane.admin, order.order_id, ApproveRequest())
+    second = goes_on(oka)
+    oka.report(second, step)
+    plane.until(lambda: told(oka, second))
+    oka.report(second, DecisionStep(about=step.about, call_id=step.call_id, approved=True))
+    plane.reaches(order.order_id, "running")
+    oka.restart()
+    third = oka.taken()
+    oka.report(third, oka.started(), step)
+    plane.until(lambda: plane.order(order.order_id).waiting_for)
+    assert (told(oka, second), told(oka, third)) == ([(True, "", True)], [])
+
+
+def test_a_decision_at_a_limit_does_not_count_for_what_the_next_run_asks_later(plane: Plane, oka: DroneStandIn) -> None:
+    (order,) = suspended(plane, oka, BUDGET)
+    steering.approve(plane.core, plane.admin, order.order_id, ApproveRequest())
+    again = goes_on(oka)
+    oka.report(again, BUDGET, DecisionStep(about="budget", call_id="money-1", approved=True))
+    oka.report(again, BUDGET.model_copy(update={"call_id": "money-2"}))
+    plane.until(lambda: [wait.subject for wait in open_waits_of(plane)] == ["money-2"])
+    assert (plane.status(order.order_id), told(oka, again)) == ("awaiting_approval", [(True, "", True)])
