@@ -10,7 +10,7 @@ beats may still be on their way. If the drone can answer, wait for its next beat
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -26,6 +26,7 @@ from control_plane.db.runs import Run
 from control_plane.drones.condition import Load, load_by_drone, status_of, why_not_starting
 from control_plane.orders.assignment import dispatch
 from control_plane.orders.conversations.resumption import drone_needed
+from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
 from control_plane.orders.ending import requeue
 from control_plane.orders.lost import withdraw
 from control_plane.orders.placement import Placement, fits
@@ -55,6 +56,8 @@ class _UnclaimedDispatch:
     """Why the drone does not start it; None if it could."""
     bound: bool
     """It resumes from data that only this drone's disk has."""
+    would_not_run: Set[str]
+    """The ids of drones that it does not move to, since they would refuse it or fail."""
 
 
 class Unclaimed:
@@ -151,7 +154,7 @@ class Unclaimed:
         waited = self._core.clock.now() - published if published is not None else timedelta()
         if waiting.order.wanted_drone_id is not None or waiting.bound or waited < self._rebalance_after:
             return
-        target = free.take(waiting.order) if free is not None else None
+        target = free.take(waiting.order, waiting.would_not_run) if free is not None else None
         if target is None:
             return
         address = waiting.drone.id, dispatch.id, dispatch.generation
@@ -213,7 +216,10 @@ class Unclaimed:
             def read(row: Row[Dispatch, Order, Drone]) -> _UnclaimedDispatch:
                 dispatch, order, drone = row
                 status, state = status_of(drone, load[drone.id], now), why_not_starting(drone, load[drone.id], now)
-                return _UnclaimedDispatch(dispatch, order, drone, status, state, drone_needed(db, order) == drone.id)
+                bound = drone_needed(db, order) == drone.id
+                return _UnclaimedDispatch(
+                    dispatch, order, drone, status, state, bound, _would_not_run(db, order, status)
+                )
 
             waiting = each_alone("unclaimed", db.execute(unclaimed).all(), read)
             moves = any(each.status in _NO_SLOT for each in waiting)
@@ -246,14 +252,22 @@ class _FreeSlots:
             if free > 0 and status_of(drone, load[drone.id], now) is DroneStatus.ONLINE:
                 self._free[drone] = free
 
-    def take(self, order: Order) -> Drone | None:
+    def take(self, order: Order, would_not_run: Set[str]) -> Drone | None:
         """Take a slot of the fitting drone with the largest share of free slots; None if no drone fits."""
-        fitting = [drone for drone, free in self._free.items() if free > 0 and fits(drone, order)]
+        able = [drone for drone, free in self._free.items() if free > 0 and drone.id not in would_not_run]
+        fitting = [drone for drone in able if fits(drone, order)]
         if not fitting:
             return None
         chosen = max(fitting, key=lambda drone: self._free[drone] / drone.concurrency)
         self._free[chosen] -= 1
         return chosen
+
+
+def _would_not_run(db: Session, order: Order, status: DroneStatus) -> Set[str]:
+    """The drones that refuse the order or lack what it needs, if it may leave a drone of this status for another."""
+    if order.generation == 1 or status not in _NO_SLOT:
+        return frozenset()
+    return {*refusals_of(db, order), *unsuitable_drones(db, order)}
 
 
 def _hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
@@ -111,6 +114,22 @@ def test_an_order_fails_only_after_one_attempt_on_each_drone_that_it_may_go_to_w
         assert [run.drone for run in shown.runs] == tried
         assert (len(set(tried)), shown.exit_status) == (attempts, "refused")
         assert shown.reason.startswith(NO_ACCESS)
+
+
+@pytest.mark.parametrize("will_not_run", [refuse, cannot])
+def test_an_order_waits_behind_a_busy_drone_rather_than_for_a_free_one_that_would_not_run_it(
+    running: Plane, oka: DroneStandIn, will_not_run: Callable[[DroneStandIn], object]
+) -> None:
+    mila = running.drone("mila", concurrency=1)
+    working = running.begun(mila)
+    seen(running, oka, "policy_age_s", 600.0)
+    order_id = running.submit()
+    will_not_run(oka)
+    running.until(lambda: running.order(order_id).drone == "mila")
+    for _ in range(8):
+        oka.beat(**OLD), mila.beat(mila.run_beat(working))
+        running.round()
+    assert (running.order(order_id).drone, running.order(order_id).generation) == ("mila", 2)
 
 
 # --- an order that failed by the fleet's fault waits a little before it is tried again, and says until when a
