@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import BindParameter, Select, delete, func, select, update
+from sqlalchemy import BindParameter, ColumnElement, Select, delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.automation.webhook_delivery import GONE, SECONDS, DeliveryResult, WebhookMessage, post
@@ -90,9 +90,8 @@ class Sender:
         if most <= 0:
             return []
         now = self._core.clock.now()
-        open_ = WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now
         own = select(WebhookDelivery.id, WebhookDelivery.attempts).where(
-            WebhookDelivery.webhook_id == webhook_id, *open_
+            WebhookDelivery.webhook_id == webhook_id, *_is_due(now)
         )
         with self._core.database.read() as db:
             found = db.execute(own.order_by(WebhookDelivery.next_at).limit(most)).all()
@@ -100,12 +99,7 @@ class Sender:
 
     def _lease(self, delivery_id: str, attempts: int) -> bool:
         now = self._core.clock.now()
-        seen = (
-            WebhookDelivery.id == delivery_id,
-            WebhookDelivery.attempts == attempts,
-            WebhookDelivery.done_at.is_(None),
-            WebhookDelivery.next_at <= now,
-        )
+        seen = WebhookDelivery.id == delivery_id, WebhookDelivery.attempts == attempts, *_is_due(now)
         taken = update(WebhookDelivery).where(*seen).values(attempts=attempts + 1, next_at=now + _LEASE)
         with self._core.database.write() as db:
             return db.scalar(taken.returning(WebhookDelivery.id)) is not None
@@ -128,6 +122,12 @@ class Sender:
         finally:
             with self._lock:
                 self._busy[webhook_id] -= 1
+
+
+def _is_due(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Of a message: it is to be sent now. An answer to another may have disabled its receiver since the last look."""
+    enabled = exists().where(Webhook.id == WebhookDelivery.webhook_id, Webhook.enabled)
+    return WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now, enabled
 
 
 def send_one(

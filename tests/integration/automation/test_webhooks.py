@@ -183,6 +183,21 @@ def test_a_receiver_that_is_gone_or_only_failed_for_five_days_is_left_alone_with
     assert (still, off.enabled, "every attempt since" in off.last_error) == (True, False, True)
 
 
+@pytest.mark.dialects
+def test_messages_to_a_receiver_that_is_gone_wait_until_it_is_enabled_again(core: Core, receiver: Receiver) -> None:
+    receiver.answers = [410]
+    add(core, receiver.url)
+    for number in range(6):
+        tell(core, number=number)
+    send(core)
+    # The two that were under way when it said so.
+    assert (len(receiver.sent), show(core).waiting) == (2, 4)
+    receiver.answers = [204]
+    webhooks.edit(core, system_caller(core), "chat", WebhookEdit(enabled=True))
+    send(core)
+    assert (len(set(receiver.ids())), show(core).waiting) == (6, 0)
+
+
 def test_a_redirect_is_a_failure_and_is_not_followed(core: Core, receiver: Receiver, second_receiver: Receiver) -> None:
     receiver.headers = {"Location": second_receiver.url}
     receiver.body = b"x" * 5_000_000
