@@ -193,14 +193,19 @@ def _reported(db: Db, order: Order, scope: Scope) -> Report | None:
         return None
     path = order_path(db, order)
     runs = {step.run_id for step in steps}
-    sealed = select(Blob.run_id, Blob.sha256).where(Blob.run_id.in_(runs), Blob.sealed)
-    stored = {(run_id, sha256) for run_id, sha256 in db.execute(sealed)}
     bodies = [(step, CheckpointStep.model_validate(step.body)) for step in steps]
+    names = {name for _, body in bodies if (name := _patch(body, scope)) is not None}
+    blobs = db.scalars(select(Blob).where(Blob.run_id.in_(runs), Blob.sha256.in_(names)))
+    stored = {(blob.run_id, blob.sha256): blob.sealed for blob in blobs}
     withheld = next((body.patch_withheld for _, body in bodies), "")
     for step, body in bodies:
-        name = body.patch_sha256 if scope == "turn" else body.branch_patch_sha256
+        name = _patch(body, scope)
         # A patch is stored a moment after its checkpoint was reported: until then, the one before it is the newest.
         if name is not None and (step.run_id, name) in stored and not path.undone(step.run_id, step.run_seq):
             since = Moment(step.seq, step.at)
-            return Report(order.id, step.run_id, name, True, since, withheld, body.left_out)
+            return Report(order.id, step.run_id, name, stored[step.run_id, name], since, withheld, body.left_out)
     return Report(order.id, steps[0].run_id, None, withheld=withheld) if withheld else None
+
+
+def _patch(body: CheckpointStep, scope: Scope) -> str | None:
+    return body.patch_sha256 if scope == "turn" else body.branch_patch_sha256

@@ -105,8 +105,14 @@ def blob_of_run(db: Session, core: Core, run_id: str, sha256: str) -> bytes:
 def _give(  # noqa: PLR0913 - one argument per column
     db: Session, core: Core, dispatch: Dispatch, sha256: str, size: int, *, sealed: bool = False
 ) -> None:
-    """Write the row that assigns a stored file to the run."""
-    if db.get(Blob, (dispatch.id, sha256)) is None:
+    """Write the row that assigns a stored file to the run.
+
+    If a checkpoint had the same content, the row now is about the file that is not sealed: it is kept for longer.
+    """
+    row = db.get(Blob, (dispatch.id, sha256))
+    if row is not None:
+        row.sealed = row.sealed and sealed
+    else:
         db.add(
             Blob(
                 organization_id=dispatch.organization_id,

@@ -282,6 +282,16 @@ def test_a_file_that_another_row_names_stays_and_one_that_no_row_names_goes_afte
     assert list(fleet.core.blobs.files()) == []
 
 
+def test_a_delivered_patch_that_is_also_a_checkpoints_is_kept_when_the_checkpoint_goes(fleet: KeptFleet) -> None:
+    order_id, patch = fleet.order(), b"old mode 100644\nnew mode 100755\n"
+    run_id = run_of(fleet.core, order_id)
+    blobs.put_blob(fleet.core, fleet.drone, run_id, digest(patch), BytesIO(patch), "checkpoint")
+    fleet.end(order_id, work=patch)
+    fleet.pass_days(2)
+    clean(fleet.core)
+    assert (patch_of(fleet.core, fleet.admin, order_id), fleet.missing_files()) == (patch, [])
+
+
 def test_the_orders_of_an_open_task_and_of_a_batch_with_waiting_rows_are_kept_whole(fleet: KeptFleet) -> None:
     of_batch, of_task = (fleet.play(each, pushed=True) for each in ("row", "turn"))
     batch, owner, now = "b" * 12, fleet.admin.organization_id, fleet.core.clock.now()

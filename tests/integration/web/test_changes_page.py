@@ -202,12 +202,14 @@ def test_a_running_order_shows_its_newest_stored_changes_of_the_moment_and_a_ste
         api.store_blob(run, AGAIN, "checkpoint")
         wait_until(lambda: browser.get("/live/now", params=topic).json()["versions"] != seen)
         later, tabs = panel(browser, order), browser.get(f"/orders/{order}").text
+        api.store_blob(run, AGAIN)
+        uploaded = panel(browser, order)
         deliver(api, run, AGAIN)
         ended = panel(browser, order)
     first, second = (int(re.findall(r"As of step (\d+),", each)[0]) for each in (shown, again))
     assert ("No changes yet" in before, second - first, reported == same) == (True, 2, True)
     assert ["add RATE = 2" in lines(each) for each in (shown, early, later)] == [True, True, False]
-    assert ("add RATE = 3" in lines(later), ">Changes 1</a>" in tabs) == (True, True)
+    assert ("add RATE = 3" in lines(later), lines(uploaded) == lines(later), ">Changes 1</a>" in tabs) == (True,) * 3
     assert ("As of step" in ended, "Open pull request" in later, "Open pull request" in ended) == (False, False, True)
 
 
