@@ -201,7 +201,7 @@ def _charge(run: Run, usage: Usage) -> None:
 def _approval(context: EventContext, body: ApprovalStep) -> None:
     if context.late:
         return
-    wait = open_wait(context.db, context.core, context.run, body)
+    wait = open_wait(context.db, context.core, context.run, body, context.event.at)
     # An order that is being canceled keeps its status: its run will receive the cancel and ask no more.
     begins_to_wait = context.order.status == OrderStatus.RUNNING
     context.order_changed = True

@@ -47,17 +47,17 @@ class WaitAnswer:
     comment: str = ""
 
 
-def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
+def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep, at: datetime) -> Wait:
     """Record that the run waits for a person; a repeated request opens the wait again.
 
     It already has its answer if a person decided about the same request when an earlier run was suspended there, or
-    about the same plan in any earlier run.
+    about the same plan in any earlier run. `at` is when the run asked by its drone's clock, which may be hours off: the
+    deadline is as far from now as it was from then.
     """
     wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
     wait.kind, wait.role = step.about, "operator"
     wait.details = {"tool": step.tool, "why": step.why, "command": step.command, "limit": step.limit}
-    wait.deadline = step.until
     if step.about == QUESTION:
         wait.text, wait.choices, wait.default = step.why, list(step.choices), step.default
     elif step.about == PLAN and step.plan is not None:
@@ -67,6 +67,7 @@ def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
     else:
         wait.text, wait.choices, wait.default = f"Approve {step.tool}? {step.why}", [APPROVE, DENY], DENY
     wait.asked_at, wait.comment = core.clock.now(), ""
+    wait.deadline = wait.asked_at + (step.until - at) if step.until is not None else None
     wait.answer = wait.answered_by = wait.answered_at = wait.decided_by = wait.closed_at = None
     _carry_over(db, run, wait)
     db.add(wait)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
@@ -176,6 +178,19 @@ def test_a_suspended_wait_ends_by_an_answer_the_clock_or_a_message_that_interrup
     ended = plane.facts(order_id).ended
     assert isinstance(ended, RunEnd)
     assert ended.unheard == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=3), timedelta(hours=-3)], ids=["ahead", "behind"])
+def test_a_suspended_wait_lasts_as_long_as_its_run_would_have_waited_on_a_drone_whose_clock_is_off(
+    plane: Plane, oka: DroneStandIn, ahead: timedelta
+) -> None:
+    oka.ahead = ahead
+    until = plane.core.clock.now() + ahead + timedelta(hours=1)
+    (order,) = suspended(plane, oka, APPROVAL.model_copy(update={"until": until}))
+    plane.core.clock.sleep(3000)
+    assert (continue_answered(plane.core), plane.status(order.order_id)) == ([], "awaiting_approval")
+    plane.core.clock.sleep(900)
+    assert continue_answered(plane.core) == [order.order_id]
 
 
 def test_a_suspended_order_is_canceled_at_once_and_its_wait_is_over(plane: Plane, oka: DroneStandIn) -> None:
