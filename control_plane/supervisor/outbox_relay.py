@@ -67,6 +67,8 @@ class Relay:
 
     def publish(self, run_ids: Sequence[str]) -> None:
         """Publish these dispatches, for the first time or again."""
+        # Before they are sealed: what is asked of a session from now on may be missing in its order.
+        began = self._core.clock.now()
         sealed = self._sealed(run_ids)
         done: list[str] = []
         try:
@@ -76,7 +78,7 @@ class Relay:
         finally:
             # Mark what is queued even if the broker becomes unavailable in the middle of the batch.
             if done:
-                self._mark(done)
+                self._mark(done, began)
 
     def _unpublished(self) -> list[str]:
         now = self._core.clock.now()
@@ -168,10 +170,10 @@ class Relay:
                 explain(db, order, order.facts.model_copy(update={"waits": CannotBeSent(detail=unsendable.what)}))
         self._core.broker.changed_by_supervisor([dispatch.order_id])
 
-    def _mark(self, run_ids: Iterable[str]) -> None:
+    def _mark(self, run_ids: Iterable[str], published_at: datetime) -> None:
         with self._core.database.write() as db:
             done = update(Dispatch).where(Dispatch.id.in_(list(run_ids)))
-            db.execute(done.values(published_at=self._core.clock.now()))
+            db.execute(done.values(published_at=published_at))
 
 
 def _where(error: Exception) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter
 
@@ -129,3 +131,19 @@ def test_a_compaction_asked_while_the_order_lay_in_the_queue_is_told_when_its_ru
     send_new(plane.core)
     assert carries.session.compact == "Be brief."
     assert [each.body.run_id for each in drone.told("compact")] == [order.run_id]
+
+
+def test_a_compaction_asked_while_the_order_is_put_into_the_queue_is_told_when_its_run_begins(
+    plane: Plane, drone: DroneStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, publish = plane.order(plane.submit()).session, plane.core.broker.publish_order
+
+    def publish_slowly(**fields: Any) -> None:
+        publish(**fields)
+        plane.core.clock.sleep(1)
+        compact(plane, session)
+
+    monkeypatch.setattr(plane.core.broker, "publish_order", publish_slowly)
+    order = started(plane, drone)
+    [message] = plane.until(lambda: drone.told("compact"))
+    assert (order.session.compact, message.body.run_id) == (None, order.run_id)
