@@ -34,6 +34,7 @@ FINISH = "finish"
 QUESTION = "question"
 """The kind of a wait that a text answers."""
 _SAME_REQUEST = ("tool", "why", "command")
+_SAME_LIMIT = ("tool", "limit")
 _AT_LIMITS = ("limit", "budget")
 """Their subjects count from 1 in each run, so they tell no requests apart."""
 
@@ -105,7 +106,10 @@ def _earlier_wait(db: Session, run: Run, wait: Wait) -> Wait | None:
     newest = db.scalar(asked.limit(1))
     if newest is None or newest.suspended_at is None:
         return None
-    return newest if all(newest.details.get(name) == wait.details[name] for name in _SAME_REQUEST) else None
+    # A denial ends the order, also if the next run reaches the limit at another amount.
+    denied_limit = wait.kind in _AT_LIMITS and newest.answer == DENY
+    compared = _SAME_LIMIT if denied_limit else _SAME_REQUEST
+    return newest if all(newest.details.get(name) == wait.details[name] for name in compared) else None
 
 
 def decision_of(wait: Wait) -> Decide:

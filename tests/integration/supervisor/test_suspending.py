@@ -232,6 +232,20 @@ def test_a_decision_is_carried_over_once_and_asked_again_after_the_run_that_got_
     assert (told(oka, second), told(oka, third)) == ([(True, "", True)], [])
 
 
+@pytest.mark.parametrize("finish", [False, True])
+def test_a_denial_at_a_limit_counts_for_the_next_run_also_if_its_amounts_are_others(
+    plane: Plane, oka: DroneStandIn, finish: bool
+) -> None:
+    limit = BUDGET.model_copy(update={"about": "limit", "why": "0.9000 of 1.00 USD spent, and 0.2717 may follow"})
+    (order,) = suspended(plane, oka, limit)
+    steering.deny(plane.core, plane.admin, order.order_id, DenyRequest(finish=finish))
+    again = goes_on(oka)
+    oka.report(again, limit.model_copy(update={"why": "0.9000 of 1.00 USD spent, and 0.0602 may follow"}))
+    plane.until(lambda: told(oka, again))
+    decided = [message.body for message in oka.told("decide") if message.body.run_id == again.run_id]
+    assert [(body.approved, body.finish) for body in decided] == [(False, finish)]
+
+
 def test_a_decision_at_a_limit_does_not_count_for_what_the_next_run_asks_later(plane: Plane, oka: DroneStandIn) -> None:
     (order,) = suspended(plane, oka, BUDGET)
     steering.approve(plane.core, plane.admin, order.order_id, ApproveRequest())
