@@ -48,6 +48,8 @@ class Checkpoints:
     """Where they are taken; their events are recorded there, before any other event of the loop."""
     _last: CheckpointStep = field(default_factory=CheckpointStep)
     _known: bool = False
+    _missed: bool = False
+    """Whether a step since the last checkpoint has none of its own."""
     _told: bool = False
     _taken_now: bool = False
     _is_whole: bool = True
@@ -56,10 +58,10 @@ class Checkpoints:
         """Begin to record the state of the workspace after a complete step, whose calls are in `message`."""
         spent = self.budget.spent()
         changing = [call.name for call in message.tool_calls if call.name not in self.read_only]
-        if self._known and not changing:
+        if self._known and not self._missed and not changing:
             self._record(self._last.model_copy(update={"changed": False}), spent)
             return
-        commits = not self._known or not _FILES.issuperset(changing)
+        commits = not self._known or self._missed or not _FILES.issuperset(changing)
         self.beside.start(partial(self._take, spent, commits=commits))
 
     def may_suspend(self, message: Message) -> bool:
@@ -118,10 +120,11 @@ class Checkpoints:
     def _record(self, step: CheckpointStep, spent: Spent) -> None:
         self._last = step.model_copy(update={"spent": spent})
         self.recorder.record(self._last)
-        self._taken_now = True
+        self._taken_now, self._missed = True, False
 
     def _failed(self, error: Exception) -> None:
         """Without a checkpoint the step does not count as complete; a later checkpoint includes it."""
+        self._missed = True
         log.warning("no checkpoint could be taken: %s", error)
         if not self._told:
             self._told = True

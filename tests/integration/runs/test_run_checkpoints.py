@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import threading
@@ -215,3 +216,28 @@ def test_a_checkpoint_has_the_files_of_a_child_and_of_a_step_that_was_broken_off
     kept = bench.checkpoint_store.patches
     patches = [kept.get(each.patch_sha256 or "", b"") for each in bench.of(CheckpointStep)]
     assert [re.findall(rb"(?m)^diff --git a/(\S+)", patch) for patch in patches] == [[], [b"b"], [b"b", b"c"]]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [call("file_read", mode="view", path="a"), call("file_write", path="c", content="c\n")],
+    ids=["a step that only reads", "a step that only writes files"],
+)
+def test_a_step_whose_checkpoint_failed_is_in_the_next_one(
+    bench: Bench, scripted: ScriptedFactory, after: dict[str, object]
+) -> None:
+    class FullOnce(KeptCheckpoints):
+        is_full = True
+
+        def has_secret(self, content: bytes) -> bool:
+            if content == b"b\n" and self.is_full:
+                self.is_full = False
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().has_secret(content)
+
+    bench.checkpoint_store = FullOnce()
+    commits = shell("echo b > b; git add b; git commit -qm b")
+    bench.run(scripted([shell("echo a > a"), commits, after, says("Done.")]).url)
+    first, second = bench.of(CheckpointStep)
+    assert [each.spent.iterations for each in (first, second)] == [1, 3]
+    assert (second.changed, second.commit != first.commit, bool(second.head)) == (True, True, True)
