@@ -39,7 +39,7 @@ class Delivery:
     branch_patch: bytes | None = None
     """What a pull request of the branch would show; None: the same as `patch`."""
     bundle: bytes | None = None
-    """Holds the branch; needs only what the remote has, even if the base was never pushed."""
+    """Holds the branch; needs only what the remote has, even if the base was never pushed. None: it has all of it."""
     files_changed: int = 0
     lines_added: int = 0
     lines_removed: int = 0
@@ -172,10 +172,12 @@ def _changes(git: Git, from_tree: str, head: str, *options: str) -> tuple[list[l
     return [line.split(b"\t", 2) for line in numbers.split(b"\0") if line], patch
 
 
-def _named_and_bundled(git: Git, head: str, wanted: DeliveryRequest) -> bytes:
-    """Let the branch and `DELIVERED` name the head, and return the bundle."""
+def _named_and_bundled(git: Git, head: str, wanted: DeliveryRequest) -> bytes | None:
+    """Let the branch and `DELIVERED` name the head, and return the bundle; None if the remote has the head already."""
     branch = f"refs/heads/{wanted.branch}"
     git.text("update-ref", "--stdin", stdin=f"update {branch} {head}\nupdate {DELIVERED} {head}\n".encode())
+    if wanted.published and git.is_ancestor(head, wanted.published):
+        return None  # git refuses to write an empty bundle
     bundle = (git.directory or Path("/")) / "delivered.bundle"
     # Not on the base: that may be the work of an earlier order, which is only here if it could not be pushed.
     known = [f"^{wanted.published}"] if wanted.published else []

@@ -9,6 +9,7 @@ import pytest
 
 from drone.workspace import Delivery, Workspace, Workspaces
 from drone.workspace.encodings import add_unencoded
+from shared.work_order import Base
 from tests.integration.workspace.agent import AUTHOR, BRANCH, deliver, keep, work
 from tests.support.repositories import empty_remote, git, prepared, push_commit, work_order
 
@@ -90,6 +91,23 @@ def test_nothing_changed_is_no_delivery_and_lines_are_counted_but_in_binary_file
     )
     # README.md had three lines.
     assert (made.files_changed, made.lines_added, made.lines_removed) == (4, 2, 4)
+
+
+def test_work_whose_head_the_remote_has_already_needs_no_bundle(
+    workspaces: Workspaces, elsewhere: Workspaces, remote: Path
+) -> None:
+    git(remote, "branch", "fleet/one", "main")
+    one = push_commit(remote, {"one.txt": "1"}, "fleet/one")
+    git(remote, "update-ref", "refs/heads/main", one)
+    tip = push_commit(remote, {"two.txt": "2"})
+    workspace = prepared(workspaces, work_order(remote, base=Base(commit=one, branch="fleet/one")))
+
+    made = work(workspace, "git merge -q --ff-only origin/main")
+
+    assert (workspace.base_commit, made.head_commit, made.bundle, made.files_changed) == (one, tip, None, 1)
+    assert workspace.push(BRANCH, None, 60).pushed
+    there = prepared(elsewhere, work_order(remote, base=Base(commit=tip, unpushed_branch=BRANCH)))
+    assert there.base_commit == tip
 
 
 def test_work_in_an_empty_repository_becomes_its_first_commit(workspaces: Workspaces, tmp_path: Path) -> None:
