@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from drone.workspace.authorship import is_by_order
+from drone.workspace.bundles import read_bundle
 from drone.workspace.failures import NO_HOST, NOT_FOUND, explain, explained
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.locks import Busy, held
@@ -159,6 +160,10 @@ class Mirror:
         lines = self._git.text("log", "--format=%s", f"--max-count={most}", *span) if count else ""
         return count, lines.split("\n") if lines else []
 
+    def first_parents(self, commit: str, most: int) -> list[str]:
+        """Up to `most` ancestors of the commit along the first parents, oldest first, and the commit itself."""
+        return self._git.text("rev-list", "--first-parent", "--reverse", f"--max-count={most + 1}", commit).split()
+
     def merge(self, base: str, theirs: str, source: str, at: datetime) -> Merge:
         """Merge the work of an order or a branch into `base`. Raises OrderError and GitFailed."""
         return merge(self._git, base, theirs, source, at)
@@ -167,11 +172,9 @@ class Mirror:
         """Whether a drone made the commit for this order. Raises GitFailed."""
         return is_by_order(self._git, commit, order_id)
 
-    def fetch_bundle(self, bundle: Path, into: str) -> None:
-        """Import the branches in a bundle. Raises GitFailed if it is damaged or builds on unknown commits."""
-        git = self._git.adding({"GIT_ALLOW_PROTOCOL": "file"})
-        arguments = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", str(bundle))
-        self._hold(lambda: git.text(*arguments, f"+refs/heads/*:{OWN_REFS}/{into}/*"))
+    def add_bundle(self, bundle: Path) -> None:
+        """Add the commits in a bundle. Raises GitFailed if it is damaged or builds on unknown commits."""
+        self._hold(lambda: read_bundle(self._git, bundle))
 
     def read_advertised(self) -> Advertised:
         """Ask the remote for its refs, twice if its host is unknown. Raises GitFailed."""

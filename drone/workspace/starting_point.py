@@ -12,7 +12,7 @@ from drone.workspace.branch_changes import BranchChange, find_change
 from drone.workspace.git import GitFailed
 from drone.workspace.merging import Merge, has_conflicts
 from drone.workspace.mirror import Advertised, Mirror
-from shared.errors import FleetFault, OrderError
+from shared.errors import FleetFault, NotFound, OrderError
 from shared.work_order import Base, WorkOrder
 
 AcceptBranch = Callable[[BranchChange], None]
@@ -76,7 +76,7 @@ def find_base(
         if base is not None:
             sources.ensure_again(base, order)
         start = StartingPoint(base, branch, default, default_commit, _published(mirror, base, tip))
-        return _merged(start, order.base.commit, _merges_of(order, sources))
+        return _with_first_merges(order, sources, start)
     tip = _tip(order, advertised, default)
     if order.base.commit is None:
         return _with_merges(order, sources, StartingPoint(tip, branch, default, default_commit, tip))
@@ -105,12 +105,22 @@ def _merged(start: StartingPoint, before: str | None, merges: tuple[Merge, ...])
     return replace(start, merges=merges, merged_into=None if as_before else before)
 
 
-def _merges_of(order: WorkOrder, sources: CommitSources) -> tuple[Merge, ...]:
-    """The merges that a resumed order began with; none if what was merged is unavailable now, as it is not needed."""
+def _with_first_merges(order: WorkOrder, sources: CommitSources, start: StartingPoint) -> StartingPoint:
+    """The starting point of a resumed order with the merges that made it; with none if their commits are unavailable.
+
+    What was merged into may have been a commit of a user, which only the merge names now: its first parent.
+    """
+    if start.commit is None or not order.merges:
+        return start
     try:
-        return sources.merged(order.base.commit, order)
+        line = sources.mirror.first_parents(start.commit, len(order.merges))
+        for before in filter(sources.mirror.has, (order.base.commit or "", *line)):
+            merges = sources.merged(before, order)
+            if merges[-1].commit == start.commit:
+                return _merged(start, before, merges)
     except FleetFault:
-        return ()
+        pass  # what was merged is not needed to continue
+    return start
 
 
 def _commit_of(order: WorkOrder, mirror: Mirror, change: BranchChange | None) -> str | None:
@@ -225,7 +235,9 @@ class CommitSources:
             lambda: self._from_bundle(own.bundle_run, own.bundle),
             # What was merged for the order is on no remote, but in the checkpoint.
             lambda: self._from_bundle(resumed.bundle_run, resumed.bundle) if resumed else None,
-            lambda: self._merged_again(order),
+            # Repeated, the merges give the same commits, if they go into the same one.
+            lambda: self.merged(own.commit, order),
+            lambda: self.merged(self._tip_of(own), order),
         ):
             return
         raise FleetFault(
@@ -235,14 +247,14 @@ class CommitSources:
             next="fleet retry ORDER",
         )
 
-    def _found(self, commit: str, *attempts: Callable[[], None]) -> bool:
+    def _found(self, commit: str, *attempts: Callable[[], object]) -> bool:
         """Whether the mirror has the commit, after as many attempts as it takes."""
         if self.mirror.has(commit):
             return True
         for attempt in attempts:
             try:
                 attempt()
-            except (GitFailed, FleetFault):
+            except (GitFailed, FleetFault, NotFound):
                 continue  # the next source may still have it; the caller's error names the commit
             if self.mirror.has(commit):
                 return True
@@ -262,11 +274,13 @@ class CommitSources:
         with tempfile.TemporaryDirectory(prefix="drone-") as directory:
             bundle = Path(directory, "base.bundle")
             bundle.write_bytes(content)
-            self.mirror.fetch_bundle(bundle, f"bundle/{self.session_id}")
+            self.mirror.add_bundle(bundle)
 
-    def _merged_again(self, order: WorkOrder) -> None:
-        """Repeat the merges, which give the same commits."""
-        self.merged(order.base.commit, order)
+    def _tip_of(self, base: Base) -> str:
+        """The commit that the base's branch has on the remote now. Raises GitFailed."""
+        into = f"base/{self.session_id}"
+        self.mirror.fetch_branch(base.branch or base.unpushed_branch or "", into)
+        return self.mirror.own_ref(into)
 
 
 def _published(mirror: Mirror, base: str | None, tip: str | None) -> str | None:

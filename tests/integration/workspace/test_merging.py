@@ -9,7 +9,7 @@ import pytest
 from drone.workspace import Workspaces, marker_check, note_for_model, note_for_users
 from shared.errors import FleetError
 from shared.work_order import Base, MergedWork, Resumed, WorkOrder
-from tests.integration.workspace.agent import AUTHOR, does
+from tests.integration.workspace.agent import AUTHOR, does, keep
 from tests.support.repositories import commit_files, git, prepared, push_commit, work_order
 from tests.support.sandboxes import shell
 
@@ -75,7 +75,9 @@ def test_work_without_a_common_history_or_that_is_nowhere_is_refused_but_any_com
 def test_conflicts_are_committed_with_markers_named_and_checked_also_where_a_run_continues_elsewhere(
     workspaces: Workspaces, elsewhere: Workspaces, remote: Path
 ) -> None:
-    one, two = work(remote, ONE, {"calc.py": "ONE = 1\n"}), work(remote, TWO, {"calc.py": "TWO = 2\n"})
+    one, two = work(remote, ONE, {"one.txt": "1\n"}), work(remote, TWO, {"calc.py": "TWO = 2\n"})
+    # The conflict is with a user's commit on the first branch.
+    push_commit(remote, {"calc.py": "ONE = 1\n"}, f"fleet/{ONE}")
     order = after(remote, one, two)
     workspace = prepared(workspaces, order)
     text = (workspace.path / "calc.py").read_text()
@@ -88,6 +90,26 @@ def test_conflicts_are_committed_with_markers_named_and_checked_also_where_a_run
     resumed = order.model_copy(update={"resumed": Resumed(run_id="run1", seq=3, base=workspace.base_commit)})
     there = prepared(elsewhere, resumed)
     assert (there.base_commit, marker_check(there.start.merges)) == (workspace.base_commit, check)
+
+
+def test_a_run_that_continues_elsewhere_takes_the_merged_base_from_the_checkpoint(
+    workspaces: Workspaces, elsewhere: Workspaces, remote: Path
+) -> None:
+    one, two = work(remote, ONE, {"one.txt": "1\n"}), work(remote, TWO, {"two.txt": "2\n"})
+    tip = push_commit(remote, {"users.txt": "1\n"}, f"fleet/{ONE}")
+    order = after(remote, one, two)
+    workspace = prepared(workspaces, order)
+    does(workspace, "echo 3 > three.txt")
+    kept = keep(workspace)
+    # Repeated now, the merge would be another one.
+    push_commit(remote, {"users.txt": "2\n"}, f"fleet/{ONE}")
+    known = {"base": workspace.base_commit, "commit": kept.commit, "bundle": "b" * 64, "bundle_run": "run1"}
+    resumed = Resumed.model_validate({"run_id": "run1", "seq": 3, **known})
+    there = elsewhere.prepare(
+        order.model_copy(update={"resumed": resumed}), lambda *_: kept.bundle or b"", lambda: None
+    )
+    assert (there.base_commit, there.start.merges) == (workspace.base_commit, workspace.start.merges)
+    assert (there.start.merged_into, workspace.start.merged_into) == (tip, tip)
 
 
 def test_work_that_contains_the_other_is_taken_as_it_is_and_neither_that_nor_a_conflict_is_a_result(
