@@ -48,17 +48,19 @@ class PushTarget:
 def push(git: Git, remote: Remote, commit: str, target: PushTarget) -> PushResult:
     """Push `commit`, which may be the name of a ref, to the branch, only over what is known to be there.
 
-    git is ended when the time is up.
+    A branch that no longer exists is created again. git is ended when the time is up.
     """
     git, until = git.adding(remote.login), time.monotonic() + target.seconds
     try:
         try:
             _push(git, remote, commit, target)
         except GitFailed as failure:
-            earlier = _by_an_earlier_run(git, remote, commit, target) if _is_stale(failure) else None
-            if earlier is None:
+            if not _is_stale(failure):
                 raise
-            _push(git, remote, commit, replace(target, expected=earlier, seconds=until - time.monotonic()))
+            there = _commit_there(git, remote, target)
+            if there is not None and not _is_by_an_earlier_run(git, there, commit, target):
+                raise
+            _push(git, remote, commit, replace(target, expected=there, seconds=until - time.monotonic()))
     except GitFailed as failure:
         return PushResult(False, _sentence(failure, remote, target), _is_passing(failure, remote))
     return PushResult(True)
@@ -85,17 +87,23 @@ def _push(git: Git, remote: Remote, commit: str, target: PushTarget) -> None:
     )
 
 
-def _by_an_earlier_run(git: Git, remote: Remote, commit: str, target: PushTarget) -> str | None:
-    """The branch's commit on the remote, if a run of this same order pushed it; None if another party may have.
+def _commit_there(git: Git, remote: Remote, target: PushTarget) -> str | None:
+    """The branch's commit on the remote now, which is fetched; None if the branch does not exist: a user deleted it."""
+    if not git.text("ls-remote", "--", remote.address, target.full, seconds=target.seconds):
+        return None
+    fetching = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", remote.address)
+    git.text(*fetching, f"+{target.full}:{_THERE}", seconds=target.seconds)
+    return git.text("rev-parse", _THERE)
+
+
+def _is_by_an_earlier_run(git: Git, there: str, commit: str, target: PushTarget) -> bool:
+    """Whether a run of this same order pushed the branch's commit; False if another party may have.
 
     A drone can die between its push and its report of it. Its grant has expired by now, so it pushes no more. That only
     this order's work is replaced is shown by its drone committer and the commit's trailer, if the project wants
     trailers, or by its being an ancestor of ours.
     """
-    fetching = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", remote.address)
-    git.text(*fetching, f"+{target.full}:{_THERE}", seconds=target.seconds)
-    there = git.text("rev-parse", _THERE)
-    return there if is_by_order(git, there, target.order_id) or _is_ancestor(git, there, commit) else None
+    return is_by_order(git, there, target.order_id) or _is_ancestor(git, there, commit)
 
 
 def _is_ancestor(git: Git, older: str, newer: str) -> bool:

@@ -276,8 +276,8 @@ class Workspace:
         """Push the last delivery to the branch `ref`, which must be at `expect` (None: not exist), within `deadline_s`
         seconds.
 
-        A commit that an earlier run of the same order left there is replaced. `check` is called while git works; an
-        exception from it ends git and propagates.
+        A commit that an earlier run of the same order left there is replaced, and a branch that a user deleted is
+        created again. `check` is called while git works; an exception from it ends git and propagates.
         """
         git = self.session.git.at(self.session.git_dir).checking(check)
         return push(git, self.mirror.remote, DELIVERED, PushTarget(ref, expect, self.order_id, deadline_s))

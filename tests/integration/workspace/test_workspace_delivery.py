@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.workspace import Delivery, Workspace, Workspaces
+from drone.workspace import Delivery, PushResult, Workspace, Workspaces
 from drone.workspace.encodings import add_unencoded
 from shared.work_order import Base
 from tests.integration.workspace.agent import AUTHOR, BRANCH, deliver, keep, work
@@ -170,6 +170,17 @@ def test_a_push_goes_over_what_is_known_and_over_nothing_else_and_ends_when_its_
     hook.chmod(0o755)
     late = workspace.push("fleet/b", None, 1)
     assert (late.pushed, "exceeded its time limit of 1 s" in (late.error or "")) == (False, True)
+
+
+def test_a_branch_that_a_user_deleted_is_pushed_again(workspace: Workspace, remote: Path) -> None:
+    first = work(workspace, "echo 1 > new.txt")
+    assert workspace.push("fleet/a", None, 60).pushed
+    git(remote, "update-ref", "-d", "refs/heads/fleet/a")
+    second = work(workspace, "echo 2 > new.txt")
+
+    result = workspace.push("fleet/a", first.head_commit, 60)
+
+    assert (result, git(remote, "rev-parse", "fleet/a")) == (PushResult(True), second.head_commit)
 
 
 def test_a_file_is_delivered_in_its_declared_encoding_or_else_as_it_is(workspace: Workspace) -> None:
