@@ -144,9 +144,9 @@ class _Run:
                 cloned_s=workspace.mirror.cloned_s,
             )
         )
-        if workspace.start.change is not None:
-            self._record(CommentStep(text=workspace.start.change.for_users))
-        notes = (note_for_users(workspace.start.merges), note_of_unfetched(workspace.session.submodules))
+        change, merges = workspace.start.change, workspace.start.merges
+        changed = change.for_users if change is not None else ""
+        notes = (changed, note_for_users(merges), note_of_unfetched(workspace.session.submodules))
         for note in filter(None, notes if order.resumed is None else ()):
             self._record(CommentStep(text=note))
         if workspace.fresh:

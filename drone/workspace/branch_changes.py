@@ -29,11 +29,11 @@ class BranchChange:
     """`ahead`: there are commits on top. `diverged`: some of the fleet's commits are no longer on it."""
     branch: str
     left_at: str
-    """The commit of the last turn."""
+    """The commit of the last turn; if the branch was deleted, the newest one that the fleet has of it."""
     tip: str | None = None
     """The branch's commit now; None if it was deleted."""
     added: int = 0
-    """Commits that the last turn did not have."""
+    """Commits that the last turn did not have; 0 if it began from them without adding any."""
     subjects: tuple[str, ...] = ()
     """Of the newest of them, newest first."""
     removed: int = 0
@@ -41,8 +41,10 @@ class BranchChange:
 
     @property
     def for_users(self) -> str:
-        """One or two sentences for the order's page."""
+        """One or two sentences for the order's page; empty if the last turn has said it."""
         match self.kind:
+            case "ahead" if self.added == 0:
+                return ""
             case "ahead":
                 return f"Continues from {_commits(self.added)} that users pushed to {self.branch}{self._named}."
             case "diverged":
@@ -59,6 +61,8 @@ class BranchChange:
         listed = "".join(f"\n- {subject}" for subject in self.subjects)
         more = f"\n- and {self.added - len(self.subjects)} more" if self.added > len(self.subjects) else ""
         match self.kind:
+            case "ahead" if self.added == 0:
+                return ""
             case "ahead":
                 return (
                     f"Since the last turn, the user committed {_commits(self.added)} to the branch {self.branch}. The "
@@ -114,7 +118,8 @@ def _if_deleted(order: WorkOrder, mirror: Mirror, advertised: Advertised) -> Bra
     commit, name = order.base.commit or "", order.base.branch
     if name is None or (advertised.head and mirror.is_ancestor(commit, advertised.head)):
         return None
-    return BranchChange("deleted", name, commit)
+    seen = order.base.seen
+    return BranchChange("deleted", name, seen if seen and mirror.has(seen) else commit)
 
 
 def _compared(order: WorkOrder, mirror: Mirror, name: str, tip: str) -> BranchChange | None:

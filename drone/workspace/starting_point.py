@@ -89,7 +89,7 @@ def find_base(
     change = find_change(order, mirror, advertised)
     if change is not None and change.kind == "diverged":
         accept(change)
-    start = StartingPoint(_commit_of(order, mirror, change), branch, default, default_commit, tip, change)
+    start = StartingPoint(_commit_of(order, change), branch, default, default_commit, tip, change)
     return _with_merges(order, sources, start)
 
 
@@ -123,13 +123,9 @@ def _with_first_merges(order: WorkOrder, sources: CommitSources, start: Starting
     return start
 
 
-def _commit_of(order: WorkOrder, mirror: Mirror, change: BranchChange | None) -> str | None:
+def _commit_of(order: WorkOrder, change: BranchChange | None) -> str | None:
     """The branch's tip; without the branch, the newest commit that the fleet has of it."""
-    if change is None:
-        return order.base.commit
-    if change.tip is None and order.base.seen and mirror.has(order.base.seen):
-        return order.base.seen
-    return change.tip or order.base.commit
+    return order.base.commit if change is None else change.tip or change.left_at
 
 
 def default_of(advertised: Advertised) -> tuple[str | None, str | None]:

@@ -107,6 +107,22 @@ def test_after_a_branch_was_deleted_the_work_continues_from_what_the_fleet_kept_
     assert (merged.base_commit, merged.start.change) == (first.head_commit, None)
 
 
+def test_commits_of_users_are_announced_once_and_kept_if_their_branch_is_deleted(
+    workspaces: Workspaces, remote: Path, first: Delivery
+) -> None:
+    tip = push_commit(remote, {"users.txt": "1"}, BRANCH)
+    again = next_turn(workspaces, remote, base_after(first, seen=tip), first)
+    again.close()
+    known = again.start.change
+    assert known is not None
+    assert (again.base_commit, known.for_users, known.for_model) == (tip, "", "")
+    git(remote, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    gone = next_turn(workspaces, remote, base_after(first, seen=tip), first)
+    change = gone.start.change
+    assert change is not None
+    assert (gone.base_commit, change.kind, change.left_at) == (tip, "deleted", tip)
+
+
 def test_commits_on_work_that_the_fleet_could_not_push_are_taken_over_and_its_next_turn_is_no_rewriting(
     workspaces: Workspaces, remote: Path, tmp_path: Path
 ) -> None:
