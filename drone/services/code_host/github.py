@@ -79,9 +79,10 @@ class GitHubReader:
 
     def _reviews(self, path: str) -> Iterator[SeenReview]:
         of_review: dict[str, list[SeenReviewComment]] = defaultdict(list)
-        for row in islice(self.answers.rows(f"{path}/comments?sort=created&direction=asc"), MOST_REVIEW_COMMENTS):
-            if not is_ours(text(row, "body")):
-                of_review[str(row.get("pull_request_review_id"))].append(_review_comment(row))
+        rows = self.answers.rows(f"{path}/comments?sort=created&direction=desc")
+        newest = islice((row for row in rows if not is_ours(text(row, "body"))), MOST_REVIEW_COMMENTS)
+        for row in reversed(list(newest)):
+            of_review[str(row.get("pull_request_review_id"))].append(_review_comment(row))
         for row in self.answers.rows(f"{path}/reviews"):
             comments, body = tuple(of_review.get(identity(row, "id"), ())), text(row, "body")
             if row.get("state") in {"PENDING", "DISMISSED"} or not (comments or body) or is_ours(body):

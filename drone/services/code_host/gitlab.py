@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from urllib.parse import quote
 
 from drone.services.code_host.host_answers import (
@@ -100,19 +99,22 @@ class GitLabReader:
 
     def _reviews(self, path: str) -> Iterator[SeenReview]:
         """GitLab keeps no reviews, only notes: those of one author count as one."""
+        counted = [
+            _review_comment(note, identity(row, "id"))
+            for row in self.answers.rows(f"{path}/discussions")
+            for note in rows_of(row.get("notes"))
+            if self._counts(note)
+        ]
         of_author: dict[str, list[SeenReviewComment]] = {}
-        for row in islice(self.answers.rows(f"{path}/discussions"), MOST_REVIEW_COMMENTS):
-            for note in rows_of(row.get("notes")):
-                if self._counts(note):
-                    comment = _review_comment(note, identity(row, "id"))
-                    of_author.setdefault(comment.account, []).append(comment)
+        for comment in sorted(counted, key=lambda each: each.at)[-MOST_REVIEW_COMMENTS:]:
+            of_author.setdefault(comment.account, []).append(comment)
         for comments in of_author.values():
             last = comments[-1]
             yield SeenReview(
                 id=f"note-{last.id}",
                 author=last.author,
                 account=last.account,
-                at=max(each.at for each in comments),
+                at=last.at,
                 comments=tuple(comments),
             )
 

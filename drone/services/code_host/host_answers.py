@@ -14,6 +14,7 @@ Row = Mapping[str, Json]
 MOST_PAGES = 20
 PAGE = 50
 MOST_REVIEW_COMMENTS = 200
+"""The newest on the lines of a pull request; the fleet's own do not count."""
 MOST_CHECKS = 5
 _EDITED_SECONDS = 1.0
 """Hosts may store the two times of a new comment separately."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from drone.installation.policy import Policy
+from drone.services.code_host.host_answers import MOST_REVIEW_COMMENTS
 from drone.services.pull_request.api import HostRefused
 from drone.services.pull_request.http_api import HttpApi
 from shared.code_hosts import CodeHostReading, CommentToWrite, SyncCodeHost, marked
@@ -118,6 +119,18 @@ def test_a_pull_request_is_read_with_its_review_checks_conflicts_and_end(bench: 
     host.merge(pull.place)
     (merged,) = read(bench, host, pulls=(pull.number,)).pulls
     assert merged.state == "merged"
+
+
+def test_of_many_comments_on_lines_the_newest_are_read_and_the_fleets_own_do_not_count(
+    bench: Bench, host: HostStandIn
+) -> None:
+    pull = with_pull(host, [("calc.py", 1, f"note {number}") for number in range(MOST_REVIEW_COMMENTS)])
+    host.review(pull.place, "kim", [("calc.py", 1, marked("x", "Done."))])
+    host.review(pull.place, "alice", [("calc.py", 2, "Use sum()")])
+    (seen,) = read(bench, host, pulls=(pull.number,)).pulls
+    texts = [each.text for review in seen.reviews for each in review.comments]
+    newest = [*(f"note {number}" for number in range(1, MOST_REVIEW_COMMENTS)), "Use sum()"]
+    assert texts[-MOST_REVIEW_COMMENTS:] == newest
 
 
 def test_a_comment_is_written_once_changed_later_and_not_again_where_it_was_deleted(

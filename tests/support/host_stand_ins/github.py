@@ -88,6 +88,7 @@ class GitHubStandIn(HostStandIn):
                 return 200, self._comment(note)
             case "GET", ["pulls", number, "comments"]:
                 rows = self.in_place(f"pulls/{number}", on_lines=True)
+                rows = rows[::-1] if query.get("direction") == "desc" else rows
                 return 200, page_of([self._line_comment(each) for each in rows], query, self.size)
             case "POST", ["pulls", number, "comments", id, "replies"]:
                 return 201, self._line_comment(self._reply(f"pulls/{number}", int(id), said["body"]))
