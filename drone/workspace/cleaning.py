@@ -82,8 +82,8 @@ class Cleaning:
         """Remove them, except what is in use by now; returns the workspaces and mirrors that went."""
         for path in (*self.root.glob(f"sessions/{_REMOVING}*"), *self.root.glob(f"mirrors/{_REMOVING}*")):
             remove(path)
-        workspaces = [each for each in self.old_workspaces if _remove(each)]
-        mirrors = [each for each in self.old_mirrors if _remove(each, self._is_lent)]
+        workspaces = [each for each in self.old_workspaces if _remove(each, _was_used)]
+        mirrors = [each for each in self.old_mirrors if _remove(each, self._is_needed)]
         return workspaces, mirrors
 
     def _directories(self, kind: str) -> Iterator[Path]:
@@ -92,8 +92,8 @@ class Cleaning:
                 if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
                     yield path
 
-    def _is_lent(self, mirror: Stored) -> bool:
-        return str(mirror.path) in borrowed(self._directories("sessions"))
+    def _is_needed(self, mirror: Stored) -> bool:
+        return _mirror(mirror.path) != mirror or str(mirror.path) in borrowed(self._directories("sessions"))
 
     def _is_unneeded(self, each: Stored) -> bool:
         order = each.path / "order"
@@ -178,15 +178,23 @@ def _is_locked(each: Stored) -> bool:
     return False
 
 
-def _remove(each: Stored, lent: Callable[[Stored], bool] = lambda _: False) -> bool:
-    """Remove it unless it is in use. It disappears as a whole: killed in between, the rest goes with the next run."""
+def _was_used(workspace: Stored) -> bool:
+    """Whether it was used since it was found."""
+    return _workspace(workspace.path) != workspace
+
+
+def _remove(each: Stored, stays: Callable[[Stored], bool]) -> bool:
+    """Remove it unless it is in use, or was used before it could be locked.
+
+    It disappears as a whole: killed in between, the rest goes with the next run.
+    """
     lock = FileLock(each.lock)
     try:
         lock.take(seconds=0, check=_nothing)
     except Busy:
         return False
     try:
-        if lent(each):
+        if stays(each):
             return False
         going = each.path.with_name(f"{_REMOVING}{each.path.name}")
         each.path.rename(going)

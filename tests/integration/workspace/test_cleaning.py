@@ -129,6 +129,14 @@ def test_a_mirror_that_is_lent_while_it_is_to_be_removed_stays_and_what_a_killed
     assert (list((disk.root / "mirrors").glob("*.git")), workspace.exists()) == ([], True)
 
 
+def test_what_is_used_while_it_is_to_be_removed_stays(disk: Disk) -> None:
+    mirror, workspace = disk.mirror("m", 100), disk.workspace("w", 100)
+    found = Cleaning(disk.root, KeepRules(), disk.clock.now())
+    assert [each.path for each in (*found.old_workspaces, *found.old_mirrors)] == [workspace, mirror]
+    disk.age(0, workspace / "lock", mirror.with_suffix(".lock"))
+    assert (found.remove(), workspace.exists(), mirror.exists()) == (([], []), True, True)
+
+
 def test_a_run_that_is_not_confirmed_stays_with_the_workspace_of_its_order(disk: Disk) -> None:
     run = disk.run("1" * 12, 300, confirmed=False, order="a" * 12)
     workspace, other = disk.workspace("w", 100, order="a" * 12), disk.workspace("x", 100, order="b" * 12)
