@@ -16,7 +16,7 @@ STOP = """/bin/sh -c 'kill "$$MAINPID"; while kill -0 "$$MAINPID" 2>/dev/null; d
 STOP_SECONDS = 120
 """Time for runs to finish after `systemctl stop`; then the same time again for them to give their orders back."""
 _KEPT = ("DRONE_POLICY", "DRONE_HIDDEN", "DRONE_METRICS_PORT")
-"""Variables that the service has as the shell in which it is installed."""
+"""Variables that the service has as the shell in which it is installed; their paths are made absolute."""
 _OURS = "# Written by `drone install-service`; it may be written again."
 
 
@@ -31,7 +31,7 @@ def unit_text(settings: DroneSettings) -> str:
     A drone that cannot start for a reason that its owner must fix (exit codes 2 to 4 and 6) is not restarted.
     """
     variables = {"DRONE_HOME": str(settings.home.path), "PATH": settings.environ.get("PATH", os.defpath)}
-    variables |= {name: value for name in _KEPT if (value := settings.environ.get(name))}
+    variables |= {name: _absolute(name, value) for name in _KEPT if (value := settings.environ.get(name))}
     lines = [f"Environment={_quoted(f'{name}={value}')}" for name, value in variables.items()]
     return "\n".join(
         [
@@ -74,6 +74,17 @@ def write_unit(settings: DroneSettings) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(unit_text(settings))
     return path
+
+
+def _absolute(name: str, value: str) -> str:
+    """The value of a variable for a process that starts in another directory."""
+    match name:
+        case "DRONE_POLICY":
+            return str(Path(value).absolute())
+        case "DRONE_HIDDEN":
+            return os.pathsep.join(str(Path(place).absolute()) for place in value.split(os.pathsep) if place)
+        case _:
+            return value
 
 
 def _quoted(text: str) -> str:

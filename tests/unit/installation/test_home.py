@@ -142,6 +142,9 @@ def test_the_unit_starts_this_drone_and_not_the_one_of_somebody_else() -> None:
     assert 'Environment="DRONE_HOME=/d/100%%\\"x\\\\y"' in unit('/d/100%"x\\y'), "what systemd would expand is escaped"
     variables = {"DRONE_POLICY": "/etc/policy.toml", "DRONE_METRICS_PORT": "9464"}
     assert {f'Environment="{name}={value}"' for name, value in variables.items()} <= set(unit(**variables))
+    relative = unit(DRONE_POLICY="policy.toml", DRONE_HIDDEN="keys:/etc/keys")
+    absolute = {"DRONE_POLICY": f"{Path.cwd()}/policy.toml", "DRONE_HIDDEN": f"{Path.cwd()}/keys:/etc/keys"}
+    assert {f'Environment="{name}={value}"' for name, value in absolute.items()} <= set(relative)
 
 
 def test_stopping_the_service_lets_runs_end_and_the_signal_after_that_gives_them_back() -> None:
