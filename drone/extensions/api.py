@@ -100,8 +100,8 @@ class Api:
             raise TypeError(f"the command {name} needs a description, and a function that can be called")
 
         def run(event: Any, context: ExtensionContext) -> object:
-            word, _, arguments = event.text.strip().partition(" ")
-            return act(arguments.strip(), context) if word == f"/{name}" else None
+            word, *arguments = event.text.split(maxsplit=1) or [""]
+            return act("".join(arguments).strip(), context) if word == f"/{name}" else None
 
         for event in ("input", "message_receive"):
             self.on(event, run)

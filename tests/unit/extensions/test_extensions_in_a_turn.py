@@ -118,7 +118,8 @@ def extend(api):
 
 def test_a_command_gives_the_model_another_text_also_in_a_message_and_not_if_it_fails(tmp_path: Path) -> None:
     unchanged = ("/nothing at all", "/upperx be quick", "say /upper")
-    for prompt, given in {"/upper be quick": "BE QUICK in s1", "/upper": " in s1", **{t: t for t in unchanged}}.items():
+    texts_given = {"/upper be quick": "BE QUICK in s1", "/upper\nbe quick": "BE QUICK in s1", "/upper": " in s1"}
+    for prompt, given in {**texts_given, **{text: text for text in unchanged}}.items():
         loop = extended(tmp_path, COMMAND, prompt=prompt)
         loop.run()
         assert texts(loop) == [given], prompt
