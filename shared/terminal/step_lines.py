@@ -354,7 +354,9 @@ def _todo(body: TodoStep) -> Lines:
 
 
 def _verify(body: VerifyStep) -> Lines:
-    how = "passed" if body.passed else f"failed with exit code {body.return_code}"
+    # A command that was ended has no exit code.
+    code = "" if body.return_code is None else f" with exit code {body.return_code}"
+    how = "passed" if body.passed else f"failed{code}"
     head = one_line(f"{'✓' if body.passed else '✗'} verify, attempt {body.attempt}: {body.command} {how}")
     # The cause of a failure is at the end of a test run's output.
     return [(head, "green" if body.passed else "red"), *([] if body.passed else output_lines(body.output))]

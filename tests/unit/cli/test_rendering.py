@@ -25,6 +25,7 @@ from shared.events import (
     ToolCallStep,
     ToolResultStep,
     UserStep,
+    VerifyStep,
 )
 from shared.terminal.step_lines import FoldedCalls, event_lines
 
@@ -150,6 +151,10 @@ def test_events_that_people_act_on_say_what_they_are_and_those_of_children_are_s
     assert [(body, first) for body, first in cases if not texts(body)[0].startswith(first)] == []
     silent = UserStep(text="task", source="prompt")
     assert texts(child(silent)) == texts(silent) == texts(AssistantStep(text="\n")) == []
+    ended = VerifyStep(attempt=1, command="make test", passed=False)
+    failed = ended.model_copy(update={"return_code": 2})
+    assert texts(ended) == ["✗ verify, attempt 1: make test failed"]
+    assert texts(failed) == ["✗ verify, attempt 1: make test failed with exit code 2"]
 
 
 def folded(*bodies: Body, outputs: bool = False) -> list[str]:
