@@ -238,13 +238,11 @@ class _Run:
         """
         for command in self._order.project.setup:
             result = self._command(workspace, "setup", command)
+            why = last_part(result.output, SHOWN_OF_COMMAND)
+            if result.lost:
+                raise FleetFault(f"The project's command `{command}` {result.how_it_ended}", code="E-SETUP", why=why)
             if result.return_code != 0:
-                fault = FleetFault if result.lost else OrderError
-                raise fault(
-                    f"The project's command `{command}` {result.how_it_ended}",
-                    code="E-SETUP",
-                    why=last_part(result.output, SHOWN_OF_COMMAND),
-                )
+                raise OrderError(f"The project's command `{command}` {result.how_it_ended}", code="E-SETUP", why=why)
 
     def _command(self, workspace: Workspace, phase: str, command: str) -> CommandResult:
         """Run a command of the project in the workspace's sandbox."""
