@@ -43,6 +43,7 @@ from control_plane.operations.agents.fields import INSTRUCTIONS, fill_own
 from control_plane.operations.automation import schedules, triggers, webhooks
 from control_plane.operations.reviews.commenting import MAX_TEXT
 from control_plane.operations.sessions.changing import check_session
+from control_plane.services.checks import NOTHING
 from control_plane.teams import new_task
 from shared.errors import Invalid
 from shared.events import Body, Receipt
@@ -50,6 +51,10 @@ from shared.limits import checked_limits
 
 Line = Mapping[str, Any]
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
+_NO_PROVIDER = {"name": NOTHING, "model": NOTHING, "protocol": "auto", "thinking": "auto", "rotation": "off"}
+_NO_PROJECT = {"slug": NOTHING, "name": NOTHING, "pull_requests": "never"}
+_UNSET = frozenset({"id", "created_at", "removed_at", "run_s", "clone_s"})
+"""Columns that no request sets."""
 R = TypeVar("R", bound=Request)
 
 
@@ -72,13 +77,24 @@ def _request(model: type[R], line: Line, **more: Any) -> R:
     return model.model_validate({**given, **more})
 
 
+def _stands_for_none(line: Line, only: Line) -> bool:
+    """Whether this is the removed row of orders that have no project, or no provider: it sets nothing else."""
+    return line["removed_at"] is not None and only == {
+        name: value for name, value in line.items() if value and name not in _UNSET
+    }
+
+
 def _provider(line: Line, _: Import) -> None:
+    if _stands_for_none(line, _NO_PROVIDER):
+        return
     providers.columns_of(_request(ProviderRequest, line))
     if line["key_variable"] is not None:
         check_variable(line["key_variable"])
 
 
 def _project(line: Line, to: Import) -> None:
+    if _stands_for_none(line, _NO_PROJECT):
+        return
     # The ids in these columns are not the names that a request has.
     projects.columns_of(_request(ProjectRequest, line))
     if parse_git_url(line["git_url"], files_allowed=to.settings.file_urls_allowed).secret is not None:

@@ -88,6 +88,10 @@ def made_payments(core: Core, admin: Caller) -> Caller:
     waiting = add_task(core, caller, tester, title="Waits")
     assert task_of(core, waiting).status == "open"
     _more(core, caller, order_of(core, "PAYM-0001"))
+    core.clock.sleep(1)
+    providers.try_out(core, caller, "paid")
+    core.clock.sleep(1)
+    projects.try_out(core, caller, "shop")
     return caller
 
 
@@ -227,9 +231,9 @@ def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_
     made = transfer.import_lines(core, admin, text_of(lines), "moved")
     caller = in_organization(core, admin, "moved")
 
-    def moved(model: Any) -> Any:
+    def moved(model: Any, *only: Any) -> Any:
         with core.database.read() as db:
-            return db.scalars(select(model).where(model.organization_id == made.id)).one()
+            return db.scalars(select(model).where(model.organization_id == made.id, *only)).one()
 
     assert organizations.show(core, admin, "moved").paused
     assert any("fleet organization resume moved" in warning for warning in made.warnings)
@@ -246,7 +250,7 @@ def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_
         assert db.scalars(closed).all() == []
     assert add_task(core, caller, None, claim=False, project="shop") == "MOVE-0003"
 
-    drone, project = moved(Drone), moved(Project)
+    drone, project = moved(Drone), moved(Project, Project.removed_at.is_(None))
     assert (drone.name, drone.public_key, drone.machine_id, drone.removed_at is None) == ("anna", "", "", False)
     assert (moved(Trigger).enabled, moved(Webhook).enabled) == (False, False)
     assert (project.sealed_git_url, project.git_url) == (None, "https://git.example/shop.git")
@@ -279,6 +283,10 @@ def at(number: int, **values: Any) -> Breaking:
 
 def in_kind(of: str, /, **values: Any) -> Breaking:
     return lambda lines: named(lines, of)[0].update(values)
+
+
+def in_last(of: str, /, **values: Any) -> Breaking:
+    return lambda lines: named(lines, of)[-1].update(values)
 
 
 def without(kind: str) -> Breaking:
@@ -339,6 +347,12 @@ REFUSED_BY_THE_API: list[Breaking] = [
     in_kind("project", trailers=["Signed-off-by"]),
     in_kind("project", pull_requests="always"),
     in_kind("project", description="x" * 2001),
+    # The rows that checks have in place of a project and a provider.
+    in_last("provider", removed_at=None),
+    in_last("provider", api_base="https://models.example/v1"),
+    in_last("project", removed_at=None),
+    in_last("project", git_url="https://git.example/shop.git"),
+    in_last("project", setup=["make"]),
     in_kind("agent", instructions=None, instructions_path="../../etc/x.md"),
     in_kind("agent", labels={"a b": "c"}),
     in_kind("agent", concurrency=-1),
