@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from control_plane.contract.declarations.budgets import BudgetRequest
 from control_plane.contract.declarations.drafts import DraftEdit
@@ -34,6 +34,7 @@ from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob, Run, Step
+from control_plane.db.sessions import ChatSession
 from control_plane.operations import budgets, costs, drafts, organizations, prices, projects, providers, transfer
 from control_plane.operations.access import users
 from control_plane.operations.automation import schedules, triggers, webhooks
@@ -265,6 +266,18 @@ def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_
     assert [each.spent_usd for each in costs.list_(core, caller, by="project")] == [0.25]
 
 
+def test_more_and_longer_allowed_commands_than_a_request_may_have_come_in(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    allowed = {"session": ["x" * 2500], "order": [f"make {number}" for number in range(200)]}
+    with core.database.write() as db:
+        db.execute(update(ChatSession).values(allow=allowed["session"]))
+        db.execute(update(Order).values(allow=allowed["order"]))
+    moved = exported(core, imported(core, admin, exported(core, payments)))
+    for kind, allow in allowed.items():
+        assert [row["allow"] for row in named(moved, kind)] == [allow] * len(named(moved, kind)) != []
+
+
 def test_only_an_admin_everywhere_imports_and_nobody_exports_what_is_anothers(kept: tuple[Core, list[str]]) -> None:
     core, whole = kept
     stranger = replace(in_organization(core, system_caller(core), "payments"), everywhere=False)
@@ -357,12 +370,13 @@ REFUSED_BY_THE_API: list[Breaking] = [
     in_kind("agent", labels={"a b": "c"}),
     in_kind("agent", concurrency=-1),
     in_kind("agent", cost_limit=-1.0),
-    in_kind("session", allow=[""]),
+    in_kind("session", allow=["a\0b"]),
     in_kind("session", approve="never"),
     in_kind("session", mode="A mode"),
     in_kind("task", title="two\nlines"),
     in_kind("task", limits={"x": 1}),
     in_kind("task", priority=101),
+    in_kind("order", allow=["a\0b"]),
     in_kind("order", approve="never"),
     in_kind("order", verify=["x" * 100_001]),
     in_kind("order", wanted_labels={"a b": "c"}),
