@@ -63,7 +63,7 @@ def without_nul(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "")
     if isinstance(value, dict):
-        return {key: without_nul(each) for key, each in value.items()}
+        return {without_nul(key): without_nul(each) for key, each in value.items()}
     return [without_nul(each) for each in value] if isinstance(value, list | tuple) else value
 
 

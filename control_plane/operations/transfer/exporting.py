@@ -26,6 +26,7 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.runs import Blob
 from control_plane.db.spending import Budget
+from control_plane.db.types import without_nul
 from control_plane.db.users import Member
 from control_plane.operations.gateway import performs
 from control_plane.operations.transfer.kinds import (
@@ -167,7 +168,11 @@ def _left_out(db: Session, organization_id: str) -> list[str]:
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, default=_plain, separators=(",", ":")) + "\n"
+    """The row as JSON, without the NUL characters of a model's output."""
+    line = json.dumps(row, default=_plain, separators=(",", ":"))
+    if "\\u0000" in line:
+        line = json.dumps(without_nul(json.loads(line)), separators=(",", ":"))
+    return line + "\n"
 
 
 def _plain(value: object) -> Any:

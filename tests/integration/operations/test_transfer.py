@@ -104,7 +104,7 @@ def _more(core: Core, caller: Caller, order: Order) -> None:
     core.blobs.path(digest(b"log")).write_bytes(b"log")
     with core.database.write() as db:
         db.get_one(Run, begun).input_tokens, db.get_one(Run, begun).cost_usd = 1000, 0.25
-        body = {"kind": "resumed", "run_id": begun, "seq": 1, "text": "half \ud83d\ude00 a pair"}
+        body = {"kind": "resumed", "run_id": begun, "seq": 1, "text": "half \ud83d\ude00 a pair, \0", "\0": 1}
         times = {"at": now, "drone_at": now}
         db.add(Step(order_id=order.id, run_id=begun, seq=1, run_seq=1, kind="resumed", body=body, **times, **own))
         db.add(SteeringMessage(order_id=order.id, text="Hurry up", run_id=begun, at=now, **own))
