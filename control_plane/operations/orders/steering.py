@@ -23,6 +23,7 @@ from control_plane.db.waits import Wait
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
+from control_plane.operations.orders.submitting import MAX_ALLOWED, MAX_PATTERN
 from control_plane.orders.conversations.steering_messages import has_run, send_steering
 from control_plane.orders.plan_waits import APPROVE, PLAN
 from control_plane.orders.run_settings import set_limits
@@ -311,7 +312,10 @@ def _decided(wait: Wait) -> Conflict:
 
 
 def _allow(db: Db, order: Order, wait: Wait) -> None:
-    """Allow the command of this call in later orders of the session. Raises Invalid if the call runs no command."""
+    """Allow the command of this call in later orders of the session.
+
+    Raises Invalid if the call runs no command, or one that the session has no room for.
+    """
     asked: dict[str, Any] = _tool_call(db, order, wait.subject) or {}
     arguments = asked.get("arguments")
     line = str(arguments.get("command", "")).strip() if isinstance(arguments, dict) else ""
@@ -323,8 +327,18 @@ def _allow(db: Db, order: Order, wait: Wait) -> None:
         )
     session = db.get_one(ChatSession, order.session_id, with_for_update=True)
     # Exactly this line: wildcard characters in it must not act as wildcards in the list.
-    if escape(line) not in session.allow:
-        session.allow = [*session.allow, escape(line)]
+    pattern = escape(line)
+    if pattern in session.allow:
+        return
+    if len(pattern) > MAX_PATTERN or len(session.allow) >= MAX_ALLOWED:
+        raise Invalid(
+            f"session {session.id} cannot allow this command permanently",
+            code="E-APPROVAL-ALWAYS",
+            why=f"it would be pattern {len(session.allow) + 1}, with {len(pattern):,} characters; {MAX_ALLOWED} with "
+            f"up to {MAX_PATTERN:,} characters are allowed",
+            next=f"fleet approve {order.id}    without --always",
+        )
+    session.allow = [*session.allow, pattern]
 
 
 def _tool_call(db: Db, order: Order, call_id: str) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from control_plane.contract.declarations.steering import AnswerRequest, ApproveR
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller
 from control_plane.db.drones import Drone, InboxMessage
+from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
 from control_plane.operations.orders import reading, steering
 from control_plane.operations.orders.answering import answer_order, chosen
@@ -248,6 +249,23 @@ def test_always_lets_the_same_command_through_in_later_orders_of_the_session(pla
     # The star that was in the command stands for a star, and for nothing else.
     assert later.allow == ["git status*", "git push origin feature-[*]", "rm old.txt"]
     assert later.approve == "risky"
+
+
+def test_always_is_refused_for_what_a_session_cannot_hold_and_the_call_waits_on(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    order = running(plane, oka, approve="risky")
+    wants(plane, oka, order, command=f"cat <<E\n{'[' * 700}")
+    assert code_of(lambda: approve(plane, order, always=True)) == "E-APPROVAL-ALWAYS"
+    approve(plane, order)
+    wants(plane, oka, order, "c2", command="git pull")
+    session, full = plane.order(order.order_id).session, [f"make {number}" for number in range(100)]
+    plane.edit(ChatSession, session, allow=full)
+    assert code_of(lambda: approve(plane, order, call="c2", always=True)) == "E-APPROVAL-ALWAYS"
+    plane.edit(ChatSession, session, allow=[*full, "git pull"])
+    approve(plane, order, call="c2", always=True)
+    (kept,) = plane.rows(ChatSession)
+    assert kept.allow == [*full, "git pull"]
 
 
 def test_the_waiting_run_of_a_silent_drone_is_lost_and_what_it_asks_later_does_not_move_the_order(plane: Plane) -> None:
