@@ -149,6 +149,8 @@ class _Check:
         self._checked = Checked(line, {})
 
     def _organization(self, kind: str, line: Line) -> None:
+        # The first files of this format have no reviewer.
+        line.setdefault("reviewer_id", None)
         if kind != "organization" or set(line) != set(ORGANIZATION) or self._checked is None:
             raise LineRefused("is not the organization's own line")
         check_organization(str(line["name"]))
@@ -157,6 +159,9 @@ class _Check:
         for name in ("last_task", "concurrency", "max_hand_offs"):
             if type(line[name]) is not int or line[name] < 0:
                 raise LineRefused(f"has an invalid {name}: expected a number of at least 0")
+        for name in ("project_id", "reviewer_id"):
+            if line[name] is not None and not is_id(line[name]):
+                raise LineRefused(f"has an invalid {name}: expected an id")
         _text(line["description"], "description")
         _run_settings(line)
         self._checked.organization = line

@@ -144,7 +144,8 @@ class _Import:
         row.concurrency, row.max_hand_offs = organization["concurrency"], organization["max_hand_offs"]
         row.last_task = organization["last_task"]
         row.limits, row.thinking = organization["limits"], organization["thinking"]
-        row.project_id = self.ids.of(organization["project_id"]) if organization["project_id"] else None
+        for column in ("project_id", "reviewer_id"):
+            setattr(row, column, self.ids.of(organization[column]) if organization[column] else None)
         # Nothing may begin before a user has set the keys again; in a mere copy nothing should begin at all.
         row.paused_at = self.core.clock.now()
         db.flush()

@@ -290,6 +290,7 @@ ORGANIZATION = (
     "acronym",
     "last_task",
     "project_id",
+    "reviewer_id",
     "concurrency",
     "max_hand_offs",
     "paused_at",

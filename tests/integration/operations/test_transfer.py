@@ -38,7 +38,7 @@ from control_plane.db.sessions import ChatSession
 from control_plane.operations import budgets, costs, drafts, organizations, prices, projects, providers, transfer
 from control_plane.operations.access import users
 from control_plane.operations.automation import schedules, triggers, webhooks
-from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, VERSION
+from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, ORGANIZATION, VERSION
 from shared.blobs import digest
 from shared.errors import FleetError
 from shared.reasons import CanceledEnd, OrderFacts
@@ -85,7 +85,9 @@ def made_payments(core: Core, admin: Caller) -> Caller:
     play(core, add_task(core, caller, lead), "I planned it. @tester")
     core.clock.sleep(1)
     with core.database.write() as db:
-        db.get_one(Organization, caller.organization_id).concurrency = 1
+        organization = db.get_one(Organization, caller.organization_id)
+        organization.concurrency, organization.limits = 1, {"max_iterations": 7}
+        organization.project_id, organization.reviewer_id = db.execute(select(Project.id, Project.provider_id)).one()
     waiting = add_task(core, caller, tester, title="Waits")
     assert task_of(core, waiting).status == "open"
     _more(core, caller, order_of(core, "PAYM-0001"))
@@ -266,6 +268,10 @@ def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_
     assert [each.spent_usd for each in costs.list_(core, caller, by="project")] == [0.25]
 
 
+def test_each_column_of_an_organization_is_exported_or_made_again() -> None:
+    assert set(METADATA.tables["organizations"].columns.keys()) - set(ORGANIZATION) == {"id", "created_at"}
+
+
 def test_more_and_longer_allowed_commands_than_a_request_may_have_come_in(
     core: Core, admin: Caller, payments: Caller
 ) -> None:
@@ -318,6 +324,8 @@ BROKEN: list[tuple[Breaking, str]] = [
     (at(2, kind="drone"), "line 2 "),
     (at(2, row={}), "line 2 "),
     (in_kind("organization", name="No Name"), "line 2 "),
+    (in_kind("organization", project_id=7), "line 2 "),
+    (in_kind("organization", reviewer_id="paid"), "line 2 "),
     (at(5, more=1), "must have exactly a kind and a row"),
     (in_kind("project", git_url="ext::sh -c id"), "invalid git URL"),
     (in_kind("project", setup="make"), "has an invalid setup"),
@@ -459,8 +467,11 @@ def test_a_file_in_the_format_of_the_previous_version_comes_in_without_the_colum
     core: Core, admin: Caller, payments: Caller
 ) -> None:
     lines = exported(core, payments)
+    (organization,) = named(lines, "organization")
+    organization["reviewer_id"] = None
     first = exported(core, imported(core, admin, lines, "first"))
     lines[0]["dronefleet_export"] = OLDEST
+    del organization["reviewer_id"]
     for kind in (kind for kind in BY_NAME.values() if kind.gone):
         for row in named(lines, kind.name):
             row.update(dict.fromkeys(kind.gone))
